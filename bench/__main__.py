@@ -1,4 +1,4 @@
-"""Every benchmark, one after the other: `make bench`."""
+"""The two benchmarks of `make bench`: a library, and the start of the stdio server."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Synthetic chat history, shaped like the real thing and the same for the same seed.
+"""Synthetic conversations with realistic statistics. The same seed gives the same text.
 
-Words follow Zipf's law over 60,000 of them: English function words first, then
-words of computing, then invented ones. Messages average about sixty words with
-a long tail, and carry what makes search hard: code, paths, error numbers, stock
-phrases, and text without spaces. Everything streams, so size costs time only.
+The vocabulary has 60,000 words in a Zipf distribution: English function words first, then computing
+terms, then invented words. Messages average about sixty words with a long tail. They contain what
+makes search hard: code, paths, error numbers, stock phrases and text without spaces. Everything is
+generated as a stream, so a larger corpus takes more time but not more memory.
 """
 
 from __future__ import annotations
@@ -36,21 +36,24 @@ def _words(text: str) -> tuple[str, ...]:
 
 
 _FUNCTION_WORDS = _words("""
-the to and a of is in you i it that for this with on be as can are if not or have your but from use an at my we so
-do will what by how all when there they would should then one like which more just me has also about only was get no
-make need out into than up any some them other want its does these each their were had been could our time way after
-before over here where because most see new same very first while still too two using both between work well without
-even might such those through why back now know try set think sure let maybe something used
+the to and a of is in you i it that for this with on be as can are if not or have your but from use
+an at my we so do will what by how all when there they would should then one like which more just me
+has also about only was get no make need out into than up any some them other want its does these
+each their were had been could our time way after before over here where because most see new same
+very first while still too two using both between work well without even might such those through
+why back now know try set think sure let maybe something used
 """)
 _TOPIC_WORDS = _words("""
-file error function data code server value name string list class test user config run key query table line type
-path python database request response index number return message call object module version token thread memory
-search cache loop array client install package docker build branch commit merge deploy log timeout connection reset
-async await event queue worker lock socket stream buffer parser schema migration column row join filter sort limit
-fix debug crash exception traceback warning variable argument parameter default import export library framework
-configuration configure configured environment container cluster node pod service endpoint header cookie session
-permission denied password certificate proxy network packet latency throughput benchmark regression model training
-garden recipe budget travel flight hotel invoice contract meeting draft paragraph summary translate email letter
+file error function data code server value name string list class test user config run key query
+table line type path python database request response index number return message call object module
+version token thread memory search cache loop array client install package docker build branch
+commit merge deploy log timeout connection reset async await event queue worker lock socket stream
+buffer parser schema migration column row join filter sort limit fix debug crash exception traceback
+warning variable argument parameter default import export library framework configuration configure
+configured environment container cluster node pod service endpoint header cookie session permission
+denied password certificate proxy network packet latency throughput benchmark regression model
+training garden recipe budget travel flight hotel invoice contract meeting draft paragraph summary
+translate email letter
 """)
 _PHRASES = (
     "connection reset by peer",
@@ -81,26 +84,26 @@ _UNSPACED = (
 
 @cache
 def vocabulary() -> tuple[str, ...]:
-    """Every word, the most frequent first."""
+    """All words, most frequent first."""
     rng = Random("vocabulary")
     onsets = _words("b c d f g h j k l m n p r s t v w z br ch cl dr fl gr pl pr sh sp st th tr")
     vowels = _words("a e i o u a e i o u ai ea ou")
     codas = ("", "", "", "", *_words("n r s t l nd rt sk"))
-    known = dict.fromkeys(_FUNCTION_WORDS + _TOPIC_WORDS)
+    real_words = dict.fromkeys(_FUNCTION_WORDS + _TOPIC_WORDS)
     invented: dict[str, None] = {}
-    while len(known) + len(invented) < VOCABULARY_SIZE:
+    while len(real_words) + len(invented) < VOCABULARY_SIZE:
         syllables = rng.choices((2, 3, 4), (6, 3, 1))[0]
         word = "".join(
             rng.choice(onsets) + rng.choice(vowels) + rng.choice(codas) for _ in range(syllables)
         )
-        if word not in known:
+        if word not in real_words:
             invented[word] = None
-    return *known, *sorted(invented, key=len)  # frequent words are short
+    return *real_words, *sorted(invented, key=len)  # frequent words are short
 
 
 @cache
 def _bag() -> list[str]:
-    """Words as often as Zipf's law has them: a fair draw from here is fast and rightly distributed."""
+    """Words repeated in proportion to their Zipf frequency, so that a uniform draw is cheap."""
     weights = [1 / (rank + 2.7) ** 1.05 for rank in range(VOCABULARY_SIZE)]
     scale = _BAG_SIZE / sum(weights)
     copies = (
@@ -132,7 +135,8 @@ def _code(rng: Random) -> str:
 def _failure(rng: Random) -> str:
     folder, module = rng.choices(_TOPIC_WORDS, k=2)
     where = f"/srv/{folder}/{rng.choice(_bag())}/{module}.py"
-    return f'File "{where}", line {rng.randint(1, 900)}\nError {rng.randint(1000, 99_999)}: {rng.choice(_PHRASES)}'
+    line, code = rng.randint(1, 900), rng.randint(1000, 99_999)
+    return f'File "{where}", line {line}\nError {code}: {rng.choice(_PHRASES)}'
 
 
 def _reference(rng: Random) -> str:
@@ -152,7 +156,7 @@ _ASIDES = (
 
 
 def _text(rng: Random, role: str) -> str:
-    # A log-normal with sigma 1.1 has its mean at 1.83 times its median.
+    # The mean of a log-normal distribution with sigma 1.1 is 1.83 times its median.
     length = min(4_000, 1 + int(_MEAN_WORDS[role] / 1.83 * rng.lognormvariate(0, 1.1)))
     asides = [aside(rng) for chance, aside in _ASIDES if rng.random() < chance]
     return "\n\n".join([_prose(rng, length), *asides])
@@ -179,13 +183,13 @@ class Chat:
 
 
 def chats(messages: int, seed: int = 0) -> Iterator[Chat]:
-    """Conversations, oldest first, with `messages` messages in all."""
+    """Conversations, oldest first, with `messages` messages in total."""
     rng = Random(seed)
-    made = 0
-    while made < messages:
-        size = min(messages - made, 2 + int((_MEAN_CHAT - 2) / 1.38 * rng.lognormvariate(0, 0.8)))
-        yield _chat(rng, size, _START + _SPAN * made / messages)
-        made += size
+    count = 0
+    while count < messages:
+        size = min(messages - count, 2 + int((_MEAN_CHAT - 2) / 1.38 * rng.lognormvariate(0, 0.8)))
+        yield _chat(rng, size, _START + _SPAN * count / messages)
+        count += size
 
 
 def _chat(rng: Random, size: int, at: float) -> Chat:
@@ -196,7 +200,7 @@ def _chat(rng: Random, size: int, at: float) -> Chat:
         turn = Turn(_uuid(rng), parent, role, _text(rng, role), round(at, 6))
         turns.append(turn)
         if role == "assistant" and rng.random() < 0.04:
-            continue  # a regeneration: the next answer has the same parent
+            continue  # a regenerated answer has the same parent
         parent = turn.id
         role = _next_role(rng, role)
     return Chat(_uuid(rng), _prose(rng, rng.randint(2, 7)).rstrip(".?:\n"), tuple(turns))
@@ -213,12 +217,11 @@ def _uuid(rng: Random) -> str:
 
 
 def messages(count: int, seed: int = 0) -> Iterator[Turn]:
-    """Just the messages."""
     return chain.from_iterable(chat.turns for chat in chats(count, seed))
 
 
 def documents(messages: int, seed: int = 0) -> Iterator[Document]:
-    """The same conversations as an importer would yield them."""
+    """The same conversations, as an importer yields them."""
     for chat in chats(messages, seed):
         passages = tuple(
             Passage(
@@ -253,9 +256,10 @@ def _moment(seconds: float) -> datetime:
 
 
 def write_chatgpt_export(path: Path, messages: int = 180_000, seed: int = 0) -> None:
-    """A `conversations.json` as ChatGPT writes it.
+    """Write a `conversations.json` in the format of a ChatGPT export.
 
-    Each conversation also has the empty, hidden system message of real exports, which is not counted.
+    As in real exports, each conversation also has an empty, hidden system message. `messages` does
+    not count it.
     """
     with path.open("w", encoding="utf-8") as file:
         separator = "["
@@ -323,17 +327,19 @@ def _chatgpt_message(turn: Turn) -> dict[str, Any]:
             "default_model_slug": _MODEL,
             "parent_id": turn.parent,
         }
-    by_tool = turn.role == "tool"
+    author: dict[str, Any] = {"role": turn.role, "name": None, "metadata": {}}
+    content: dict[str, Any] = {"content_type": "text", "parts": [turn.text]}
+    if turn.role == "tool":
+        author["name"] = "python"
+        content = {"content_type": "execution_output", "text": turn.text}
     return {
         "id": turn.id,
-        "author": {"role": turn.role, "name": "python" if by_tool else None, "metadata": {}},
+        "author": author,
         "create_time": turn.at,
         "update_time": None,
-        "content": {"content_type": "execution_output", "text": turn.text}
-        if by_tool
-        else {"content_type": "text", "parts": [turn.text]},
+        "content": content,
         "status": "finished_successfully",
-        "end_turn": True if turn.role == "assistant" else None,
+        "end_turn": turn.role == "assistant" or None,
         "weight": 1.0,
         "metadata": metadata,
         "recipient": "all",
@@ -345,7 +351,7 @@ def _chatgpt_message(turn: Turn) -> dict[str, Any]:
 
 
 def queries() -> dict[str, str]:
-    """What people ask, by kind; each finds something in a corpus of some size."""
+    """One typical query of each kind. Each has matches in a corpus that is not tiny."""
     return {
         "rare word": vocabulary()[-1],
         "common word": "file",
@@ -369,15 +375,15 @@ _QUESTIONS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A query before it is put in the words of one engine or another."""
+class SampleQuery:
+    """A query that each engine writes in its own syntax."""
 
     kind: str
     words: tuple[str, ...]
 
 
-def many_queries(count: int, seed: int = 0) -> dict[str, list[Asked]]:
-    """`count` different queries of each kind, drawn from the words and the texts of a corpus with this seed."""
+def many_queries(count: int, seed: int = 0) -> dict[str, list[SampleQuery]]:
+    """`count` distinct queries of each kind, drawn from the corpus with this seed."""
     rng = Random(f"queries {seed}")
     texts = [turn.text for turn in messages(3_000, seed)]
     common = _common_words(texts)
@@ -386,46 +392,47 @@ def many_queries(count: int, seed: int = 0) -> dict[str, list[Asked]]:
         "question": lambda: rng.choice(_QUESTIONS).format(*_subjects(rng)),
         "common word": lambda: rng.choice(common),
         "prefix": lambda: rng.choice(_TOPIC_WORDS)[: rng.randint(3, 5)],
-        "phrase": lambda: (
-            rng.choice(_PHRASES) if rng.random() < 0.25 else _run_of_words(rng, texts)
-        ),
+        "phrase": lambda: _phrase(rng, texts),
         "rare word": lambda: rng.choice(rare),
         "two words, AND": lambda: " ".join(rng.sample(_TOPIC_WORDS, 2)),
         "three words, OR": lambda: " ".join(_subjects(rng)),
     }
     return {
-        kind: [Asked(kind, tuple(q.split())) for q in _different(make, count)]
+        kind: [SampleQuery(kind, tuple(q.split())) for q in _distinct(make, count)]
         for kind, make in makers.items()
     }
 
 
-def _different(make: Callable[[], str], count: int) -> list[str]:
-    found: dict[str, None] = {}
+def _distinct(make: Callable[[], str], count: int) -> list[str]:
+    queries: dict[str, None] = {}
     for _ in range(100 * count):
-        found[make()] = None
-        if len(found) == count:
+        queries[make()] = None
+        if len(queries) == count:
             break
-    return list(found)
+    return list(queries)
 
 
 def _subjects(rng: Random) -> list[str]:
-    """Three things to ask about: most often words of computing, now and then a rarer one."""
+    """Three words to ask about: usually computing terms, sometimes a rarer word."""
     words = rng.sample(_TOPIC_WORDS, 3)
-    return [
-        word if rng.random() < 0.75 else vocabulary()[rng.randint(300, 20_000)] for word in words
-    ]
+    for position in range(3):
+        if rng.random() >= 0.75:
+            words[position] = vocabulary()[rng.randint(300, 20_000)]
+    return words
 
 
 def _common_words(texts: list[str]) -> list[str]:
-    """The words of three letters or more that a tenth of the texts have."""
-    having = Counter(
+    """Words of three letters or more that occur in at least a tenth of the texts."""
+    frequencies = Counter(
         chain.from_iterable(set(re.findall(r"[a-z]{3,}", text.lower())) for text in texts)
     )
-    return sorted(word for word, number in having.items() if number >= len(texts) / 10)
+    return sorted(word for word, count in frequencies.items() if count >= len(texts) / 10)
 
 
-def _run_of_words(rng: Random, texts: list[str]) -> str:
-    """Two or three words that stand together in some text."""
+def _phrase(rng: Random, texts: list[str]) -> str:
+    """A stock phrase, or two or three consecutive words of some text."""
+    if rng.random() < 0.25:
+        return rng.choice(_PHRASES)
     while True:
         words = re.findall(
             rf"[a-z]{{2,}}(?: [a-z]{{2,}}){{{rng.randint(1, 2)}}}(?= )", rng.choice(texts)

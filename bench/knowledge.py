@@ -1,13 +1,14 @@
-"""Notes, media, characters and prompts beside the chats: how fast everything is searched together, and how fast each
-kind is imported.
+"""Benchmark search across all kinds of items, and the import of each kind.
 
     python -m bench.knowledge [--items 100000] [--only search|import] [--keep FOLDER]
 
-A library of so many items (six tenths messages, two tenths notes, one tenth media of some chunks each, the rest
-prompts and characters) is searched through `knowledge.search`. Beside it, in the same process and with the same
-texts, the plain way that the contract describes: one FTS5 table a source, each asked by itself, its scores brought
-between 0 and 1, and the lists merged. Times are CPU time of the whole process; twelve queries of each kind, a query
-counts with the median of three. Importing reads files that were written before; each kind is a library of its own.
+Search: a library with `--items` items (60 % messages, 20 % notes, 10 % media with several chunks
+each, the rest prompts and characters) is searched with `knowledge.search`. The baseline runs in the
+same process on the same texts and follows the Knowledge API to the letter: one FTS5 table per
+source, searched separately, with scores normalized to 0..1 and the lists merged. Times are CPU time
+of the whole process. Each kind has twelve queries; the time of a query is the median of three runs.
+
+Import: the files are written first, and each kind is imported into its own library.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ import apsw
 import recollect
 from bench import corpus
 from recollect.importers.items import with_cues, with_fields, with_text
+from recollect.knowledge.options import KnowledgeOptions
+from recollect.knowledge.retrieval import parse_retrieval
 from recollect.language.transcript import Cue, write
 from recollect.library import Library
 from recollect.model.documents import Document
@@ -61,11 +64,13 @@ def documents(items: int) -> Iterator[Document]:
         new = Document(
             "media", f"media {number}", f"Media {number}", MEDIA, created_at=at, metadata=about
         )
-        said = list(islice(texts, 5))
+        texts_of_item = list(islice(texts, 5))
         if number % 3:
-            yield with_text(new, "\n\n".join(said))
+            yield with_text(new, "\n\n".join(texts_of_item))
         else:
-            yield with_cues(new, [Cue(n * 5.0, n * 5.0 + 5, text) for n, text in enumerate(said)])
+            yield with_cues(
+                new, [Cue(n * 5.0, n * 5.0 + 5, text) for n, text in enumerate(texts_of_item)]
+            )
     for number in range(counts[PROMPT]):
         name = f"Prompt {number}"
         fields = {
@@ -84,7 +89,7 @@ def documents(items: int) -> Iterator[Document]:
 
 
 def build(items: int, folder: Path) -> tuple[Library, apsw.Connection]:
-    """The library, and the plain tables beside it."""
+    """The library, and the database with the baseline's tables."""
     library = recollect.open(folder, background=False)
     plain = apsw.Connection(str(folder / "plain.db"))
     if library._store.size():
@@ -99,49 +104,53 @@ def build(items: int, folder: Path) -> tuple[Library, apsw.Connection]:
             library._store.save(batch)
             with plain:
                 for each in batch:
-                    whole = [
-                        (each.title, "".join(p.content for p in each.passages), each.source_id)
-                    ]
-                    rows = (
-                        [(each.title, p.content, p.id) for p in each.passages]
-                        if each.kind == CONVERSATION
-                        else whole
-                    )
-                    plain.executemany(f"insert into {each.kind} values (?, ?, ?)", rows)
+                    insert = f"insert into {each.kind} values (?, ?, ?)"
+                    plain.executemany(insert, plain_rows(each))
             batch = []
     library.index()
     return library, plain
 
 
+def plain_rows(document: Document) -> list[tuple[str, str, str]]:
+    """One row per message of a conversation; one row for any other item."""
+    if document.kind == CONVERSATION:
+        return [(document.title, p.content, p.id) for p in document.passages]
+    content = "".join(p.content for p in document.passages)
+    return [(document.title, content, document.source_id)]
+
+
 # -- searching ---------------------------------------------------------------
 
 
-def plainly(plain: apsw.Connection, words: tuple[str, ...]) -> list[Any]:
-    """As the contract says: each source by itself, scores between 0 and 1, one list."""
-    asked = " OR ".join('"' + word.replace('"', '""') + '"' for word in words)
+def search_plain_tables(plain: apsw.Connection, words: tuple[str, ...]) -> list[Any]:
+    """Search each table separately, normalize the scores to 0..1 and merge the lists."""
+    match_expression = " OR ".join('"' + word.replace('"', '""') + '"' for word in words)
     merged = []
     for kind in SHARES:
         rows = plain.execute(
-            f"select id, title, snippet({kind}, 1, '', '', '…', 40), bm25({kind}) from {kind} where {kind} match ? "
-            f"order by rank limit {LIMIT}",
-            (asked,),
+            f"select id, title, snippet({kind}, 1, '', '', '…', 40), bm25({kind}) "
+            f"from {kind} where {kind} match ? order by rank limit {LIMIT}",
+            (match_expression,),
         ).fetchall()
         scores = [row[3] for row in rows]
-        spread = max(scores, default=0.0) - min(scores, default=0.0) + 1e-9
-        merged += [(row, (max(scores) - row[3]) / spread) for row in rows]
+        score_range = max(scores, default=0.0) - min(scores, default=0.0) + 1e-9
+        merged += [(row, (max(scores) - row[3]) / score_range) for row in rows]
     return sorted(merged, key=lambda each: -each[1])[:LIMIT]
 
 
 def cpu(work: Callable[[], Any]) -> float:
-    began = time.process_time()
+    """CPU milliseconds."""
+    start = time.process_time()
     work()
-    return (time.process_time() - began) * 1_000
+    return (time.process_time() - start) * 1_000
 
 
-def typical(work: Callable[[corpus.Asked], Any], asked: list[corpus.Asked]) -> tuple[float, float]:
-    """Median and 95th percentile in ms."""
+def spread(
+    work: Callable[[corpus.SampleQuery], Any], queries: list[corpus.SampleQuery]
+) -> tuple[float, float]:
+    """Median and 95th percentile in milliseconds."""
     times = sorted(
-        statistics.median(cpu(lambda q=query: work(q)) for _ in range(ROUNDS)) for query in asked
+        statistics.median(cpu(lambda q=query: work(q)) for _ in range(ROUNDS)) for query in queries
     )
     return statistics.median(times), times[int(len(times) * 0.95) - 1]
 
@@ -150,37 +159,39 @@ def search(items: int, keep: Path | None) -> None:
     folder = keep or Path(tempfile.mkdtemp(prefix="recollect-bench-"))
     library, plain = build(items, folder)
     print(
-        f"{items:,} items, {library._store.size():,} passages; ms of CPU, median and 95th percentile\n"
+        f"{items:,} items, {library._store.size():,} passages; CPU ms, median and 95th percentile\n"
     )
     print(
-        "| query | knowledge.search, words | words and meaning | by time | page 26 | plain, merged | plain / words |"
+        "| query | knowledge.search, text | text and vectors | by time | page 26 "
+        "| separate FTS5 tables | FTS5 / text |"
     )
     print("|---|---|---|---|---|---|---|")
     find = library.knowledge.search
-    for kind, asked in corpus.many_queries(QUERIES).items():
+    for kind, queries in corpus.many_queries(QUERIES).items():
         if kind not in ("question", "common word", "phrase", "prefix", "rare word"):
             continue
         text = {
             "phrase": lambda q: f'"{" ".join(q.words)}"',
             "prefix": lambda q: f"{q.words[0]}*",
         }.get(kind, lambda q: " ".join(q.words))
-        ways: list[Callable[[corpus.Asked], Any]] = [
-            lambda q, t=text: find(t(q), limit=LIMIT, mode="text"),
-            lambda q, t=text: find(t(q), limit=LIMIT),
-            lambda q, t=text: find(t(q), limit=LIMIT, mode="text", order_by="recent"),
-            lambda q, t=text: find(t(q), limit=LIMIT, mode="text", offset=500),
-            lambda q: plainly(plain, q.words),
+        ways: list[Callable[[corpus.SampleQuery], Any]] = [
+            lambda q, t=text: find(t(q), KnowledgeOptions(limit=LIMIT, mode="text")),
+            lambda q, t=text: find(t(q), KnowledgeOptions(limit=LIMIT)),
+            lambda q, t=text: find(
+                t(q), KnowledgeOptions(limit=LIMIT, mode="text", order_by="recent")
+            ),
+            lambda q, t=text: find(t(q), KnowledgeOptions(limit=LIMIT, mode="text", offset=500)),
+            lambda q: search_plain_tables(plain, q.words),
         ]
-        figures = [typical(way, asked) for way in ways]
-        shown = " | ".join(f"{median:.1f}, {tail:.1f}" for median, tail in figures)
-        print(f"| {kind} | {shown} | {figures[-1][0] / figures[0][0]:.1f} |", flush=True)
-    anchor = find("error", sources=["notes"], limit=1)["results"][0]
-    from recollect.knowledge.retrieval import parse_retrieval
-
+        figures = [spread(way, queries) for way in ways]
+        cells = " | ".join(f"{median:.1f}, {tail:.1f}" for median, tail in figures)
+        print(f"| {kind} | {cells} | {figures[-1][0] / figures[0][0]:.1f} |", flush=True)
+    anchor = find("error", KnowledgeOptions(sources=["notes"], limit=1))["results"][0]
     for mode in ("snippet", "chunk", "chunk_with_siblings", "full"):
-        wanted = parse_retrieval({"mode": mode, "loc": anchor["loc"], "max_tokens": 2_000}, {})
+        retrieval = parse_retrieval({"mode": mode, "loc": anchor["loc"], "max_tokens": 2_000}, {})
         times = sorted(
-            cpu(lambda w=wanted: library.knowledge.get("notes", anchor["id"], w)) for _ in range(50)
+            cpu(lambda w=retrieval: library.knowledge.get("notes", anchor["id"], w))
+            for _ in range(50)
         )
         print(f"\nget, {mode}: {statistics.median(times):.2f} ms", end="")
     print()
@@ -196,7 +207,8 @@ def notes(folder: Path, count: int, texts: Iterator[str]) -> None:
     for number in range(count):
         body = "\n\n".join(islice(texts, 3))
         (folder / f"note {number}.md").write_text(
-            f"---\ntags: [a, b{number % 7}]\n---\n# Note {number}\n\n{body} [[note {number + 1}]]\n",
+            f"---\ntags: [a, b{number % 7}]\n---\n"
+            f"# Note {number}\n\n{body} [[note {number + 1}]]\n",
             encoding="utf-8",
         )
 
@@ -205,7 +217,8 @@ def pages(folder: Path, count: int, texts: Iterator[str]) -> None:
     for number in range(count):
         body = "".join(f"<p>{text}</p>" for text in islice(texts, 5))
         (folder / f"page {number}.html").write_text(
-            f"<html><head><title>Page {number}</title></head><body><article>{body}</article></body></html>",
+            f"<html><head><title>Page {number}</title></head>"
+            f"<body><article>{body}</article></body></html>",
             encoding="utf-8",
         )
 
@@ -219,7 +232,7 @@ def subtitles(folder: Path, count: int, texts: Iterator[str]) -> None:
         (folder / f"talk {number}.srt").write_text(str(write(cues, "srt")), encoding="utf-8")
 
 
-def documents_of_word(folder: Path, count: int, texts: Iterator[str]) -> None:
+def word_documents(folder: Path, count: int, texts: Iterator[str]) -> None:
     from docx import Document as Word
 
     for number in range(count):
@@ -252,38 +265,32 @@ KINDS: dict[str, tuple[Callable[[Path, int, Iterator[str]], None], int]] = {
     "notes (Markdown)": (notes, 5_000),
     "media: web pages": (pages, 1_000),
     "media: subtitles": (subtitles, 1_000),
-    "media: Word": (documents_of_word, 300),
+    "media: Word": (word_documents, 300),
     "prompts (CSV)": (prompts, 10_000),
     "characters (JSON)": (characters, 3_000),
 }
 
 
-def importing() -> None:
-    print("| kind | items | MB | items/s | MB/s | again, items/s |")
+def compare_imports() -> None:
+    print("| kind | items | MB | items/s | MB/s | repeated import, items/s |")
     print("|---|---|---|---|---|---|")
     for kind, (make, count) in KINDS.items():
-        with tempfile.TemporaryDirectory() as place:
-            files = Path(place, "files")
+        with tempfile.TemporaryDirectory() as folder:
+            files = Path(folder, "files")
             files.mkdir()
-            make(
-                files,
-                count,
-                (
-                    turn.text
-                    for turn in corpus.messages(10_000_000, seed=Random(kind).randrange(99))
-                ),
-            )
+            seed = Random(kind).randrange(99)
+            make(files, count, (turn.text for turn in corpus.messages(10_000_000, seed)))
             size = sum(f.stat().st_size for f in files.iterdir()) / 1e6
-            with recollect.open(Path(place, "home"), background=False) as library:
-                began = time.perf_counter()
+            with recollect.open(Path(folder, "home"), background=False) as library:
+                start = time.perf_counter()
                 receipt = library.import_path(files)
-                first = time.perf_counter() - began
+                first = time.perf_counter() - start
                 new = sum(f.conversations.new for f in receipt.files)
                 if new != count:
-                    sys.exit(f"{kind}: {new} of {count} were imported: {receipt}"[:2_000])
-                began = time.perf_counter()
+                    sys.exit(f"{kind}: imported {new} of {count} items: {receipt}"[:2_000])
+                start = time.perf_counter()
                 library.import_path(files)
-                again = time.perf_counter() - began
+                again = time.perf_counter() - start
             print(
                 f"| {kind} | {count:,} | {size:.1f} | {count / first:,.0f} | {size / first:.1f} | "
                 f"{count / again:,.0f} |",
@@ -298,11 +305,11 @@ def main() -> None:
     parser.add_argument("--items", type=int, default=100_000)
     parser.add_argument("--only", choices=("search", "import"))
     parser.add_argument("--keep", type=Path)
-    given = parser.parse_args()
-    if given.only != "import":
-        search(given.items, given.keep)
-    if given.only != "search":
-        importing()
+    arguments = parser.parse_args()
+    if arguments.only != "import":
+        search(arguments.items, arguments.keep)
+    if arguments.only != "search":
+        compare_imports()
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""Importing and searching a library of 180,000 messages, beside a plain LIKE scan of the same text.
+"""Benchmark import and search of a library with 180,000 messages against a LIKE scan.
 
     python -m bench.library [MESSAGES]
 
-Everything runs on one core. Queries are medians; each is run on the library
-and as LIKE over the same table in the same process, one after the other.
+Everything runs on one core. Query times are medians. Each query runs on the library and then as a
+LIKE scan of the same table, in the same process.
 """
 
 from __future__ import annotations
@@ -48,28 +48,28 @@ def export_of(messages: int) -> Path:
     return path
 
 
-def imported(home: Path, export: Path) -> tuple[int, float, float, float]:
-    done = subprocess.run(
+def run_import(home: Path, export: Path) -> tuple[int, float, float, float]:
+    process = subprocess.run(
         [sys.executable, "-c", IMPORT, str(home), str(export)],
         capture_output=True,
         text=True,
         check=True,
     )
-    count, wall, cpu, memory = map(float, done.stdout.split())
+    count, wall, cpu, memory = map(float, process.stdout.split())
     return int(count), wall, cpu, memory
 
 
 def milliseconds(action: Callable[[], object], rounds: int = ROUNDS) -> float:
     times = []
     for _ in range(rounds):
-        started = time.process_time()
+        start = time.process_time()
         action()
-        times.append((time.process_time() - started) * 1000)
+        times.append((time.process_time() - start) * 1000)
     return statistics.median(times)
 
 
 def like_scan(db: apsw.Connection, query: str) -> list[tuple[object, ...]]:
-    """What a plain scan does, as contract 0's original: LIKE on every text, the newest fifty.
+    """The baseline: LIKE on every message, newest fifty.
 
     The plus sign keeps SQLite from using the library's index on time.
     """
@@ -81,16 +81,17 @@ def like_scan(db: apsw.Connection, query: str) -> list[tuple[object, ...]]:
 
 def show_import(home: Path, messages: int) -> None:
     export = export_of(messages)
-    first = imported(home, export)
-    again = imported(home, export)
+    first = run_import(home, export)
+    again = run_import(home, export)
     library = next(home.rglob("library.db"))
     print(
-        f"Export: {export.stat().st_size / 1e6:,.0f} MB. Library: {library.stat().st_size / 1e6:,.0f} MB.\n"
+        f"Export: {export.stat().st_size / 1e6:,.0f} MB. "
+        f"Library: {library.stat().st_size / 1e6:,.0f} MB.\n"
     )
     print(
         "| import | messages | wall s | CPU s | messages/s | peak MiB |\n|---|---|---|---|---|---|"
     )
-    for name, (count, wall, cpu, memory) in (("first", first), ("the same again", again)):
+    for name, (count, wall, cpu, memory) in (("first", first), ("repeated", again)):
         print(
             f"| {name} | {count:,} | {wall:.1f} | {cpu:.1f} | {count / wall:,.0f} | {memory:.0f} |"
         )
@@ -100,34 +101,36 @@ def show_queries(home: Path) -> None:
     with recollect.open(home) as library:
         db = apsw.Connection(str(library._store.path))  # type: ignore[attr-defined]
         print(
-            "\n| query | matches | search ms | conversation_search ms | LIKE scan ms | scan / conversation_search |"
+            "\n| query | matches | search ms | conversation_search ms | LIKE scan ms "
+            "| scan / conversation_search |"
         )
         print("|---|---|---|---|---|---|")
         for kind, query in corpus.queries().items():
             plain = query.strip('"*')
             page = library.search(query, options=SearchOptions(limit=10))
-            searched = milliseconds(
+            search = milliseconds(
                 lambda q=query: library.search(q, options=SearchOptions(limit=10))
             )
             recent = milliseconds(lambda q=plain: library.recent(q, limit=50))
-            scanned = milliseconds(lambda q=plain: like_scan(db, q), 3)
-            numbers = f"{searched:.1f} | {recent:.1f} | {scanned:.0f} | {scanned / recent:,.0f}"
+            scan = milliseconds(lambda q=plain: like_scan(db, q), 3)
+            numbers = f"{search:.1f} | {recent:.1f} | {scan:.0f} | {scan / recent:,.0f}"
             print(f"| {kind} | {page.total:,} | {numbers} |")
         db.close()
 
 
 def show_appends(home: Path) -> None:
     with recollect.open(home) as library:
-        chat = library.add_conversation(title="Live")
+        conversation = library.add_conversation(title="Live")
         times = []
         for n in range(200):
-            started = time.perf_counter()
-            library.add_message(chat.id, "user", f"appended needle{n} and some more words")
-            times.append((time.perf_counter() - started) * 1000)
+            start = time.perf_counter()
+            library.add_message(conversation.id, "user", f"appended needle{n} and some more words")
+            times.append((time.perf_counter() - start) * 1000)
             assert library.search(f"needle{n}").total == 1
     times.sort()
     print(
-        f"\nAppend until durable and searchable: p50 {times[100]:.1f} ms, p99 {times[197]:.1f} ms (wall)."
+        f"\nAppend until durable and searchable: p50 {times[100]:.1f} ms, "
+        f"p99 {times[197]:.1f} ms (wall)."
     )
 
 
@@ -139,9 +142,8 @@ def main(messages: int = 180_000) -> None:
         show_import(home, messages)
         show_queries(home)
         show_appends(home)
-    print(
-        f"Peak memory while searching: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB."
-    )
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"Peak memory while searching: {peak:.0f} MiB.")
 
 
 if __name__ == "__main__":

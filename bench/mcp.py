@@ -1,9 +1,10 @@
-"""MCP: what it costs to start, how many calls it answers, what it keeps, and what its tools cost a model.
+"""Benchmark MCP: start-up cost, calls per second, memory growth, and tokens of the tool list.
 
     python -m bench.mcp [--runs N] [--seconds S] [--messages N] [--requests N] [--only PART]
 
-Beside Recollect, in the same run and in turns: the same tool built plainly on the official SDK (bench/plain_mcp.py),
-which searches by the same code. Servers have one process; the clients have another on the same machine. Linux only.
+The baseline is the same tool on the official SDK (bench/plain_mcp.py), which uses Recollect's
+search code. Both are measured in turns in the same run. Each server is one process; all clients
+share another process on the same machine. Linux only.
 """
 
 from __future__ import annotations
@@ -31,15 +32,15 @@ import uvloop
 
 import recollect
 from bench import corpus
-from bench.mcp_start import INITIALIZE, Cost, _cost, bare
-from bench.service import Load, _until_open, cpu, free_port, memory
-from bench.speed import _head, _ms, _row, folder_for
+from bench.mcp_start import INITIALIZE, Cost, bare, process_cost
+from bench.service import Load, cpu, free_port, memory, print_failures, wait_until_open
+from bench.speed import folder_for, format_ms, table_head, table_row
 from recollect.serve.mcp.catalog import Catalog
 from recollect.serve.mcp.protocol import CAPABILITIES_KEY, CLIENT_INFO_KEY, VERSION_KEY
 
 CLIENTS = 32
 AGENTS = 64
-WARMING = 1.0
+WARMUP = 1.0
 HANDSHAKE, STATELESS = "2025-11-25", "2026-07-28"
 SDK = {"lowlevel": "official SDK, lowlevel", "mcpserver": "official SDK, MCPServer"}
 OURS = "Recollect"
@@ -56,8 +57,10 @@ def library_of(folder: Path, messages: int) -> Path:
 
 
 def search(query: str, number: int, version: str = HANDSHAKE) -> dict[str, Any]:
-    """Without a query: a call that the tool refuses before it looks anything up, so that only the way to it counts."""
-    arguments = {"query": query, "limit": 5} if query else {"limit": 5, "start_date": "never"}
+    """A tool call. Without a query it is invalid, so that only the protocol is measured."""
+    arguments: dict[str, Any] = {"query": query, "limit": 5}
+    if not query:
+        arguments = {"limit": 5, "start_date": "never"}
     params: dict[str, Any] = {"name": "conversation_search", "arguments": arguments}
     if version == STATELESS:
         client = {"name": "bench", "version": "1"}
@@ -68,8 +71,8 @@ def search(query: str, number: int, version: str = HANDSHAKE) -> dict[str, Any]:
 # -- starting --------------------------------------------------------------------------------
 
 
-def started(command: list[str], query: str) -> tuple[Cost, Cost]:
-    """What a server has cost when it has answered `initialize`, and when it has answered its first search."""
+def measure_start(command: list[str], query: str) -> tuple[Cost, Cost]:
+    """The cost of a server up to its answer to `initialize`, and up to its first search result."""
     pipes: dict[str, Any] = {
         "stdin": subprocess.PIPE,
         "stdout": subprocess.PIPE,
@@ -85,7 +88,7 @@ def started(command: list[str], query: str) -> tuple[Cost, Cost]:
             process.stdin.flush()
             line = process.stdout.readline()
             assert answer in line, line
-            costs.append(_cost(Path(f"/proc/{process.pid}")))
+            costs.append(process_cost(Path(f"/proc/{process.pid}")))
         process.stdin.close()
     return costs[0], costs[1]
 
@@ -104,41 +107,43 @@ def show_starting(home: Path, runs: int) -> None:
     }
     costs: dict[str, list[tuple[Cost, Cost]]] = {name: [] for name in programs}
     idle = []
-    for command in programs.values():  # from here on everything is compiled
-        started(command, query)
+    for command in programs.values():  # compiles the bytecode
+        measure_start(command, query)
     for _ in range(runs):
         idle.append(bare().cpu_ms)
         for name, command in programs.items():
-            costs[name].append(started(command, query))
+            costs[name].append(measure_start(command, query))
     print(f"\n## Starting over stdio, medians of {runs}")
-    _head(
+    table_head(
         "program",
         "CPU ms to `initialize`",
         "times",
         "MiB",
-        "CPU ms to the first search answer",
+        "CPU ms to the first search result",
         "times",
         "MiB",
     )
-    _row("`python -c pass`", _ms(statistics.median(idle)), "", "", "", "", "")
-    ours = [
+    table_row("`python -c pass`", format_ms(statistics.median(idle)), "", "", "", "", "")
+    baselines = [
         statistics.median(cost[at].cpu_ms for cost in costs["`recollect mcp`"]) for at in (0, 1)
     ]
-    for name, measured in costs.items():
+    for name, program_costs in costs.items():
         cells = []
         for at in (0, 1):
-            spent = statistics.median(cost[at].cpu_ms for cost in measured)
-            held = statistics.median(cost[at].rss_mib for cost in measured)
-            cells += [_ms(spent), f"{spent / ours[at]:.1f}", f"{held:.0f}"]
-        _row(name, *cells)
+            spent = statistics.median(cost[at].cpu_ms for cost in program_costs)
+            resident = statistics.median(cost[at].rss_mib for cost in program_costs)
+            cells += [format_ms(spent), f"{spent / baselines[at]:.1f}", f"{resident:.0f}"]
+        table_row(name, *cells)
 
 
 # -- over HTTP -------------------------------------------------------------------------------
 
 
 class Connection(asyncio.Protocol):
-    """One connection of HTTP/1.1 to an MCP server, in one of the eras. As lean as can be: it shares two cores with the
-    server that is measured."""
+    """An HTTP/1.1 connection to an MCP server that speaks one version of the protocol.
+
+    The client does as little as possible: it shares two cores with the server under test.
+    """
 
     def __init__(self, port: int, version: str, key: str = "") -> None:
         self.port = port
@@ -159,13 +164,13 @@ class Connection(asyncio.Protocol):
 
     async def begin(self) -> None:
         status, head, body = await self.post(INITIALIZE)
-        found = re.search(rb"mcp-session-id: (\S+)", head, re.IGNORECASE)
-        assert status == 200 and found, (status, body[:300])
-        self.session = found[1].decode()
+        match = re.search(rb"mcp-session-id: (\S+)", head, re.IGNORECASE)
+        assert status == 200 and match, (status, body[:300])
+        self.session = match[1].decode()
         await self.post({"jsonrpc": "2.0", "method": "notifications/initialized"})
 
     async def search(self, query: str) -> str | None:
-        """What was wrong with the answer, if anything."""
+        """The error, if the result is not as expected."""
         self.number += 1
         status, _, body = await self.post(search(query, self.number, self.version))
         refused = b'"isError":true' in body or b'"isError": true' in body
@@ -189,15 +194,16 @@ class Connection(asyncio.Protocol):
     async def send(
         self, method: str, body: bytes, headers: dict[str, str]
     ) -> tuple[int, bytes, bytes]:
-        told = {
+        all_headers = {
             "Host": f"127.0.0.1:{self.port}",
             "Content-Type": "application/json",
             "Accept": "application/json, text/event-stream",
             "Content-Length": str(len(body)),
-            **({"Authorization": f"Bearer {self.key}"} if self.key else {}),
-            **headers,
         }
-        lines = "".join([f"{name}: {value}\r\n" for name, value in told.items()])
+        if self.key:
+            all_headers["Authorization"] = f"Bearer {self.key}"
+        all_headers |= headers
+        lines = "".join([f"{name}: {value}\r\n" for name, value in all_headers.items()])
         self._answer = asyncio.get_running_loop().create_future()
         self._transport.write(f"{method} /mcp HTTP/1.1\r\n{lines}\r\n".encode() + body)
         head, body = await self._answer
@@ -205,14 +211,21 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._received += data
-        head, ended, body = self._received.partition(b"\r\n\r\n")
-        if not ended:
+        head, separator, body = self._received.partition(b"\r\n\r\n")
+        if not separator:
             return
         length = _LENGTH.search(head)
-        if len(body) == int(length[1]) if length else (ended + body).endswith(b"\r\n0\r\n\r\n"):
-            self._received = b""
-            assert self._answer is not None
-            self._answer.set_result((head, body if length else _unchunked(body)))
+        if length:
+            complete = len(body) == int(length[1])
+        else:
+            complete = (separator + body).endswith(b"\r\n0\r\n\r\n")
+        if not complete:
+            return
+        if not length:
+            body = decode_chunks(body)
+        self._received = b""
+        assert self._answer is not None
+        self._answer.set_result((head, body))
 
     def connection_lost(self, error: Exception | None) -> None:
         if self._answer is not None and not self._answer.done():
@@ -222,7 +235,7 @@ class Connection(asyncio.Protocol):
         self._transport.close()
 
 
-def _unchunked(body: bytes) -> bytes:
+def decode_chunks(body: bytes) -> bytes:
     parts = []
     while body:
         size, _, rest = body.partition(b"\r\n")
@@ -238,18 +251,18 @@ def running(command: list[str], port: int) -> Iterator[int]:
         command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     try:
-        _until_open(port, process)
+        wait_until_open(port, process)
         yield process.pid
     finally:
         process.send_signal(signal.SIGTERM)
         try:
             process.wait(15)
-        except subprocess.TimeoutExpired:  # the SDK's waits for its open streams
+        except subprocess.TimeoutExpired:  # the SDK server waits for its open streams
             process.kill()
             process.wait(15)
 
 
-def ours(home: Path, port: int) -> list[str]:
+def serve_command(home: Path, port: int) -> list[str]:
     return [
         sys.executable,
         "-m",
@@ -264,21 +277,23 @@ def ours(home: Path, port: int) -> list[str]:
     ]
 
 
-async def asking(connections: list[Connection], seconds: float, questions: list[str]) -> Load:
+async def run_load(connections: list[Connection], seconds: float, questions: list[str]) -> Load:
     load = Load(seconds=seconds)
     for connection in connections:
         await connection.open()
-    began = time.perf_counter() + WARMING
-    end = began + seconds
+    start = time.perf_counter() + WARMUP
+    end = start + seconds
 
     async def one(connection: Connection, seed: int) -> None:
         rng = random.Random(seed)
-        while (asked := time.perf_counter()) < end:
-            wrong = await connection.search(rng.choice(questions))
-            if wrong is not None:
-                load.failed[wrong] += 1
-            if asked >= began:
-                load.walls.append(time.perf_counter() - asked)
+        sent_at = time.perf_counter()
+        while sent_at < end:
+            error = await connection.search(rng.choice(questions))
+            if error is not None:
+                load.failures[error] += 1
+            if sent_at >= start:
+                load.walls.append(time.perf_counter() - sent_at)
+            sent_at = time.perf_counter()
         await connection.close()
 
     await asyncio.gather(*(one(connection, seed) for seed, connection in enumerate(connections)))
@@ -286,34 +301,35 @@ async def asking(connections: list[Connection], seconds: float, questions: list[
 
 
 def _questions(kind: str = "rare word") -> list[str]:
-    return [" ".join(asked.words) for asked in corpus.many_queries(60, 0)[kind]]
+    return [" ".join(query.words) for query in corpus.many_queries(60, 0)[kind]]
 
 
 def show_calls(folder: Path, messages: int, seconds: float) -> None:
     home = library_of(folder, messages)
     print(
-        f"\n## Calls over Streamable HTTP, {CLIENTS} connections, {seconds:g} s each, {messages:,} messages"
+        f"\n## Calls over Streamable HTTP, {CLIENTS} connections, {seconds:g} s each, "
+        f"{messages:,} messages"
     )
-    _head(
+    table_head(
         "call",
-        "era",
+        "protocol",
         "server",
         "calls / s",
-        "Recollect is",
+        "Recollect / this",
         "p50 ms",
         "p99 ms",
         "failed",
-        "server CPU ms a call",
+        "server CPU ms per call",
         "clients' CPU",
         "MiB",
     )
-    json_answers = {"lowlevel-json": "official SDK, lowlevel, JSON answers"}
+    json_responses = {"lowlevel-json": "official SDK, lowlevel, JSON responses"}
     works: list[tuple[str, list[str], dict[str, str]]] = [
-        ("refused by the tool", [""], SDK | json_answers),
+        ("invalid arguments", [""], SDK | json_responses),
         (
             "search",
             _questions(),
-            SDK | json_answers | {"lowlevel-like": "official SDK, lowlevel, LIKE scan"},
+            SDK | json_responses | {"lowlevel-like": "official SDK, lowlevel, LIKE scan"},
         ),
     ]
     for work, questions, others in works:
@@ -321,39 +337,43 @@ def show_calls(folder: Path, messages: int, seconds: float) -> None:
             best = math.nan
             for kind, name in {"": OURS, **others}.items():
                 port = free_port()
-                command = [sys.executable, "-m", "bench.plain_mcp", kind, str(home), str(port)]
-                with running(command if kind else ours(home, port), port) as pid:
+                command = serve_command(home, port)
+                if kind:
+                    program = [sys.executable, "-m", "bench.plain_mcp"]
+                    command = [*program, kind, str(home), str(port)]
+                with running(command, port) as pid:
                     before, own = cpu(pid), time.process_time()
                     load = uvloop.run(
-                        asking([Connection(port, era) for _ in range(CLIENTS)], seconds, questions)
+                        run_load(
+                            [Connection(port, era) for _ in range(CLIENTS)], seconds, questions
+                        )
                     )
-                    spent, own, held = cpu(pid) - before, time.process_time() - own, memory(pid)
+                    spent, own = cpu(pid) - before, time.process_time() - own
+                    resident = memory(pid)
                 rate = len(load.walls) / load.seconds
-                best = best if kind else rate
-                each = spent * 1000 / max(len(load.walls), 1) * seconds / (seconds + WARMING)
-                times = f"{best / rate:.1f} times" if kind and rate else ""
-                _row(
+                ratio = ""
+                if not kind:
+                    best = rate
+                elif rate:
+                    ratio = f"{best / rate:.1f} times"
+                each = spent * 1000 / max(len(load.walls), 1) * seconds / (seconds + WARMUP)
+                table_row(
                     work,
                     era,
                     name,
                     f"{rate:,.0f}",
-                    times,
-                    _ms(load.at(50)),
-                    _ms(load.at(99)),
-                    load.failed.total(),
+                    ratio,
+                    format_ms(load.at(50)),
+                    format_ms(load.at(99)),
+                    load.failures.total(),
                     f"{each:.2f}",
-                    f"{own / (seconds + WARMING):.0%}",
-                    f"{held:.0f}",
+                    f"{own / (seconds + WARMUP):.0%}",
+                    f"{resident:.0f}",
                 )
-                _tell(load.failed)
+                print_failures(load.failures)
 
 
-def _tell(failed: Counter[str]) -> None:
-    for what, count in failed.most_common(3):
-        print(f"\nFailed {count} times: {what}\n")
-
-
-# -- what is kept ----------------------------------------------------------------------------
+# -- memory growth ---------------------------------------------------------------------------
 
 
 async def sessions(port: int, key: str, number: int, *, end: bool) -> None:
@@ -378,53 +398,58 @@ REFUSED: list[tuple[int, bytes, dict[str, str]]] = [
     (401, json.dumps(search("x", 1)).encode(), {"Authorization": "Bearer rk_000000000000_nobody"}),
     (415, b"a=b", {"Content-Type": "application/x-www-form-urlencoded"}),
 ]
-"""Requests that are turned away, each at another door, with the status that says so; 429 where they come too fast."""
+"""Requests that the server rejects for different reasons, each with the status it must return.
+
+The server may answer 429 instead when they arrive too fast.
+"""
 
 
 async def refusals(port: int, key: str, number: int) -> Counter[str]:
-    seen: Counter[str] = Counter()
+    outcomes: Counter[str] = Counter()
 
     async def some(count: int, first: int) -> None:
         connection = Connection(port, STATELESS, key)
         await connection.open()
         for at in range(first, first + count):
-            wanted, body, headers = REFUSED[at % len(REFUSED)]
-            # Each is another one, as a stranger would try them: what is kept of them would add up.
+            expected, body, headers = REFUSED[at % len(REFUSED)]
+            # Each request is different, so that any state the server kept would add up.
             headers = {
                 name: value.replace("evil", f"evil{at}").replace("0000", f"{at:04}")
                 for name, value in headers.items()
             }
             status, head, _ = await connection.send("POST", body, headers)
-            seen["as wanted" if status in (wanted, 429) else f"{status} instead of {wanted}"] += 1
+            if status in (expected, 429):
+                outcomes["as expected"] += 1
+            else:
+                outcomes[f"{status} instead of {expected}"] += 1
             if b"connection: close" in head.lower():
                 await connection.close()
                 await connection.open()
         await connection.close()
 
     await asyncio.gather(*(some(number // 8, number // 8 * part) for part in range(8)))
-    return seen
+    return outcomes
 
 
 def show_memory(home: Path, number: int) -> None:
-    print(f"\n## Memory of a server that wants a key, {number:,} each")
+    print(f"\n## Memory of a server that requires an API key, {number:,} requests of each kind")
     port = free_port()
     add = [sys.executable, "-m", "recollect", "keys", "add", "bench", "--home", str(home), "--json"]
     key = json.loads(subprocess.run(add, check=True, capture_output=True).stdout)["key"]
-    with running(ours(home, port), port) as pid:
-        _head("after", "MiB", "more", "s")
-        held = 0.0
+    with running(serve_command(home, port), port) as pid:
+        table_head("after", "MiB", "more", "s")
+        memory_now = 0.0
 
-        def told(what: str, work: Callable[[], Any]) -> Any:
-            nonlocal held
-            began = time.perf_counter()
+        def measure(what: str, work: Callable[[], Any]) -> Any:
+            nonlocal memory_now
+            start = time.perf_counter()
             result = work()
-            before, held = held, memory(pid)
-            _row(
-                what,
-                f"{held:.1f}",
-                f"{held - before:+.1f}" if before else "",
-                f"{time.perf_counter() - began:.0f}",
-            )
+            before, memory_now = memory_now, memory(pid)
+            growth = ""
+            if before:
+                growth = f"{memory_now - before:+.1f}"
+            seconds = time.perf_counter() - start
+            table_row(what, f"{memory_now:.1f}", growth, f"{seconds:.0f}")
             return result
 
         few = number // 5
@@ -433,11 +458,11 @@ def show_memory(home: Path, number: int) -> None:
             uvloop.run(sessions(port, key, few, end=True))
             uvloop.run(refusals(port, key, few))
 
-        told(f"{few:,} sessions begun and ended, and as many refusals", warm)
-        told("sessions begun and left", lambda: uvloop.run(sessions(port, key, number, end=False)))
-        seen = told("refused requests", lambda: uvloop.run(refusals(port, key, number)))
-        told("refused requests, again", lambda: uvloop.run(refusals(port, key, number)))
-    print(f"\nRefused: {dict(seen)}")
+        measure(f"{few:,} sessions opened and closed, and as many rejected requests", warm)
+        measure("sessions left open", lambda: uvloop.run(sessions(port, key, number, end=False)))
+        outcomes = measure("rejected requests", lambda: uvloop.run(refusals(port, key, number)))
+        measure("rejected requests, again", lambda: uvloop.run(refusals(port, key, number)))
+    print(f"\nRejected: {dict(outcomes)}")
 
 
 # -- many agents -----------------------------------------------------------------------------
@@ -446,23 +471,24 @@ def show_memory(home: Path, number: int) -> None:
 def show_agents(folder: Path, messages: int, seconds: float) -> None:
     home = library_of(folder, messages)
     print(
-        f"\n## {AGENTS} agents searching {messages:,} messages over HTTP, {seconds:g} s, half of them in each era"
+        f"\n## {AGENTS} agents searching {messages:,} messages over HTTP for {seconds:g} s, "
+        "half of them with each protocol version"
     )
-    _head("agents", "searches / s", "p50 ms", "p99 ms", "max ms", "errors", "server MiB")
+    table_head("agents", "searches / s", "p50 ms", "p99 ms", "max ms", "errors", "server MiB")
     port = free_port()
-    with running(ours(home, port), port) as pid:
+    with running(serve_command(home, port), port) as pid:
         connections = [Connection(port, (HANDSHAKE, STATELESS)[n % 2]) for n in range(AGENTS)]
-        load = uvloop.run(asking(connections, seconds, _questions("question")))
-        _row(
+        load = uvloop.run(run_load(connections, seconds, _questions("question")))
+        table_row(
             AGENTS,
             f"{len(load.walls) / seconds:,.0f}",
-            _ms(load.at(50)),
-            _ms(load.at(99)),
-            _ms(load.at(100)),
-            load.failed.total(),
+            format_ms(load.at(50)),
+            format_ms(load.at(99)),
+            format_ms(load.at(100)),
+            load.failures.total(),
             f"{memory(pid):.0f}",
         )
-    _tell(load.failed)
+    print_failures(load.failures)
 
 
 # -- tokens ----------------------------------------------------------------------------------
@@ -470,41 +496,42 @@ def show_agents(folder: Path, messages: int, seconds: float) -> None:
 
 def show_tokens() -> None:
     print(
-        "\n## What the list of tools costs a model\n\nFour characters a token; OpenAI's o200k makes 7 % fewer of them."
+        "\n## Tokens of the tool list\n\n"
+        "At four characters per token; OpenAI's o200k tokenizer gives 7 % fewer."
     )
-    _head("profile", "tools", "characters", "tokens")
+    table_head("profile", "tools", "characters", "tokens")
     for profile in ("default", "research", "letta"):
         listing = Catalog(profile).listing()
         length = len(json.dumps(listing, separators=(",", ":"), ensure_ascii=False))
-        _row(profile, len(listing), f"{length:,}", f"{length / 4:,.0f}")
+        table_row(profile, len(listing), f"{length:,}", f"{length / 4:,.0f}")
 
 
-def main(given: argparse.Namespace) -> None:
+def main(arguments: argparse.Namespace) -> None:
     os.environ["RECOLLECT_INDEXING"] = "manual"
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     with folder_for(None) as folder:
         os.environ["PYTHONPYCACHEPREFIX"] = str(folder / "compiled")
         small = library_of(folder, 1_000)
         parts = {
-            "start": lambda: show_starting(small, given.runs),
-            "calls": lambda: show_calls(folder, given.messages, given.seconds),
-            "memory": lambda: show_memory(library_of(folder, 100), given.requests),
-            "agents": lambda: show_agents(folder, given.messages, given.seconds),
+            "start": lambda: show_starting(small, arguments.runs),
+            "calls": lambda: show_calls(folder, arguments.messages, arguments.seconds),
+            "memory": lambda: show_memory(library_of(folder, 100), arguments.requests),
+            "agents": lambda: show_agents(folder, arguments.messages, arguments.seconds),
             "tokens": show_tokens,
         }
-        for part in given.only or parts:
+        for part in arguments.only or parts:
             parts[part]()
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="MCP, beside the official SDK.")
-    parser.add_argument("--runs", type=int, default=7, help="of every program that is started")
+    parser = argparse.ArgumentParser(description="Benchmark MCP against the official SDK.")
+    parser.add_argument("--runs", type=int, default=7, help="starts of each program")
     parser.add_argument("--seconds", type=float, default=3.0)
     parser.add_argument(
-        "--messages", type=int, default=20_000, help="in the library that is searched over HTTP"
+        "--messages", type=int, default=20_000, help="size of the library searched over HTTP"
     )
     parser.add_argument(
-        "--requests", type=int, default=10_000, help="sessions, and refused requests"
+        "--requests", type=int, default=10_000, help="sessions and rejected requests"
     )
     parser.add_argument(
         "--only", action="append", choices=("start", "calls", "memory", "agents", "tokens")

@@ -1,10 +1,10 @@
-"""What it costs to start an MCP server: CPU and memory until `initialize` is answered.
+"""Benchmark the start of an MCP server: CPU and memory until it answers `initialize`.
 
     python -m bench.mcp_start [RUNS]
 
-Three programs side by side, in turns, so that a busy machine disturbs all of
-them alike: Python that does nothing, `recollect mcp`, and the official SDK's
-stdio server with one equal tool. Prints a Markdown table of medians. Linux only.
+Three programs take turns, so that a busy machine affects all of them equally: Python that does
+nothing, `recollect mcp`, and a stdio server on the official SDK with the same tool. Prints a
+Markdown table of medians. Linux only.
 """
 
 from __future__ import annotations
@@ -26,11 +26,14 @@ from mcp.server.stdio import stdio_server
 from recollect.serve.mcp.tools.conversations.definitions import CONVERSATION_SEARCH as tool
 
 async def list_tools(context, params):
-    listed = types.Tool(name=tool.name, description=tool.description, input_schema=tool.input_schema)
-    return types.ListToolsResult(tools=[listed])
+    search = types.Tool(
+        name=tool.name, description=tool.description, input_schema=tool.input_schema
+    )
+    return types.ListToolsResult(tools=[search])
 
 async def call_tool(context, params):
-    return types.CallToolResult(content=[types.TextContent(type="text", text="No matching messages.")])
+    text = types.TextContent(type="text", text="No matching messages.")
+    return types.CallToolResult(content=[text])
 
 async def main():
     server = Server("official", on_list_tools=list_tools, on_call_tool=call_tool)
@@ -57,7 +60,7 @@ class Cost(NamedTuple):
 
 
 def bare() -> Cost:
-    """Python that starts and leaves. Its memory cannot be asked for once it is gone."""
+    """Python that starts and exits. Its memory cannot be read after it has exited."""
     process = subprocess.Popen([sys.executable, "-c", "pass"])
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
@@ -70,12 +73,12 @@ def server(command: list[str]) -> Cost:
         process.stdin.write(json.dumps(INITIALIZE).encode() + b"\n")
         process.stdin.flush()
         assert b'"serverInfo"' in process.stdout.readline()
-        cost = _cost(Path(f"/proc/{process.pid}"))
+        cost = process_cost(Path(f"/proc/{process.pid}"))
         process.stdin.close()
     return cost
 
 
-def _cost(process: Path) -> Cost:
+def process_cost(process: Path) -> Cost:
     nanoseconds = sum(int(path.read_text().split()[0]) for path in process.glob("task/*/schedstat"))
     highest = next(
         line for line in (process / "status").read_text().splitlines() if line.startswith("VmHWM")
@@ -98,15 +101,17 @@ def main() -> None:
             for name, run in programs.items():
                 costs[name].append(run())
     print(
-        f"| until `initialize` is answered, median of {runs} | CPU ms | more than bare | RSS MiB |\n|---|---|---|---|"
+        f"| until `initialize` is answered, median of {runs} "
+        "| CPU ms | more than bare | RSS MiB |\n|---|---|---|---|"
     )
     idle = statistics.median(cost.cpu_ms for cost in costs["`python -c pass`"])
     for name, measured in costs.items():
         cpu = statistics.median(cost.cpu_ms for cost in measured)
         rss = statistics.median(cost.rss_mib for cost in measured)
-        print(
-            f"| {name} | {cpu:.0f} | {cpu - idle:.0f} | {'–' if math.isnan(rss) else f'{rss:.0f}'} |"
-        )
+        memory = f"{rss:.0f}"
+        if math.isnan(rss):
+            memory = "–"
+        print(f"| {name} | {cpu:.0f} | {cpu - idle:.0f} | {memory} |")
 
 
 if __name__ == "__main__":

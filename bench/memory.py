@@ -1,24 +1,27 @@
-"""What remembering costs: tokens that an agent takes in until it has what it looked for, and the time of each layer.
+"""Benchmark the Memory API: tokens an agent reads until it has the answer, and latency per layer.
 
-    python -m bench.memory [FOLDER] [--only tokens|latency] [--questions N] [--observations 100000] [--keep FOLDER]
+    python -m bench.memory [FOLDER] [--only tokens|latency] [--questions N]
+                           [--observations 100000] [--keep FOLDER]
 
-FOLDER holds `longmemeval.json.gz` (see bench.quality); by default `shared/bench` beside the project. Tokens are
-characters over four, of the very texts that the tools answer.
+FOLDER contains `longmemeval.json.gz` (see bench.quality); the default is `shared/bench` next to the
+project. Tokens are the characters of the tools' output divided by four.
 
-The agent does not know which messages are right; it only stops when it has them all, and so does everybody it is
-compared with:
+The agent does not know which messages are the right ones. It stops when it has read all of them.
+The strategies are:
 
-- layers: it searches with the question as it is and reads the ten observations that come (layer 1). It asks for the
-  details of the first two, or five (layer 2), and reads the lines that each of them names (layer 3): first of each what
-  the person asked, then of each the rest; then the same with the next ones. If that was not enough it searches once
-  more, for fifty, and goes on down that list. What it has read it does not read again, but for the results that the
-  second search repeats.
-- raw search: the messages of `Library.search`, best first, each whole, up to two hundred. It stops right after the last
-  one that it wants, or, as a tool would answer, after the page of ten that has it.
-- whole conversations: those that hold the right messages, and no other. Nobody could know them: it is what reading the
-  right transcripts would cost at least.
+- layers: search with the question and read ten observations (layer 1). Get the details of the first
+  two, or five (layer 2), and read the lines they refer to (layer 3): first every question, then the
+  rest of each span; then go on with the next observations. If that is not enough, search once more
+  for fifty observations and go down that list. No span is read twice, but the second search repeats
+  the results of the first.
+- raw search: read the results of `Library.search`, best first, each message in full, up to two
+  hundred. Stop after the last right message, or after the page of ten that contains it, as a tool
+  would return it.
+- whole conversations: read exactly the conversations that contain the right messages. No agent can
+  know these; it is the minimum cost of reading whole transcripts.
 
-A message counts when its whole text is in what was read. Where a way does not come to an end, what it took in counts.
+A message counts once its full text has been read. If a strategy never reads them all, everything it
+read counts.
 """
 
 from __future__ import annotations
@@ -51,7 +54,7 @@ FILE = "longmemeval.json.gz"
 FIRST, SECOND, AT_ONCE = 10, 50, (2, 5)
 MOST_MESSAGES = 200
 DETAILED = 5
-READ_SOON = 3  # spans that are read before anybody would look elsewhere
+READ_SOON = 3  # spans an agent reads before it tries something else
 CHARACTERS = 4
 QUERIES, ROUNDS = 40, 3
 BATCH = 20_000
@@ -61,163 +64,170 @@ def tokens(text: str) -> int:
     return -(-len(text) // CHARACTERS)
 
 
-def folded(text: str) -> str:
+def normalize_spaces(text: str) -> str:
     return " ".join(text.split())
 
 
-class Taken(NamedTuple):
-    """What an agent took in until it had everything, or nothing was left to take."""
+class Cost(NamedTuple):
+    """What an agent read until it had every message, or until nothing was left to read."""
 
     tokens: int
-    whole: bool
+    complete: bool
     parts: tuple[int, ...] = ()
-    """Of it in each layer."""
+    """Tokens per layer."""
 
 
-# -- ways to the right messages ----------------------------------------------------
+# -- strategies --------------------------------------------------------------------
 
 
 class Context:
-    """What an agent has read, and which of the messages that it wants are not in it yet."""
+    """Counts what an agent has read, and which of the right messages are still missing."""
 
-    def __init__(self, wanted: dict[str, str]) -> None:
-        self.missing = {id_: folded(text) for id_, text in wanted.items()}
+    def __init__(self, targets: dict[str, str]) -> None:
+        self.missing = {id_: normalize_spaces(text) for id_, text in targets.items()}
         self.parts = [0, 0, 0]
 
-    def take(self, text: str, layer: int) -> bool:
-        """Read something; whether nothing is missing any more."""
+    def add(self, text: str, layer: int) -> bool:
+        """Add a text. True if no message is missing any more."""
         self.parts[layer] += tokens(text)
-        read = folded(text)
-        self.missing = {id_: words for id_, words in self.missing.items() if words not in read}
+        text = normalize_spaces(text)
+        self.missing = {id_: words for id_, words in self.missing.items() if words not in text}
         return not self.missing
 
-    def taken(self) -> Taken:
-        return Taken(sum(self.parts), not self.missing, tuple(self.parts))
+    def cost(self) -> Cost:
+        return Cost(sum(self.parts), not self.missing, tuple(self.parts))
 
 
-def by_layers(library: Library, question: Question, wanted: dict[str, str], at_once: int) -> Taken:
-    context = Context(wanted)
-    known: set[str] = set()
-    read: set[tuple[str, tuple[int, int]]] = set()
+def by_layers(library: Library, question: Question, targets: dict[str, str], at_once: int) -> Cost:
+    context = Context(targets)
+    seen_ids: set[str] = set()
+    spans_read: set[tuple[str, tuple[int, int]]] = set()
     for limit in (FIRST, SECOND):
-        answer = library.memory.search(question.text, limit=limit, now=moment(question))
-        if context.take(search_text(answer, question.text), 0):
+        answer = library.memory.search(question.text, limit=limit, now=asked_time(question))
+        if context.add(search_text(answer, question.text), 0):
             break
         new = [
-            each.observation.id for each in answer.observations if each.observation.id not in known
+            each.observation.id
+            for each in answer.observations
+            if each.observation.id not in seen_ids
         ]
-        if down(library, new, context, read, at_once):
+        if read_details(library, new, context, spans_read, at_once):
             break
-        known |= {*new}
-    return context.taken()
+        seen_ids |= {*new}
+    return context.cost()
 
 
-def down(
+def read_details(
     library: Library,
     ids: list[str],
     context: Context,
-    read: set[tuple[str, tuple[int, int]]],
+    spans_read: set[tuple[str, tuple[int, int]]],
     at_once: int,
 ) -> bool:
-    """Go down a list of observations, some at once; whether nothing is missing any more."""
+    """Read a list of observations, some at a time. True if no message is missing any more."""
     for start in range(0, len(ids), at_once):
         details = library.memory.get(ids[start : start + at_once])
-        if context.take(details_text(details), 1):
+        if context.add(details_text(details), 1):
             return True
-        for place in (*map(asked_in, details), *map(rest_of, details)):
-            if place is not None and place not in read:
-                read.add(place)
-                path, lines = place
-                if context.take(library.memory.read(path, *lines), 2):
+        for span in (*map(question_span, details), *map(answer_span, details)):
+            if span is not None and span not in spans_read:
+                spans_read.add(span)
+                path, lines = span
+                if context.add(library.memory.read(path, *lines), 2):
                     return True
     return False
 
 
-Place = tuple[str, tuple[int, int]]
+Span = tuple[str, tuple[int, int]]
 
 
-def asked_in(one: ObservationHit) -> Place | None:
-    return (
-        None
-        if one.observation.question_lines is None
-        else (one.path, one.observation.question_lines)
-    )
+def question_span(hit: ObservationHit) -> Span | None:
+    if hit.observation.question_lines is None:
+        return None
+    return hit.path, hit.observation.question_lines
 
 
-def rest_of(one: ObservationHit) -> Place | None:
-    first, last = one.observation.lines
-    if one.observation.question_lines is not None:
-        first = one.observation.question_lines[1] + 1
-    return None if first > last else (one.path, (first, last))
+def answer_span(hit: ObservationHit) -> Span | None:
+    first, last = hit.observation.lines
+    if hit.observation.question_lines is not None:
+        first = hit.observation.question_lines[1] + 1
+    if first > last:
+        return None
+    return hit.path, (first, last)
 
 
 def by_raw_search(
     library: Library, question: Question, texts: dict[str, str], at_once: int
-) -> Taken:
-    missing, took = set(question.messages), 0
+) -> Cost:
+    missing, read = set(question.messages), 0
     hits = library.search(
         question.text, options=SearchOptions(limit=MOST_MESSAGES, now=question.asked_at)
     ).hits
     for start in range(0, len(hits), at_once):
         page = [hit.message_id for hit in hits[start : start + at_once]]
-        took += sum(tokens(texts[id_]) for id_ in page)
+        read += sum(tokens(texts[id_]) for id_ in page)
         missing -= {*page}
         if not missing:
             break
-    return Taken(took, not missing)
+    return Cost(read, not missing)
 
 
-def by_whole_conversations(library: Library, question: Question) -> Taken:
-    paths = library.memory
-    return Taken(sum(tokens(paths.read(f"/-/{id_}.jsonl")) for id_ in question.conversations), True)
+def by_whole_conversations(library: Library, question: Question) -> Cost:
+    transcripts = [library.memory.read(f"/-/{id_}.jsonl") for id_ in question.conversations]
+    return Cost(sum(map(tokens, transcripts)), True)
 
 
-def moment(question: Question) -> Any:
+def asked_time(question: Question) -> Any:
     from recollect.language.text import bound
 
     return bound(question.asked_at, end=True)
 
 
-# -- what is reached ------------------------------------------------------------------
+# -- recall per layer -----------------------------------------------------------------
 
 
-def reached(
-    library: Library, question: Question, wanted: dict[str, str]
+def reach(
+    library: Library, question: Question, targets: dict[str, str]
 ) -> tuple[list[bool], list[bool]]:
-    """Whether any and all right conversations are among the first page, the details that are asked for first, and
-    what is read first; and last, whether the right messages are in that."""
-    found = library.memory.search(question.text, limit=FIRST, now=moment(question)).observations
+    """Whether any, and whether all, of the right conversations are reached.
+
+    Four values each: on the first page, in the first details, in the first lines read; and last,
+    whether those lines contain the right messages.
+    """
+    hits = library.memory.search(question.text, limit=FIRST, now=asked_time(question)).observations
     any_, all_ = [], []
-    for some in (found, found[:DETAILED], found[:READ_SOON]):
-        there = {each.observation.conversation for each in some}
-        any_.append(bool(there & question.conversations))
-        all_.append(question.conversations <= there)
-    context = Context(wanted)
-    for each in read_first(library, found):
-        context.take(each, 2)
-    any_.append(len(context.missing) < len(wanted))
+    for some in (hits, hits[:DETAILED], hits[:READ_SOON]):
+        conversations = {each.observation.conversation for each in some}
+        any_.append(bool(conversations & question.conversations))
+        all_.append(question.conversations <= conversations)
+    context = Context(targets)
+    for each in read_first(library, hits):
+        context.add(each, 2)
+    any_.append(len(context.missing) < len(targets))
     all_.append(not context.missing)
     return any_, all_
 
 
-def read_first(library: Library, found: tuple[ObservationHit, ...]) -> Iterator[str]:
-    if ids := [each.observation.id for each in found[:READ_SOON]]:
-        for each in library.memory.get(ids):
-            yield library.memory.read(each.path, *each.observation.lines)
+def read_first(library: Library, hits: tuple[ObservationHit, ...]) -> Iterator[str]:
+    ids = [each.observation.id for each in hits[:READ_SOON]]
+    if not ids:
+        return
+    for each in library.memory.get(ids):
+        yield library.memory.read(each.path, *each.observation.lines)
 
 
 def every_way(
-    library: Library, question: Question, wanted: dict[str, str], texts: dict[str, str]
-) -> Iterator[tuple[str, Taken]]:
+    library: Library, question: Question, targets: dict[str, str], texts: dict[str, str]
+) -> Iterator[tuple[str, Cost]]:
     for many in AT_ONCE:
-        yield f"layers, {many} at once", by_layers(library, question, wanted, many)
+        yield f"layers, {many} at once", by_layers(library, question, targets, many)
     yield "raw search", by_raw_search(library, question, texts, 1)
     yield "raw search, by pages", by_raw_search(library, question, texts, FIRST)
     yield "whole conversations", by_whole_conversations(library, question)
 
 
 def measure(path: Path, most: int | None) -> None:
-    ways: dict[str, list[Taken]] = {}
+    ways: dict[str, list[Cost]] = {}
     layers: list[tuple[list[bool], list[bool]]] = []
     for conversations, questions in libraries(path):
         texts = {m["id"]: m["content"] for c in conversations for m in c["messages"]}
@@ -226,47 +236,60 @@ def measure(path: Path, most: int | None) -> None:
             export.write_text(json.dumps({"conversations": conversations}), encoding="utf-8")
             with recollect.open(Path(folder) / "library", background=False) as library:
                 library.import_path(export)
-                began = time.process_time()
+                start = time.process_time()
                 library.index()
-                spent = time.process_time() - began
+                spent = time.process_time() - start
                 observations = count(library)
                 print(
-                    f"{len(texts):,} messages, {observations:,} observations; indexed in {spent:.0f} s of CPU\n"
+                    f"{len(texts):,} messages, {observations:,} observations; "
+                    f"indexed in {spent:.0f} CPU s\n"
                 )
                 for question in islice(questions, most):
-                    wanted = {id_: texts[id_] for id_ in question.messages}
-                    for way, taken in every_way(library, question, wanted, texts):
-                        ways.setdefault(way, []).append(taken)
-                    layers.append(reached(library, question, wanted))
-    tell(ways, layers)
+                    targets = {id_: texts[id_] for id_ in question.messages}
+                    for way, cost in every_way(library, question, targets, texts):
+                        ways.setdefault(way, []).append(cost)
+                    layers.append(reach(library, question, targets))
+    report(ways, layers)
 
 
-def tell(ways: dict[str, list[Taken]], layers: list[tuple[list[bool], list[bool]]]) -> None:
-    question_lines = len(layers)
-    print(f"### Tokens until every right message is in the context, {question_lines} questions\n")
+def report(ways: dict[str, list[Cost]], layers: list[tuple[list[bool], list[bool]]]) -> None:
+    questions = len(layers)
+    print(f"### Tokens until every right message has been read, {questions} questions\n")
     print(
-        "| way | it comes to that | median | mean | 90 % need at most | where it does: median | mean |"
+        "| strategy | reads them all | median | mean | 90th percentile "
+        "| comparable: median | comparable: mean |"
     )
     print("|---|---|---|---|---|---|---|")
-    both = [all(ways[way][n].whole for way in ways) for n in range(question_lines)]
-    for way, taken in ways.items():
-        every = sorted(each.tokens for each in taken)
-        ended = [each.tokens for each, fair in zip(taken, both, strict=True) if fair] or [0]
-        whole = sum(each.whole for each in taken) / question_lines
-        print(
-            f"| {way} | {whole:.1%} | {statistics.median(every):,.0f} | {statistics.mean(every):,.0f} | "
-            f"{every[int(0.9 * (question_lines - 1))]:,} | {statistics.median(ended):,.0f} | {statistics.mean(ended):,.0f} |"
+    comparable = [all(ways[way][n].complete for way in ways) for n in range(questions)]
+    for way, costs in ways.items():
+        everything = sorted(cost.tokens for cost in costs)
+        pairs = zip(costs, comparable, strict=True)
+        finished = [cost.tokens for cost, counts in pairs if counts] or [0]
+        share = sum(cost.complete for cost in costs) / questions
+        numbers = (
+            statistics.median(everything),
+            statistics.mean(everything),
+            everything[int(0.9 * (questions - 1))],
+            statistics.median(finished),
+            statistics.mean(finished),
         )
-    print(f"\nThe last two columns are of the {sum(both)} questions where every way comes to it.")
-    for way, taken in ways.items():
-        if taken[0].parts:
-            fair = [each for each, counts in zip(taken, both, strict=True) if counts] or taken
-            parts = [statistics.mean(each.parts[n] for each in fair) for n in range(3)]
+        cells = " | ".join(f"{number:,.0f}" for number in numbers)
+        print(f"| {way} | {share:.1%} | {cells} |")
+    print(
+        f"\nThe last two columns count only the {sum(comparable)} questions "
+        "for which every strategy reads all right messages."
+    )
+    for way, costs in ways.items():
+        if costs[0].parts:
+            pairs = zip(costs, comparable, strict=True)
+            fair = [cost for cost, counts in pairs if counts] or costs
+            parts = [statistics.mean(cost.parts[n] for cost in fair) for n in range(3)]
             print(
-                f"{way}: search {parts[0]:,.0f}, get_observations {parts[1]:,.0f}, read {parts[2]:,.0f} of that mean."
+                f"{way}: of that mean, search {parts[0]:,.0f}, "
+                f"get_observations {parts[1]:,.0f}, read {parts[2]:,.0f}."
             )
     print()
-    print("### What is reached in each layer\n")
+    print("### Recall per layer\n")
     print("| layer | any right conversation | all of them |\n|---|---|---|")
     names = (
         f"1, search: the first {FIRST} observations",
@@ -275,7 +298,7 @@ def tell(ways: dict[str, list[Taken]], layers: list[tuple[list[bool], list[bool]
         f"right messages in those {READ_SOON}",
     )
     for number, name in enumerate(names):
-        shares = (sum(each[way][number] for each in layers) / question_lines for way in (0, 1))
+        shares = (sum(each[way][number] for each in layers) / questions for way in (0, 1))
         print(f"| {name} | {' | '.join(f'{share:.1%}' for share in shares)} |")
 
 
@@ -287,7 +310,7 @@ def count(library: Library) -> int:
 
 
 def build(observations: int, folder: Path) -> Library:
-    """A library of synthetic conversations with at least so many observations, made by the rules like any other."""
+    """A library of synthetic conversations with at least `observations` observations."""
     library = recollect.open(folder, background=False)
     seed = 0
     while count(library) < observations:
@@ -298,23 +321,24 @@ def build(observations: int, folder: Path) -> Library:
     return library
 
 
-def timed(work: Callable[[], Any]) -> tuple[float, float]:
-    """Milliseconds, and milliseconds of CPU."""
-    began, cpu = time.perf_counter(), time.process_time()
+def measure_call(work: Callable[[], Any]) -> tuple[float, float]:
+    """Wall and CPU milliseconds."""
+    wall, cpu = time.perf_counter(), time.process_time()
     work()
-    return (time.perf_counter() - began) * 1_000, (time.process_time() - cpu) * 1_000
+    return (time.perf_counter() - wall) * 1_000, (time.process_time() - cpu) * 1_000
 
 
 def latency(observations: int, keep: Path | None) -> None:
     folder = keep or Path(tempfile.mkdtemp(prefix="recollect-bench-"))
     library = build(observations, folder)
     print(
-        f"\n### Latency at {count(library):,} observations, {library._store.size():,} passages in all\n"
+        f"\n### Latency with {count(library):,} observations "
+        f"({library._store.size():,} passages in total)\n"
     )
     print("| layer | median ms | 95 % | CPU, median ms | 95 % |\n|---|---|---|---|---|")
     for name, works in calls(library.memory).items():
-        works[0]()  # what is loaded once is loaded
-        times = [min(timed(work) for _ in range(ROUNDS)) for work in works]
+        works[0]()  # loads what is cached
+        times = [min(measure_call(work) for _ in range(ROUNDS)) for work in works]
         cells = []
         for column in zip(*times, strict=True):
             ordered = sorted(column)
@@ -329,21 +353,21 @@ def latency(observations: int, keep: Path | None) -> None:
 
 
 def calls(memory: Memory) -> dict[str, list[Callable[[], Any]]]:
-    """What is timed: the same texts that the tools answer."""
+    """The calls to time, by layer. Each returns the text that the tool returns."""
     kinds = corpus.many_queries(QUERIES)
-    question_lines = [
+    questions = [
         " ".join(each.words)
         for kind in ("question", "common word", "rare word")
         for each in kinds[kind]
     ]
-    found = [each for text in question_lines[:QUERIES] for each in memory.search(text).observations]
-    if not found:
-        sys.exit("Nothing was observed in the synthetic conversations.")
-    ids = [each.observation.id for each in found]
-    month = MemoryFilter("2024-03-01", "2024-03-31", types=[found[0].observation.type])
+    hits = [each for text in questions[:QUERIES] for each in memory.search(text).observations]
+    if not hits:
+        sys.exit("The synthetic conversations have no observations.")
+    ids = [each.observation.id for each in hits]
+    month = MemoryFilter("2024-03-01", "2024-03-31", types=[hits[0].observation.type])
 
     def search(**how: Any) -> list[Callable[[], Any]]:
-        return [partial(_search, memory, text, how) for text in question_lines]
+        return [partial(_search, memory, text, how) for text in questions]
 
     return {
         "search": search(),
@@ -352,7 +376,7 @@ def calls(memory: Memory) -> dict[str, list[Callable[[], Any]]]:
         "search, one type and one month": search(filters=month),
         "get_observations, 5": [partial(_get, memory, ids[n : n + 5]) for n in range(0, 200, 5)],
         "get_observations, 20": [partial(_get, memory, ids[n : n + 20]) for n in range(0, 200, 20)],
-        "read, the lines of one": [
+        "read, the lines of one observation": [
             partial(memory.read, r.path, *r.observation.lines) for r in memory.get(ids[:20])
         ],
         "timeline": [partial(memory.timeline, id_) for id_ in ids[:QUERIES]],
@@ -372,25 +396,25 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "folder", nargs="?", type=Path, default=FOLDER, help="where the questions are"
+        "folder", nargs="?", type=Path, default=FOLDER, help="folder of the question files"
     )
     parser.add_argument("--only", choices=("tokens", "latency"))
-    parser.add_argument("--questions", type=int, help="only so many")
+    parser.add_argument("--questions", type=int, help="use at most this many questions")
     parser.add_argument("--observations", type=int, default=100_000)
     parser.add_argument(
         "--keep",
         type=Path,
         metavar="FOLDER",
-        help="keep the synthetic library there, or use it again",
+        help="build the synthetic library here, or reuse it",
     )
-    given = parser.parse_args()
-    if given.only != "latency":
-        if (given.folder / FILE).exists():
-            measure(given.folder / FILE, given.questions)
+    arguments = parser.parse_args()
+    if arguments.only != "latency":
+        if (arguments.folder / FILE).exists():
+            measure(arguments.folder / FILE, arguments.questions)
         else:
-            print(f"There is no {FILE} in {given.folder}: the tokens are not measured.")
-    if given.only != "tokens":
-        latency(given.observations, given.keep)
+            print(f"There is no {FILE} in {arguments.folder}. Skipping the token measurement.")
+    if arguments.only != "tokens":
+        latency(arguments.observations, arguments.keep)
 
 
 if __name__ == "__main__":

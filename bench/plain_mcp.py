@@ -1,12 +1,12 @@
-"""Contract 0's tool built plainly on the official SDK, to stand beside Recollect's own server.
+"""The baseline for bench.mcp: `conversation_search` on the official SDK.
 
     python -m bench.plain_mcp lowlevel|mcpserver HOME            over stdio
     python -m bench.plain_mcp lowlevel|mcpserver HOME PORT       over Streamable HTTP, under uvicorn
-    python -m bench.plain_mcp lowlevel-json HOME PORT            the same, with answers as JSON instead of streams
-    python -m bench.plain_mcp lowlevel-like HOME PORT            the same, and a plain LIKE scan instead of a search
+    python -m bench.plain_mcp lowlevel-json HOME PORT            with JSON responses, no streams
+    python -m bench.plain_mcp lowlevel-like HOME PORT            with a LIKE scan for the search
 
-What searches is Recollect's own code, so that only the protocol and the transport differ; but with `like` it is what
-the tool's original does.
+The search is Recollect's own code, so that only the protocol and the transport differ. `like`
+replaces it with a LIKE scan.
 """
 
 from __future__ import annotations
@@ -34,37 +34,36 @@ TOOL = CONVERSATION_SEARCH
 Search = Callable[[dict[str, Any]], str]
 
 
-def same(home: str) -> Search:
+def recollect_search(home: str) -> Search:
     catalog, local = Catalog("letta"), LocalLibrary(home)
     return lambda arguments: str(catalog.call(TOOL.name, local.context(), arguments))
 
 
 def like(home: str) -> Search:
-    """The newest messages that hold the query, found by looking at all of them."""
+    """Scan all messages for those that contain the query, newest first."""
     path = next(Path(home).rglob("library.db"))
-    kept = threading.local()
+    local = threading.local()
 
     def search(arguments: dict[str, Any]) -> str:
-        if not hasattr(kept, "db"):
-            kept.db = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
-        found = kept.db.execute(
-            "select created_at, role, content from passage where content like ? order by +created_at desc limit ?",
+        if not hasattr(local, "db"):
+            local.db = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+        rows = local.db.execute(
+            "select created_at, role, content from passage where content like ? "
+            "order by +created_at desc limit ?",
             (f"%{arguments['query']}%", arguments["limit"]),
         )
-        return (
-            "\n\n---\n\n".join(f"[{at}] {role}\n{content}" for at, role, content in found)
-            or "No matching messages."
-        )
+        messages = [f"[{at}] {role}\n{content}" for at, role, content in rows]
+        return "\n\n---\n\n".join(messages) or "No matching messages."
 
     return search
 
 
 def lowlevel(search: Search) -> Server[Any]:
     async def list_tools(context: Any, params: Any) -> types.ListToolsResult:
-        listed = types.Tool(
+        tool = types.Tool(
             name=TOOL.name, description=TOOL.description, input_schema=TOOL.input_schema
         )
-        return types.ListToolsResult(tools=[listed])
+        return types.ListToolsResult(tools=[tool])
 
     async def call_tool(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
         failed = False
@@ -89,7 +88,7 @@ def mcpserver(search: Search) -> MCPServer[Any]:
         end_date: str | None = None,
         limit: int = 50,
     ) -> str:
-        given = {
+        arguments = {
             "query": query,
             "roles": roles,
             "start_date": start_date,
@@ -97,7 +96,7 @@ def mcpserver(search: Search) -> MCPServer[Any]:
             "limit": limit,
         }
         try:
-            return search(given)
+            return search(arguments)
         except ToolError as error:
             raise Refusal(str(error)) from error
 
@@ -111,17 +110,21 @@ async def _stdio(server: Server[Any]) -> None:
 
 
 def main(kind: str, home: str, port: str = "") -> None:
-    search = like(home) if kind == "lowlevel-like" else same(home)
-    made = mcpserver(search) if kind == "mcpserver" else lowlevel(search)
+    search = recollect_search(home)
+    if kind == "lowlevel-like":
+        search = like(home)
+    server: MCPServer[Any] | Server[Any] = lowlevel(search)
+    if kind == "mcpserver":
+        server = mcpserver(search)
     if port:
         import uvicorn
 
-        app = made.streamable_http_app(json_response=kind == "lowlevel-json")
+        app = server.streamable_http_app(json_response=kind == "lowlevel-json")
         uvicorn.run(app, port=int(port), log_level="error", access_log=False)
-    elif isinstance(made, MCPServer):
-        made.run("stdio")
+    elif isinstance(server, MCPServer):
+        server.run("stdio")
     else:
-        anyio.run(_stdio, made)
+        anyio.run(_stdio, server)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
-"""What one would write in an afternoon: FastAPI over one SQLite file, for the benchmark of the service.
+"""The baseline for bench.service: a minimal FastAPI service on one SQLite file.
 
     python -m bench.plain_service FILE PORT
 
-The same three requests as Recollect's: full-text search by FTS5's rank, a page of conversations, an append. A
-connection a thread, write-ahead log, durable commits, no limits and no accounts.
+It has the three endpoints that the benchmark uses: full-text search ranked by FTS5, a page of
+conversations, and an append. One connection per thread, write-ahead log, durable commits; no limits
+and no accounts.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from pydantic import BaseModel
 SCHEMA = """
 create table conversation (id text primary key, title text, updated_at real, messages integer);
 create index conversation_updated on conversation (updated_at desc);
-create table message (key integer primary key, id text unique, conversation text, role text, content text, at real);
+create table message (
+  key integer primary key, id text unique, conversation text, role text, content text, at real
+);
 create index message_conversation on message (conversation);
 create virtual table words using fts5 (content, content='message', content_rowid='key');
 """
@@ -37,7 +40,7 @@ class Message(BaseModel):
     content: str
 
 
-def made(path: str) -> FastAPI:
+def create_app(path: str) -> FastAPI:
     app = FastAPI()
     here = threading.local()
 
@@ -46,8 +49,8 @@ def made(path: str) -> FastAPI:
             here.db = sqlite3.connect(path, timeout=30)
             here.db.execute("pragma journal_mode = wal")
             here.db.execute("pragma synchronous = full")
-        found: sqlite3.Connection = here.db
-        return found
+        connection: sqlite3.Connection = here.db
+        return connection
 
     @app.get("/search")
     def search(q: str) -> dict[str, Any]:
@@ -64,7 +67,8 @@ def made(path: str) -> FastAPI:
         rows = (
             db()
             .execute(
-                "select id, title, updated_at, messages from conversation order by updated_at desc limit 50 offset ?",
+                "select id, title, updated_at, messages from conversation "
+                "order by updated_at desc limit 50 offset ?",
                 [offset],
             )
             .fetchall()
@@ -84,14 +88,16 @@ def made(path: str) -> FastAPI:
         with connection:
             connection.execute("begin immediate")
             key = connection.execute(
-                "insert into message (id, conversation, role, content, at) values (?, ?, ?, ?, unixepoch('subsec'))",
+                "insert into message (id, conversation, role, content, at) "
+                "values (?, ?, ?, ?, unixepoch('subsec'))",
                 [id_, conversation, message.role, message.content],
             ).lastrowid
             connection.execute(
                 "insert into words (rowid, content) values (?, ?)", [key, message.content]
             )
             connection.execute(
-                "update conversation set updated_at = unixepoch('subsec'), messages = messages + 1 where id = ?",
+                "update conversation set updated_at = unixepoch('subsec'), "
+                "messages = messages + 1 where id = ?",
                 [conversation],
             )
         return {"id": id_}
@@ -101,7 +107,7 @@ def made(path: str) -> FastAPI:
 
 if __name__ == "__main__":
     uvicorn.run(
-        made(sys.argv[1]),
+        create_app(sys.argv[1]),
         host="127.0.0.1",
         port=int(sys.argv[2]),
         log_level="warning",

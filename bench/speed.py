@@ -1,18 +1,17 @@
-"""How fast a large library is searched, and what it costs, beside plain FTS5, LIKE and bare Tantivy.
+"""Benchmark search in a large library against plain FTS5, LIKE and bare Tantivy.
 
     python -m bench.speed [--messages 100000,1000000] [--keep FOLDER]
 
-All engines hold the same messages and answer the same queries in one process,
-on one core, one after the other; a library that lies in FOLDER is used again.
-Times are CPU time of the whole process, threads included, unless wall is said.
-Each kind has forty queries, asked three times in turn after others have warmed
-the files; a query counts with its median. What is slow is asked less: no
-further once it has had its seconds, but five queries at least.
+All engines contain the same messages and answer the same queries, in one process, on one core, one
+after the other. A library in FOLDER is reused. Times are CPU time of the whole process including
+threads, unless the column says wall. Each kind has forty queries, which run three times after a
+warm-up with other queries; the time of a query is its median. Slow engines run fewer queries: they
+stop after their time budget, but not before five queries.
 
-Plain FTS5 is a table with external content, its words joined by OR, ordered by
-rank. LIKE looks for each word with a scan, the newest first (a question as it
-is typed). Bare Tantivy is one index of the text, role and time. All give ten
-keys; Recollect also reads, ranks, counts and shows what it found.
+Plain FTS5 is an external-content table, with words joined by OR, ordered by rank. LIKE scans for
+each word, newest first (for questions, it scans for the whole text). Bare Tantivy is one index of
+text, role and time. All of them return ten keys; Recollect also loads, ranks, counts and formats
+its results.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ from tantivy import FieldType, Occur, Query
 
 import recollect
 from bench import corpus
-from bench.corpus import Asked
+from bench.corpus import SampleQuery
 from recollect.index.meaning import Meaning
 from recollect.model.search import Filter, SearchOptions
 
@@ -51,10 +50,10 @@ T = TypeVar("T")
 
 LIMIT = 10
 QUERIES = 40
-WARMING = 6
+WARMUP = 6
 ROUNDS = 3
-LEAST = 5  # queries of each kind, however slow
-SECONDS = 10.0  # for one engine and one kind
+MIN_QUERIES = 5  # per kind, however slow
+SECONDS = 10.0  # time budget for one engine and one kind
 STARTS = 7
 APPENDS = 200
 TOKENIZERS = {"FTS5": "unicode61", "FTS5, porter": "porter unicode61"}
@@ -64,12 +63,12 @@ class Cost(NamedTuple):
     cpu: float
     wall: float
     peak: float = 0.0
-    """MiB resident at most."""
+    """Peak resident memory in MiB."""
 
 
 @dataclass(frozen=True)
-class Only:
-    """What a search is narrowed to."""
+class Scope:
+    """The filter of a search."""
 
     name: str = ""
     role: str = ""
@@ -77,10 +76,10 @@ class Only:
     before: datetime | None = None
 
 
-ONLY = (
-    Only("all"),
-    Only("role", role="user"),
-    Only(
+SCOPES = (
+    Scope("all"),
+    Scope("role", role="user"),
+    Scope(
         "30 days",
         after=datetime(2025, 6, 1, tzinfo=UTC),
         before=datetime(2025, 6, 30, 23, 59, 59, tzinfo=UTC),
@@ -89,7 +88,7 @@ ONLY = (
 
 
 class Clock:
-    """CPU and wall time since it was made, or since the last lap."""
+    """CPU and wall time since the last lap."""
 
     def __init__(self) -> None:
         self.lap()
@@ -105,21 +104,26 @@ class Clock:
 
 
 def peak() -> float:
-    """MiB resident at most. Linux's ru_maxrss counts the process that started this one as well, so it comes second."""
-    return _status("VmHWM") or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    """Peak resident memory in MiB.
+
+    ru_maxrss is only the fallback: on Linux it includes the parent process.
+    """
+    return process_memory("VmHWM") or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def _status(name: str) -> float:
-    """A line of the system's note on this process, in MiB; 0 where it keeps none."""
+def process_memory(name: str) -> float:
+    """A field of /proc/self/status in MiB; 0 if the system has no such file."""
     status = Path("/proc/self/status")
-    lines = status.read_text().splitlines() if status.exists() else []
+    if not status.exists():
+        return 0.0
+    lines = status.read_text().splitlines()
     return sum(int(line.split()[1]) / 1024 for line in lines if line.startswith(f"{name}:"))
 
 
-def alone(work: Callable[..., T], *given: object) -> T:
-    """Run a function in a process of its own, so that its memory is its own."""
+def in_own_process(work: Callable[..., T], *arguments: object) -> T:
+    """Run a function in a new process, so that its memory is measured separately."""
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-        return pool.submit(work, *given).result()
+        return pool.submit(work, *arguments).result()
 
 
 # -- building ------------------------------------------------------------------
@@ -127,7 +131,7 @@ def alone(work: Callable[..., T], *given: object) -> T:
 
 @dataclass(frozen=True)
 class Data:
-    """A folder with the same messages in every engine."""
+    """A folder that contains the same messages for every engine."""
 
     folder: Path
     messages: int
@@ -149,49 +153,53 @@ class Data:
         return self.folder / "tantivy"
 
     @property
-    def built(self) -> Path:
-        """What building cost; written last."""
+    def costs_file(self) -> Path:
+        """The costs of building. This file is written last."""
         return self.folder / "built.json"
 
 
 def build(data: Data) -> dict[str, Cost]:
-    if data.built.exists():
-        return {name: Cost(*cost) for name, cost in json.loads(data.built.read_text()).items()}
+    if data.costs_file.exists():
+        return {name: Cost(*cost) for name, cost in json.loads(data.costs_file.read_text()).items()}
     shutil.rmtree(data.folder, ignore_errors=True)
     data.folder.mkdir(parents=True)
     export = data.folder / "conversations.json"
-    _say(f"Writing an export of {data.messages:,} messages")
+    log(f"Writing an export of {data.messages:,} messages")
     corpus.write_chatgpt_export(export, data.messages)
-    _say("Importing")
-    costs = {"import": alone(imported, data.home, export)}
+    log("Importing")
+    costs = {"import": in_own_process(run_import, data.home, export)}
     export.unlink()
-    _say("Indexing")
-    costs |= alone(indexed, data.home)
+    log("Indexing")
+    costs |= in_own_process(run_indexing, data.home)
     for name, tokenizer in TOKENIZERS.items():
-        _say(f"Building {name}")
-        costs[name] = alone(built_fts5, data, name, tokenizer)
-    _say("Building Tantivy")
-    costs["Tantivy"] = alone(built_tantivy, data)
-    data.built.write_text(json.dumps(costs))
+        log(f"Building {name}")
+        costs[name] = in_own_process(build_fts5, data, name, tokenizer)
+    log("Building Tantivy")
+    costs["Tantivy"] = in_own_process(build_tantivy, data)
+    data.costs_file.write_text(json.dumps(costs))
     return costs
 
 
-def imported(home: Path, export: Path) -> Cost:
+def run_import(home: Path, export: Path) -> Cost:
     with recollect.open(home) as library:
         clock = Clock()
         library.import_path(export)
         return clock.end()
 
 
-def indexed(home: Path) -> dict[str, Cost]:
-    """The steps of indexing, told apart by what they report; what comes after a step's last report is the next's."""
+def run_indexing(home: Path) -> dict[str, Cost]:
+    """The cost of each step of indexing, as reported by its progress callback.
+
+    Work after the last report of a step counts for the next step.
+    """
     costs: dict[str, Cost] = {}
     with recollect.open(home) as library:
         clock = Clock()
 
         def report(what: str, _done: int, _total: int) -> None:
-            lap, known = clock.lap(), costs.get(what, Cost(0, 0))
-            costs[what] = Cost(known.cpu + lap.cpu, known.wall + lap.wall)
+            lap = clock.lap()
+            total = costs.get(what, Cost(0, 0))
+            costs[what] = Cost(total.cpu + lap.cpu, total.wall + lap.wall)
 
         library.index(report)
         report("Embedding", 0, 0)
@@ -201,25 +209,27 @@ def indexed(home: Path) -> dict[str, Cost]:
 def _messages(data: Data) -> Iterator[tuple[Any, ...]]:
     db = apsw.Connection(str(data.database), flags=apsw.SQLITE_OPEN_READONLY)
     yield from db.execute(
-        "select key, role, created_at, content from passage where visibility <> 'hidden' order by key"
+        "select key, role, created_at, content from passage "
+        "where visibility <> 'hidden' order by key"
     )
     db.close()
 
 
-def built_fts5(data: Data, name: str, tokenizer: str) -> Cost:
+def build_fts5(data: Data, name: str, tokenizer: str) -> Cost:
     db = apsw.Connection(str(data.bare))
     db.execute("pragma journal_mode = off; pragma synchronous = off").fetchall()
     with db:
         if not db.execute("select count(*) from sqlite_schema where name = 'message'").get:
             db.execute(
-                "create table message (key integer primary key, role text, created_at integer, content text)"
+                "create table message "
+                "(key integer primary key, role text, created_at integer, content text)"
             )
             db.executemany("insert into message values (?, ?, ?, ?)", _messages(data))
     clock = Clock()
     with db:
         db.execute(
-            f'create virtual table "{name}" using fts5(content, content=message, content_rowid=key, '
-            f"tokenize='{tokenizer}')"
+            f'create virtual table "{name}" using '
+            f"fts5(content, content=message, content_rowid=key, tokenize='{tokenizer}')"
         )
         db.execute(f'insert into "{name}" (rowid, content) select key, content from message')
     db.close()
@@ -235,7 +245,7 @@ def _schema() -> tantivy.Schema:
     return builder.build()
 
 
-def built_tantivy(data: Data) -> Cost:
+def build_tantivy(data: Data) -> Cost:
     data.tantivy.mkdir()
     clock = Clock()
     index = tantivy.Index(_schema(), path=str(data.tantivy))
@@ -255,41 +265,41 @@ def built_tantivy(data: Data) -> Cost:
 
 # -- engines -------------------------------------------------------------------
 
-Engine = Callable[[Asked, Only], int]
-"""Answers a query and says how many it found, or how many there are."""
+Engine = Callable[[SampleQuery, Scope], int]
+"""Runs a query and returns the number of results or of matches."""
 
 
-def typed(asked: Asked) -> str:
-    """A query as a person types it."""
-    match asked.kind:
+def query_text(query: SampleQuery) -> str:
+    """A query as a user types it."""
+    match query.kind:
         case "prefix":
-            return asked.words[0] + "*"
+            return query.words[0] + "*"
         case "phrase":
-            return f'"{" ".join(asked.words)}"'
+            return f'"{" ".join(query.words)}"'
         case "two words, AND":
-            return " AND ".join(asked.words)
+            return " AND ".join(query.words)
         case "three words, OR":
-            return " OR ".join(asked.words)
-    return " ".join(asked.words)
+            return " OR ".join(query.words)
+    return " ".join(query.words)
 
 
 def ours(library: recollect.Library, mode: str) -> Engine:
-    def answer(asked: Asked, only: Only) -> int:
-        roles = (only.role,) if only.role else ()
+    def answer(query: SampleQuery, scope: Scope) -> int:
+        roles = tuple(filter(None, [scope.role]))
         return library.search(
-            typed(asked),
-            Filter.of(roles=roles, after=only.after, before=only.before),
+            query_text(query),
+            Filter.of(roles=roles, after=scope.after, before=scope.before),
             SearchOptions(mode=mode, limit=LIMIT),
         ).total
 
     return answer
 
 
-def _conditions(only: Only) -> tuple[str, list[object]]:
-    if only.role:
-        return "and m.role = ?", [only.role]
-    if only.after and only.before:
-        return "and m.created_at between ? and ?", [_micros(only.after), _micros(only.before)]
+def _conditions(scope: Scope) -> tuple[str, list[object]]:
+    if scope.role:
+        return "and m.role = ?", [scope.role]
+    if scope.after and scope.before:
+        return "and m.created_at between ? and ?", [_micros(scope.after), _micros(scope.before)]
     return "", []
 
 
@@ -298,19 +308,21 @@ def _micros(moment: datetime) -> int:
 
 
 def fts5(db: apsw.Connection, table: str) -> Engine:
-    def answer(asked: Asked, only: Only) -> int:
-        words = [f'"{word}"' for word in asked.words]
-        match asked.kind:
+    def answer(query: SampleQuery, scope: Scope) -> int:
+        words = [f'"{word}"' for word in query.words]
+        match query.kind:
             case "prefix":
                 match = words[0] + "*"
             case "phrase":
-                match = f'"{" ".join(asked.words)}"'
+                match = f'"{" ".join(query.words)}"'
             case "two words, AND":
                 match = " AND ".join(words)
             case _:
                 match = " OR ".join(words)
-        where, values = _conditions(only)
-        source = f'"{table}" t join message m on m.key = t.rowid' if where else f'"{table}" t'
+        where, values = _conditions(scope)
+        source = f'"{table}" t'
+        if where:
+            source += " join message m on m.key = t.rowid"
         sql = (
             f'select t.rowid from {source} where "{table}" match ? {where} order by t.rank limit ?'
         )
@@ -320,18 +332,20 @@ def fts5(db: apsw.Connection, table: str) -> Engine:
 
 
 def like(db: apsw.Connection) -> Engine:
-    def answer(asked: Asked, only: Only) -> int:
-        sought = (
-            [f"%{w}%" for w in asked.words]
-            if asked.kind[-3:] in ("AND", " OR")
-            else [f"%{' '.join(asked.words)}%"]
+    def answer(query: SampleQuery, scope: Scope) -> int:
+        patterns = [f"%{' '.join(query.words)}%"]
+        operator = " and "
+        if query.kind.endswith((" AND", " OR")):
+            patterns = [f"%{word}%" for word in query.words]
+        if query.kind.endswith(" OR"):
+            operator = " or "
+        match = operator.join(["m.content like ?"] * len(patterns))
+        where, values = _conditions(scope)
+        sql = (
+            f"select m.key from message m where ({match}) {where} "
+            "order by m.created_at desc limit ?"
         )
-        match = (" or " if asked.kind.endswith("OR") else " and ").join(
-            ["m.content like ?"] * len(sought)
-        )
-        where, values = _conditions(only)
-        sql = f"select m.key from message m where ({match}) {where} order by m.created_at desc limit ?"
-        return len(db.execute(sql, (*sought, *values, LIMIT)).fetchall())
+        return len(db.execute(sql, (*patterns, *values, LIMIT)).fetchall())
 
     return answer
 
@@ -339,32 +353,32 @@ def like(db: apsw.Connection) -> Engine:
 def bare_tantivy(index: tantivy.Index) -> Engine:
     searcher, schema = index.searcher(), index.schema
 
-    def answer(asked: Asked, only: Only) -> int:
-        if asked.kind == "prefix":
-            query = Query.regex_query(schema, "text", asked.words[0] + ".*")
+    def answer(query: SampleQuery, scope: Scope) -> int:
+        if query.kind == "prefix":
+            engine_query = Query.regex_query(schema, "text", query.words[0] + ".*")
         else:
-            query = index.parse_query(typed(asked), ["text"])
+            engine_query = index.parse_query(query_text(query), ["text"])
         filters = []
-        if only.role:
-            filters.append(Query.term_query(schema, "role", only.role, "basic"))
-        if only.after and only.before:
+        if scope.role:
+            filters.append(Query.term_query(schema, "role", scope.role, "basic"))
+        if scope.after and scope.before:
             filters.append(
                 Query.range_query(
                     schema,
                     "created_at",
                     FieldType.Integer,
-                    _micros(only.after),
-                    _micros(only.before),
+                    _micros(scope.after),
+                    _micros(scope.before),
                 )
             )
         if filters:
-            query = Query.boolean_query(
+            engine_query = Query.boolean_query(
                 [
-                    (Occur.Must, query),
+                    (Occur.Must, engine_query),
                     *((Occur.Must, Query.const_score_query(f, 0.0)) for f in filters),
                 ]
             )
-        hits = searcher.search(query, LIMIT, count=False).hits
+        hits = searcher.search(engine_query, LIMIT, count=False).hits
         return len(searcher.fast_field_values("key", [address for _, address in hits]))
 
     return answer
@@ -387,24 +401,24 @@ class Times:
         return statistics.median(self.cpu)
 
 
-def measured(answer: Engine, queries: Sequence[Asked], only: Only) -> Times:
+def measure(answer: Engine, queries: Sequence[SampleQuery], scope: Scope) -> Times:
     """The first queries warm up and do not count."""
     deadline = time.perf_counter() + SECONDS
-    for asked in queries[:WARMING]:
-        answer(asked, only)
+    for query in queries[:WARMUP]:
+        answer(query, scope)
         if time.perf_counter() > deadline - SECONDS * 0.8:
             break
-    cpu: dict[Asked, list[float]] = {}
-    wall: dict[Asked, list[float]] = {}
+    cpu: dict[SampleQuery, list[float]] = {}
+    wall: dict[SampleQuery, list[float]] = {}
     for turn in range(ROUNDS):
-        for asked in queries[WARMING:]:
-            if time.perf_counter() > deadline and (turn or len(cpu) >= LEAST):
+        for query in queries[WARMUP:]:
+            if time.perf_counter() > deadline and (turn or len(cpu) >= MIN_QUERIES):
                 break
             clock = Clock()
-            answer(asked, only)
+            answer(query, scope)
             lap = clock.lap()
-            cpu.setdefault(asked, []).append(lap.cpu * 1000)
-            wall.setdefault(asked, []).append(lap.wall * 1000)
+            cpu.setdefault(query, []).append(lap.cpu * 1000)
+            wall.setdefault(query, []).append(lap.wall * 1000)
     return Times(
         [statistics.median(t) for t in cpu.values()], [statistics.median(t) for t in wall.values()]
     )
@@ -419,76 +433,86 @@ with recollect.open(sys.argv[1]) as library:
 """
 
 
-def started(data: Data, mode: str, queries: Sequence[Asked], cold: bool) -> Cost:
-    """From the start of a process to its first answer. The first start only has the programs compiled."""
+def measure_start(data: Data, mode: str, queries: Sequence[SampleQuery], cold: bool) -> Cost:
+    """The cost from the start of a process to its first result.
+
+    The first start only compiles the bytecode and does not count.
+    """
     costs = []
-    compiled = {"PYTHONPYCACHEPREFIX": str(data.folder / "compiled"), "PYTHONDONTWRITEBYTECODE": ""}
-    for asked in queries[: 1 + STARTS]:
+    environment = {
+        "PYTHONPYCACHEPREFIX": str(data.folder / "compiled"),
+        "PYTHONDONTWRITEBYTECODE": "",
+    }
+    for query in queries[: 1 + STARTS]:
         if cold:
-            _leave_memory(data.home)
+            drop_from_page_cache(data.home)
         program = [
             sys.executable,
             "-c",
             START,
             str(data.home),
-            typed(asked),
+            query_text(query),
             mode,
             str(time.monotonic()),
         ]
-        done = subprocess.run(
-            program, env=os.environ | compiled, capture_output=True, text=True, check=True
+        process = subprocess.run(
+            program, env=os.environ | environment, capture_output=True, text=True, check=True
         )
-        costs.append(tuple(map(float, done.stdout.split())))
+        costs.append(tuple(map(float, process.stdout.split())))
     return Cost(*map(statistics.median, zip(*costs[1:], strict=True)))
 
 
-def _leave_memory(folder: Path) -> None:
-    """Let the system forget what it keeps of these files."""
+def drop_from_page_cache(folder: Path) -> None:
+    """Drop these files from the page cache."""
     for path in folder.rglob("*"):
         if path.is_file():
             with path.open("rb") as file:
                 os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-def memory(data: Data, mode: str, queries: Sequence[Asked]) -> tuple[float, float]:
-    """The peak of a process that only searches, and what of its memory is not files, in MiB."""
+def memory(data: Data, mode: str, queries: Sequence[SampleQuery]) -> tuple[float, float]:
+    """Peak memory of a process that only searches, and its anonymous memory, in MiB."""
     with recollect.open(data.home) as library:
         answer = ours(library, mode)
-        for asked in queries:
-            answer(asked, ONLY[0])
-        return peak(), _status("RssAnon")
+        for query in queries:
+            answer(query, SCOPES[0])
+        return peak(), process_memory("RssAnon")
 
 
-# -- showing -------------------------------------------------------------------
+# -- output --------------------------------------------------------------------
 
 
-def _say(what: str) -> None:
-    print(what, file=sys.stderr, flush=True)
+def log(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
 
 
-def _row(*cells: object) -> None:
+def table_row(*cells: object) -> None:
     print("| " + " | ".join(str(cell) for cell in cells) + " |", flush=True)
 
 
-def _head(*cells: str) -> None:
+def table_head(*cells: str) -> None:
     print()
-    _row(*cells)
+    table_row(*cells)
     print("|---" * len(cells) + "|")
 
 
-def _ms(value: float) -> str:
-    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 1 else f"{value:.2f}"
+def format_ms(value: float) -> str:
+    if value >= 100:
+        return f"{value:,.0f}"
+    if value >= 1:
+        return f"{value:.1f}"
+    return f"{value:.2f}"
 
 
 def show_building(data: Data, costs: dict[str, Cost]) -> None:
-    _head("build", "CPU s", "wall s", "messages / CPU s", "peak MiB")
+    table_head("build", "CPU s", "wall s", "messages / CPU s", "peak MiB")
     for name, cost in costs.items():
         rate = f"{data.messages / cost.cpu:,.0f}"
-        _row(name, f"{cost.cpu:.1f}", f"{cost.wall:.1f}", rate, f"{cost.peak:.0f}")
+        table_row(name, f"{cost.cpu:.1f}", f"{cost.wall:.1f}", rate, f"{cost.peak:.0f}")
     ours = [cost for name, cost in costs.items() if name in ("import", "sealing", "embedding")]
     cpu = sum(c.cpu for c in ours)
-    _row(
-        "**Recollect in all**",
+    table_row(
+        "**Recollect in total**",
         f"{cpu:.1f}",
         f"{sum(c.wall for c in ours):.1f}",
         f"{data.messages / cpu:,.0f}",
@@ -502,49 +526,56 @@ PARTS = {
     "word": "words and stems",
     "vector": "vectors in the database",
 }
+OTHER_PART = "everything else in the database"
 
 
 def show_sizes(data: Data) -> None:
     db = apsw.Connection(str(data.database))
     sizes: dict[str, int] = {}
-    tables = "select s.tbl_name, s.type, d.pages from (select name, sum(pgsize) as pages from dbstat group by name) d"
-    for table, type_, size in db.execute(f"{tables} join sqlite_schema s on s.name = d.name"):
+    tables = (
+        "select s.tbl_name, s.type, d.pages "
+        "from (select name, sum(pgsize) as pages from dbstat group by name) d "
+        "join sqlite_schema s on s.name = d.name"
+    )
+    for table, type_, size in db.execute(tables):
         part = next(
             (p for start, p in reversed(PARTS.items()) if table.startswith(start)),
-            "everything else in it",
+            OTHER_PART,
         )
         if part == "messages" and type_ == "index":
             part = "indexes of messages"
         sizes[part] = sizes.get(part, 0) + size
-    sizes["everything else in it"] += 4096 * db.execute("pragma freelist_count").get
+    sizes[OTHER_PART] += 4096 * db.execute("pragma freelist_count").get
     db.close()
     index = data.database.with_name("index")
-    sizes |= {"volumes": _bytes(index / "volumes"), "vector files": _bytes(index / "vectors")}
-    _head("on disk", "MB", "bytes a message")
-    for part, size in [*sizes.items(), ("**Recollect in all**", sum(sizes.values()))]:
-        _row(part, f"{size / 1e6:,.1f}", f"{size / data.messages:,.0f}")
-    for name, size in (("bare Tantivy", _bytes(data.tantivy)), *_bare_sizes(data).items()):
-        _row(f"beside it: {name}", f"{size / 1e6:,.1f}", f"{size / data.messages:,.0f}")
+    sizes |= {
+        "volumes": folder_size(index / "volumes"),
+        "vector files": folder_size(index / "vectors"),
+    }
+    table_head("on disk", "MB", "bytes per message")
+    for part, size in [*sizes.items(), ("**Recollect in total**", sum(sizes.values()))]:
+        table_row(part, f"{size / 1e6:,.1f}", f"{size / data.messages:,.0f}")
+    for name, size in (("bare Tantivy", folder_size(data.tantivy)), *_bare_sizes(data).items()):
+        table_row(f"baseline: {name}", f"{size / 1e6:,.1f}", f"{size / data.messages:,.0f}")
 
 
 def _bare_sizes(data: Data) -> dict[str, int]:
     db = apsw.Connection(str(data.bare))
-    counted = "select sum(pgsize) from dbstat where name = ?1 or name glob ?1 || '_*'"
-    return {
-        f"plain {name}" if name in TOKENIZERS else "its messages": db.execute(counted, (name,)).get
-        for name in (*TOKENIZERS, "message")
-    }
+    sql = "select sum(pgsize) from dbstat where name = ?1 or name glob ?1 || '_*'"
+    sizes = {f"plain {name}": db.execute(sql, (name,)).get for name in TOKENIZERS}
+    sizes["messages of plain FTS5"] = db.execute(sql, ("message",)).get
+    return sizes
 
 
-def _bytes(folder: Path) -> int:
+def folder_size(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 Results = dict[tuple[str, str, str], Times]
-"""By engine, kind and filter."""
+"""Times by engine, kind and filter."""
 
 
-def ask(data: Data, queries: dict[str, list[Asked]]) -> Results:
+def compare_engines(data: Data, queries: dict[str, list[SampleQuery]]) -> Results:
     results: Results = {}
     with recollect.open(data.home) as library:
         db = apsw.Connection(str(data.bare), flags=apsw.SQLITE_OPEN_READONLY)
@@ -556,24 +587,29 @@ def ask(data: Data, queries: dict[str, list[Asked]]) -> Results:
             "LIKE": like(db),
             "Tantivy": bare_tantivy(index),
         }
-        _head(
-            "query", "of", "matches", *(f"{e} ms" for e in engines), "FTS5 / text", "text / Tantivy"
+        table_head(
+            "query",
+            "filter",
+            "matches",
+            *(f"{e} ms" for e in engines),
+            "FTS5 / text",
+            "text / Tantivy",
         )
-        for kind, some in queries.items():
-            for only in ONLY:
+        for kind, samples in queries.items():
+            for scope in SCOPES:
                 matches = statistics.median(
-                    engines["text"](asked, only) for asked in some[WARMING:]
+                    engines["text"](query, scope) for query in samples[WARMUP:]
                 )
-                times = {name: measured(engine, some, only) for name, engine in engines.items()}
-                results |= {(name, kind, only.name): t for name, t in times.items()}
+                times = {name: measure(engine, samples, scope) for name, engine in engines.items()}
+                results |= {(name, kind, scope.name): t for name, t in times.items()}
                 p50 = {name: t.p50 for name, t in times.items()}
-                _row(
+                table_row(
                     kind,
-                    only.name,
+                    scope.name,
                     f"{matches:,.0f}",
-                    *map(_ms, p50.values()),
-                    _ms(p50["FTS5"] / p50["text"]),
-                    _ms(p50["text"] / p50["Tantivy"]),
+                    *map(format_ms, p50.values()),
+                    format_ms(p50["FTS5"] / p50["text"]),
+                    format_ms(p50["text"] / p50["Tantivy"]),
                 )
         db.close()
         print(f"\nSegments of bare Tantivy: {index.searcher().num_segments}.")
@@ -584,115 +620,116 @@ def show_spread(results: Results) -> None:
     columns = [
         f"{mode} {what}" for mode in ("text", "both") for what in ("p50", "p95", "p99", "wall p50")
     ]
-    _head("Recollect, ms", "of", *columns)
-    for kind, only in dict.fromkeys((kind, only) for _, kind, only in results):
-        each = [results[mode, kind, only] for mode in ("text", "both")]
+    table_head("Recollect, ms", "filter", *columns)
+    for kind, scope in dict.fromkeys((kind, scope) for _, kind, scope in results):
+        each = [results[mode, kind, scope] for mode in ("text", "both")]
         cells = [c for t in each for c in (t.at(50), t.at(95), t.at(99), statistics.median(t.wall))]
-        _row(kind, only, *map(_ms, cells))
+        table_row(kind, scope, *map(format_ms, cells))
 
 
-def show_starts(data: Data, queries: Sequence[Asked]) -> None:
-    can_forget = hasattr(os, "posix_fadvise")
-    _head("from start to first answer, a question", "files in memory", "CPU ms", "wall ms")
+def show_starts(data: Data, queries: Sequence[SampleQuery]) -> None:
+    caches = {"warm": False}
+    if hasattr(os, "posix_fadvise"):
+        caches["cold"] = True
+    table_head("from start to first result, a question", "page cache", "CPU ms", "wall ms")
     for mode in ("text", "both"):
-        for cold in (False, True)[: 1 + can_forget]:
-            cost = started(data, mode, queries, cold)
-            _row(mode, "no" if cold else "yes", f"{cost.cpu * 1000:.0f}", f"{cost.wall * 1000:.0f}")
+        for name, cold in caches.items():
+            cost = measure_start(data, mode, queries, cold)
+            table_row(mode, name, f"{cost.cpu * 1000:.0f}", f"{cost.wall * 1000:.0f}")
 
 
-def show_memory(data: Data, queries: dict[str, list[Asked]]) -> None:
-    every = [asked for some in queries.values() for asked in some]
-    _head("memory while searching", "peak MiB", "of that its own, not files")
+def show_memory(data: Data, queries: dict[str, list[SampleQuery]]) -> None:
+    samples = [query for kind in queries.values() for query in kind]
+    table_head("memory while searching", "peak MiB", "anonymous MiB")
     for mode in ("text", "both"):
-        most, own = alone(memory, data, mode, every)
-        _row(mode, f"{most:.0f}", f"{own:.0f}")
+        highest, anonymous = in_own_process(memory, data, mode, samples)
+        table_row(mode, f"{highest:.0f}", f"{anonymous:.0f}")
 
 
 def show_appends(data: Data) -> None:
-    """The conversation is removed again, so that a folder that is kept stays as it is."""
-    appended, found = [], []
+    """The conversation is deleted afterwards, so that a reused folder does not change."""
+    appends, searches = [], []
     with recollect.open(data.home) as library:
-        chat = library.add_conversation(title="Live")
+        conversation = library.add_conversation(title="Live")
         library.search("warm up", options=SearchOptions(mode="text"))
         for n in range(APPENDS):
             clock = Clock()
-            library.add_message(chat.id, "user", f"appended needle{n}live and some more words")
-            appended.append(clock.lap())
+            text = f"appended needle{n}live and some more words"
+            library.add_message(conversation.id, "user", text)
+            appends.append(clock.lap())
             total = library.search(
                 f"needle{n}live", options=SearchOptions(mode="text", limit=LIMIT)
             ).total
-            found.append(clock.lap())
-            assert total == 1, f"needle{n}live was found {total} times"
-        library.delete_conversation(chat.id)
-    _head("one append", "CPU ms p50", "wall ms p50", "wall ms p99")
+            searches.append(clock.lap())
+            assert total == 1, f"needle{n}live has {total} matches"
+        library.delete_conversation(conversation.id)
+    table_head("one append", "CPU ms p50", "wall ms p50", "wall ms p99")
     for name, costs in (
-        ("until durable and searchable", appended),
-        ("then searched for by its word", found),
+        ("until durable and searchable", appends),
+        ("search for its word", searches),
     ):
         cpu, wall = (sorted(c[n] * 1000 for c in costs) for n in (0, 1))
-        _row(
-            name,
-            *map(
-                _ms, (statistics.median(cpu), statistics.median(wall), wall[int(len(wall) * 0.99)])
-            ),
-        )
+        numbers = (statistics.median(cpu), statistics.median(wall), wall[int(len(wall) * 0.99)])
+        table_row(name, *map(format_ms, numbers))
 
 
-def embedding(data: Data, queries: Sequence[Asked]) -> float:
-    """CPU milliseconds to make the vector of a question."""
+def embedding_time(data: Data, queries: Sequence[SampleQuery]) -> float:
+    """CPU milliseconds to embed a question."""
     with recollect.open(data.home) as library:
         meaning = Meaning(library._store)
         space = meaning.space()
-        assert space is not None, "there are no vectors"
+        assert space is not None, "the library has no vectors"
 
-        def answer(asked: Asked, _only: Only) -> int:
-            meaning.vector(space, typed(asked))
+        def answer(query: SampleQuery, _only: Scope) -> int:
+            meaning.vector(space, query_text(query))
             return 1
 
-        return measured(answer, queries, ONLY[0]).p50
+        return measure(answer, queries, SCOPES[0]).p50
 
 
-def show_goals(results: Results, embedded: float) -> None:
+def show_goals(results: Results, embedding_ms: float) -> None:
     question = {
         engine: results[engine, "question", "all"].p50
         for engine in ("text", "both", "FTS5", "Tantivy")
     }
     faster = question["FTS5"] / question["text"]
     slower = question["text"] / question["Tantivy"]
-    both = question["both"] - embedded
+    both = question["both"] - embedding_ms
     slowest = max(
-        (t.p50 - embedded, kind, only)
-        for (engine, kind, only), t in results.items()
+        (t.p50 - embedding_ms, kind, scope)
+        for (engine, kind, scope), t in results.items()
         if engine == "both"
     )
-    _head("goal at 1,000,000", "here", "met")
-    _row(
-        "a question in `text` is 50 times faster than plain FTS5",
+    table_head("goal at 1,000,000 messages", "result", "met")
+    table_row(
+        "a question in mode `text` is 50 times faster than plain FTS5",
         f"{faster:.0f} times",
-        _met(faster >= 50),
+        verdict(faster >= 50),
     )
-    _row(
-        "and takes at most 3 times as long as in bare Tantivy",
+    table_row(
+        "and takes at most 3 times as long as bare Tantivy",
         f"{slower:.1f} times",
-        _met(slower <= 3),
+        verdict(slower <= 3),
     )
-    _row(
-        "a question in `both` takes under 60 ms beyond its embedding",
-        f"{both:.1f} ms (embedding {embedded:.2f})",
-        _met(both < 60),
+    table_row(
+        "a question in mode `both` takes under 60 ms, without its embedding",
+        f"{both:.1f} ms (embedding {embedding_ms:.2f})",
+        verdict(both < 60),
     )
-    _row(
-        "and so does every other kind, filtered or not",
+    table_row(
+        "and so does every other kind of query, with and without filters",
         f"{slowest[0]:.1f} ms ({slowest[1]}, {slowest[2]})",
-        _met(slowest[0] < 60),
+        verdict(slowest[0] < 60),
     )
 
 
-def _met(yes: bool) -> str:
-    return "yes" if yes else "**no**"
+def verdict(success: bool) -> str:
+    if success:
+        return "yes"
+    return "**no**"
 
 
-# -- all of it -----------------------------------------------------------------
+# -- the whole run -------------------------------------------------------------
 
 
 @contextmanager
@@ -709,14 +746,14 @@ def show(data: Data) -> None:
     costs = build(data)
     show_building(data, costs)
     show_sizes(data)
-    queries = corpus.many_queries(WARMING + QUERIES)
-    results = ask(data, queries)
+    queries = corpus.many_queries(WARMUP + QUERIES)
+    results = compare_engines(data, queries)
     show_spread(results)
     show_starts(data, queries["question"])
     show_memory(data, queries)
     show_appends(data)
     if data.messages >= 1_000_000:
-        show_goals(results, embedding(data, queries["question"]))
+        show_goals(results, embedding_time(data, queries["question"]))
 
 
 def main(sizes: Sequence[int], keep: Path | None = None) -> None:
@@ -729,14 +766,12 @@ def main(sizes: Sequence[int], keep: Path | None = None) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(
-        description="How fast a large library is searched, and what it costs."
+    parser = argparse.ArgumentParser(description="Benchmark search in a large library.")
+    parser.add_argument(
+        "--messages", default="100000,1000000", help="library sizes, separated by commas"
     )
     parser.add_argument(
-        "--messages", default="100000,1000000", help="sizes of libraries, with commas between them"
+        "--keep", type=Path, metavar="FOLDER", help="build the libraries here, or reuse them"
     )
-    parser.add_argument(
-        "--keep", type=Path, metavar="FOLDER", help="build the libraries here, or use them again"
-    )
-    given = parser.parse_args()
-    main([int(size) for size in given.messages.split(",")], given.keep)
+    arguments = parser.parse_args()
+    main([int(size) for size in arguments.messages.split(",")], arguments.keep)

@@ -1,4 +1,4 @@
-"""What Recollect does, in a minute: import, search, explain, connect. Run it with `make demo`."""
+"""A one-minute tour of Recollect: import, search, explain, connect. Run it with `make demo`."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ CLIENTS = """
 
   {command} import ~/Downloads/chatgpt-export.zip ~/.claude/projects ~/.codex/sessions
 
-The README says more, also for Letta.
+The README has more, including how to connect Letta.
 """
 
 
 def step(*arguments: str) -> None:
-    shown = shlex.join(a.replace(str(EXAMPLES), "examples") for a in arguments)
-    Console().print(f"\n[bold blue]$ recollect {shown}[/]", highlight=False)
+    command_line = shlex.join(a.replace(str(EXAMPLES), "examples") for a in arguments)
+    Console().print(f"\n[bold blue]$ recollect {command_line}[/]", highlight=False)
     if main([*arguments, "--home", str(HOME)]):
-        sys.exit(f"recollect {shown} failed")
+        sys.exit(f"recollect {command_line} failed")
 
 
 def demo() -> None:

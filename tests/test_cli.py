@@ -1,4 +1,4 @@
-"""The command line as a person and as a program use it."""
+"""The command line: output for people, and JSON for programs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def run(place: str, capsys: pytest.CaptureFixture[str]) -> Any:
 
 
 @pytest.fixture
-def filled(run: Any) -> Any:
+def run_with_examples(run: Any) -> Any:
     run("import", *(str(p) for p in EXAMPLES.iterdir() if p.is_dir()))
     return run
 
@@ -43,90 +43,98 @@ def test_import_prints_a_receipt_for_people_and_for_programs(run: Any) -> None:
     assert again["files"][0]["messages"]["same"] > 0
 
 
-def test_search_prints_hits_and_a_total(filled: Any) -> None:
-    found = json.loads(filled("search", "event", "loop", "--json"))
-    assert found["total"] == len(found["hits"]) >= 1
-    assert {"message_id", "conversation_id", "score", "snippet"} <= found["hits"][0].keys()
-    assert "recollect read" in filled("search", "event loop")
-    assert "No messages match" in filled("search", "xyzzyplugh")
+def test_search_prints_hits_and_a_total(run_with_examples: Any) -> None:
+    result = json.loads(run_with_examples("search", "event", "loop", "--json"))
+    assert result["total"] == len(result["hits"]) >= 1
+    assert {"message_id", "conversation_id", "score", "snippet"} <= result["hits"][0].keys()
+    assert "recollect read" in run_with_examples("search", "event loop")
+    assert "No messages match" in run_with_examples("search", "xyzzyplugh")
 
 
-def test_filters_work_from_the_command_line(filled: Any) -> None:
-    everything = json.loads(filled("search", "the", "--json", "--limit", "200"))
+def test_filters_work_from_the_command_line(run_with_examples: Any) -> None:
+    everything = json.loads(run_with_examples("search", "the", "--json", "--limit", "200"))
     mine = json.loads(
-        filled("search", "the", "--role", "user", "--source", "chatgpt", "--json", "--limit", "200")
+        run_with_examples(
+            "search", "the", "--role", "user", "--source", "chatgpt", "--json", "--limit", "200"
+        )
     )
     assert 0 < mine["total"] < everything["total"]
     assert {(h["role"], h["source"]) for h in mine["hits"]} == {("user", "chatgpt")}
-    assert json.loads(filled("search", "the", "--before", "1999-01-01", "--json"))["total"] == 0
+    assert (
+        json.loads(run_with_examples("search", "the", "--before", "1999-01-01", "--json"))["total"]
+        == 0
+    )
 
 
-def test_stats_count_conversations_and_messages(filled: Any) -> None:
-    stats = json.loads(filled("stats", "--json"))
+def test_stats_count_conversations_and_messages(run_with_examples: Any) -> None:
+    stats = json.loads(run_with_examples("stats", "--json"))
     assert stats["conversations"] >= 5
     assert stats["messages"] > stats["conversations"]
-    assert "conversations" in filled("stats")
+    assert "conversations" in run_with_examples("stats")
 
 
-def test_list_and_read_show_what_is_there(filled: Any) -> None:
-    listed = json.loads(filled("list", "--json"))
-    assert listed["total"] == len(listed["conversations"])
-    first = listed["conversations"][0]
-    assert first["title"][:20] in filled("list")
-    assert json.loads(filled("read", first["id"], "--json"))["messages"]
-    assert filled("read", first["id"])
+def test_list_and_read_show_conversations(run_with_examples: Any) -> None:
+    listing = json.loads(run_with_examples("list", "--json"))
+    assert listing["total"] == len(listing["conversations"])
+    first = listing["conversations"][0]
+    assert first["title"][:20] in run_with_examples("list")
+    assert json.loads(run_with_examples("read", first["id"], "--json"))["messages"]
+    assert run_with_examples("read", first["id"])
 
 
 @pytest.mark.both_stores
-def test_read_shows_a_hit_in_its_place(filled: Any) -> None:
-    hit = json.loads(filled("search", "asyncio", "--json"))["hits"][0]
-    shown = filled("read", hit["conversation_id"], "--message", hit["message_id"], "--around", "0")
-    assert "▶" in shown
-    assert "no message 'ghost'" in filled(
+def test_read_marks_a_hit_in_its_conversation(run_with_examples: Any) -> None:
+    hit = json.loads(run_with_examples("search", "asyncio", "--json"))["hits"][0]
+    output = run_with_examples(
+        "read", hit["conversation_id"], "--message", hit["message_id"], "--around", "0"
+    )
+    assert "▶" in output
+    assert "no message 'ghost'" in run_with_examples(
         "read", hit["conversation_id"], "--message", "ghost", fails=True
     )
 
 
-def test_an_export_comes_back_without_loss(filled: Any, user: str, tmp_path: Path) -> None:
+def test_an_export_is_imported_without_loss(
+    run_with_examples: Any, user: str, tmp_path: Path
+) -> None:
     whole = tmp_path / "library.json"
-    filled("export", "--output", str(whole))
-    filled("import", str(whole), "--user", f"{user}-other")
+    run_with_examples("export", "--output", str(whole))
+    run_with_examples("import", str(whole), "--user", f"{user}-other")
     again = tmp_path / "again.json"
-    filled("export", "--output", str(again), "--user", f"{user}-other")
+    run_with_examples("export", "--output", str(again), "--user", f"{user}-other")
     assert json.loads(again.read_text()) == json.loads(whole.read_text())
 
 
-def test_one_conversation_is_exported_in_every_format(filled: Any, tmp_path: Path) -> None:
-    id = json.loads(filled("list", "--json"))["conversations"][0]["id"]
-    assert json.loads(filled("export", id))["id"] == id
-    assert filled("export", id, "--format", "txt").startswith("Conversation: ")
-    assert filled("export", id, "--format", "md").startswith("# ")
-    filled("export", "--format", "md", "--output", str(tmp_path / "out"))
+def test_one_conversation_is_exported_in_every_format(
+    run_with_examples: Any, tmp_path: Path
+) -> None:
+    id = json.loads(run_with_examples("list", "--json"))["conversations"][0]["id"]
+    assert json.loads(run_with_examples("export", id))["id"] == id
+    assert run_with_examples("export", id, "--format", "txt").startswith("Conversation: ")
+    assert run_with_examples("export", id, "--format", "md").startswith("# ")
+    run_with_examples("export", "--format", "md", "--output", str(tmp_path / "out"))
     assert len(list((tmp_path / "out").glob("*.md"))) >= 5
-    assert "--output" in filled("export", "--format", "txt", fails=True)
+    assert "--output" in run_with_examples("export", "--format", "txt", fails=True)
 
 
-def test_an_import_is_listed_and_taken_back(filled: Any) -> None:
-    assert "complete" in filled("import", "--list")
-    filled("import", "--undo", "1")
-    assert json.loads(filled("stats", "--json"))["messages"] == 0
-    assert json.loads(filled("import", "--list", "--json"))["receipts"][0]["undone_at"]
-    assert "undone" in filled("import", "--undo", "1", fails=True)
+def test_an_import_is_listed_and_undone(run_with_examples: Any) -> None:
+    assert "complete" in run_with_examples("import", "--list")
+    run_with_examples("import", "--undo", "1")
+    assert json.loads(run_with_examples("stats", "--json"))["messages"] == 0
+    assert json.loads(run_with_examples("import", "--list", "--json"))["receipts"][0]["undone_at"]
+    assert "undone" in run_with_examples("import", "--undo", "1", fails=True)
 
 
 def damage_the_index(place: str, user: str) -> None:
-    """Take everything out, and leave something in that should not be there."""
+    """Delete all entries, and insert one of a message that does not exist."""
     if "://" in place:
         with psycopg.connect(place) as server:
-            (owner,) = (
-                server.execute(
-                    "select id from recollect.account where name = %s", [user]
-                ).fetchone()
-                or ()
-            )
+            account = "select id from recollect.account where name = %s"
+            (owner,) = server.execute(account, [user]).fetchone() or ()
             server.execute("delete from recollect.passage_text where owner = %s", [owner])
             server.execute(
-                "insert into recollect.passage_text (owner, key, document, hidden, opening, sure, whole, length, words)"
+                "insert into recollect.passage_text"
+                " (owner, key, document, hidden, opening, sure, whole, length, words)"
                 " values (%s, 999999, 1, false, false, true, true, 2, 'left over')",
                 [owner],
             )
@@ -139,18 +147,18 @@ def damage_the_index(place: str, user: str) -> None:
         )
 
 
-def test_doctor_says_that_everything_agrees_or_what_does_not(
-    filled: Any, place: str, user: str
+def test_doctor_finds_and_repairs_a_damaged_index(
+    run_with_examples: Any, place: str, user: str
 ) -> None:
-    assert "No problems found" in filled("doctor")
+    assert "No problems found" in run_with_examples("doctor")
     damage_the_index(place, user)
-    filled("doctor", fails=True)
-    assert json.loads(filled("doctor", "--repair", "--json"))["healthy"]
-    assert json.loads(filled("search", "event loop", "--json"))["total"] >= 1
+    run_with_examples("doctor", fails=True)
+    assert json.loads(run_with_examples("doctor", "--repair", "--json"))["healthy"]
+    assert json.loads(run_with_examples("search", "event loop", "--json"))["total"] >= 1
 
 
 @pytest.mark.parametrize(
-    ("arguments", "complaint"),
+    ("arguments", "message"),
     [
         (["import"], "Give a file or folder"),
         (["import", "/nowhere/at/all"], "Cannot read"),
@@ -158,10 +166,8 @@ def test_doctor_says_that_everything_agrees_or_what_does_not(
         (["read", "x"], "Import something first"),
     ],
 )
-def test_a_mistake_is_answered_with_what_to_do(
-    run: Any, arguments: list[str], complaint: str
-) -> None:
-    assert complaint in run(*arguments, fails=True)
+def test_error_messages_say_what_to_do(run: Any, arguments: list[str], message: str) -> None:
+    assert message in run(*arguments, fails=True)
 
 
 def test_reading_never_creates_a_library(run: Any, place: str) -> None:
@@ -170,8 +176,8 @@ def test_reading_never_creates_a_library(run: Any, place: str) -> None:
     assert not Path(place).exists()
 
 
-def test_a_bad_date_is_named(filled: Any) -> None:
-    assert "'soon' is not a date" in filled("search", "x", "--after", "soon", fails=True)
+def test_the_error_names_an_invalid_date(run_with_examples: Any) -> None:
+    assert "'soon' is not a date" in run_with_examples("search", "x", "--after", "soon", fails=True)
 
 
 def test_stored_text_cannot_control_the_terminal(run: Any, tmp_path: Path) -> None:
@@ -192,9 +198,9 @@ def test_stored_text_cannot_control_the_terminal(run: Any, tmp_path: Path) -> No
         )
     )
     run("import", str(tmp_path / "x.json"))
-    for shown in (run("search", "zebra"), run("read", "c1"), run("list")):
-        assert not set(shown) & set("\x1b\x07\u202e")
-        assert "[bold]markup[/]" in shown
+    for output in (run("search", "zebra"), run("read", "c1"), run("list")):
+        assert not set(output) & set("\x1b\x07\u202e")
+        assert "[bold]markup[/]" in output
 
 
 def test_lone_surrogates_are_printed_as_json(run: Any, tmp_path: Path) -> None:
@@ -207,41 +213,44 @@ def test_lone_surrogates_are_printed_as_json(run: Any, tmp_path: Path) -> None:
     run("read", "c1")
 
 
-def test_bytes_that_are_no_text_do_no_harm_in_an_argument(filled: Any) -> None:
+def test_arguments_may_contain_invalid_utf8(run_with_examples: Any) -> None:
     bad = b"\xff".decode("utf-8", "surrogateescape")
-    assert json.loads(filled("list", "--search", bad, "--json"))["total"] == 0
-    assert json.loads(filled("search", "event loop", "--author", bad, "--json"))["total"] == 0
-    assert "recollect: " in filled("read", bad, fails=True)
-    assert "recollect: " in filled("stats", "--user", bad, fails=True)
+    assert json.loads(run_with_examples("list", "--search", bad, "--json"))["total"] == 0
+    assert (
+        json.loads(run_with_examples("search", "event loop", "--author", bad, "--json"))["total"]
+        == 0
+    )
+    assert "recollect: " in run_with_examples("read", bad, fails=True)
+    assert "recollect: " in run_with_examples("stats", "--user", bad, fails=True)
 
 
-def test_the_home_may_be_said_before_the_command_or_after_it(
-    filled: Any, place: str, user: str
+def test_the_home_option_works_before_and_after_the_command(
+    run_with_examples: Any, place: str, user: str
 ) -> None:
     home = ["--home", place]
     assert main([*home, "stats"]) == main(["stats", *home]) == 0
     assert main([*home, "--user", f"ann-{user}", "stats"]) == 1
     for arguments in ([*home, "mcp"], ["mcp", *home]):
         command = [sys.executable, "-m", "recollect", *arguments]
-        done = subprocess.run(
+        process = subprocess.run(
             command,
             input='{"jsonrpc":"2.0","id":1,"method":"ping"}\n',
             capture_output=True,
             text=True,
         )
-        assert json.loads(done.stdout) == {"jsonrpc": "2.0", "id": 1, "result": {}}
+        assert json.loads(process.stdout) == {"jsonrpc": "2.0", "id": 1, "result": {}}
 
 
 @pytest.mark.both_stores
-def test_it_runs_as_a_program(place: str) -> None:
-    done = subprocess.run(
+def test_recollect_runs_as_a_program(place: str) -> None:
+    process = subprocess.run(
         [sys.executable, "-m", "recollect", "--help"], capture_output=True, text=True, check=True
     )
-    assert "recollect import" in done.stdout
-    done = subprocess.run(
+    assert "recollect import" in process.stdout
+    process = subprocess.run(
         [sys.executable, "-m", "recollect", "search", "x", "--home", place],
         capture_output=True,
         text=True,
     )
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("recollect: There is no library")
+    assert (process.returncode, process.stdout) == (1, "")
+    assert process.stderr.startswith("recollect: There is no library")

@@ -1,4 +1,4 @@
-"""Notes, media, characters and prompts from the command line, as a person and as a program use it."""
+"""Notes, media, characters and prompts on the command line: text for people, JSON for programs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SRT = (
 
 @pytest.fixture
 def run(place: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr(sys, "stdin", piped(""))
+    monkeypatch.setattr(sys, "stdin", pipe(""))
 
     def command(*arguments: str, fails: bool = False) -> str:
         code = main(["knowledge", *arguments, "--home", place])
@@ -38,27 +38,27 @@ def run(place: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.Monke
 
 @pytest.fixture
 def garden(run: Any, tmp_path: Path) -> dict[str, str]:
-    """One of every kind; gives their ids."""
+    """Add an item of every kind. Returns their IDs."""
     film = tmp_path / "film.srt"
     film.write_text(SRT)
 
-    def added(*arguments: str) -> str:
+    def add(*arguments: str) -> str:
         id_: str = json.loads(run("add", *arguments, "--json"))["id"]
         return id_
 
     return {
-        "notes": added(
+        "notes": add(
             "notes", "Beds", "--text", "The tomatoes stand in bed four.", "--tag", "garden"
         ),
-        "media": added("media", "A film", "--transcript", str(film), "--set", "media_type=video"),
-        "characters": added(
+        "media": add("media", "A film", "--transcript", str(film), "--set", "media_type=video"),
+        "characters": add(
             "characters", "Rosa", "--set", "description=She grows tomatoes.", "--tag", "farm"
         ),
-        "prompts": added("prompts", "Planner", "--set", "user_prompt=Plan the tomatoes."),
+        "prompts": add("prompts", "Planner", "--set", "user_prompt=Plan the tomatoes."),
     }
 
 
-def piped(text: str) -> io.TextIOWrapper:
+def pipe(text: str) -> io.TextIOWrapper:
     return io.TextIOWrapper(io.BytesIO(text.encode()), encoding="utf-8")
 
 
@@ -71,16 +71,16 @@ class Terminal(io.TextIOWrapper):
 
 
 def editor(folder: Path, program: str) -> str:
-    """An editor that does to a file what a program says."""
+    """The command of an editor that runs a program on the file."""
     path = folder / "editor.py"
     path.write_text(f"import pathlib, sys\nfile = pathlib.Path(sys.argv[1])\n{program}\n")
     return shlex.join([sys.executable, str(path)])
 
 
-def test_the_command_line_knows_what_the_library_knows() -> None:
+def test_the_command_line_has_all_kinds_formats_and_modes() -> None:
     assert set(SOURCES) == set(common.KINDS)
     assert {
-        SOURCES[name]: known for name, known in knowledge_editing.FORMATS.items()
+        SOURCES[name]: formats for name, formats in knowledge_editing.FORMATS.items()
     } == exporting.FORMATS
     assert knowledge.MODES == retrieval.MODES
     assert knowledge.TRANSCRIPTS == transcript.FORMATS
@@ -89,24 +89,26 @@ def test_the_command_line_knows_what_the_library_knows() -> None:
 # -- finding and reading -------------------------------------------------------
 
 
-def test_one_search_shows_every_kind_and_how_to_read_on(run: Any, garden: dict[str, str]) -> None:
-    shown = run("search", "tomatoes")
+def test_a_search_lists_every_kind_with_a_command_to_read_it(
+    run: Any, garden: dict[str, str]
+) -> None:
+    output = run("search", "tomatoes")
     for kind, id_ in garden.items():
-        assert f"recollect knowledge read {kind} {id_}" in shown
-    assert "1 to 4 of about 4" in shown
-    assert "#garden" in shown
+        assert f"recollect knowledge read {kind} {id_}" in output
+    assert "1 to 4 of about 4" in output
+    assert "#garden" in output
     assert "No results." in run("search", "zeppelin")
 
 
-def test_a_result_in_a_film_says_when(run: Any, garden: dict[str, str]) -> None:
-    shown = run("search", "noon", "--in", "media")
-    assert "video" in shown
-    assert "0:01:10" in shown
-    assert f"recollect knowledge read media {garden['media']} --at 70" in shown
+def test_a_result_in_a_transcript_has_a_time(run: Any, garden: dict[str, str]) -> None:
+    output = run("search", "noon", "--in", "media")
+    assert "video" in output
+    assert "0:01:10" in output
+    assert f"recollect knowledge read media {garden['media']} --at 70" in output
     assert "Never at noon." in run("read", "media", garden["media"], "--at", "70")
 
 
-def test_filters_of_a_search(run: Any, garden: dict[str, str]) -> None:
+def test_searches_can_be_filtered(run: Any, garden: dict[str, str]) -> None:
     def kinds(*arguments: str) -> list[str]:
         return sorted(
             r["source"]
@@ -123,7 +125,7 @@ def test_filters_of_a_search(run: Any, garden: dict[str, str]) -> None:
     assert "soon" in run("search", "tomatoes", "--after", "soon", fails=True)
 
 
-def test_messages_that_are_found_are_read_as_conversations_are(run: Any, place: str) -> None:
+def test_messages_are_read_as_conversations(run: Any, place: str) -> None:
     with recollect.open(place) as library:
         library.add_conversation(
             "talk", "Talk", messages=[{"id": "m1", "role": "user", "content": "the walrus"}]
@@ -132,14 +134,14 @@ def test_messages_that_are_found_are_read_as_conversations_are(run: Any, place: 
     assert "user: the walrus" in run("read", "chats", "talk")
 
 
-def test_lists_show_what_there_is(run: Any, garden: dict[str, str]) -> None:
-    shown = run("list", "notes")
-    assert "Beds" in shown
-    assert garden["notes"] in shown
-    assert "1 of 1" in shown
+def test_items_are_listed_by_kind(run: Any, garden: dict[str, str]) -> None:
+    output = run("list", "notes")
+    assert "Beds" in output
+    assert garden["notes"] in output
+    assert "1 of 1" in output
     assert "video" in run("list", "media")
-    told = json.loads(run("list", "characters", "--tag", "farm", "--json"))
-    assert [(item["id"], item["tags"], item["version"]) for item in told["items"]] == [
+    result = json.loads(run("list", "characters", "--tag", "farm", "--json"))
+    assert [(item["id"], item["tags"], item["version"]) for item in result["items"]] == [
         (garden["characters"], ["farm"], 1)
     ]
     assert "0 of 0" in run("list", "notes", "--search", "nothing")
@@ -148,7 +150,7 @@ def test_lists_show_what_there_is(run: Any, garden: dict[str, str]) -> None:
     assert "video" in run("types")
 
 
-def test_everything_can_be_read(run: Any, garden: dict[str, str]) -> None:
+def test_items_of_every_kind_can_be_read(run: Any, garden: dict[str, str]) -> None:
     assert "The tomatoes stand in bed four." in run("read", "notes", garden["notes"])
     assert "She grows tomatoes." in run("read", "characters", "rosa")
     assert "Plan the tomatoes." in run("read", "prompt", "Planner")
@@ -159,7 +161,7 @@ def test_everything_can_be_read(run: Any, garden: dict[str, str]) -> None:
     assert "Note not found: nowhere" in run("read", "notes", "nowhere", fails=True)
 
 
-def test_a_long_text_is_read_where_something_is_found_or_piece_by_piece(run: Any) -> None:
+def test_a_long_text_is_read_around_a_match_or_in_parts(run: Any) -> None:
     text = (
         " ".join(f"Sentence number {n} is about nothing." for n in range(4_000))
         + " Here grow the tomatoes."
@@ -167,12 +169,12 @@ def test_a_long_text_is_read_where_something_is_found_or_piece_by_piece(run: Any
     note = json.loads(run("add", "notes", "Long", "--text", text, "--json"))["id"]
     assert "Continue with --offset 100000" in run("read", "notes", note)
     assert "tomatoes" in run("read", "notes", note, "--offset", "100000")
-    found = json.loads(run("read", "notes", note, "--query", "tomatoes", "--json"))["content"]
-    assert "tomatoes" in found
+    excerpt = json.loads(run("read", "notes", note, "--query", "tomatoes", "--json"))["content"]
+    assert "tomatoes" in excerpt
     wider = json.loads(
         run("read", "notes", note, "--query", "tomatoes", "--max-tokens", "900", "--json")
     )["content"]
-    assert len(found) < len(wider) <= 3_600
+    assert len(excerpt) < len(wider) <= 3_600
     assert run("read", "notes", note, "--mode", "snippet").count("Sentence") < 20
 
 
@@ -190,20 +192,20 @@ def test_a_transcript_is_printed_or_written(
     assert target.read_text() == SRT
 
 
-def test_stored_text_cannot_steer_the_terminal(run: Any) -> None:
+def test_stored_items_cannot_control_the_terminal(run: Any) -> None:
     note = json.loads(
         run("add", "notes", "A\x1b[31mred", "--text", "tomatoes \x1b]0;title\x07 [bold]x", "--json")
     )["id"]
-    for shown in (run("search", "tomatoes"), run("read", "notes", note), run("list", "notes")):
-        assert "\x1b[31m" not in shown
-        assert "\x07" not in shown
+    for output in (run("search", "tomatoes"), run("read", "notes", note), run("list", "notes")):
+        assert "\x1b[31m" not in output
+        assert "\x07" not in output
     assert "[bold]x" in run("read", "notes", note)
 
 
 # -- writing -------------------------------------------------------------------
 
 
-def test_what_is_added_comes_from_options_files_and_standard_input(
+def test_content_comes_from_options_files_or_standard_input(
     run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "Added Compost, version 1." in run("add", "notes", "--text", "# Compost\nTurn it.")
@@ -212,7 +214,7 @@ def test_what_is_added_comes_from_options_files_and_standard_input(
         "id"
     ]
     assert json.loads(run("read", "notes", note, "--json"))["content"] == "An idea."
-    monkeypatch.setattr(sys, "stdin", piped("From a pipe."))
+    monkeypatch.setattr(sys, "stdin", pipe("From a pipe."))
     note = json.loads(run("add", "notes", "Piped", "--json"))["id"]
     assert json.loads(run("read", "notes", note, "--json"))["content"] == "From a pipe."
     (tmp_path / "rosa.txt").write_text("She grows things.")
@@ -229,9 +231,9 @@ def test_what_is_added_comes_from_options_files_and_standard_input(
     assert (rosa["description"], rosa["alternate_greetings"]) == ("She grows things.", "Hi")
 
 
-def test_what_cannot_be_written_is_said(run: Any, garden: dict[str, str], tmp_path: Path) -> None:
+def test_invalid_writes_are_errors(run: Any, garden: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "x.bin").write_bytes(b"\xff\xfe\xfa")
-    for arguments, told in (
+    for arguments, error in (
         (("add", "notes"), "needs a title or a content"),
         (("add", "prompts", "P", "--text", "x"), "--set user_prompt=@FILE"),
         (("add", "prompts", "--set", "user_prompt=x"), "needs a name"),
@@ -248,27 +250,27 @@ def test_what_cannot_be_written_is_said(run: Any, garden: dict[str, str], tmp_pa
         (("edit", "notes", "nowhere", "--title", "x"), "Note not found"),
         (("delete", "notes", garden["notes"]), "--yes"),
     ):
-        assert told in run(*arguments, fails=True)
+        assert error in run(*arguments, fails=True)
     assert "The tomatoes stand" in run("read", "notes", garden["notes"])
     with pytest.raises(SystemExit):
         run("add", "chats", "x")
 
 
-def test_an_edit_changes_what_is_given(run: Any, garden: dict[str, str]) -> None:
+def test_an_edit_changes_only_the_given_fields(run: Any, garden: dict[str, str]) -> None:
     assert "Changed Beds, version 2." in run("edit", "notes", garden["notes"], "--tag", "soil")
-    told = json.loads(
+    result = json.loads(
         run("edit", "notes", garden["notes"], "--title", "New", "--version", "2", "--json")
     )
-    assert (told["title"], told["tags"], told["version"]) == ("New", ["soil"], 3)
+    assert (result["title"], result["tags"], result["version"]) == ("New", ["soil"], 3)
     assert "The tomatoes stand" in run("read", "notes", garden["notes"])
     refused = run("edit", "notes", garden["notes"], "--text", "Mine.", "--version", "2", fails=True)
     assert "version 3" in refused
-    kept = Path(refused.partition("Your text was saved to ")[2].strip().removesuffix("."))
-    assert kept.read_text() == "Mine."
-    kept.unlink()
+    saved_file = Path(refused.partition("Your text was saved to ")[2].strip().removesuffix("."))
+    assert saved_file.read_text() == "Mine."
+    saved_file.unlink()
 
 
-def test_at_a_terminal_the_editor_is_opened(
+def test_an_editor_opens_in_a_terminal(
     run: Any, garden: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "stdin", Terminal())
@@ -296,18 +298,18 @@ def test_at_a_terminal_the_editor_is_opened(
 # -- deleting and exporting ------------------------------------------------------
 
 
-def test_deleting_asks_and_what_was_kept_comes_back(
+def test_delete_asks_first_and_the_backup_can_be_imported(
     run: Any, garden: dict[str, str], place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "stdin", Terminal("n\n"))
     assert "Nothing was deleted" in run("delete", "notes", garden["notes"], fails=True)
-    kept = tmp_path / "kept.json"
+    backup = tmp_path / "kept.json"
     monkeypatch.setattr(sys, "stdin", Terminal("y\n"))
-    assert f"recollect import {kept}" in run(
-        "delete", "notes", garden["notes"], "--keep", str(kept)
+    assert f"recollect import {backup}" in run(
+        "delete", "notes", garden["notes"], "--keep", str(backup)
     )
     assert "not found" in run("read", "notes", garden["notes"], fails=True)
-    assert main(["import", str(kept), "--home", place]) == 0
+    assert main(["import", str(backup), "--home", place]) == 0
     assert "The tomatoes stand in bed four." in run("read", "notes", garden["notes"])
     assert (
         json.loads(run("delete", "prompts", "Planner", "--yes", "--json"))["deleted"]

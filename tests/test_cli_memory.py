@@ -1,4 +1,4 @@
-"""What is remembered of past work, from the command line."""
+"""The memory commands."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def run(place: str, capfd: pytest.CaptureFixture[str]) -> Any:
 
 @pytest.fixture
 def garden(place: str) -> None:
-    """A conversation in which something was decided, and observed."""
+    """A conversation with an observation of a decision."""
     with recollect.open(place) as library:
         library.add_conversation(
             "s1",
@@ -35,7 +35,8 @@ def garden(place: str) -> None:
             messages=[
                 {
                     "role": "user",
-                    "content": "We decided to prune the roses in March because frost kills the new shoots.",
+                    "content": "We decided to prune the roses in March "
+                    "because frost kills the new shoots.",
                     "created_at": "2025-12-01T10:00:00+00:00",
                 },
                 {
@@ -49,9 +50,9 @@ def garden(place: str) -> None:
 
 
 @pytest.mark.usefixtures("garden")
-def test_a_person_goes_from_a_list_to_what_was_said(run: Any) -> None:
-    listed = run("search", "prune", "roses", "--project", "garden", "--after", "2025-12-01")
-    (id_, *_) = re.findall(r"\*\*ID:\*\* (\S+)", listed)
+def test_search_results_lead_to_details_and_to_the_conversation(run: Any) -> None:
+    listing = run("search", "prune", "roses", "--project", "garden", "--after", "2025-12-01")
+    (id_, *_) = re.findall(r"\*\*ID:\*\* (\S+)", listing)
     details = run("get", id_)
     path, first, last = re.findall(r"`(/\S+)` lines (\d+)-(\d+)", details)[0]
     assert "We decided to prune the roses in March" in run(
@@ -59,39 +60,34 @@ def test_a_person_goes_from_a_list_to_what_was_said(run: Any) -> None:
     )
     assert run("read", path, "--lines", "1") == "# Conversation: Roses\ufffd[31m\n"
     assert run("read", path, "--lines", "3-").startswith("# Date: 2025-12-01\n")
-    assert id_ in run("timeline", id_) and id_ in run(
-        "timeline", "2025-12-01", "--project", "garden"
-    )
+    assert id_ in run("timeline", id_)
+    assert id_ in run("timeline", "2025-12-01", "--project", "garden")
     assert "(1 conversation)" in run("search", "roses", "--and", "pruning")
 
 
 @pytest.mark.usefixtures("garden")
-def test_programs_get_json(run: Any) -> None:
-    found = json.loads(run("search", "roses", "--json"))
-    id_, path = found["results"][0]["id"], found["results"][0]["path"]
-    assert (
-        json.loads(run("get", id_, "--json"))["observations"][0]["path"]
-        == path
-        == "/garden/s1.jsonl"
-    )
+def test_every_memory_command_prints_json(run: Any) -> None:
+    results = json.loads(run("search", "roses", "--json"))
+    id_, path = results["results"][0]["id"], results["results"][0]["path"]
+    assert path == "/garden/s1.jsonl"
+    assert json.loads(run("get", id_, "--json"))["observations"][0]["path"] == path
     assert json.loads(run("read", path, "--json"))["text"].startswith("# Conversation: ")
     assert json.loads(run("timeline", id_, "--json"))["anchor"] == 0
     assert json.loads(run("forget", id_, "--json"))["deleted"] is False
 
 
 @pytest.mark.usefixtures("garden")
-def test_nothing_is_forgotten_without_yes(run: Any) -> None:
+def test_forget_deletes_nothing_without_yes(run: Any) -> None:
     (id_, *_) = re.findall(r"\*\*ID:\*\* (\S+)", run("search", "roses"))
-    assert "--yes" in run("forget", id_) and "--yes" in run(
-        "forget", "--project", "garden", "--before", "2025-12-31"
-    )
+    assert "--yes" in run("forget", id_)
+    assert "--yes" in run("forget", "--project", "garden", "--before", "2025-12-31")
     assert run("forget", id_, "--yes").startswith("Forgot 1 observation")
     assert "Invalid observation ID" in run("get", id_, fails=True)
     assert run("forget", "--path", "/garden/s1.jsonl", "--yes").startswith("Forgot 1 conversation")
     assert "File not found" in run("read", "/garden/s1.jsonl", fails=True)
 
 
-def test_what_cannot_be_meant_is_said(run: Any, place: str) -> None:
+def test_invalid_memory_commands_are_errors(run: Any, place: str) -> None:
     recollect.open(place).close()
     assert "at least 2 characters" in run("search", "x", fails=True)
     assert "Say what to forget" in run("forget", "--yes", fails=True)

@@ -1,4 +1,4 @@
-"""Exports: the formats of the Persistence API, and JSON that can be imported unchanged."""
+"""Exports: the formats of the Persistence API, and JSON that is restored without loss."""
 
 import io
 import json
@@ -46,10 +46,10 @@ CONVERSATION = arrange(
 )
 
 
-# -- Persistence API ----------------------------------------------------------------
+# -- formats of the Persistence API --------------------------------------------
 
 
-def test_text_has_exactly_the_format_of_the_persistence_api():
+def test_text_has_the_exact_format_of_the_persistence_api():
     assert as_text(CONVERSATION) == (
         "Conversation: My Conversation\n"
         "Created: 2025-10-09T19:37:47.783681+00:00\n"
@@ -63,7 +63,7 @@ def test_text_has_exactly_the_format_of_the_persistence_api():
     )
 
 
-def test_markdown_has_exactly_the_format_of_the_persistence_api():
+def test_markdown_has_the_exact_format_of_the_persistence_api():
     assert as_markdown(CONVERSATION) == (
         "# My Conversation\n"
         "\n"
@@ -139,7 +139,7 @@ def test_a_conversation_without_messages_still_ends_with_one_newline():
 # -- for people ------------------------------------------------------------------
 
 
-def test_text_and_markdown_follow_the_canonical_path_without_what_was_hidden_or_only_thought():
+def test_text_and_markdown_contain_the_canonical_path_without_hidden_messages_and_thinking():
     passages = (
         Passage("system", "system", "Be brief.", visibility="hidden"),
         Passage("question", "user", "Why?", parent="system"),
@@ -156,7 +156,8 @@ def test_text_and_markdown_follow_the_canonical_path_without_what_was_hidden_or_
     )
     assert "**Messages:** 4\n" in as_markdown(branched)
     for exported in (text, as_markdown(branched)):
-        assert not any(left_out in exported for left_out in ("Be brief", "No idea", "Let me look"))
+        for text in ("Be brief", "No idea", "Let me look"):
+            assert text not in exported
     assert len(as_json(branched)["messages"]) == 7
 
 
@@ -166,10 +167,10 @@ def test_a_message_without_a_role_is_printed_as_unknown():
     )
 
 
-# -- and back --------------------------------------------------------------------
+# -- round trip ------------------------------------------------------------------
 
 
-def written(documents: list[Document]) -> str:
+def export_text(documents: list[Document]) -> str:
     file = io.StringIO()
     write_json(documents, file)
     return file.getvalue()
@@ -179,14 +180,14 @@ def read_back(text: str) -> list[Document]:
     data = text.encode("ascii")
     entry = Entry("export.json", len(data), lambda: io.BytesIO(data))
     assert own.claims(entry)
-    return [arrange(found) for found in own.read(entry)]
+    return [arrange(document) for document in own.read(entry)]
 
 
 def test_numbers_that_json_cannot_write_become_null():
     odd = replace(CONVERSATION, metadata={"scores": [1.5, float("nan"), {"deep": float("-inf")}]})
-    assert json.loads(written([odd]), parse_constant=lambda name: 1 / 0)["conversations"][0][
-        "metadata"
-    ] == {"scores": [1.5, None, {"deep": None}]}
+    exported = json.loads(export_text([odd]), parse_constant=lambda name: 1 / 0)
+    metadata = exported["conversations"][0]["metadata"]
+    assert metadata == {"scores": [1.5, None, {"deep": None}]}
 
 
 def test_times_are_written_in_utc():
@@ -197,12 +198,12 @@ def test_times_are_written_in_utc():
     )
 
 
-def test_no_conversations_are_a_valid_file():
-    assert json.loads(written([])) == {"format": "recollect", "version": 2, "conversations": []}
-    assert read_back(written([])) == []
+def test_an_empty_export_is_valid():
+    assert json.loads(export_text([])) == {"format": "recollect", "version": 2, "conversations": []}
+    assert read_back(export_text([])) == []
 
 
-# Any text, except that JSON has no way to tell a surrogate pair from the character it spells.
+# Any text. JSON cannot distinguish a surrogate pair from its character, hence the round trip.
 texts = st.text(st.characters(), max_size=30).map(lambda text: json.loads(json.dumps(text)))
 names = texts.filter(bool)
 times = st.none() | st.datetimes(timezones=st.just(UTC))
@@ -245,8 +246,8 @@ def passages(draw: st.DrawFn) -> tuple[Passage, ...]:
 
 @st.composite
 def documents(draw: st.DrawFn) -> Document:
-    said = draw(passages())
-    heads = st.none() | (st.sampled_from([p.id for p in said]) if said else st.nothing())
+    messages = draw(passages())
+    heads = st.none() | (st.sampled_from([p.id for p in messages]) if messages else st.nothing())
     return Document(
         source=draw(names),
         source_id=draw(names),
@@ -256,7 +257,7 @@ def documents(draw: st.DrawFn) -> Document:
         created_at=draw(times),
         updated_at=draw(times),
         head=draw(heads),
-        passages=said,
+        passages=messages,
         metadata=draw(mappings | st.builds(lambda session: {"session_id": session}, texts)),
         id=draw(names),
         partial=draw(st.booleans()),
@@ -265,5 +266,5 @@ def documents(draw: st.DrawFn) -> Document:
 
 
 @given(st.lists(documents().map(arrange), max_size=3))
-def test_every_document_comes_back_as_it_was(originals):
-    assert read_back(written(originals)) == originals
+def test_every_document_is_restored_exactly(originals):
+    assert read_back(export_text(originals)) == originals

@@ -1,4 +1,4 @@
-"""API keys: what is kept of them, and what opens with them."""
+"""API keys: what is stored, and which keys are accepted."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ from recollect.store.api_keys import ApiKeys
 
 @pytest.fixture
 def keys(place: str) -> Iterator[ApiKeys]:
-    opened = keys_of(place)
-    yield opened
-    opened.close()
+    store = keys_of(place)
+    yield store
+    store.close()
 
 
-def test_a_new_key_opens_what_it_was_made_for(keys: ApiKeys, user: str) -> None:
-    text, made = new_key(keys, user, "laptop", ["write", "read"], ["bus"], agent=True)
-    found = check(keys, text)
-    assert found is not None
-    assert (found.user, found.name, found.scopes, found.toolsets, found.agent) == (
+def test_a_new_key_has_its_user_scopes_and_toolsets(keys: ApiKeys, user: str) -> None:
+    text, key = new_key(keys, user, "laptop", ["write", "read"], ["bus"], agent=True)
+    checked = check(keys, text)
+    assert checked is not None
+    assert (checked.user, checked.name, checked.scopes, checked.toolsets, checked.agent) == (
         user,
         "laptop",
         ("read", "write"),
         ("bus",),
         True,
     )
-    assert found.id == made.id
+    assert checked.id == key.id
     assert keys.has_any()
 
 
-def test_only_the_whole_key_opens(keys: ApiKeys, user: str) -> None:
-    text, made = new_key(keys, user)
+def test_only_the_exact_key_is_accepted(keys: ApiKeys, user: str) -> None:
+    text, key = new_key(keys, user)
     other, _ = new_key(keys, user)
-    wrong = f"rk_{made.id}_{other.rpartition('_')[2][:43].rjust(43, 'A')}"
+    wrong = f"rk_{key.id}_{other.rpartition('_')[2][:43].rjust(43, 'A')}"
     for attempt in (
         "",
         "rk_",
@@ -57,17 +57,17 @@ def test_only_the_whole_key_opens(keys: ApiKeys, user: str) -> None:
     assert check(keys, text)
 
 
-def test_a_revoked_key_opens_nothing_at_once_and_for_ever(
+def test_a_revoked_key_is_rejected_at_once_and_forever(
     keys: ApiKeys, place: str, user: str
 ) -> None:
-    text, made = new_key(keys, user)
+    text, key = new_key(keys, user)
     elsewhere = keys_of(place)
-    revoke(elsewhere, made.id)
+    revoke(elsewhere, key.id)
     elsewhere.close()
     assert check(keys, text) is None
-    first = next(k for k in keys.all_keys() if k.id == made.id).revoked_at
+    first = next(k for k in keys.all_keys() if k.id == key.id).revoked_at
     revoke(keys, text)
-    assert next(k for k in keys.all_keys() if k.id == made.id).revoked_at == first
+    assert next(k for k in keys.all_keys() if k.id == key.id).revoked_at == first
     with pytest.raises(NotFound):
         revoke(keys, "0" * 12)
 
@@ -75,16 +75,16 @@ def test_a_revoked_key_opens_nothing_at_once_and_for_ever(
 def test_a_key_expires(keys: ApiKeys, user: str) -> None:
     with pytest.raises(InvalidInput):
         new_key(keys, user, expires_at=datetime.now(UTC) - timedelta(seconds=1))
-    text, made = new_key(keys, user, expires_at=datetime.now(UTC) + timedelta(days=1))
+    text, key = new_key(keys, user, expires_at=datetime.now(UTC) + timedelta(days=1))
     assert check(keys, text)
-    assert made.expires_at is not None
+    assert key.expires_at is not None
 
 
-def test_that_a_key_is_used_is_noted(keys: ApiKeys, user: str) -> None:
-    text, made = new_key(keys, user)
-    assert next(k for k in keys.all_keys() if k.id == made.id).used_at is None
+def test_the_last_use_of_a_key_is_stored(keys: ApiKeys, user: str) -> None:
+    text, key = new_key(keys, user)
+    assert next(k for k in keys.all_keys() if k.id == key.id).used_at is None
     check(keys, text)
-    assert next(k for k in keys.all_keys() if k.id == made.id).used_at is not None
+    assert next(k for k in keys.all_keys() if k.id == key.id).used_at is not None
 
 
 @pytest.mark.parametrize(
@@ -99,13 +99,13 @@ def test_that_a_key_is_used_is_noted(keys: ApiKeys, user: str) -> None:
         {"name": "x" * 201},
     ],
 )
-def test_a_key_that_makes_no_sense_is_refused(keys: ApiKeys, wrong: dict[str, object]) -> None:
+def test_a_key_with_invalid_properties_is_rejected(keys: ApiKeys, wrong: dict[str, object]) -> None:
     with pytest.raises(InvalidInput):
         new_key(keys, **({"user": "ann"} | wrong))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_the_secret_is_in_no_file(keys: ApiKeys, place: str, user: str) -> None:
+def test_no_file_contains_the_secret(keys: ApiKeys, place: str, user: str) -> None:
     text, _ = new_key(keys, user)
     keys.close()
     secret = text.split("_", 2)[2].encode()
@@ -123,7 +123,7 @@ def test_nothing_is_created_before_the_first_key(keys: ApiKeys, place: str) -> N
         assert not Path(place).exists()
 
 
-def test_the_application_s_role_sees_no_key(database: str, user: str) -> None:
+def test_the_database_role_of_the_application_cannot_read_keys(database: str, user: str) -> None:
     import psycopg
 
     with closing(keys_of(database)) as keys, recollect.open(database, user):

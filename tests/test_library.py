@@ -1,4 +1,4 @@
-"""The library as a program uses it: import, add, search, undo; and whose it is."""
+"""The Python API of a library: import, add, search, undo; users, and concurrent processes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def own_export(path: Path, *conversations: dict[str, Any]) -> Path:
     return path
 
 
-def talk(id: str, *texts: str, title: str = "") -> dict[str, Any]:
+def conversation(id: str, *texts: str, title: str = "") -> dict[str, Any]:
     messages = [
         {"id": f"{id}-{n}", "role": "user", "content": t, "created_at": f"2025-01-0{n + 1}"}
         for n, t in enumerate(texts)
@@ -33,10 +33,10 @@ def talk(id: str, *texts: str, title: str = "") -> dict[str, Any]:
 
 
 @pytest.mark.both_stores
-def test_importing_gives_a_true_receipt(library: recollect.Library, tmp_path: Path) -> None:
+def test_a_receipt_counts_what_was_imported(library: recollect.Library, tmp_path: Path) -> None:
     path = own_export(
         tmp_path / "a.json",
-        talk("c1", "one", "two"),
+        conversation("c1", "one", "two"),
         {"id": "c2", "title": "x", "messages": []},
         {"title": "no id", "messages": [{"role": "user", "content": "x"}]},
     )
@@ -54,28 +54,30 @@ def test_importing_gives_a_true_receipt(library: recollect.Library, tmp_path: Pa
     assert library.receipts()[0] == receipt
 
 
-def test_importing_again_changes_nothing_and_a_grown_file_adds_what_is_new(
+def test_importing_a_file_again_adds_only_new_messages(
     library: recollect.Library, tmp_path: Path
 ) -> None:
-    path = own_export(tmp_path / "a.json", talk("c1", "one", "two"))
+    path = own_export(tmp_path / "a.json", conversation("c1", "one", "two"))
     library.import_path(path)
     (again,) = library.import_path(path).files
     assert (again.conversations.same, again.messages.same, again.messages.new) == (1, 2, 0)
-    own_export(path, talk("c1", "one", "two", "three"), talk("c2", "four"))
+    own_export(path, conversation("c1", "one", "two", "three"), conversation("c2", "four"))
     (grown,) = library.import_path(path).files
     assert (grown.conversations.new, grown.conversations.changed) == (1, 1)
     assert (grown.messages.new, grown.messages.same) == (2, 2)
 
 
 @pytest.mark.both_stores
-def test_an_import_can_be_taken_back(library: recollect.Library, tmp_path: Path) -> None:
-    library.import_path(own_export(tmp_path / "a.json", talk("c1", "kept words")))
-    receipt = library.import_path(own_export(tmp_path / "b.json", talk("c2", "unwanted words")))
+def test_an_import_can_be_undone(library: recollect.Library, tmp_path: Path) -> None:
+    library.import_path(own_export(tmp_path / "a.json", conversation("c1", "kept words")))
+    receipt = library.import_path(
+        own_export(tmp_path / "b.json", conversation("c2", "unwanted words"))
+    )
     library.undo_import(receipt.id)
     assert [h.conversation_id for h in library.search("words").hits] == ["c1"]
 
 
-def test_one_bad_conversation_does_not_hold_the_others_back(
+def test_one_invalid_conversation_does_not_affect_the_others(
     library: recollect.Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from recollect.settings import Limits
@@ -83,14 +85,17 @@ def test_one_bad_conversation_does_not_hold_the_others_back(
 
     monkeypatch.setattr(encoding, "LIMITS", Limits(message_characters=100))
     path = own_export(
-        tmp_path / "a.json", talk("c1", "good"), talk("c2", "x" * 200), talk("c3", "fine")
+        tmp_path / "a.json",
+        conversation("c1", "good"),
+        conversation("c2", "x" * 200),
+        conversation("c3", "fine"),
     )
     (file,) = library.import_path(path).files
     assert (file.conversations.new, list(file.conversations.failed.values())) == (2, [1])
     assert "at most 100" in next(iter(file.conversations.failed))
 
 
-def test_a_file_of_unknown_format_names_the_known_ones(
+def test_the_error_for_an_unknown_format_lists_the_known_ones(
     library: recollect.Library, tmp_path: Path
 ) -> None:
     (tmp_path / "x.xyz").write_text("hello")
@@ -100,21 +105,21 @@ def test_a_file_of_unknown_format_names_the_known_ones(
 
 
 def test_progress_is_reported_up_to_the_end(library: recollect.Library, tmp_path: Path) -> None:
-    path = own_export(tmp_path / "a.json", talk("c1", "x" * 300_000))
-    seen: list[tuple[str, int, int]] = []
-    library.import_path(path, progress=lambda *a: seen.append(a))
-    assert seen[-1] == ("a.json", path.stat().st_size, path.stat().st_size)
-    assert [done for _, done, _ in seen] == sorted(done for _, done, _ in seen)
+    path = own_export(tmp_path / "a.json", conversation("c1", "x" * 300_000))
+    reports: list[tuple[str, int, int]] = []
+    library.import_path(path, progress=lambda *a: reports.append(a))
+    assert reports[-1] == ("a.json", path.stat().st_size, path.stat().st_size)
+    assert [done for _, done, _ in reports] == sorted(done for _, done, _ in reports)
 
 
-def test_hits_carry_the_ids_of_the_origin(library: recollect.Library, tmp_path: Path) -> None:
-    library.import_path(own_export(tmp_path / "a.json", talk("conv-7", "the needle in it")))
+def test_hits_have_the_ids_of_the_source(library: recollect.Library, tmp_path: Path) -> None:
+    library.import_path(own_export(tmp_path / "a.json", conversation("conv-7", "the needle in it")))
     (hit,) = library.search("needle").hits
     assert (hit.message_id, hit.conversation_id, 0 < hit.score <= 1) == ("conv-7-0", "conv-7", True)
     assert hit.snippet[slice(*hit.marks[0])] == "needle"
 
 
-def test_any_word_counts_when_no_message_has_all_and_the_page_says_so(
+def test_a_search_falls_back_to_any_word_and_reports_it(
     library: recollect.Library,
 ) -> None:
     library.add_conversation(
@@ -124,15 +129,14 @@ def test_any_word_counts_when_no_message_has_all_and_the_page_says_so(
             {"role": "user", "content": "green pears"},
         ],
     )
-    assert (library.search("apples pears").total, library.search("apples pears").matched) == (
-        2,
-        "any",
-    )
-    assert (library.search("red apples").total, library.search("red apples").matched) == (1, "all")
+    page = library.search("apples pears")
+    assert (page.total, page.matched) == (2, "any")
+    page = library.search("red apples")
+    assert (page.total, page.matched) == (1, "all")
     assert library.search('"red pears"').total == 0
 
 
-def test_a_query_that_cannot_be_read_is_taken_literally(library: recollect.Library) -> None:
+def test_a_malformed_query_is_searched_literally(library: recollect.Library) -> None:
     library.add_conversation("c1", messages=[{"role": "user", "content": "if (x AND y"}])
     page = library.search("(x AND y")
     assert (page.total, page.matched) == (1, "literal")
@@ -145,12 +149,12 @@ def test_a_query_that_cannot_be_read_is_taken_literally(library: recollect.Libra
 def test_dates_are_inclusive_in_every_form(
     library: recollect.Library, tmp_path: Path, after: Any
 ) -> None:
-    library.import_path(own_export(tmp_path / "a.json", talk("c1", "word", "word", "word")))
+    library.import_path(own_export(tmp_path / "a.json", conversation("c1", "word", "word", "word")))
     assert library.search("word", Filter.of(after=after)).total == 2
     assert library.search("word", Filter.of(before="2025-01-02")).total == 2
 
 
-def test_a_date_that_is_none_is_named(library: recollect.Library) -> None:
+def test_an_invalid_date_is_an_error(library: recollect.Library) -> None:
     with pytest.raises(InvalidInput, match="after: 'soon' is not a date"):
         library.search("word", Filter.of(after="soon"))
 
@@ -172,23 +176,16 @@ def test_messages_are_added_one_by_one(library: recollect.Library) -> None:
     assert library.search("hello").hits[0].message_id == first
 
 
-def test_adding_a_conversation_again_adds_what_is_new(library: recollect.Library) -> None:
+def test_adding_a_conversation_again_adds_only_new_messages(library: recollect.Library) -> None:
     turns = [{"id": "a", "role": "user", "content": "one", "created_at": "2025-01-01"}]
     library.add_conversation("c1", "T", messages=turns, created_at="2025-01-01")
     turns.append({"id": "b", "role": "assistant", "content": "two", "created_at": "2025-01-02"})
-    assert [
-        p.id
-        for p in library.add_conversation(
-            "c1", "T", messages=turns, created_at="2025-01-01"
-        ).messages
-    ] == [
-        "a",
-        "b",
-    ]
+    stored = library.add_conversation("c1", "T", messages=turns, created_at="2025-01-01")
+    assert [message.id for message in stored.messages] == ["a", "b"]
 
 
 @pytest.mark.parametrize(
-    ("message", "complaint"),
+    ("message", "error"),
     [
         ({"role": "user"}, "`content`"),
         ({"content": "x"}, "`role`"),
@@ -197,19 +194,19 @@ def test_adding_a_conversation_again_adds_what_is_new(library: recollect.Library
         ({"role": "user", "content": "x", "created_at": "soon"}, "created_at: 'soon'"),
     ],
 )
-def test_a_message_that_cannot_be_used_says_why(
-    library: recollect.Library, message: dict[str, Any], complaint: str
+def test_an_invalid_message_is_an_error(
+    library: recollect.Library, message: dict[str, Any], error: str
 ) -> None:
-    with pytest.raises(InvalidInput, match=complaint):
+    with pytest.raises(InvalidInput, match=error):
         library.add_conversation("c1", messages=[message])
 
 
-def test_what_is_not_there_is_not_found(library: recollect.Library) -> None:
+def test_an_unknown_conversation_is_not_found(library: recollect.Library) -> None:
     with pytest.raises(NotFound, match="ghost"):
         library.conversation("ghost")
 
 
-def test_a_tag_that_no_database_can_hold_is_kept_and_breaks_no_search(
+def test_a_tag_with_unstorable_characters_is_restored_and_can_be_searched(
     library: recollect.Library,
 ) -> None:
     tags = ["odd \ud800 \0", "fine"]
@@ -217,16 +214,13 @@ def test_a_tag_that_no_database_can_hold_is_kept_and_breaks_no_search(
         "c1", "T", messages=[{"role": "user", "content": "walrus"}], metadata={"tags": tags}
     )
     assert library.conversation("c1").metadata["tags"] == tags
-    assert (
-        library.search("walrus", Filter.of(tags=["fine"])).total
-        == library.search("walrus -tag:other").total
-        == 1
-    )
+    assert library.search("walrus", Filter.of(tags=["fine"])).total == 1
+    assert library.search("walrus -tag:other").total == 1
     assert library.search("walrus -tag:fine").total == 0
 
 
 @pytest.mark.parametrize("text", ["\0", "a\0b", "\ud800", "\udcff"])
-def test_what_no_database_can_hold_is_found_nowhere(library: recollect.Library, text: str) -> None:
+def test_unstorable_characters_match_nothing(library: recollect.Library, text: str) -> None:
     library.add_conversation("c1", "T", messages=[{"role": "user", "content": "walrus"}])
     assert library.conversations(title=text) == ([], 0)
     assert library.search("walrus role:user", Filter.of(roles=[text])).total == 0
@@ -235,20 +229,20 @@ def test_what_no_database_can_hold_is_found_nowhere(library: recollect.Library, 
         library.conversation(text)
 
 
-def test_what_is_deleted_while_everything_is_read_is_passed_over(
+def test_documents_deleted_during_iteration_are_skipped(
     library: recollect.Library,
 ) -> None:
     for n in range(4):
         library.add_conversation(f"c{n}", messages=[{"role": "user", "content": "walrus"}])
-    read = []
+    ids = []
     for document in library.documents():
-        read.append(document.id)
+        ids.append(document.id)
         if document.id == "c0":
             library.delete_conversation("c2")
-    assert read == ["c0", "c1", "c3"]
+    assert ids == ["c0", "c1", "c3"]
 
 
-def test_a_library_that_was_closed_says_so(place: str) -> None:
+def test_a_closed_library_raises_an_error(place: str) -> None:
     with recollect.open(place) as library:
         library.add_conversation("c1", messages=[{"role": "user", "content": "walrus"}])
     library.close()
@@ -257,7 +251,7 @@ def test_a_library_that_was_closed_says_so(place: str) -> None:
             use()
 
 
-# -- whose library it is ------------------------------------------------------------
+# -- users --------------------------------------------------------------------------
 
 
 def test_users_never_share_a_library(place: str, user: str) -> None:
@@ -273,39 +267,43 @@ def test_users_never_share_a_library(place: str, user: str) -> None:
 
 
 NAMES = [
-    *(
-        "bob",
-        "BOB",
-        "Bob",
-        "../bob",
-        "bob/",
-        "bob%2f",
-        "bob\0",
-        "b\u00f6b",
-        "bo\u0308b",
-        "b" * 300,
-        "con",
-        "CON",
-    ),
-    *(".", "..", "a b", "-", "bob-", "\ud800", "user-0123456789abcdef"),
+    "bob",
+    "BOB",
+    "Bob",
+    "../bob",
+    "bob/",
+    "bob%2f",
+    "bob\0",
+    "b\u00f6b",
+    "bo\u0308b",
+    "b" * 300,
+    "con",
+    "CON",
+    ".",
+    "..",
+    "a b",
+    "-",
+    "bob-",
+    "\ud800",
+    "user-0123456789abcdef",
 ]
 
 
-def test_every_name_of_a_user_has_a_folder_of_its_own_inside_the_home(tmp_path: Path) -> None:
+def test_every_user_name_has_its_own_folder_inside_the_home(tmp_path: Path) -> None:
     files = {library_file(tmp_path, name) for name in NAMES}
     assert len(files) == len(NAMES)
     for file in files:
         assert file.resolve().is_relative_to(tmp_path.resolve())
         assert file.parent.parent == tmp_path / "users"
-    # a hashed name cannot be claimed by a user who types it
+    # No user can choose the hash of another name.
     hashed = library_file(tmp_path, "BOB").parent.name
     assert library_file(tmp_path, hashed) != library_file(tmp_path, "BOB")
 
 
-def test_every_name_is_another_user(place: str, user: str) -> None:
+def test_different_names_are_different_users(place: str, user: str) -> None:
     names = [name + user for name in NAMES if storable(name) == name]
-    with ExitStack() as opened:
-        libraries = [opened.enter_context(recollect.open(place, user=name)) for name in names]
+    with ExitStack() as stack:
+        libraries = [stack.enter_context(recollect.open(place, user=name)) for name in names]
         for name, library in zip(names, libraries, strict=True):
             library.add_conversation("c1", name)
         assert [[c.title for c in library.conversations()[0]] for library in libraries] == [
@@ -318,20 +316,20 @@ def test_a_user_needs_a_name(place: str) -> None:
         recollect.open(place, user="")
 
 
-def test_the_place_and_the_user_are_those_that_are_given_or_set(
+def test_arguments_override_the_configured_home_and_user(
     place: str, user: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RECOLLECT_USER", f"{user}-set")
     with recollect.open() as library:
         library.add_conversation("c1", "Set")
-    for given in ((), (place,), (place, f"{user}-set")):
-        with recollect.open(*given) as library:
+    for arguments in ((), (place,), (place, f"{user}-set")):
+        with recollect.open(*arguments) as library:
             assert library.conversation("c1").title == "Set"
     with recollect.open(user=f"{user}-given") as library:
         assert library.stats()["conversations"] == 0
 
 
-def test_the_folder_is_the_one_that_is_given_or_set(
+def test_an_argument_overrides_the_configured_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RECOLLECT_HOME", str(tmp_path / "set"))
@@ -341,7 +339,7 @@ def test_the_folder_is_the_one_that_is_given_or_set(
     assert (tmp_path / "given/users/default/library.db").exists()
 
 
-def test_another_kind_of_address_is_refused_clearly() -> None:
+def test_an_unsupported_url_is_an_error() -> None:
     with pytest.raises(InvalidInput, match="mysql:// libraries are not supported"):
         recollect.open("mysql://localhost/x")
 
@@ -356,12 +354,13 @@ for n in range(40):
 """
 
 
-def test_processes_share_one_library_without_an_error(place: str, tmp_path: Path) -> None:
+def test_processes_can_share_a_library(place: str, tmp_path: Path) -> None:
     with recollect.open(place) as library:
         library.add_conversation("c1", "Shared")
         writers = [subprocess.Popen([sys.executable, "-c", WRITER, place, name]) for name in "abcd"]
         path = own_export(
-            tmp_path / "big.json", *(talk(f"x{n}", *["imported text"] * 5) for n in range(200))
+            tmp_path / "big.json",
+            *(conversation(f"x{n}", *["imported text"] * 5) for n in range(200)),
         )
         library.import_path(path)
         assert [w.wait() for w in writers] == [0, 0, 0, 0]
@@ -371,7 +370,7 @@ def test_processes_share_one_library_without_an_error(place: str, tmp_path: Path
         assert library.verify().healthy
 
 
-def test_an_import_that_cannot_be_written_ends_with_an_error(
+def test_an_import_that_cannot_be_saved_raises_an_error(
     library: recollect.Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from recollect.errors import StoreBusy
@@ -379,7 +378,7 @@ def test_an_import_that_cannot_be_written_ends_with_an_error(
     def busy(*_: object) -> None:
         raise StoreBusy("Another program is writing.")
 
-    path = own_export(tmp_path / "a.json", talk("c1", "one"))
+    path = own_export(tmp_path / "a.json", conversation("c1", "one"))
     monkeypatch.setattr(library._store, "save", busy)
     with pytest.raises(StoreBusy):
         library.import_path(path)

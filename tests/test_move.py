@@ -1,4 +1,4 @@
-"""Moving a library copies every value and every receipt, in every direction, despite interruptions."""
+"""A move copies every value and receipt of a library, in every direction, despite interruptions."""
 
 from __future__ import annotations
 
@@ -600,12 +600,12 @@ def test_a_source_that_changed_after_the_copy_is_not_removed(places: Places) -> 
             real = type(old).remove_library
 
             def write_first(
-                self: Store, known: Contents | None = None, real: Any = real, at: Place = source
+                self: Store, contents: Contents | None = None, real: Any = real, at: Place = source
             ) -> None:
                 late = at.store()
                 late.append("c1", message("late", "came late", 99))
                 late.close()
-                real(self, known)
+                real(self, contents)
 
             patch.setattr(type(old), "remove_library", write_first)
             with pytest.raises(RecollectError, match="was written to after it was copied"):
@@ -691,7 +691,8 @@ def test_removing_deletes_all_of_the_library_and_nothing_else(places: Places, ki
             tables = [
                 t
                 for (t,) in db.execute(
-                    "select c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace "
+                    "select c.relname from pg_class c "
+                    "join pg_namespace n on n.oid = c.relnamespace "
                     "join pg_attribute a on a.attrelid = c.oid and a.attname = 'owner' "
                     "where n.nspname = 'recollect' and c.relkind = 'p'"
                 )

@@ -1,4 +1,4 @@
-"""Observations are kept beside their conversations, follow them, and go with them."""
+"""Observations are stored with their conversations, updated with them and deleted with them."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ NOW = datetime(2026, 3, 4, tzinfo=UTC)
 OBSERVED = Filter(hidden=True, kinds=(OBSERVATION,))
 
 
-def talk(
+def add_conversation(
     library: Library,
     id_: str = "c",
-    said: str = "I prefer the blue kettle, because it whistles at 95 degrees.",
+    text: str = "I prefer the blue kettle, because it whistles at 95 degrees.",
 ) -> None:
     library.add_conversation(
         id_,
         "Kettles",
         project="kitchen",
         messages=[
-            {"role": "user", "content": said, "created_at": NOW},
+            {"role": "user", "content": text, "created_at": NOW},
             {
                 "role": "assistant",
                 "content": "Noted: the blue kettle whistles at 95 degrees.",
@@ -43,16 +43,18 @@ def talk(
     )
 
 
-def observed(library: Library) -> list[Observation]:
-    found, _ = library._store.summaries(OBSERVED, "", 100, 0)
+def observations(library: Library) -> list[Observation]:
+    summaries, _ = library._store.summaries(OBSERVED, "", 100, 0)
     return [
-        from_passage(p, d.project) for d in found for p in library._store.document(d.id).passages
+        from_passage(p, d.project)
+        for d in summaries
+        for p in library._store.document(d.id).passages
     ]
 
 
 @pytest.fixture
 def by_model(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
-    """An observer of another make, which says whether it saw everything."""
+    """Replace the rules by another observer. Append False to make its results incomplete."""
     complete = [True]
 
     def observe(document: Document) -> ObserverResult:
@@ -65,9 +67,9 @@ def by_model(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
             (document.passages[0].id,),
             maker="model:x/1",
         )
-        return ObserverResult(
-            (one,), complete[-1], "" if complete[-1] else "The budget is used up."
-        )
+        if complete[-1]:
+            return ObserverResult((one,))
+        return ObserverResult((one,), False, "The budget is used up.")
 
     monkeypatch.setattr(
         observing, "_configured_observer", lambda: observing.Observer("model:x/1", observe)
@@ -75,28 +77,28 @@ def by_model(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
     yield complete
 
 
-def test_indexing_observes_what_is_new(library: Library) -> None:
-    talk(library)
+def test_indexing_observes_new_conversations(library: Library) -> None:
+    add_conversation(library)
     assert observing.has_backlog(library._store)
     library.index()
-    (found,) = observed(library)
-    assert (found.type, found.conversation, found.project, found.maker) == (
+    (observation,) = observations(library)
+    assert (observation.type, observation.conversation, observation.project, observation.maker) == (
         "preference",
         "c",
         "kitchen",
         "rules-1",
     )
-    assert "kettle" in found.title
-    assert found.passages[0] == "c:0"
+    assert "kettle" in observation.title
+    assert observation.passages[0] == "c:0"
     assert not observing.has_backlog(library._store)
 
 
-def test_a_conversation_that_goes_on_is_observed_again_and_what_stays_keeps_its_id(
+def test_observations_keep_their_ids_when_the_conversation_continues(
     library: Library,
 ) -> None:
-    talk(library)
+    add_conversation(library)
     library.index()
-    before = {o.id for o in observed(library)}
+    before = {o.id for o in observations(library)}
     library.add_message(
         "c",
         "user",
@@ -105,13 +107,13 @@ def test_a_conversation_that_goes_on_is_observed_again_and_what_stays_keeps_its_
     library.add_message("c", "assistant", "The red toaster it is, for 40 euros.")
     assert observing.has_backlog(library._store)
     library.index()
-    after = observed(library)
+    after = observations(library)
     assert before < {o.id for o in after}
     assert any("toaster" in o.title for o in after)
 
 
-def test_observations_are_found_by_no_ordinary_search(library: Library) -> None:
-    talk(library)
+def test_ordinary_searches_do_not_return_observations(library: Library) -> None:
+    add_conversation(library)
     library.index()
     assert {hit.kind for hit in library.search("kettle").hits} == {"conversation"}
     assert {hit.kind for hit in library.search("kettle", Filter.of(hidden=True)).hits} == {
@@ -123,30 +125,31 @@ def test_observations_are_found_by_no_ordinary_search(library: Library) -> None:
     assert library.stats()["messages"] == 2
 
 
-def test_deleting_a_conversation_deletes_what_was_observed_in_it(library: Library) -> None:
-    talk(library)
-    talk(library, "other", "I always use the green pan for eggs, never the iron one.")
+def test_deleting_a_conversation_deletes_its_observations(library: Library) -> None:
+    add_conversation(library)
+    add_conversation(library, "other", "I always use the green pan for eggs, never the iron one.")
     library.index()
     library.delete_conversation("c")
-    assert {o.conversation for o in observed(library)} == {"other"}
+    assert {o.conversation for o in observations(library)} == {"other"}
     library.delete_conversation("other")
-    assert observed(library) == []
+    assert observations(library) == []
 
 
-def test_undoing_an_import_takes_its_observations_along(library: Library, tmp_path: Path) -> None:
+def test_undoing_an_import_deletes_its_observations(library: Library, tmp_path: Path) -> None:
     file = tmp_path / "mine.json"
     file.write_text(
-        '{"format": "recollect", "conversations": [{"id": "i", "messages": [{"id": "m", "role": "user", '
+        '{"format": "recollect", "conversations": [{"id": "i", "messages": ['
+        '{"id": "m", "role": "user", '
         '"content": "I prefer tea from the blue kettle at 95 degrees."}]}]}'
     )
     receipt = library.import_path(file)
     library.index()
-    assert observed(library) != []
+    assert observations(library) != []
     library.undo_import(receipt.id)
-    assert observed(library) == []
+    assert observations(library) == []
 
 
-def test_what_is_only_for_people_is_never_observed(library: Library) -> None:
+def test_human_only_messages_are_never_observed(library: Library) -> None:
     thread = library.thread("plans")
     library.post(
         thread.id,
@@ -156,24 +159,24 @@ def test_what_is_only_for_people_is_never_observed(library: Library) -> None:
     )
     library.index()
     assert not any(
-        "heliotrope" in p for o in observed(library) for p in (o.title, o.narrative, *o.facts)
+        "heliotrope" in p for o in observations(library) for p in (o.title, o.narrative, *o.facts)
     )
 
 
-def test_another_observer_observes_everything_anew(library: Library, by_model: list[bool]) -> None:
-    talk(library)
+def test_a_new_observer_observes_everything_again(library: Library, by_model: list[bool]) -> None:
+    add_conversation(library)
     library.index()
-    assert [o.maker for o in observed(library)] == ["model:x/1"]
+    assert [o.maker for o in observations(library)] == ["model:x/1"]
     assert not observing.has_backlog(library._store)
 
 
-def test_what_a_model_could_not_finish_is_tried_again_another_day(
+def test_incomplete_observations_are_retried_on_another_day(
     library: Library, by_model: list[bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     by_model.append(False)
-    talk(library)
+    add_conversation(library)
     library.index()
-    assert not observing.has_backlog(library._store), "it is not tried again and again"
+    assert not observing.has_backlog(library._store), "it is not retried on the same day"
     by_model.append(True)
     assert observing.catch_up(library._store) == 0
     library._store.set_marker("observer_tried", 1)
@@ -181,7 +184,7 @@ def test_what_a_model_could_not_finish_is_tried_again_another_day(
     assert observing.catch_up(library._store) == 0
 
 
-def test_a_conversation_that_cannot_be_observed_does_not_keep_the_others(
+def test_a_failure_in_one_conversation_does_not_affect_the_others(
     library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(document: Document) -> ObserverResult:
@@ -192,27 +195,27 @@ def test_a_conversation_that_cannot_be_observed_does_not_keep_the_others(
     monkeypatch.setattr(
         observing, "_configured_observer", lambda: observing.Observer("fails/1", fails)
     )
-    talk(library)
-    talk(library, "other")
+    add_conversation(library)
+    add_conversation(library, "other")
     library.index()
-    assert {o.conversation for o in observed(library)} == {"other"}
+    assert {o.conversation for o in observations(library)} == {"other"}
 
 
-def test_observing_can_be_turned_off(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_observer_can_be_turned_off(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RECOLLECT_OBSERVER", "off")
-    talk(library)
+    add_conversation(library)
     library.index()
-    assert observed(library) == []
+    assert observations(library) == []
     assert not observing.has_backlog(library._store)
 
 
 @pytest.mark.parametrize(
-    ("said", "told"), [("telepathy", "rules, model, off"), ("model", "RECOLLECT_MODEL")]
+    ("value", "message"), [("telepathy", "rules, model, off"), ("model", "RECOLLECT_MODEL")]
 )
-def test_a_setting_that_means_nothing_is_told(
-    library: Library, monkeypatch: pytest.MonkeyPatch, said: str, told: str
+def test_an_invalid_observer_setting_is_rejected(
+    library: Library, monkeypatch: pytest.MonkeyPatch, value: str, message: str
 ) -> None:
-    monkeypatch.setenv("RECOLLECT_OBSERVER", said)
-    talk(library)
-    with pytest.raises(InvalidInput, match=told):
+    monkeypatch.setenv("RECOLLECT_OBSERVER", value)
+    add_conversation(library)
+    with pytest.raises(InvalidInput, match=message):
         library.index()

@@ -1,4 +1,4 @@
-"""Ways through a conversation that has branches."""
+"""Paths through a conversation with branches."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def trees(draw: st.DrawFn) -> list[Position]:
 
 
 @given(trees(), st.data())
-def test_a_way_goes_down_from_a_root_through_the_message_to_a_leaf(
+def test_a_path_leads_from_a_root_through_the_message_to_a_leaf(
     positions: list[Position], data: st.DataObject
 ) -> None:
     ids = {position.id for position in positions}
@@ -46,9 +46,7 @@ def test_a_way_goes_down_from_a_root_through_the_message_to_a_leaf(
 
 
 @given(trees())
-def test_without_a_message_the_way_is_the_canonical_one_to_its_end(
-    positions: list[Position],
-) -> None:
+def test_the_default_path_extends_the_canonical_one(positions: list[Position]) -> None:
     canonical = [position for position in positions if position.canonical]
     steps = [step.position for step in path_through(positions)]
     assert steps[: len(canonical)] == canonical
@@ -62,19 +60,19 @@ def test_without_a_message_the_way_is_the_canonical_one_to_its_end(
 
 @given(trees())
 def test_every_message_can_be_reached_by_switching_at_forks(positions: list[Position]) -> None:
-    reached: set[str] = set()
+    visited: set[str] = set()
     ahead = path_through(positions)
     while ahead:
         step = ahead.pop()
         for sibling in step.siblings:
-            if sibling not in reached:
+            if sibling not in visited:
                 ahead += path_through(positions, sibling)
-        reached |= {step.position.id, *step.siblings}
-    assert reached == {position.id for position in positions}
+        visited |= {step.position.id, *step.siblings}
+    assert visited == {position.id for position in positions}
 
 
 @given(trees())
-def test_siblings_are_those_with_the_same_parent_and_the_index_is_one_s_own(
+def test_siblings_have_the_same_parent_and_include_the_message(
     positions: list[Position],
 ) -> None:
     by_id = {position.id: position for position in positions}
@@ -84,7 +82,7 @@ def test_siblings_are_those_with_the_same_parent_and_the_index_is_one_s_own(
         assert len(parents) == 1
 
 
-def test_a_message_that_is_not_there_is_told() -> None:
+def test_an_unknown_message_is_an_error() -> None:
     with pytest.raises(NotFound, match="ghost"):
         path_through([Position(1, "a", None, 0, True)], "ghost")
 
@@ -92,7 +90,7 @@ def test_a_message_that_is_not_there_is_told() -> None:
 # -- views of a library --------------------------------------------------------------
 
 
-def branched(library: recollect.Library) -> None:
+def add_branched_conversation(library: recollect.Library) -> None:
     turns = [
         {"id": "q", "role": "user", "content": "question"},
         {"id": "a1", "role": "assistant", "content": "first answer", "parent": "q"},
@@ -102,10 +100,10 @@ def branched(library: recollect.Library) -> None:
     library.add_conversation("c", messages=turns)
 
 
-def test_a_view_shows_the_branch_that_was_last_and_what_else_there_is(
+def test_a_view_shows_the_latest_branch_and_the_siblings(
     library: recollect.Library,
 ) -> None:
-    branched(library)
+    add_branched_conversation(library)
     view = library.view("c")
     assert [(s.passage.id, s.siblings, s.index) for s in view.messages] == [
         ("q", ("q",), 0),
@@ -117,21 +115,21 @@ def test_a_view_shows_the_branch_that_was_last_and_what_else_there_is(
     assert [s.passage.content for s in other.messages] == ["question", "first answer"]
 
 
-def test_a_view_lies_around_a_message_or_begins_where_it_shall(library: recollect.Library) -> None:
+def test_a_view_starts_at_an_offset_or_around_a_message(library: recollect.Library) -> None:
     library.add_conversation(
         "long", messages=[{"id": f"m{n}", "role": "user", "content": str(n)} for n in range(100)]
     )
 
-    def shown(**wish: object) -> tuple[list[str], int, int]:
-        view = library.view("long", limit=4, **wish)  # type: ignore[arg-type]
+    def visible(**options: object) -> tuple[list[str], int, int]:
+        view = library.view("long", limit=4, **options)  # type: ignore[arg-type]
         return [s.passage.id for s in view.messages], view.start, view.total
 
-    assert shown() == (["m0", "m1", "m2", "m3"], 0, 100)
-    assert shown(around="m50") == (["m48", "m49", "m50", "m51"], 48, 100)
-    assert shown(around="m0") == (["m0", "m1", "m2", "m3"], 0, 100)
-    assert shown(around="m99") == (["m96", "m97", "m98", "m99"], 96, 100)
-    assert shown(start=98) == (["m98", "m99"], 98, 100)
-    assert shown(start=1_000) == ([], 100, 100)
+    assert visible() == (["m0", "m1", "m2", "m3"], 0, 100)
+    assert visible(around="m50") == (["m48", "m49", "m50", "m51"], 48, 100)
+    assert visible(around="m0") == (["m0", "m1", "m2", "m3"], 0, 100)
+    assert visible(around="m99") == (["m96", "m97", "m98", "m99"], 96, 100)
+    assert visible(start=98) == (["m98", "m99"], 98, 100)
+    assert visible(start=1_000) == ([], 100, 100)
     with pytest.raises(NotFound):
         library.view("long", around="ghost")
     with pytest.raises(NotFound):

@@ -1,4 +1,4 @@
-"""Recording requests: which conversation they belong to, what is stored, and how answers are read."""
+"""Recording requests: which conversation they belong to, what is stored, how answers are parsed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ from recollect.capture.proxy.turns import parse_turns
 from recollect.model.documents import Document, Passage
 
 EVENTS = "text/event-stream"
-PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+PNG = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg"
+    "=="
+)
 
 
 def user(content: Any) -> dict[str, Any]:
@@ -55,9 +58,11 @@ class Chat:
         return recording
 
     def say(self, *messages: Any, to: str | Answer = "Yes.", **more: Any) -> str:
-        """Ask, and be answered; gives the conversation."""
+        """Record a request and its answer. Returns the ID of the conversation."""
         recording = self.begin(*messages, **more)
-        reply = to if isinstance(to, Answer) else answer(to)
+        reply = to
+        if isinstance(reply, str):
+            reply = answer(reply)
         self.recorder.save_answer(self.library, recording, reply)
         self.recorder.end(recording, has_answer=reply.is_complete)
         return recording.conversation
@@ -78,8 +83,10 @@ def canonical(document: Document) -> list[str]:
 
 def parent_of(document: Document, content: str) -> str | None:
     by_id = {p.id: p for p in document.passages}
-    (found,) = [p for p in document.passages if p.content == content]
-    return by_id[found.parent].content if found.parent else None
+    (passage,) = [p for p in document.passages if p.content == content]
+    if passage.parent is None:
+        return None
+    return by_id[passage.parent].content
 
 
 # -- sessions ------------------------------------------------------------------
@@ -106,7 +113,7 @@ def test_a_history_continues_its_conversation(chat: Chat) -> None:
     }
 
 
-def test_a_conversation_goes_on_with_another_recorder_after_a_restart(place: str) -> None:
+def test_a_conversation_continues_after_a_restart(place: str) -> None:
     with recollect.open(place) as library:
         first = Chat(library).say(user("Hello"), to="Hi.")
     with recollect.open(place) as library:
@@ -122,18 +129,18 @@ def test_a_question_without_history_begins_a_new_conversation(chat: Chat) -> Non
     assert len(chat.library.conversation(first).passages) == 4
 
 
-def test_where_two_conversations_are_equal_the_last_changed_goes_on(chat: Chat) -> None:
+def test_of_two_equal_conversations_the_latest_continues(chat: Chat) -> None:
     chat.say(user("Hello"), to="Hi.")
     second = chat.say(user("Hello"), to="Hi.")
     assert chat.say(user("Hello"), assistant("Hi."), user("a")) == second
 
 
-def test_two_questions_that_wait_at_the_same_time_are_two_conversations(chat: Chat) -> None:
+def test_two_pending_requests_are_two_conversations(chat: Chat) -> None:
     one, other = chat.begin(user("Hello")), chat.begin(user("Hello"))
     assert one.conversation != other.conversation
 
 
-def test_an_edited_question_is_a_branch_of_the_conversation(chat: Chat) -> None:
+def test_an_edited_question_creates_a_branch(chat: Chat) -> None:
     first = chat.say(user("Hello"), to="Hi.")
     chat.say(user("Hello"), assistant("Hi."), user("Cats?"), to="Meow.")
     assert chat.say(user("Hello"), assistant("Hi."), user("Dogs?"), to="Wuff.") == first
@@ -153,7 +160,7 @@ def test_an_edited_question_is_a_branch_of_the_conversation(chat: Chat) -> None:
     ]
 
 
-def test_another_answer_to_the_same_question_is_a_branch(chat: Chat) -> None:
+def test_another_answer_to_the_same_question_creates_a_branch(chat: Chat) -> None:
     history = (user("Hello"), assistant("Hi."), user("Cats?"))
     first = chat.say(*history[:1], to="Hi.")
     chat.say(*history, to="Meow.")
@@ -164,7 +171,7 @@ def test_another_answer_to_the_same_question_is_a_branch(chat: Chat) -> None:
     assert len(document.passages) == 5
 
 
-def test_a_request_sent_again_is_kept_once(chat: Chat) -> None:
+def test_a_repeated_request_is_stored_once(chat: Chat) -> None:
     failed = chat.begin(user("Hello"))
     chat.recorder.end(failed, has_answer=False)
     assert chat.say(user("Hello"), to="Hi.") == failed.conversation
@@ -175,14 +182,14 @@ def test_a_request_sent_again_is_kept_once(chat: Chat) -> None:
     assert len(chat.library.conversation(failed.conversation).passages) == 4
 
 
-def test_a_request_that_a_client_calls_a_repetition_is_one_while_the_first_still_waits(
+def test_an_explicit_retry_joins_the_pending_request(
     chat: Chat,
 ) -> None:
     waiting = chat.begin(user("Hello"))
     assert chat.begin(user("Hello"), is_retry=True).conversation == waiting.conversation
 
 
-def test_a_request_sent_again_much_later_begins_a_new_conversation(
+def test_a_request_repeated_much_later_begins_a_new_conversation(
     library: recollect.Library,
 ) -> None:
     time = [0.0]
@@ -193,7 +200,7 @@ def test_a_request_sent_again_much_later_begins_a_new_conversation(
     assert chat.say(user("Hello")) != failed.conversation
 
 
-def test_examples_that_come_with_every_question_continue_nothing(chat: Chat) -> None:
+def test_few_shot_examples_do_not_join_conversations(chat: Chat) -> None:
     examples = (user("2+2"), assistant("4"), user("3+3"), assistant("6"))
     first = chat.say(*examples, user("5+5"), to="10")
     second = chat.say(*examples, user("7+7"), to="14")
@@ -202,7 +209,7 @@ def test_examples_that_come_with_every_question_continue_nothing(chat: Chat) -> 
     assert len(chat.library.conversation(second).passages) == 8
 
 
-def test_a_conversation_that_began_elsewhere_is_kept_whole(chat: Chat) -> None:
+def test_the_whole_history_of_an_unknown_conversation_is_stored(chat: Chat) -> None:
     first = chat.say(user("a"), assistant("b"), user("c"), to="d")
     assert canonical(chat.library.conversation(first)) == ["a", "b", "c", "d"]
 
@@ -215,17 +222,17 @@ def test_a_conversation_that_began_elsewhere_is_kept_whole(chat: Chat) -> None:
         [{"type": "text", "text": "Hi."}],
     ],
 )
-def test_an_answer_is_known_again_however_a_client_trims_it(chat: Chat, sent_back: Any) -> None:
+def test_an_answer_is_recognized_after_a_client_trims_it(chat: Chat, sent_back: Any) -> None:
     first = chat.say(user("Hello"), to=" Hi.\n\n")
     assert chat.say(user("Hello "), assistant(sent_back), user("a")) == first
 
 
-def test_an_answer_is_known_again_without_its_thoughts(chat: Chat) -> None:
+def test_an_answer_is_recognized_without_its_thinking(chat: Chat) -> None:
     first = chat.say(user("Hello"), to="<think>They greet.</think>\nHi.")
     assert chat.say(user("Hello"), assistant("Hi."), user("a")) == first
 
 
-def test_a_system_prompt_may_change_without_a_new_conversation(chat: Chat) -> None:
+def test_a_changed_system_prompt_does_not_begin_a_new_conversation(chat: Chat) -> None:
     first = chat.say(system("It is noon."), user("Hello"), to="Hi.")
     chat.say(system("It is one."), user("Hello"), assistant("Hi."), user("And?"), to="So.")
     again = chat.say(
@@ -254,12 +261,12 @@ def test_a_system_prompt_may_change_without_a_new_conversation(chat: Chat) -> No
     assert document.title == "Hello"
 
 
-def test_the_same_prompt_opens_many_conversations(chat: Chat) -> None:
-    found = {
+def test_the_same_system_prompt_does_not_join_conversations(chat: Chat) -> None:
+    conversations = {
         chat.say(system("Be brief."), user(f"Question {n}"), to=f"Answer {n}") for n in range(3)
     }
-    assert len(found) == 3
-    assert all(len(chat.library.conversation(c).passages) == 3 for c in found)
+    assert len(conversations) == 3
+    assert all(len(chat.library.conversation(c).passages) == 3 for c in conversations)
 
 
 # -- sessions with a name --------------------------------------------------------
@@ -274,7 +281,7 @@ def test_a_session_is_one_conversation_whatever_its_history(chat: Chat) -> None:
     assert (document.project, document.source_id) == ("work", "s-1")
 
 
-def test_a_session_whose_client_sends_the_last_messages_only_stays_in_order(chat: Chat) -> None:
+def test_a_session_stays_in_order_if_the_client_sends_only_recent_messages(chat: Chat) -> None:
     history: list[Any] = []
     for number in range(12):
         history.append(user("yes" if number % 3 else f"question {number}"))
@@ -285,14 +292,14 @@ def test_a_session_whose_client_sends_the_last_messages_only_stays_in_order(chat
     assert len(document.passages) == len(history) + 1
 
 
-def test_another_answer_to_the_first_question_of_a_session_is_a_branch(chat: Chat) -> None:
+def test_another_answer_to_the_first_question_of_a_session_creates_a_branch(chat: Chat) -> None:
     first = chat.say(user("Hello"), to="Hi.", session="s")
     chat.say(user("Hello"), to="Good day.", session="s")
     document = chat.library.conversation(first)
     assert canonical(document) == ["Hello", "Good day."] and len(document.passages) == 3
 
 
-def test_a_question_of_a_session_that_is_sent_again_is_kept_once(chat: Chat) -> None:
+def test_a_repeated_question_of_a_session_is_stored_once(chat: Chat) -> None:
     first = chat.say(user("Hello"), to="Hi.", session="s")
     for _ in range(2):
         chat.recorder.end(chat.begin(user("No history"), session="s"), has_answer=False)
@@ -300,10 +307,10 @@ def test_a_question_of_a_session_that_is_sent_again_is_kept_once(chat: Chat) -> 
     assert canonical(chat.library.conversation(first)) == ["Hello", "Hi.", "No history", "None."]
 
 
-# -- what is kept ----------------------------------------------------------------
+# -- what is stored --------------------------------------------------------------
 
 
-def test_several_choices_are_branches_and_the_first_goes_on(chat: Chat) -> None:
+def test_choices_are_branches_and_the_conversation_follows_the_one_sent_back(chat: Chat) -> None:
     first = chat.say(user("Name one"), to=answer("Ada", "Bea", "Cleo"))
     document = chat.library.conversation(first)
     assert canonical(document) == ["Name one", "Ada"]
@@ -323,18 +330,19 @@ CALL = {
 }
 
 
-def test_tools_make_the_round_trip(chat: Chat) -> None:
-    asked = user("Weather?")
+def test_tool_calls_and_their_results_are_stored(chat: Chat) -> None:
+    question = user("Weather?")
     first = chat.say(
-        asked, to=Answer((Choice(0, assistant(None, tool_calls=[CALL]), "tool_calls"),), "model-1")
+        question,
+        to=Answer((Choice(0, assistant(None, tool_calls=[CALL]), "tool_calls"),), "model-1"),
     )
-    written_anew = {
+    same_call = {
         **CALL,
         "function": {"name": "weather", "arguments": '{"days":2,"city":"Rome"}'},
     }
     result = {"role": "tool", "tool_call_id": "call_1", "content": "Sunny"}
     assert (
-        chat.say(asked, assistant("", tool_calls=[written_anew]), result, to="It is sunny.")
+        chat.say(question, assistant("", tool_calls=[same_call]), result, to="It is sunny.")
         == first
     )
     passages = chat.library.conversation(first).passages
@@ -348,7 +356,7 @@ def test_tools_make_the_round_trip(chat: Chat) -> None:
     assert passages[2].metadata == {"call_id": "call_1"}
 
 
-def test_thoughts_words_and_calls_of_one_answer_hang_in_a_line(chat: Chat) -> None:
+def test_thinking_text_and_tool_calls_of_one_answer_form_one_branch(chat: Chat) -> None:
     second = {"id": "call_2", "type": "custom", "custom": {"name": "patch", "input": "*** Begin"}}
     message = assistant("Let me look.", reasoning_content="Hm.", tool_calls=[CALL, second])
     first = chat.say(user("Do"), to=Answer((Choice(0, message, "tool_calls"),), "m"))
@@ -369,7 +377,7 @@ def test_thoughts_words_and_calls_of_one_answer_hang_in_a_line(chat: Chat) -> No
     assert all(p.canonical for p in document.passages)
 
 
-def test_functions_of_the_older_protocol_are_kept_too(chat: Chat) -> None:
+def test_legacy_function_calls_are_stored(chat: Chat) -> None:
     call = {"name": "weather", "arguments": '{"city": "Rome"}'}
     first = chat.say(
         user("Weather?"), to=Answer((Choice(0, assistant(None, function_call=call), None),))
@@ -387,7 +395,7 @@ def test_functions_of_the_older_protocol_are_kept_too(chat: Chat) -> None:
     ]
 
 
-def test_files_are_kept_by_what_they_are_and_not_by_their_bytes(chat: Chat) -> None:
+def test_attachments_are_described_but_not_stored(chat: Chat) -> None:
     content = [
         {"type": "text", "text": "Look:"},
         {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PNG}"}},
@@ -400,15 +408,15 @@ def test_files_are_kept_by_what_they_are_and_not_by_their_bytes(chat: Chat) -> N
         {"type": "text", "text": "What is it?"},
     ]
     first = chat.say(user(content), to="A dot.")
-    asked = chat.library.conversation(first).passages[0]
-    assert asked.content == "Look:\nWhat is it?"
-    image, link, sound, file = asked.attachments
+    question = chat.library.conversation(first).passages[0]
+    assert question.content == "Look:\nWhat is it?"
+    image, link, sound, file = question.attachments
     assert (image["type"], image["media_type"], image["bytes"]) == ("image", "image/png", 70)
     assert len(image["sha256"]) == 64
     assert link == {"type": "image", "url": "https://example.com/a.png"}
     assert (sound["type"], sound["media_type"]) == ("audio", "audio/wav")
     assert (file["name"], file["media_type"]) == ("a.pdf", "application/pdf")
-    assert PNG not in json.dumps(asked.attachments)
+    assert PNG not in json.dumps(question.attachments)
     assert chat.say(user(content), assistant("A dot."), user("Sure?")) == first
     other = [
         *content[:1],
@@ -418,16 +426,16 @@ def test_files_are_kept_by_what_they_are_and_not_by_their_bytes(chat: Chat) -> N
     assert chat.say(user(other), assistant("A dot."), user("Sure?")) != first
 
 
-def test_a_refusal_is_what_was_said(chat: Chat) -> None:
+def test_a_refusal_is_stored_as_the_answer(chat: Chat) -> None:
     first = chat.say(
         user("Do harm"), to=Answer((Choice(0, assistant(None, refusal="No."), "stop"),))
     )
-    said = chat.library.conversation(first).passages[1]
-    assert said.content == "No." and said.metadata["refusal"] is True
+    refusal = chat.library.conversation(first).passages[1]
+    assert refusal.content == "No." and refusal.metadata["refusal"] is True
     assert chat.say(user("Do harm"), assistant(None, refusal="No."), user("Please")) == first
 
 
-def test_an_answer_that_broke_off_says_so_and_the_next_one_is_a_branch(chat: Chat) -> None:
+def test_an_interrupted_answer_is_marked_and_the_next_one_is_a_branch(chat: Chat) -> None:
     first = chat.say(user("Tell"), to=answer("Once upon", is_complete=False))
     assert chat.library.conversation(first).passages[1].metadata["interrupted"] is True
     assert chat.say(user("Tell"), to="Once upon a time.") == first
@@ -435,7 +443,7 @@ def test_an_answer_that_broke_off_says_so_and_the_next_one_is_a_branch(chat: Cha
     assert canonical(document) == ["Tell", "Once upon a time."] and len(document.passages) == 3
 
 
-def test_who_speaks_is_kept(chat: Chat) -> None:
+def test_names_and_roles_of_authors_are_stored(chat: Chat) -> None:
     first = chat.say(
         {"role": "user", "name": "ann", "content": "Hi"},
         {"role": "developer", "content": "Be kind."},
@@ -455,7 +463,7 @@ def test_a_title_is_the_start_of_the_first_question(chat: Chat) -> None:
     assert chat.library.conversation(chat.say(user("y" * 50))).title == "y" * 50
 
 
-def test_what_cannot_be_stored_as_it_is_does_not_stop_the_recording(chat: Chat) -> None:
+def test_unstorable_characters_do_not_stop_the_recording(chat: Chat) -> None:
     first = chat.say(user("nul \0 and half \ud83d"), to="\udc00 ok")
     assert chat.say(user("nul \0 and half \ud83d"), assistant("\udc00 ok"), user("a")) == first
 
@@ -499,14 +507,14 @@ JSON = st.recursive(
 
 
 @given(st.lists(JSON, max_size=4))
-def test_no_message_of_any_shape_breaks_the_reading(messages: list[Any]) -> None:
+def test_messages_of_any_shape_can_be_parsed(messages: list[Any]) -> None:
     for turn in parse_turns(messages):
         assert turn.passages and all(
             isinstance(p, Passage) and isinstance(p.content, str) for p in turn.passages
         )
 
 
-# -- answers from pieces ---------------------------------------------------------
+# -- answers in chunks -----------------------------------------------------------
 
 STREAM = events(
     [{"role": "assistant", "reasoning_content": "Hm, "}, {"role": "assistant", "content": "Zwei"}],
@@ -544,7 +552,7 @@ MESSAGES = [
 ]
 
 
-def heard(
+def read_answer(
     body: bytes, cuts: list[int], encoding: str = "", kind: str = EVENTS, complete: bool = True
 ) -> Answer | None:
     reader = AnswerReader(kind, encoding)
@@ -559,31 +567,32 @@ def heard(
     st.sampled_from(["\n", "\r\n", "\r"]),
     st.sampled_from(["", "gzip", "deflate", "raw"]),
 )
-def test_a_stream_is_the_same_answer_wherever_it_is_cut(
-    cuts: list[int], line_end: str, packed: str
+def test_a_stream_gives_the_same_answer_however_it_is_chunked(
+    cuts: list[int], line_end: str, compression: str
 ) -> None:
     body = STREAM.replace(b"\n", line_end.encode())
-    if packed == "gzip":
+    if compression == "gzip":
         body = gzip.compress(body[:100]) + gzip.compress(body[100:])
-    elif packed:
-        engine = zlib.compressobj(wbits=-zlib.MAX_WBITS if packed == "raw" else zlib.MAX_WBITS)
+    elif compression == "deflate":
+        body = zlib.compress(body)
+    elif compression == "raw":  # some servers leave the zlib header out
+        engine = zlib.compressobj(wbits=-zlib.MAX_WBITS)
         body = engine.compress(body) + engine.flush()
-    found = heard(body, cuts, "deflate" if packed == "raw" else packed)
-    assert found is not None and found.is_complete
-    assert [c.message for c in found.choices] == MESSAGES
-    assert [c.finish_reason for c in found.choices] == ["stop", "stop"]
-    assert (found.model, found.id) == ("stand-in-1", "chatcmpl-2")
-    assert found.usage == {"prompt_tokens": 3, "completion_tokens": 5, "total_tokens": 8}
+        compression = "deflate"
+    reply = read_answer(body, cuts, compression)
+    assert reply is not None and reply.is_complete
+    assert [c.message for c in reply.choices] == MESSAGES
+    assert [c.finish_reason for c in reply.choices] == ["stop", "stop"]
+    assert (reply.model, reply.id) == ("stand-in-1", "chatcmpl-2")
+    assert reply.usage == {"prompt_tokens": 3, "completion_tokens": 5, "total_tokens": 8}
 
 
 @given(st.integers(0, len(STREAM)), st.lists(st.integers(0, 1_000_000), max_size=20))
-def test_a_stream_that_breaks_off_anywhere_gives_the_beginning_of_the_answer(
-    length: int, cuts: list[int]
-) -> None:
-    found = heard(STREAM[:length], cuts, complete=False)
-    if found is not None and len(found.choices) == 2:
-        assert found.is_complete == (STREAM[:length].count(b'"finish_reason": "stop"') == 2)
-        assert MESSAGES[0]["content"].startswith(str(found.choices[0].message.get("content", "")))
+def test_a_truncated_stream_gives_the_start_of_the_answer(length: int, cuts: list[int]) -> None:
+    reply = read_answer(STREAM[:length], cuts, complete=False)
+    if reply is not None and len(reply.choices) == 2:
+        assert reply.is_complete == (STREAM[:length].count(b'"finish_reason": "stop"') == 2)
+        assert MESSAGES[0]["content"].startswith(str(reply.choices[0].message.get("content", "")))
 
 
 @given(
@@ -591,67 +600,62 @@ def test_a_stream_that_breaks_off_anywhere_gives_the_beginning_of_the_answer(
     st.sampled_from(["", "gzip", "deflate", "br"]),
     st.sampled_from([EVENTS, "text/html"]),
 )
-def test_no_bytes_break_the_hearing(body: bytes, encoding: str, kind: str) -> None:
-    heard(body, [3, 5], encoding, kind)
-    heard(b'data: {"choices": [' + body + b"]}\n\n", [7], "", kind, complete=False)
+def test_the_reader_accepts_any_bytes(body: bytes, encoding: str, kind: str) -> None:
+    read_answer(body, [3, 5], encoding, kind)
+    read_answer(b'data: {"choices": [' + body + b"]}\n\n", [7], "", kind, complete=False)
 
 
 @given(JSON)
-def test_no_json_breaks_the_hearing(value: Any) -> None:
-    for shaped in (
+def test_the_reader_accepts_any_json(value: Any) -> None:
+    for body_value in (
         value,
         {"choices": value},
         {"choices": [value]},
         {"choices": [{"delta": value, "message": value}]},
     ):
-        body = json.dumps(shaped).encode()
-        heard(body, [], "", "application/json")
-        heard(b"data: " + body + b"\n\n", [])
+        body = json.dumps(body_value).encode()
+        read_answer(body, [], "", "application/json")
+        read_answer(b"data: " + body + b"\n\n", [])
 
 
-def test_a_plain_answer_is_heard_whole(chat: Chat) -> None:
-    found = heard(completion("Ada", "Bea").body, [3, 80], "", "application/json")
-    assert (
-        found is not None
-        and found.is_complete
-        and [c.message["content"] for c in found.choices] == ["Ada", "Bea"]
-    )
+def test_an_answer_without_streaming_is_parsed(chat: Chat) -> None:
+    reply = read_answer(completion("Ada", "Bea").body, [3, 80], "", "application/json")
+    assert reply is not None and reply.is_complete
+    assert [c.message["content"] for c in reply.choices] == ["Ada", "Bea"]
 
 
-def test_of_a_plain_answer_that_breaks_off_the_text_is_kept() -> None:
+def test_the_text_of_a_truncated_json_answer_is_recovered() -> None:
     body = completion('He said "no\\" \u2014 \U0001f44b and left.').body
     whole = 'He said "no\\" \u2014 \U0001f44b and left.'
     lengths = set()
     for length in range(len(body)):
-        found = heard(body[:length], [], "", "application/json", complete=False)
-        if found is not None:
-            assert not found.is_complete
-            text = found.choices[0].message["content"]
+        reply = read_answer(body[:length], [], "", "application/json", complete=False)
+        if reply is not None:
+            assert not reply.is_complete
+            text = reply.choices[0].message["content"]
             assert whole.startswith(text)
             lengths.add(len(text))
     assert len(whole) in lengths and len(lengths) > 20
 
 
 @pytest.mark.parametrize("complete", [True, False])
-def test_a_stream_without_its_last_word_is_whole_if_the_model_finished(complete: bool) -> None:
+def test_a_stream_without_an_end_marker_is_complete_if_the_model_finished(complete: bool) -> None:
     body = events({"content": "Hi"}, done=False)
-    finished, unfinished = (
-        heard(body, [], complete=complete),
-        heard(body.split(b'"stop"')[0], [], complete=complete),
-    )
+    finished = read_answer(body, [], complete=complete)
+    unfinished = read_answer(body.split(b'"stop"')[0], [], complete=complete)
     assert finished is not None and finished.is_complete
     assert unfinished is not None and not unfinished.is_complete
 
 
-def test_a_stream_that_ends_in_an_error_is_not_whole() -> None:
-    found = heard(
+def test_a_stream_that_ends_with_an_error_is_incomplete() -> None:
+    reply = read_answer(
         events({"content": "Hi"}, done=False) + b'data: {"error": {"message": "overloaded"}}\n\n',
         [],
     )
-    assert found is not None and not found.is_complete
+    assert reply is not None and not reply.is_complete
 
 
-def test_servers_that_number_every_call_zero_are_understood() -> None:
+def test_tool_calls_that_all_have_index_zero_are_separated() -> None:
     deltas = [
         {
             "tool_calls": [
@@ -660,20 +664,20 @@ def test_servers_that_number_every_call_zero_are_understood() -> None:
         }
         for n in (1, 2)
     ]
-    found = heard(events(*deltas), [])
-    assert found is not None
-    assert [c["function"]["arguments"] for c in found.choices[0].message["tool_calls"]] == [
+    reply = read_answer(events(*deltas), [])
+    assert reply is not None
+    assert [c["function"]["arguments"] for c in reply.choices[0].message["tool_calls"]] == [
         "1",
         "2",
     ]
 
 
-def test_an_answer_that_is_too_long_is_kept_as_far_as_memory_is_lent() -> None:
+def test_an_answer_over_the_memory_limit_is_truncated() -> None:
     reader = AnswerReader(EVENTS, limit=2_000)
     for _ in range(50):
         reader.feed(events({"content": "x" * 100}, done=False))
-    found = reader.answer(complete=True)
-    assert found is not None and not found.is_complete and not reader.is_readable
-    packed = AnswerReader("application/json", "gzip", limit=10_000)
-    packed.feed(gzip.compress(b"\0" * 10_000_000))
-    assert packed.answer(complete=True) is None and not packed.is_readable
+    reply = reader.answer(complete=True)
+    assert reply is not None and not reply.is_complete and not reader.is_readable
+    bomb = AnswerReader("application/json", "gzip", limit=10_000)
+    bomb.feed(gzip.compress(b"\0" * 10_000_000))
+    assert bomb.answer(complete=True) is None and not bomb.is_readable

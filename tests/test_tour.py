@@ -30,23 +30,26 @@ def test_tour(place: str, user: str) -> None:
     (entry,) = entries(EXAMPLES / "chatgpt" / "conversations.json")
     format_ = detect(entry)  # type: ignore[arg-type]
     assert format_ is not None and format_.SOURCE.name == "chatgpt"
-    documents = [d for d in format_.read(entry) if isinstance(d, Document)]  # type: ignore[arg-type]
+    items = format_.read(entry)  # type: ignore[arg-type]
+    documents = [item for item in items if isinstance(item, Document)]
     assert documents
 
-    # A store keeps them: in a file, or on a server. Saving again changes nothing.
-    store: Store = (
-        PostgresStore(place, user) if "://" in place else SqliteStore(Path(place) / "library.db")
-    )
+    # A store saves them in a file or on a server. Saving them again changes nothing.
+    store: Store
+    if "://" in place:
+        store = PostgresStore(place, user)
+    else:
+        store = SqliteStore(Path(place) / "library.db")
     assert all(saved.created for saved in store.save(documents))
     assert not any(saved.new or saved.changed for saved in store.save(documents))
 
-    # What is typed is a small tree; the search gives hits, best first, and a true total.
+    # A query is parsed into a tree; the search returns hits, best first, and a total.
     assert parse("event loop") == And((Word("event"), Word("loop")))
     page = search(store, Meaning(store), "event loop", recollect.Filter(), SearchOptions(limit=5))
     assert page.total >= 1 and "loop" in page.hits[0].snippet
     store.close()
 
-    # The library is all of this behind one object, for one user.
+    # A library combines all of this in one object, for one user.
     with recollect.open(place, user=f"ann-{user}") as library:
         receipt = library.import_path(*(p for p in EXAMPLES.iterdir() if p.is_dir()))
         assert {f.format for f in receipt.files} == {
@@ -65,7 +68,7 @@ def test_tour(place: str, user: str) -> None:
         conversation = library.conversation(hit.conversation_id)
         assert hit.message_id in [m.id for m in conversation.messages]
 
-    # An agent asks over MCP; one dispatcher answers, whatever the transport.
+    # An agent searches over MCP; one dispatcher serves every transport.
     ann = LocalLibrary(place, f"ann-{user}")
     call = {"name": "conversation_search", "arguments": {"query": "event loop", "limit": 1}}
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}

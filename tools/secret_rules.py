@@ -1,8 +1,11 @@
-"""Makes recollect/redact/rules.json of gitleaks' rules: `python tools/secret_rules.py gitleaks.toml`.
+"""Write recollect/redact/rules.json from the rules of gitleaks.
 
-The file is `config/gitleaks.toml` of https://github.com/gitleaks/gitleaks. What speaks of the names of files is left
-out, since a message has none. The rules expect files of source code, in which a secret ends with a quotation mark or
-the line; in what people and agents write, a comma, a bracket or an escaped quotation mark may follow it, too.
+    python tools/secret_rules.py gitleaks.toml
+
+The input is `config/gitleaks.toml` of https://github.com/gitleaks/gitleaks. Rules about file names
+are skipped, because messages have none. The rules expect source code, where a secret ends with a
+quotation mark or the end of the line. In conversations, a comma, a bracket or an escaped quotation
+mark can follow it too, so the patterns are extended.
 """
 
 from __future__ import annotations
@@ -21,28 +24,33 @@ IN_MESSAGES = {
 }
 
 
-def rule(given: dict[str, Any]) -> dict[str, Any]:
-    made = {
-        name: given[name] for name in ("id", "regex", "entropy", "secretGroup") if name in given
-    }
-    for there, wanted in IN_MESSAGES.items():
-        made["regex"] = made["regex"].replace(there, wanted)
-    made["keywords"] = sorted({keyword.lower() for keyword in given["keywords"]})
-    if allowed := [allowlist(a) for a in given.get("allowlists", []) if "paths" not in a]:
-        made["allowlists"] = allowed
-    return made
+def rule(source: dict[str, Any]) -> dict[str, Any]:
+    fields = ("id", "regex", "entropy", "secretGroup")
+    converted = {name: source[name] for name in fields if name in source}
+    for pattern, replacement in IN_MESSAGES.items():
+        converted["regex"] = converted["regex"].replace(pattern, replacement)
+    converted["keywords"] = sorted({keyword.lower() for keyword in source["keywords"]})
+    allowlists = [allowlist(a) for a in source.get("allowlists", []) if "paths" not in a]
+    if allowlists:
+        converted["allowlists"] = allowlists
+    return converted
 
 
-def allowlist(given: dict[str, Any]) -> dict[str, Any]:
-    made = {name: given[name] for name in ("regexes", "regexTarget") if name in given}
-    return made | ({"stopwords": sorted(set(given["stopwords"]))} if "stopwords" in given else {})
+def allowlist(source: dict[str, Any]) -> dict[str, Any]:
+    converted: dict[str, Any] = {}
+    for name in ("regexes", "regexTarget"):
+        if name in source:
+            converted[name] = source[name]
+    if "stopwords" in source:
+        converted["stopwords"] = sorted(set(source["stopwords"]))
+    return converted
 
 
 def main() -> None:
-    given = tomllib.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
-    rules = [rule(r) for r in given["rules"] if "regex" in r and "path" not in r]
-    made = {"rules": rules, "allowlist": allowlist(given["allowlist"])}
-    TARGET.write_text(json.dumps(made, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    config = tomllib.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    rules = [rule(r) for r in config["rules"] if "regex" in r and "path" not in r]
+    output = {"rules": rules, "allowlist": allowlist(config["allowlist"])}
+    TARGET.write_text(json.dumps(output, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     sys.stdout.write(f"{len(rules)} rules\n")
 
 

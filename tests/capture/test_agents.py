@@ -1,4 +1,4 @@
-"""Sessions of agent programs, kept in a library: with the frameworks themselves, and no model."""
+"""Sessions of agent frameworks stored in a library: real frameworks, without a model."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def ids(library: recollect.Library, words: str) -> list[str]:
 # -- OpenAI Agents SDK -----------------------------------------------------------------
 
 
-def test_items_come_back_as_they_were(library: recollect.Library) -> None:
+def test_items_are_restored_exactly(library: recollect.Library) -> None:
     session = RecollectSession("s", library, project="work")
     assert session.conversation_id is None
     assert asyncio.run(session.get_items()) == [] and asyncio.run(session.pop_item()) is None
@@ -98,14 +98,14 @@ def test_items_come_back_as_they_were(library: recollect.Library) -> None:
     assert library.conversation(summary.id).passages[0].visibility == "hidden"
 
 
-def test_the_same_words_may_be_said_twice(library: recollect.Library) -> None:
+def test_equal_items_are_stored_twice(library: recollect.Library) -> None:
     session = RecollectSession("s", library)
     for _ in range(2):
         asyncio.run(session.add_items([PERSON]))  # type: ignore[list-item]
     assert asyncio.run(session.get_items()) == [PERSON, PERSON]
 
 
-def test_popping_takes_the_last_item_out_of_the_library(library: recollect.Library) -> None:
+def test_pop_removes_the_last_item_from_the_library(library: recollect.Library) -> None:
     session = RecollectSession("s", library)
     asyncio.run(session.add_items(ITEMS))  # type: ignore[arg-type]
     for item in reversed(ITEMS):
@@ -117,18 +117,17 @@ def test_popping_takes_the_last_item_out_of_the_library(library: recollect.Libra
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_clearing_leaves_nothing_in_any_file(library: recollect.Library, place: str) -> None:
+def test_a_cleared_session_is_in_no_file(library: recollect.Library, place: str) -> None:
     session = RecollectSession("s", library)
     asyncio.run(session.add_items([{"role": "user", "content": "quixotic zugzwang"}]))
     asyncio.run(session.clear_session())
     asyncio.run(session.clear_session())
     assert asyncio.run(session.get_items()) == [] and session.conversation_id is None
-    assert [
-        f for f in Path(place).rglob("*") if f.is_file() and b"quixotic" in f.read_bytes()
-    ] == []
+    for file in Path(place).rglob("*"):
+        assert not file.is_file() or b"quixotic" not in file.read_bytes()
 
 
-def test_a_message_that_came_another_way_is_an_item_too(library: recollect.Library) -> None:
+def test_a_message_added_to_the_library_is_an_item(library: recollect.Library) -> None:
     session = RecollectSession("s", library)
     asyncio.run(session.add_items([PERSON]))  # type: ignore[list-item]
     library.add_message(session.conversation_id or "", "assistant", "by hand")
@@ -153,12 +152,12 @@ def scratch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[recollect.Libr
 
 
 @given(st.lists(st.dictionaries(st.text(), JSON, max_size=4), max_size=4))
-def test_any_item_comes_back(scratch: recollect.Library, items: list[Any]) -> None:
+def test_any_item_is_restored(scratch: recollect.Library, items: list[Any]) -> None:
     session = RecollectSession("s", scratch)
     asyncio.run(session.clear_session())
     asyncio.run(session.add_items(items))
-    back = asyncio.run(session.get_items())
-    assert [one for one, item in zip(back, items, strict=True) if item] == [
+    restored = asyncio.run(session.get_items())
+    assert [one for one, item in zip(restored, items, strict=True) if item] == [
         item for item in items if item
     ]
 
@@ -184,7 +183,7 @@ MESSAGES: list[BaseMessage] = [
 ]
 
 
-def test_messages_of_langchain_come_back_as_they_were(library: recollect.Library) -> None:
+def test_langchain_messages_are_restored_exactly(library: recollect.Library) -> None:
     history = RecollectChatMessageHistory("s", library, project="work")
     assert isinstance(history, BaseChatMessageHistory) and history.messages == []
     history.add_messages(MESSAGES[:2])
@@ -203,7 +202,7 @@ def test_messages_of_langchain_come_back_as_they_were(library: recollect.Library
     assert ids(library, "umbrella") == [stored.id]
 
 
-def test_a_message_of_langchain_with_an_id_is_stored_once(library: recollect.Library) -> None:
+def test_a_langchain_message_with_an_id_is_stored_once(library: recollect.Library) -> None:
     history = RecollectChatMessageHistory("s", library)
     for _ in range(2):
         history.add_messages([MESSAGES[2], MESSAGES[4]])
@@ -216,7 +215,7 @@ def test_a_message_of_langchain_with_an_id_is_stored_once(library: recollect.Lib
     assert [m.content for m in history.messages[-2:]] == ["hello", "hello"]
 
 
-def test_a_chat_of_langchain_is_kept_and_cleared(library: recollect.Library) -> None:
+def test_a_langchain_conversation_is_stored_and_cleared(library: recollect.Library) -> None:
     model = GenericFakeChatModel(messages=iter([AIMessage("Rain."), AIMessage("Dry.")]))
     for question in ("How is the weather?", "And tomorrow?"):
         history = RecollectChatMessageHistory("s", library)
@@ -231,9 +230,8 @@ def test_a_chat_of_langchain_is_kept_and_cleared(library: recollect.Library) -> 
     library.add_message(history.conversation_id or "", "assistant", "by hand", id="h")
     assert history.messages[-1] == AIMessage("by hand", id="h")
     history.clear()
-    assert (
-        history.messages == [] and library.conversations(Filter.of(sources=["langchain"]))[1] == 0
-    )
+    assert history.messages == []
+    assert library.conversations(Filter.of(sources=["langchain"]))[1] == 0
 
 
 # -- pydantic-ai ----------------------------------------------------------------------
@@ -254,7 +252,7 @@ def assistant() -> PydanticAgent[None, str]:
     return agent
 
 
-def test_a_history_of_pydantic_ai_goes_on(library: recollect.Library) -> None:
+def test_a_pydantic_ai_history_continues(library: recollect.Library) -> None:
     agent = assistant()
     history = RecollectHistory("s", library)
     assert history.messages == []
@@ -279,19 +277,19 @@ def test_a_history_of_pydantic_ai_goes_on(library: recollect.Library) -> None:
     assert ids(library, "degrees") == [stored.id]
 
 
-def test_a_history_of_pydantic_ai_that_was_rewritten_replaces_what_it_was(
+def test_a_rewritten_pydantic_ai_history_replaces_the_old_one(
     library: recollect.Library,
 ) -> None:
     history = RecollectHistory("s", library)
-    asked: Sequence[ModelMessage] = [
+    requests: Sequence[ModelMessage] = [
         ModelRequest([UserPromptPart(text)]) for text in ("one", "two", "three")
     ]
-    assert history.save(asked) == 3
-    assert history.save([asked[0], asked[2]]) == 1
-    assert history.messages == [asked[0], asked[2]]
-    assert history.save(asked[:1]) == 0
-    assert asyncio.run(history.aload()) == [asked[0]]
-    assert asyncio.run(history.asave(asked)) == 2
+    assert history.save(requests) == 3
+    assert history.save([requests[0], requests[2]]) == 1
+    assert history.messages == [requests[0], requests[2]]
+    assert history.save(requests[:1]) == 0
+    assert asyncio.run(history.aload()) == [requests[0]]
+    assert asyncio.run(history.asave(requests)) == 2
     library.add_message(history.conversation_id or "", "assistant", "by hand")
     assert history.messages[-1].parts[0].content == "by hand"  # type: ignore[union-attr]
     history.clear()
@@ -301,20 +299,23 @@ def test_a_history_of_pydantic_ai_that_was_rewritten_replaces_what_it_was(
 def test_a_history_with_secrets_is_saved_once(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RECOLLECT_REDACT", "on")
     with recollect.open(place) as library:
-        asked = [
+        requests = [
             ModelRequest([UserPromptPart('my password = "correct-horse"')]),
             ModelRequest([UserPromptPart("so?")]),
         ]
         history = RecollectHistory("s", library)
-        assert [history.save(asked), history.save(asked)] == [2, 0]
-        assert history.messages[0].parts[0].content == 'my password = "[redacted:password]"'  # type: ignore[union-attr]
+        assert [history.save(requests), history.save(requests)] == [2, 0]
+        content = history.messages[0].parts[0].content  # type: ignore[union-attr]
+        assert content == 'my password = "[redacted:password]"'
         chat = RecollectChatMessageHistory("s", library)
         for _ in range(2):
             chat.add_message(HumanMessage('my password = "correct-horse"', id="h"))
         assert len(chat.messages) == 1
 
 
-def test_conversations_of_pydantic_ai_are_stored_whole(library: recollect.Library) -> None:
+def test_pydantic_ai_conversations_can_be_stored_branched_forked_and_deleted(
+    library: recollect.Library,
+) -> None:
     asyncio.run(_conversations(library))
 
 
@@ -329,16 +330,16 @@ async def _conversations(library: recollect.Library) -> None:
     assert loaded.usage == result.conversation.usage and loaded.usage.requests == 2
     more = await agent.run("And tomorrow?", conversation=loaded)
     assert len(await store.save(more)) == len(more.new_messages())
-    late = await store.load("c", limit=2)
-    assert late is not None and late.messages == more.all_messages()[-2:]
+    recent = await store.load("c", limit=2)
+    assert recent is not None and recent.messages == more.all_messages()[-2:]
     assert await store.load("c", scope="bob") is None
     with pytest.raises(ConversationConflict):
         await store.save(Conversation(conversation_id="c", messages=result.all_messages()))
 
     record = await store.read_record("c")
     assert record is not None
-    branched = await store.branch("c", at=4, expected_revision=record.revision)
-    other = await agent.run("And yesterday?", conversation=branched)
+    branch = await store.branch("c", at=4, expected_revision=record.revision)
+    other = await agent.run("And yesterday?", conversation=branch)
     await store.save(other)
     now = await store.load("c")
     assert now is not None and now.messages == other.all_messages()
@@ -353,8 +354,8 @@ async def _conversations(library: recollect.Library) -> None:
     assert len(ids(library, "yesterday")) == 1
     await store.delete("c")
     assert await store.load("c") is None and ids(library, "yesterday") == []
-    kept = await store.load("d")
-    assert kept is not None and kept.messages == result.all_messages()[:2]
+    fork = await store.load("d")
+    assert fork is not None and fork.messages == result.all_messages()[:2]
     with pytest.raises(ConversationConflict):
         await store.delete_record("c", expected_revision="none")
     with pytest.raises(LookupError):
@@ -362,7 +363,7 @@ async def _conversations(library: recollect.Library) -> None:
     assert (await store.read_entry(entries[1].id)).message == result.all_messages()[1]
 
 
-def test_of_two_who_save_at_once_one_is_told(library: recollect.Library) -> None:
+def test_the_second_of_two_concurrent_saves_is_a_conflict(library: recollect.Library) -> None:
     async def both() -> None:
         agent, store = assistant(), RecollectConversationStore(library)
         await store.save(await agent.run("one", conversation=Conversation(conversation_id="c")))
@@ -375,28 +376,24 @@ def test_of_two_who_save_at_once_one_is_told(library: recollect.Library) -> None
     asyncio.run(both())
 
 
-def test_what_was_written_for_nothing_is_taken_away(
+def test_messages_of_a_conflicting_save_are_removed(
     library: recollect.Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two find the same record, and one is faster."""
+    """Two writers load the same record, and the other one saves first."""
 
     async def late() -> None:
         agent, store = assistant(), RecollectConversationStore(library)
         await store.save(await agent.run("one", conversation=Conversation(conversation_id="c")))
-        before, first, second = (
-            await store.read_record("c"),
-            await store.load("c"),
-            await store.load("c"),
-        )
+        before = await store.read_record("c")
+        first, second = await store.load("c"), await store.load("c")
         await store.save(await agent.run("two", conversation=first))
         monkeypatch.setattr(store, "_record", lambda conversation_id: before)
         with pytest.raises(ConversationConflict):
             await store.save(await agent.run("three", conversation=second))
         monkeypatch.undo()
         assert ids(library, "three") == []
-        kept = await store.load("c")
-        assert kept is not None and len(kept.messages) == len(
-            library.conversation(ids(library, "two")[0]).passages
-        )
+        stored = await store.load("c")
+        passages = library.conversation(ids(library, "two")[0]).passages
+        assert stored is not None and len(stored.messages) == len(passages)
 
     asyncio.run(late())

@@ -1,4 +1,4 @@
-"""Copies of transcripts: they grow with the file, never shrink with it, and go when the conversation is deleted."""
+"""Copies of transcripts: they grow with the file and are deleted with the conversation."""
 
 import gzip
 import json
@@ -41,7 +41,7 @@ def only(archive: Archive) -> Archived:
     return file
 
 
-def test_nothing_is_created_before_there_is_something_to_keep(archive: Archive) -> None:
+def test_the_archive_folder_is_created_on_first_use(archive: Archive) -> None:
     assert archive.files() == []
     assert archive.forget(NAME) == 0
     assert archive.deleted([NAME]) == set()
@@ -60,9 +60,7 @@ def test_a_copy_grows_with_its_file(archive: Archive, source: Path) -> None:
     assert file.path.stat().st_mode & 0o77 == 0
 
 
-def test_a_half_written_line_is_not_copied_before_it_is_whole(
-    archive: Archive, source: Path
-) -> None:
+def test_an_incomplete_line_is_not_copied(archive: Archive, source: Path) -> None:
     one, two = line("walrus"), line("penguin")
     keep(archive, source, one + two[:5])
     assert gzip.decompress(only(archive).path.read_bytes()) == one
@@ -71,9 +69,7 @@ def test_a_half_written_line_is_not_copied_before_it_is_whole(
     assert only(archive).copies == 0
 
 
-def test_a_truncated_file_leaves_the_fuller_copy_beside_the_new_one(
-    archive: Archive, source: Path
-) -> None:
+def test_the_longer_copy_of_a_truncated_file_is_kept(archive: Archive, source: Path) -> None:
     one, two = line("walrus"), line("penguin")
     keep(archive, source, one + two)
     keep(archive, source, one)
@@ -85,15 +81,13 @@ def test_a_truncated_file_leaves_the_fuller_copy_beside_the_new_one(
     assert gzip.decompress(only(archive).path.read_bytes()) == one
 
 
-def test_a_log_written_anew_leaves_the_older_copy_beside(archive: Archive, source: Path) -> None:
+def test_the_older_copy_of_a_rewritten_log_is_kept(archive: Archive, source: Path) -> None:
     keep(archive, source, line("walrus"))
     keep(archive, source, line("penguin") + line("seal"))
     assert only(archive).copies == 1
 
 
-def test_an_object_that_is_always_written_anew_is_kept_once(
-    archive: Archive, tmp_path: Path
-) -> None:
+def test_a_json_file_that_grows_by_rewriting_has_one_copy(archive: Archive, tmp_path: Path) -> None:
     source = tmp_path / "s1.json"
     keep(archive, source, b'{"messages": [1]}')
     keep(archive, source, b'{"messages": [1, 2]}')
@@ -105,7 +99,7 @@ def test_an_object_that_is_always_written_anew_is_kept_once(
     assert only(archive).copies == 1
 
 
-def test_many_small_pieces_are_put_together(archive: Archive, source: Path) -> None:
+def test_many_small_gzip_members_are_merged(archive: Archive, source: Path) -> None:
     data = b""
     for number in range(70):
         data += line(f"word {number}")
@@ -115,7 +109,7 @@ def test_many_small_pieces_are_put_together(archive: Archive, source: Path) -> N
     assert file.path.read_bytes().count(b"\x1f\x8b\x08") < 10
 
 
-def test_what_a_broken_off_copy_left_is_written_over(archive: Archive, source: Path) -> None:
+def test_an_incomplete_gzip_member_is_overwritten(archive: Archive, source: Path) -> None:
     one, two = line("walrus"), line("penguin")
     keep(archive, source, one)
     with only(archive).path.open("ab") as file:
@@ -124,14 +118,14 @@ def test_what_a_broken_off_copy_left_is_written_over(archive: Archive, source: P
     assert gzip.decompress(only(archive).path.read_bytes()) == one + two
 
 
-def test_a_copy_that_somebody_removed_is_made_anew(archive: Archive, source: Path) -> None:
+def test_a_missing_copy_is_created_again(archive: Archive, source: Path) -> None:
     keep(archive, source, line("walrus"))
     only(archive).path.unlink()
     keep(archive, source, line("walrus") + line("seal"))
     assert gzip.decompress(only(archive).path.read_bytes()) == line("walrus") + line("seal")
 
 
-def test_forgetting_leaves_no_byte_of_it(archive: Archive, source: Path) -> None:
+def test_forget_deletes_every_copy(archive: Archive, source: Path) -> None:
     keep(archive, source, line("walrus") + line("seal"))
     keep(archive, source, line("walrus"))
     assert archive.forget(NAME) == 1
@@ -142,7 +136,7 @@ def test_forgetting_leaves_no_byte_of_it(archive: Archive, source: Path) -> None
     assert keep(archive, source, line("walrus") + line("otter"))
 
 
-def test_what_was_deleted_is_deleted_in_every_file_that_has_it(
+def test_a_deleted_conversation_is_not_archived_from_another_file(
     archive: Archive, source: Path, tmp_path: Path
 ) -> None:
     keep(archive, source, line("walrus"))
@@ -164,7 +158,7 @@ def test_two_files_never_share_a_copy(archive: Archive, source: Path, tmp_path: 
     ]
 
 
-def test_several_processes_may_keep_one_file(archive: Archive, source: Path) -> None:
+def test_several_threads_can_archive_one_file(archive: Archive, source: Path) -> None:
     archives = [archive, *(Archive(archive.folder) for _ in range(3))]
     data = b""
     for number in range(5):
@@ -178,11 +172,11 @@ def test_several_processes_may_keep_one_file(archive: Archive, source: Path) -> 
         for thread in threads:
             thread.join()
     assert gzip.decompress(only(archive).path.read_bytes()) == data
-    for opened in archives:
-        opened.close()
+    for each in archives:
+        each.close()
 
 
-def test_files_come_back_to_where_they_were_or_elsewhere(
+def test_files_are_restored_to_their_place_or_to_a_folder(
     archive: Archive, source: Path, tmp_path: Path
 ) -> None:
     keep(archive, source, line("walrus") + line("seal"))
@@ -198,7 +192,7 @@ def test_files_come_back_to_where_they_were_or_elsewhere(
         archive.find("nobody")
 
 
-def test_what_was_seen_is_remembered(archive: Archive, source: Path) -> None:
+def test_the_archive_remembers_which_files_were_read(archive: Archive, source: Path) -> None:
     source.write_bytes(line("walrus"))
     archive.note(source, Stamp.of(source), "t/s1.jsonl", [NAME])
     assert archive.seen() == {str(source): (Stamp.of(source), (NAME,))}
@@ -209,25 +203,25 @@ def test_what_was_seen_is_remembered(archive: Archive, source: Path) -> None:
 @given(
     st.lists(st.tuples(st.sampled_from(["grow", "cut", "anew"]), st.integers(0, 5)), max_size=12)
 )
-def test_whatever_happens_to_a_file_all_of_it_is_in_some_copy(
+def test_every_line_a_file_ever_had_is_in_some_copy(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int]]
 ) -> None:
     folder = tmp_path_factory.mktemp("archive")
     archive, source = Archive(folder / "archive"), folder / "s1.jsonl"
-    lines, every = [line("first")], {line("first")}
+    lines, all_lines = [line("first")], {line("first")}
     for number, (step, count) in enumerate(steps):
         if step == "cut":
             lines = lines[:count]
         else:
-            lines = (lines if step == "grow" else []) + [
-                line(f"{number} {n}") for n in range(count)
-            ]
+            if step == "anew":
+                lines = []
+            lines = lines + [line(f"{number} {n}") for n in range(count)]
         keep(archive, source, b"".join(lines))
-        every |= set(lines) if lines else set()
+        all_lines |= set(lines)
     keep(archive, source, b"".join(lines) or line("last"))
-    kept = b"".join(gzip.decompress(p.read_bytes()) for p in (folder / "archive").rglob("*.gz"))
+    archived = b"".join(gzip.decompress(p.read_bytes()) for p in (folder / "archive").rglob("*.gz"))
     archive.close()
-    assert {x for x in every if x != line("first")} <= set(kept.splitlines(keepends=True))
+    assert all_lines - {line("first")} <= set(archived.splitlines(keepends=True))
 
 
 # -- the command -----------------------------------------------------------------

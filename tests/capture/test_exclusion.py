@@ -1,4 +1,4 @@
-"""What is never taken in, by markers, files and patterns; and what is private."""
+"""Exclusion of conversations by markers, files and patterns, and removal of private text."""
 
 import json
 import os
@@ -20,11 +20,11 @@ from recollect.transfer.exclusion import (
 )
 
 
-def conversation(*passages: Passage, project: str = "/home/me/loom", **more: object) -> Document:
-    return Document("codex", "s1", "A loom", project=project, passages=passages, **more)  # type: ignore[arg-type]
+def conversation(*passages: Passage, project: str = "/home/me/loom") -> Document:
+    return Document("codex", "s1", "A loom", project=project, passages=passages)
 
 
-def said(words: str, role: str = "user", **more: object) -> Passage:
+def message(words: str, role: str = "user", **more: object) -> Passage:
     return Passage("m1", role, words, **more)  # type: ignore[arg-type]
 
 
@@ -37,29 +37,33 @@ def said(words: str, role: str = "user", **more: object) -> Passage:
     ],
 )
 @pytest.mark.parametrize("role", ["user", "system"])
-def test_a_marker_of_the_person_or_the_system_excludes(words: str, role: str) -> None:
-    assert "marker" in Exclusion().reason(conversation(said("hello"), said(words, role)))
+def test_a_marker_in_a_user_or_system_message_excludes_the_conversation(
+    words: str, role: str
+) -> None:
+    assert "marker" in Exclusion().reason(conversation(message("hello"), message(words, role)))
 
 
-def test_a_marker_that_a_tool_or_the_model_shows_does_not() -> None:
+def test_a_marker_in_a_tool_or_assistant_message_is_ignored() -> None:
     words = "DO NOT INDEX THIS CHAT"
-    assert Exclusion().reason(conversation(said(words, "tool"), said(words, "assistant"))) == ""
-    assert Exclusion().reason(conversation(said("do not index this chat"))) == ""
+    assert (
+        Exclusion().reason(conversation(message(words, "tool"), message(words, "assistant"))) == ""
+    )
+    assert Exclusion().reason(conversation(message("do not index this chat"))) == ""
 
 
 @pytest.mark.parametrize("name", [".no-recollect", ".no-conversation-memory"])
-def test_a_file_in_the_project_or_above_it_excludes(tmp_path: Path, name: str) -> None:
+def test_a_file_in_the_project_or_a_parent_folder_excludes_the_conversation(
+    tmp_path: Path, name: str
+) -> None:
     project = tmp_path / "clients" / "loom"
     project.mkdir(parents=True)
-    given = conversation(said("hello"), project=str(project))
-    assert Exclusion().reason(given) == ""
+    document = conversation(message("hello"), project=str(project))
+    assert Exclusion().reason(document) == ""
     (tmp_path / "clients" / name).touch()
-    assert Exclusion().reason(given).endswith(name)
-    assert (
-        Exclusion().reason(conversation(said("hello"), project=str(tmp_path / "gone" / "loom")))
-        == ""
-    )
-    assert Exclusion().reason(conversation(said("hello"), project="loom")) == ""
+    assert Exclusion().reason(document).endswith(name)
+    missing = str(tmp_path / "gone" / "loom")
+    assert Exclusion().reason(conversation(message("hello"), project=missing)) == ""
+    assert Exclusion().reason(conversation(message("hello"), project="loom")) == ""
 
 
 @pytest.mark.parametrize(
@@ -76,18 +80,16 @@ def test_a_file_in_the_project_or_above_it_excludes(tmp_path: Path, name: str) -
         ("secret-*", "secret-plans", True),
     ],
 )
-def test_patterns_name_projects(
+def test_patterns_exclude_projects(
     monkeypatch: pytest.MonkeyPatch, pattern: str, project: str, excluded: bool
 ) -> None:
     monkeypatch.setenv("HOME", "/home/me")
     monkeypatch.setenv("RECOLLECT_EXCLUDE", f"other, {pattern},")
-    assert (
-        bool(configured_exclusion().reason(conversation(said("hello"), project=project)))
-        is excluded
-    )
+    reason = configured_exclusion().reason(conversation(message("hello"), project=project))
+    assert bool(reason) is excluded
 
 
-def test_patterns_may_be_in_a_file_of_the_home(tmp_path: Path) -> None:
+def test_patterns_are_read_from_a_file_in_the_home(tmp_path: Path) -> None:
     (tmp_path / "exclude.txt").write_text("# clients\n\nsecret-*\n  loom  \n")
     assert configured_exclusion(tmp_path).patterns == ("secret-*", "loom")
     assert configured_exclusion(tmp_path / "nowhere").patterns == ()
@@ -95,9 +97,11 @@ def test_patterns_may_be_in_a_file_of_the_home(tmp_path: Path) -> None:
 
 def test_sub_agents_are_excluded_with_their_session() -> None:
     exclusion = Exclusion()
-    agent = Document("codex", "a1", passages=(said("look"),), metadata={"parent_thread_id": "s1"})
+    agent = Document(
+        "codex", "a1", passages=(message("look"),), metadata={"parent_thread_id": "s1"}
+    )
     assert exclusion.reason(agent) == ""
-    assert isinstance(exclusion.admit(conversation(said("DO NOT INDEX THIS CHAT"))), Problem)
+    assert isinstance(exclusion.admit(conversation(message("DO NOT INDEX THIS CHAT"))), Problem)
     assert exclusion.reason(agent)
     fresh = Exclusion()
     fresh.remember([("codex", "s1")])
@@ -106,7 +110,10 @@ def test_sub_agents_are_excluded_with_their_session() -> None:
 
 def test_only_conversations_are_excluded() -> None:
     note = Document(
-        "notes", "n", kind="note", passages=(said("DO NOT INDEX THIS CHAT <private>x</private>"),)
+        "notes",
+        "n",
+        kind="note",
+        passages=(message("DO NOT INDEX THIS CHAT <private>x</private>"),),
     )
     assert Exclusion(("*",)).admit(note) is note
 
@@ -131,23 +138,23 @@ def test_private_spans_are_replaced(text: str, expected: str) -> None:
     assert json.loads(without_private_json(line)) == {"said": expected, "then": [expected, 7]}
 
 
-def test_private_spans_are_replaced_wherever_they_are_written() -> None:
+def test_private_spans_are_replaced_in_every_field() -> None:
     secret = "<private>walrus</private>"
-    given = Document(
+    document = Document(
         "codex",
         "s1",
         "my <private>wal",
         metadata={"note": [secret]},
         passages=(
-            said(f"a {secret}", metadata={"x": {"y": secret}}, attachments=({"name": secret},)),
-            said("b"),
+            message(f"a {secret}", metadata={"x": {"y": secret}}, attachments=({"name": secret},)),
+            message("b"),
         ),
     )
-    cleaned = without_private(given)
-    assert "wal" not in repr(cleaned)
-    assert cleaned.passages[1] is given.passages[1]
-    assert cleaned.title == "my [private]"
-    plain = conversation(said("nothing"))
+    clean = without_private(document)
+    assert "wal" not in repr(clean)
+    assert clean.passages[1] is document.passages[1]
+    assert clean.title == "my [private]"
+    plain = conversation(message("nothing"))
     assert without_private(plain) is plain
 
 
@@ -156,7 +163,7 @@ def test_private_spans_are_replaced_wherever_they_are_written() -> None:
         st.sampled_from(["<private>", "</private>", "a", '"', "\\", "\n", "é", "<", "private"])
     )
 )
-def test_a_file_and_its_text_are_cleaned_alike_and_json_stays_json(parts: list[str]) -> None:
+def test_json_and_text_are_cleaned_in_the_same_way(parts: list[str]) -> None:
     text = "".join(parts)
     for ascii_ in (True, False):
         line = json.dumps({"said": text, "more": "<private>"}, ensure_ascii=ascii_).encode()
@@ -178,7 +185,7 @@ def write(file: Path, *words: str, project: str = "/nowhere/loom") -> Path:
     return file
 
 
-def test_imports_leave_out_what_is_excluded_and_say_so(
+def test_imports_skip_excluded_conversations_and_report_it(
     tmp_path: Path, library: recollect.Library
 ) -> None:
     receipt = library.import_path(write(tmp_path / "c.json", "walrus", "DO NOT INDEX THIS CHAT"))
@@ -188,7 +195,7 @@ def test_imports_leave_out_what_is_excluded_and_say_so(
     assert library.search("walrus").total == 0
 
 
-def test_imports_report_what_was_taken_in_before_it_was_excluded(
+def test_imports_report_conversations_imported_before_their_exclusion(
     tmp_path: Path, library: recollect.Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = write(tmp_path / "c.json", "walrus <private>seal</private>")
@@ -202,13 +209,13 @@ def test_imports_report_what_was_taken_in_before_it_was_excluded(
     assert [p.content for p in library.conversation("c1").passages] == ["walrus [private]"]
 
 
-def test_sub_agents_are_imported_after_the_session_that_excludes_them(
+def test_sub_agents_are_excluded_even_if_their_file_is_older(
     tmp_path: Path, library: recollect.Library
 ) -> None:
     def record(number: int, words: str, **more: object) -> str:
-        message = {"role": "user", "content": words}
+        body = {"role": "user", "content": words}
         return json.dumps(
-            {"type": "user", "uuid": f"u{number}", "sessionId": "s1", "message": message, **more}
+            {"type": "user", "uuid": f"u{number}", "sessionId": "s1", "message": body, **more}
         )
 
     (tmp_path / "agent-7.jsonl").write_text(

@@ -1,7 +1,7 @@
-"""Sessions of the OpenAI Agents SDK with the SDK itself, and no model.
+"""Sessions of the OpenAI Agents SDK: the real SDK, without a model.
 
-It is no development dependency: it wants an older `websockets` than the server is tested with. To run these:
-`pip install --no-deps openai-agents griffelib distro`.
+The SDK is not a development dependency, because it requires an older `websockets` than the server
+tests. To run these tests: `pip install --no-deps openai-agents griffelib distro`.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from agents import Agent, Model, ModelResponse, RunConfig, Runner, Usage, functi
 from agents.memory import Session, SessionSettings
 
 
-class Scripted(Model):
-    """Answers what it was told to, one after the other."""
+class ScriptedModel(Model):
+    """Returns the given outputs, one after the other."""
 
     def __init__(self, *outputs: Any) -> None:
         self.outputs = list(outputs)
-        self.asked: list[Any] = []
+        self.inputs: list[Any] = []
 
     async def get_response(
         self, system_instructions: str | None, input: Any, *rest: Any, **more: Any
     ) -> ModelResponse:
-        self.asked.append(input)
+        self.inputs.append(input)
         return ModelResponse([self.outputs.pop(0)], Usage(), None)
 
-    def stream_response(self, *given: Any, **more: Any) -> Any:
+    def stream_response(self, *arguments: Any, **more: Any) -> Any:
         raise NotImplementedError
 
 
@@ -56,11 +56,11 @@ def weather(city: str) -> str:
     return f"rain in {city}"
 
 
-def test_a_run_of_an_agent_is_saved_by_one_line(library: recollect.Library) -> None:
+def test_a_session_stores_the_run_of_an_agent(library: recollect.Library) -> None:
     call = ResponseFunctionToolCall(
         type="function_call", call_id="c1", name="weather", arguments='{"city": "Kyoto"}'
     )
-    model = Scripted(call, answer("Take an umbrella."), answer("Tomorrow it is dry."))
+    model = ScriptedModel(call, answer("Take an umbrella."), answer("Tomorrow it is dry."))
     agent = Agent(name="helper", model=model, tools=[weather])
     session = RecollectSession("trip", library)
     assert isinstance(session, Session)
@@ -74,7 +74,7 @@ def test_a_run_of_an_agent_is_saved_by_one_line(library: recollect.Library) -> N
         )
     )
     assert first.final_output == "Take an umbrella."
-    texts = [str(item) for item in model.asked[-1]]
+    texts = [str(item) for item in model.inputs[-1]]
     assert "Kyoto" in texts[0] and "umbrella" in texts[-2] and "tomorrow" in texts[-1]
     items = asyncio.run(session.get_items())
     assert [i.get("type", "message") for i in items] == [
@@ -99,14 +99,12 @@ def test_a_run_of_an_agent_is_saved_by_one_line(library: recollect.Library) -> N
         ("user", "message", None),
         ("assistant", "message", None),
     ]
-    assert all(
-        library.search(word, options=SearchOptions(mode="text")).hits[0].conversation_id
-        == conversation.id
-        for word in ("umbrella", "rain")
-    )
+    for word in ("umbrella", "rain"):
+        hit = library.search(word, options=SearchOptions(mode="text")).hits[0]
+        assert hit.conversation_id == conversation.id
 
 
-def test_the_settings_of_a_session_say_how_many_items_it_gives(library: recollect.Library) -> None:
+def test_session_settings_limit_the_number_of_items(library: recollect.Library) -> None:
     items: list[Any] = [{"role": "user", "content": text} for text in ("one", "two", "three")]
     asyncio.run(RecollectSession("s", library).add_items(items))
     limited = RecollectSession("s", library, session_settings=SessionSettings(limit=2))

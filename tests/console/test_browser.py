@@ -771,10 +771,10 @@ def test_the_theme_can_be_switched(site: Site, open_page: OpenPage) -> None:
 
 
 class _Listener(BaseHTTPRequestHandler):
-    asked: list[str]
+    paths: list[str]
 
     def do_GET(self) -> None:
-        self.asked.append(self.path)
+        self.paths.append(self.path)
         self.send_response(200)
         self.end_headers()
 
@@ -785,13 +785,16 @@ class _Listener(BaseHTTPRequestHandler):
 
 
 def test_stored_text_runs_no_script_and_sends_no_requests(site: Site, open_page: OpenPage) -> None:
-    asked: list[str] = []
+    paths: list[str] = []
     listener = ThreadingHTTPServer(
-        ("127.0.0.1", 0), type("Listener", (_Listener,), {"asked": asked})
+        ("127.0.0.1", 0), type("Listener", (_Listener,), {"paths": paths})
     )
     threading.Thread(target=listener.serve_forever, daemon=True).start()
     beacon = f"http://127.0.0.1:{listener.server_port}/leak"
-    nasty = f"</mark><img src={beacon} onerror=alert(1)><script>alert(2)</script><svg onload=alert(3)> zebra"
+    nasty = (
+        f"</mark><img src={beacon} onerror=alert(1)>"
+        "<script>alert(2)</script><svg onload=alert(3)> zebra"
+    )
     attacks = "\n\n".join(
         [
             nasty,
@@ -841,4 +844,4 @@ def test_stored_text_runs_no_script_and_sends_no_requests(site: Site, open_page:
     assert page.locator("main script, main img, main iframe, main style, main link").count() == 0
     listener.shutdown()
     listener.server_close()
-    assert asked == []
+    assert paths == []

@@ -1,4 +1,4 @@
-"""Plots say what they show, to everybody."""
+"""Charts: tooltips, tables, and escaped labels."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from recollect.serve.console.views.charts import bar_chart, column_chart, fill_m
 
 
 def titles(drawing: str) -> list[str]:
-    return [found.text or "" for found in ElementTree.fromstring(drawing).iter("title")]
+    return [element.text or "" for element in ElementTree.fromstring(drawing).iter("title")]
 
 
 def test_every_bar_has_its_number_as_a_tooltip() -> None:
@@ -38,7 +38,7 @@ def test_bar_charts_show_the_longest_bars_first_and_sum_up_the_rest() -> None:
 )
 def test_names_are_escaped(pairs: list[tuple[str, int]]) -> None:
     for chart in (bar_chart("a <b>", pairs, "x"), column_chart("a <b>", pairs)):
-        tags = {found.tag for found in ElementTree.fromstring(chart.drawing).iter()}
+        tags = {element.tag for element in ElementTree.fromstring(chart.drawing).iter()}
         assert tags <= {"svg", "rect", "title", "text", "line", "g"}
 
 

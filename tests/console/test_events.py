@@ -1,4 +1,4 @@
-"""Pages learn of changes, and streams end."""
+"""Event streams: pages are notified of changes, and streams end."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from recollect.serve.http.service import Service
 from recollect.settings import LIMITS, default_user
 
 
-async def here() -> bool:
+async def still_open() -> bool:
     return False
 
 
 async def until(stream: AsyncIterator[bytes], part: bytes) -> None:
     async with asyncio.timeout(60):
-        async for said in stream:
-            if part in said:
+        async for chunk in stream:
+            if part in chunk:
                 return
     raise AssertionError("The stream ended.")
 
@@ -32,7 +32,7 @@ def test_a_change_by_anyone_is_sent_to_all_listeners(
 ) -> None:
     async def run() -> None:
         hub = Events(service.libraries, service.draining)
-        streams = [hub.stream(default_user(), here) for _ in range(3)]
+        streams = [hub.stream(default_user(), still_open) for _ in range(3)]
         for stream in streams:
             await until(stream, b"event: ready")
         waiting = [asyncio.create_task(until(stream, b"event: changed")) for stream in streams]
@@ -53,19 +53,22 @@ def test_a_change_by_anyone_is_sent_to_all_listeners(
 def test_streams_end_when_the_server_stops_or_the_page_closes(service: Service) -> None:
     async def run() -> None:
         hub = Events(service.libraries, service.draining)
-        left = False
+        is_closed = False
 
-        async def gone() -> bool:
-            return left
+        async def page_closed() -> bool:
+            return is_closed
 
-        leaving, staying = hub.stream(default_user(), gone), hub.stream(default_user(), here)
-        await until(leaving, b"ready")
+        closing, staying = (
+            hub.stream(default_user(), page_closed),
+            hub.stream(default_user(), still_open),
+        )
+        await until(closing, b"ready")
         await until(staying, b"ready")
-        left = True
+        is_closed = True
         async with asyncio.timeout(60):
-            assert [said async for said in leaving] == []
+            assert [chunk async for chunk in closing] == []
             service.draining.set()
-            assert [said async for said in staying] == []
+            assert [chunk async for chunk in staying] == []
 
     asyncio.run(run())
 
@@ -77,12 +80,12 @@ def test_quiet_streams_are_kept_alive_and_long_ones_are_ended(
     monkeypatch.setattr(events, "POLL_SECONDS", 0.01)
 
     async def run() -> None:
-        stream = Events(service.libraries, service.draining).stream(default_user(), here)
+        stream = Events(service.libraries, service.draining).stream(default_user(), still_open)
         await until(stream, b": keep-alive")
         monkeypatch.setattr(events, "MAX_SECONDS", 0.0)
-        short = Events(service.libraries, service.draining).stream(default_user(), here)
+        short = Events(service.libraries, service.draining).stream(default_user(), still_open)
         async with asyncio.timeout(60):
-            assert len([said async for said in short]) == 1
+            assert len([chunk async for chunk in short]) == 1
         await stream.aclose()  # type: ignore[attr-defined]
 
     asyncio.run(run())
@@ -95,15 +98,15 @@ def test_the_number_of_streams_is_limited(
 
     async def run() -> None:
         hub = Events(service.libraries, service.draining)
-        stream = hub.stream("ann", here)
+        stream = hub.stream("ann", still_open)
         await until(stream, b"ready")
         with pytest.raises(TooManyStreams):
-            hub.stream("ann", here)
-        other = hub.stream("bob", here)
+            hub.stream("ann", still_open)
+        other = hub.stream("bob", still_open)
         await until(other, b"ready")
         monkeypatch.setattr(events, "LIMITS", replace(LIMITS, streams=2))
         with pytest.raises(TooManyStreams):
-            hub.stream("eve", here)
+            hub.stream("eve", still_open)
         await stream.aclose()  # type: ignore[attr-defined]
         await other.aclose()  # type: ignore[attr-defined]
 

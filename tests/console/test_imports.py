@@ -1,4 +1,4 @@
-"""Uploading, following and taking back imports over REST, on both stores."""
+"""Uploads over REST: progress, receipts and undo."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from recollect.serve.http.jobs import DONE, FAILED, QUEUED, Jobs, safe_name
 from recollect.serve.http.service import Service, ServiceConfig
 from recollect.serve.rest import import_routes
 from recollect.settings import LIMITS, default_user
-from recollect.settings import place as placed
+from recollect.settings import place as library_place
 
 EXPORT = json.dumps(
     {
@@ -51,8 +51,8 @@ def send(client: TestClient, name: str, data: bytes, headers: dict[str, str] | N
     )
 
 
-def ended(service: Service, id: str) -> jobs.Job:
-    """The job, once the imports are through."""
+def finish_job(service: Service, id: str) -> jobs.Job:
+    """Wait for the imports to finish. Returns the job."""
     service.jobs.drain()
     return service.jobs._jobs[id]
 
@@ -62,7 +62,7 @@ def test_an_upload_is_imported_and_has_a_receipt(
 ) -> None:
     answer = send(client, "conversations.json", EXPORT)
     assert answer.status_code == 202
-    job = ended(service, answer.json()["id"])
+    job = finish_job(service, answer.json()["id"])
     assert job.state == DONE
     shape = client.get(f"/api/imports/{job.id}").json()
     assert shape["state"] == "done"
@@ -79,7 +79,7 @@ def test_a_receipt_names_the_file_not_the_servers_folders(
     client: TestClient, service: Service
 ) -> None:
     id = send(client, "conversations.json", EXPORT).json()["id"]
-    receipt = ended(service, id).receipt
+    receipt = finish_job(service, id).receipt
     assert receipt
     assert client.get("/api/receipts").json()["receipts"][0]["path"] == "conversations.json"
     html = client.get(f"/console/receipts/{receipt.id}").text
@@ -120,7 +120,7 @@ def test_an_interrupted_upload_leaves_no_file(site: Site) -> None:
 def test_an_import_can_be_undone(
     client: TestClient, service: Service, library: recollect.Library
 ) -> None:
-    receipt = ended(service, send(client, "conversations.json", EXPORT).json()["id"]).receipt
+    receipt = finish_job(service, send(client, "conversations.json", EXPORT).json()["id"]).receipt
     assert receipt
     answer = client.post(
         f"/api/receipts/{receipt.id}/undo", headers={"Content-Type": "application/json"}
@@ -138,14 +138,17 @@ def test_a_zip_file_is_imported(
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         archive.writestr("conversations.json", EXPORT)
-    assert ended(service, send(client, "export.zip", buffer.getvalue()).json()["id"]).state == DONE
+    assert (
+        finish_job(service, send(client, "export.zip", buffer.getvalue()).json()["id"]).state
+        == DONE
+    )
     assert library.conversations()[1] == 1
 
 
 def test_an_uploaded_note_is_recognized_by_its_file_name(
     client: TestClient, service: Service, library: recollect.Library
 ) -> None:
-    assert ended(service, send(client, "idea.md", b"Beans").json()["id"]).state == DONE
+    assert finish_job(service, send(client, "idea.md", b"Beans").json()["id"]).state == DONE
     note = library._store.document("idea")
     assert (note.source, note.source_id, note.created_at) == ("notes", "idea.md", None)
     page = client.get("/imports").text
@@ -154,18 +157,18 @@ def test_an_uploaded_note_is_recognized_by_its_file_name(
 
 
 @pytest.mark.parametrize(
-    ("name", "data", "said"),
+    ("name", "data", "reason"),
     [
         ("notes.xyz", b"just text", "no known format"),
         ("export.zip", b"not a zip", "not a readable zip"),
     ],
 )
 def test_a_file_that_cannot_be_read_fails_with_a_reason(
-    client: TestClient, service: Service, name: str, data: bytes, said: str
+    client: TestClient, service: Service, name: str, data: bytes, reason: str
 ) -> None:
-    job = ended(service, send(client, name, data).json()["id"])
+    job = finish_job(service, send(client, name, data).json()["id"])
     assert job.state == FAILED
-    assert said in job.error
+    assert reason in job.error
     assert str(service.jobs.folder) not in job.error
     assert name in job.error
     assert not any(service.jobs.folder.iterdir())
@@ -180,7 +183,7 @@ def test_the_kind_of_a_file_can_be_given(
         content=b"Beans",
         headers={"Content-Type": "application/octet-stream", "Accept": "*/*"},
     )
-    assert ended(service, answer.json()["id"]).state == DONE
+    assert finish_job(service, answer.json()["id"]).state == DONE
     assert library._store.document("idea").kind == "prompt"
     assert (
         client.post(
@@ -265,47 +268,47 @@ def test_uploads_are_readable_by_the_server_only(service: Service) -> None:
 def test_imports_of_one_user_run_one_after_the_other(
     service: Service, user: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    go, began, at_once, most = threading.Event(), threading.Event(), [0], [0]
+    go, started, running, highest = threading.Event(), threading.Event(), [0], [0]
     real = Jobs._import
 
     def slow(self: Jobs, job: jobs.Job) -> Any:
-        at_once[0] += 1
-        most[0] = max(most[0], at_once[0])
-        began.set()
+        running[0] += 1
+        highest[0] = max(highest[0], running[0])
+        started.set()
         go.wait()
         try:
             return real(self, job)
         finally:
-            at_once[0] -= 1
+            running[0] -= 1
 
     monkeypatch.setattr(Jobs, "_import", slow)
-    made = []
+    queue = []
     for _ in range(3):
         with service.jobs.upload(user, "a.json") as upload:
             upload.write(EXPORT)
-            made.append(upload.accept())
-    began.wait()
-    assert [job.state for job in made[1:]] == [QUEUED, QUEUED]
+            queue.append(upload.accept())
+    started.wait()
+    assert [job.state for job in queue[1:]] == [QUEUED, QUEUED]
     go.set()
-    while any(job.state not in (DONE, FAILED) for job in made):
+    while any(job.state not in (DONE, FAILED) for job in queue):
         threading.Event().wait(0.01)
-    assert most[0] == 1
-    assert [job.state for job in made] == [DONE] * 3
+    assert highest[0] == 1
+    assert [job.state for job in queue] == [DONE] * 3
 
 
 def test_an_accepted_upload_survives_a_restart(
     place: str, user: str, library: recollect.Library
 ) -> None:
-    first = Service(placed(place), ServiceConfig())
-    first.jobs.drain()  # it stops before the import begins
+    first = Service(library_place(place), ServiceConfig())
+    first.jobs.drain()  # the server stops before the import begins
     with first.jobs.upload(default_user(), "conversations.json") as upload:
         upload.write(EXPORT)
         id = upload.accept().id
     assert first.jobs._jobs[id].state == QUEUED
     first.close()
-    again = Service(placed(place), ServiceConfig(rate_per_minute=0))
+    again = Service(library_place(place), ServiceConfig(rate_per_minute=0))
     with TestClient(make_app(again), "http://127.0.0.1:8765"):
-        pass  # starting and stopping is enough
+        pass  # the import runs between start and stop
     again.close()
     assert again.jobs._jobs[id].state == DONE
     assert library.conversation("up").title == "Uploaded"
@@ -316,14 +319,14 @@ def test_unfinished_uploads_are_removed_after_a_day(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     service = Service(tmp_path, ServiceConfig())
-    left = tmp_path / "uploads" / "abc"
-    left.mkdir(parents=True)
-    (left / "half.json").write_text("{")
+    leftover = tmp_path / "uploads" / "abc"
+    leftover.mkdir(parents=True)
+    (leftover / "half.json").write_text("{")
     service.jobs.resume()
-    assert left.exists()
+    assert leftover.exists()
     monkeypatch.setattr(jobs, "_STALE_SECONDS", -1)
     service.jobs.resume()
-    assert not left.exists()
+    assert not leftover.exists()
     service.close()
 
 

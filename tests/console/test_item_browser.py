@@ -47,12 +47,12 @@ CARD = {
 
 def transcript(cues: int) -> str:
     """A cue every four seconds."""
-    said = "WEBVTT\n\n"
+    text = "WEBVTT\n\n"
     for n in range(cues):
         start, end = n * 4, n * 4 + 3
         clocks = (f"{t // 3600:02}:{t // 60 % 60:02}:{t % 60:02}.000" for t in (start, end))
-        said += f"{' --> '.join(clocks)}\nSentence number {n} about moss and rain.\n\n"
-    return said
+        text += f"{' --> '.join(clocks)}\nSentence number {n} about moss and rain.\n\n"
+    return text
 
 
 def fill(library: recollect.Library) -> None:
@@ -442,10 +442,10 @@ def test_stored_text_runs_no_script_and_sends_no_requests(site: Site, open_page:
     know.create("prompts", {"name": NASTY, "user_prompt": NASTY})
     for source in ("notes", "characters", "prompts"):
         page = open_page(f"/knowledge/{source}")
-        asked: list[str] = []
-        page.on("request", lambda request, asked=asked: asked.append(request.url))
+        urls: list[str] = []
+        page.on("request", lambda request, urls=urls: urls.append(request.url))
         page.locator(".row").click()
         expect(page.locator("main .item-head h1")).to_have_text(NASTY)
         page.keyboard.press("r")
         expect(page.get_by_role("button", name="Save")).to_be_visible()
-        assert all(address.startswith(site.url) for address in asked)
+        assert all(address.startswith(site.url) for address in urls)

@@ -1,4 +1,4 @@
-"""Addresses lead where they say, whatever an id holds."""
+"""URLs of conversations and sources, for any ID."""
 
 from __future__ import annotations
 

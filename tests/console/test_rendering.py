@@ -1,4 +1,4 @@
-"""Stored text becomes HTML that can do nothing, and stays readable."""
+"""Stored text is rendered to harmless, readable HTML."""
 
 from __future__ import annotations
 
@@ -92,8 +92,8 @@ ATTACKS = [
 ]
 
 
-class Seen(HTMLParser):
-    """What a browser would make of it."""
+class ParsedHtml(HTMLParser):
+    """The tags and the text that a browser sees."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -108,9 +108,9 @@ class Seen(HTMLParser):
         self.text += data
 
 
-def harmless(html: str) -> Seen:
-    seen = Seen(html)
-    for tag, attributes in seen.tags:
+def assert_harmless(html: str) -> ParsedHtml:
+    parsed = ParsedHtml(html)
+    for tag, attributes in parsed.tags:
         assert tag in ALLOWED, tag
         assert attributes.keys() <= ATTRIBUTES, attributes
         if tag == "a":
@@ -119,13 +119,13 @@ def harmless(html: str) -> Seen:
             ), attributes
             assert attributes["rel"] == "noopener noreferrer nofollow"
             assert attributes["target"] == "_blank"
-    return seen
+    return parsed
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_attacks_are_rendered_as_text(attack: str) -> None:
-    harmless(markdown(attack))
-    harmless(plain(attack).replace('<pre class="plain">', "<pre>"))
+    assert_harmless(markdown(attack))
+    assert_harmless(plain(attack).replace('<pre class="plain">', "<pre>"))
 
 
 @given(
@@ -133,16 +133,16 @@ def test_attacks_are_rendered_as_text(attack: str) -> None:
     | st.text("<>[]()!`*_~|\\&#;:/\"' \nabhrefsrcjavascript\t\x00", max_size=300)
 )
 def test_any_text_renders_to_safe_html(text: str) -> None:
-    harmless(markdown(text))
+    assert_harmless(markdown(text))
 
 
 @given(
     st.text(max_size=60), st.lists(st.tuples(st.integers(0, 70), st.integers(0, 70)), max_size=5)
 )
 def test_highlighting_keeps_the_text_of_a_snippet(text: str, marks: list[tuple[int, int]]) -> None:
-    shown = highlight(text, marks)
-    assert set(re.findall(r"<[^>]*>", shown)) <= {"<mark>", "</mark>"}
-    assert unescape(re.sub(r"</?mark>", "", shown)) == unescape(str(highlight(text, ())))
+    html = highlight(text, marks)
+    assert set(re.findall(r"<[^>]*>", html)) <= {"<mark>", "</mark>"}
+    assert unescape(re.sub(r"</?mark>", "", html)) == unescape(str(highlight(text, ())))
 
 
 def test_highlights_surround_escaped_text() -> None:
@@ -151,9 +151,9 @@ def test_highlights_surround_escaped_text() -> None:
 
 
 def test_images_become_links_with_their_alt_text() -> None:
-    seen = harmless(markdown("![a plan](https://example.org/plan.png)"))
-    assert ("a", "https://example.org/plan.png") in [(tag, a.get("href")) for tag, a in seen.tags]
-    assert "Image: a plan" in seen.text
+    parsed = assert_harmless(markdown("![a plan](https://example.org/plan.png)"))
+    assert ("a", "https://example.org/plan.png") in [(tag, a.get("href")) for tag, a in parsed.tags]
+    assert "Image: a plan" in parsed.text
 
 
 def test_only_web_and_mail_links_are_links() -> None:
@@ -169,8 +169,9 @@ def test_only_web_and_mail_links_are_links() -> None:
 
 
 def test_markdown_is_rendered() -> None:
-    made = markdown(
-        "# Title\n\n**bold** *soft* ~~gone~~ `code`\n\n- a\n- b\n\n| x | y |\n|:-|-:|\n| 1 | 2 |\n\n> said"
+    html = markdown(
+        "# Title\n\n**bold** *soft* ~~gone~~ `code`\n\n- a\n- b\n\n"
+        "| x | y |\n|:-|-:|\n| 1 | 2 |\n\n> said"
     )
     inline = (
         "<h1>Title</h1>",
@@ -186,7 +187,7 @@ def test_markdown_is_rendered() -> None:
         "<blockquote>",
     )
     for part in inline + blocks:
-        assert part in made
+        assert part in html
 
 
 def test_line_breaks_are_kept() -> None:
@@ -196,7 +197,7 @@ def test_line_breaks_are_kept() -> None:
 def test_code_is_highlighted_if_its_language_is_given() -> None:
     assert '<span class="k">def</span>' in markdown("```python\ndef f(): pass\n```")
     assert "<span" not in markdown("```\ndef f(): pass\n```")
-    assert "def f" in Seen(markdown("```no-such-language\ndef f\n```")).text
+    assert "def f" in ParsedHtml(markdown("```no-such-language\ndef f\n```")).text
 
 
 def test_deeply_nested_lists_lose_no_text() -> None:

@@ -1,4 +1,4 @@
-"""Conversations for the tests of observations, made of a few words each."""
+"""Builders of short conversations for the tests of observations."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from recollect.model.documents import Document, Passage, arrange
 START = datetime(2026, 3, 1, 9, tzinfo=UTC)
 
 
-def talk(*said: tuple[str, str], **more: Any) -> Document:
-    """A chat: who says what."""
+def exchange(*messages: tuple[str, str], **more: Any) -> Document:
+    """A conversation of (role, content) pairs."""
     return conversation(
-        *(Passage(id="", role=role, content=content) for role, content in said), **more
+        *(Passage(id="", role=role, content=content) for role, content in messages), **more
     )
 
 
@@ -26,22 +26,24 @@ def conversation(*passages: Passage, **more: Any) -> Document:
         )
         for n, p in enumerate(passages)
     ]
-    told = {
+    fields = {
         "source": "test",
         "source_id": "c1",
         "id": "c1",
         "project": "/work/shop",
         "created_at": START,
     } | more
-    return arrange(Document(passages=tuple(numbered), **told))
+    return arrange(Document(passages=tuple(numbered), **fields))
 
 
-def said(role: str, content: str, **more: Any) -> Passage:
+def message(role: str, content: str, **more: Any) -> Passage:
     return Passage(id="", role=role, content=content, **more)
 
 
-def called(tool: str, content: str, result: str = "", **notes: Any) -> tuple[Passage, Passage]:
-    """A tool call and what came of it."""
+def tool_call(
+    tool: str, content: str, result: str = "", **metadata: Any
+) -> tuple[Passage, Passage]:
+    """A tool call and its result."""
     return (
         Passage(id="", role="assistant", content=content, type="tool_call", tool=tool),
         Passage(
@@ -50,13 +52,13 @@ def called(tool: str, content: str, result: str = "", **notes: Any) -> tuple[Pas
             content=result or "ok",
             type="tool_result",
             tool=tool,
-            metadata=notes,
+            metadata=metadata,
         ),
     )
 
 
-def edited(path: str, old: str, new: str) -> tuple[Passage, Passage]:
-    return called(
+def edit(path: str, old: str, new: str) -> tuple[Passage, Passage]:
+    return tool_call(
         "Edit",
         f"file_path: {path}\nold_string: {old}\nnew_string: {new}",
         f"The file {path} has been updated.",

@@ -1,4 +1,4 @@
-"""Observations by a model: asked with a strict schema, believed only as far as the source carries it."""
+"""Observations by a model: the request has a strict schema, and unsupported claims are dropped."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import upstream
-from conversations import called, conversation, said, talk
+from conversations import conversation, exchange, message, tool_call
 from upstream import StandIn
 
 from recollect.errors import InvalidInput, RecollectError
@@ -27,7 +27,7 @@ def server() -> Iterator[StandIn]:
 
 
 def chickens() -> Document:
-    return talk(
+    return exchange(
         ("user", "I bought 20 pounds of organic scratch grains for my chickens."),
         ("assistant", "Scratch grains are a treat, so ten percent of the feed is enough."),
         ("user", "My sister Rachel moved to Lisbon in March."),
@@ -35,7 +35,7 @@ def chickens() -> Document:
     )
 
 
-def told(exchange: int = 1, **more: Any) -> dict[str, Any]:
+def raw_observation(exchange: int = 1, **more: Any) -> dict[str, Any]:
     return {
         "exchange": exchange,
         "type": "discovery",
@@ -52,30 +52,30 @@ def answer(*observations: dict[str, Any]) -> str:
     return json.dumps({"observations": observations})
 
 
-def made_of(text: str, document: Document | None = None, **more: Any) -> ObserverResult:
+def observe_with(text: str, document: Document | None = None, **more: Any) -> ObserverResult:
     return ModelObserver(lambda body: text, "wise-1", **more).observe(document or chickens())
 
 
-def test_a_model_is_asked_with_a_strict_schema_and_its_key(server: StandIn) -> None:
-    server.replies.append(upstream.completion(answer(told())))
+def test_the_request_has_a_strict_schema_and_the_api_key(server: StandIn) -> None:
+    server.replies.append(upstream.completion(answer(raw_observation())))
     chat = ChatModel(server.address, "wise-1", "sk-secret")
-    made = ModelObserver(chat, chat.model).observe(chickens())
-    (asked,) = server.requests
-    assert asked.path == "/v1/chat/completions"
-    assert asked.header("Authorization") == "Bearer sk-secret"
-    assert asked.json["response_format"]["json_schema"] == {
+    result = ModelObserver(chat, chat.model).observe(chickens())
+    (request,) = server.requests
+    assert request.path == "/v1/chat/completions"
+    assert request.header("Authorization") == "Bearer sk-secret"
+    assert request.json["response_format"]["json_schema"] == {
         "name": "observations",
         "strict": True,
         "schema": SCHEMA,
     }
-    assert "20 pounds of organic" in asked.json["messages"][1]["content"]
-    (observation,) = made.observations
-    assert made.complete
-    assert not made.note
-    assert observation.maker == "model:wise-1/1"
-    assert observation.facts == ("Bought 20 pounds of organic scratch grains",)
-    assert observation.passages == ("p0", "p1")
-    assert observation.lines == observe(chickens())[0].lines
+    assert "20 pounds of organic" in request.json["messages"][1]["content"]
+    (first,) = result.observations
+    assert result.complete
+    assert not result.note
+    assert first.maker == "model:wise-1/1"
+    assert first.facts == ("Bought 20 pounds of organic scratch grains",)
+    assert first.passages == ("p0", "p1")
+    assert first.lines == observe(chickens())[0].lines
 
 
 @pytest.mark.parametrize(
@@ -86,20 +86,25 @@ def test_a_model_is_asked_with_a_strict_schema_and_its_key(server: StandIn) -> N
         [],
     ],
 )
-def test_facts_that_the_source_does_not_carry_are_dropped(facts: list[str]) -> None:
+def test_facts_not_supported_by_the_source_are_dropped(facts: list[str]) -> None:
     good = "Bought 20 pounds of organic scratch grains"
-    assert made_of(answer(told(facts=[*facts, good]))).observations[0].facts == (good,)
-    assert made_of(answer(told(facts=facts))).observations == ()
+    assert observe_with(answer(raw_observation(facts=[*facts, good]))).observations[0].facts == (
+        good,
+    )
+    assert observe_with(answer(raw_observation(facts=facts))).observations == ()
 
 
-def test_a_title_of_something_else_drops_the_observation() -> None:
+def test_an_observation_with_an_unrelated_title_is_dropped() -> None:
     assert (
-        made_of(answer(told(title="Quarterly revenue of Zanzibar mining grew"))).observations == ()
+        observe_with(
+            answer(raw_observation(title="Quarterly revenue of Zanzibar mining grew"))
+        ).observations
+        == ()
     )
 
 
-def test_an_exchange_that_was_not_shown_is_not_believed() -> None:
-    assert made_of(answer(told(exchange=99))).observations == ()
+def test_an_observation_of_an_unknown_exchange_is_dropped() -> None:
+    assert observe_with(answer(raw_observation(exchange=99))).observations == ()
 
 
 @pytest.mark.parametrize(
@@ -109,18 +114,18 @@ def test_an_exchange_that_was_not_shown_is_not_believed() -> None:
         "[]",
         "{}",
         json.dumps({"observations": [{"title": "x"}]}),
-        json.dumps({"observations": [told(type="poem")]}),
-        json.dumps({"observations": [told(facts="one")]}),
-        json.dumps({"observations": [told(more=1)]}),
+        json.dumps({"observations": [raw_observation(type="poem")]}),
+        json.dumps({"observations": [raw_observation(facts="one")]}),
+        json.dumps({"observations": [raw_observation(more=1)]}),
         json.dumps({"observations": [], "more": 1}),
     ],
 )
-def test_an_answer_of_another_shape_falls_back_to_rules_and_says_so(text: str) -> None:
-    made = made_of(text)
-    assert list(made.observations) == observe(chickens())
-    assert {o.maker for o in made.observations} == {MAKER}
-    assert not made.complete
-    assert made.note.startswith("The model could not be used, so rules observed: its answer is ")
+def test_an_answer_that_violates_the_schema_falls_back_to_rules_with_a_note(text: str) -> None:
+    result = observe_with(text)
+    assert list(result.observations) == observe(chickens())
+    assert {o.maker for o in result.observations} == {MAKER}
+    assert not result.complete
+    assert result.note.startswith("The model could not be used, so rules observed: its answer is ")
 
 
 @pytest.mark.parametrize(
@@ -133,58 +138,55 @@ def test_an_answer_of_another_shape_falls_back_to_rules_and_says_so(text: str) -
         upstream.Reply(302, {"Location": "http://127.0.0.1:1/"}),
     ],
 )
-def test_a_server_that_fails_falls_back_to_rules_without_showing_the_key(
+def test_a_failing_server_falls_back_to_rules_without_revealing_the_key(
     server: StandIn, reply: upstream.Reply
 ) -> None:
     server.replies.append(reply)
     chat = ChatModel(server.address, "wise-1", "sk-secret")
-    made = ModelObserver(chat, chat.model).observe(chickens())
-    assert list(made.observations) == observe(chickens())
-    assert not made.complete
-    assert made.note
-    assert "sk-secret" not in made.note
+    result = ModelObserver(chat, chat.model).observe(chickens())
+    assert list(result.observations) == observe(chickens())
+    assert not result.complete
+    assert result.note
+    assert "sk-secret" not in result.note
 
 
 def test_the_cost_of_a_conversation_is_bounded() -> None:
-    long = talk(
-        *(
-            pair
-            for n in range(40)
-            for pair in (("user", f"I own {n} red boats. " * 100), ("assistant", "Fine."))
-        )
-    )
+    messages: list[tuple[str, str]] = []
+    for n in range(40):
+        messages += [("user", f"I own {n} red boats. " * 100), ("assistant", "Fine.")]
+    long = exchange(*messages)
     sent: list[int] = []
 
     def ask(body: dict[str, Any]) -> str:
         sent.append(sum(len(message["content"]) for message in body["messages"]))
         return answer()
 
-    made = ModelObserver(ask, "wise-1", each_conversation=30_000).observe(long)
+    result = ModelObserver(ask, "wise-1", each_conversation=30_000).observe(long)
     assert sent
     assert sum(sent) <= 30_000
-    assert made.complete
-    assert "longer" in made.note
-    assert {o.maker for o in made.observations} == {MAKER}
+    assert result.complete
+    assert "longer" in result.note
+    assert {o.maker for o in result.observations} == {MAKER}
 
 
-def test_the_cost_of_a_day_is_bounded_also_after_a_restart(tmp_path: Path) -> None:
+def test_the_cost_of_a_day_is_bounded_across_restarts(tmp_path: Path) -> None:
     monday, tuesday = date(2026, 3, 2), date(2026, 3, 3)
     assert Budget(tmp_path / "spent.json", 100).spend(80, monday)
     again = Budget(tmp_path / "spent.json", 100)
     assert not again.spend(30, monday)
     assert again.spend(20, monday)
     assert again.spend(100, tuesday)
-    made = made_of(answer(), budget=Budget(None, 10))
-    assert not made.complete
-    assert list(made.observations) == observe(chickens())
+    result = observe_with(answer(), budget=Budget(None, 10))
+    assert not result.complete
+    assert list(result.observations) == observe(chickens())
 
 
-def test_a_damaged_account_begins_anew(tmp_path: Path) -> None:
+def test_a_damaged_budget_file_is_reset(tmp_path: Path) -> None:
     (tmp_path / "spent.json").write_text("[", encoding="utf-8")
     assert Budget(tmp_path / "spent.json", 100).spend(100)
 
 
-def test_nothing_hidden_or_for_people_alone_is_sent() -> None:
+def test_hidden_and_human_only_messages_are_not_sent() -> None:
     sent: list[str] = []
 
     def ask(body: dict[str, Any]) -> str:
@@ -192,11 +194,11 @@ def test_nothing_hidden_or_for_people_alone_is_sent() -> None:
         return answer()
 
     document = conversation(
-        said("system", "Zanzibar one", type="context", visibility="hidden"),
-        said("user", "Zanzibar two", visibility="human_only"),
-        said("user", "I like Zinfandel from Lodi."),
-        said("assistant", "Zanzibar three, thought about", type="thinking"),
-        *called("Bash", "command: ls", "a" * 5_000),
+        message("system", "Zanzibar one", type="context", visibility="hidden"),
+        message("user", "Zanzibar two", visibility="human_only"),
+        message("user", "I like Zinfandel from Lodi."),
+        message("assistant", "Zanzibar three, thought about", type="thinking"),
+        *tool_call("Bash", "command: ls", "a" * 5_000),
     )
     ModelObserver(ask, "wise-1").observe(document)
     assert "Zinfandel" in sent[0]
@@ -204,16 +206,18 @@ def test_nothing_hidden_or_for_people_alone_is_sent() -> None:
     assert "a" * 400 not in sent[0]
 
 
-def test_files_are_those_of_the_structure() -> None:
+def test_files_come_from_the_tool_calls() -> None:
     document = conversation(
-        said("user", "Put the price into cart.py"),
-        *called("Edit", "file_path: cart.py\nold_string: a\nnew_string: b"),
+        message("user", "Put the price into cart.py"),
+        *tool_call("Edit", "file_path: cart.py\nold_string: a\nnew_string: b"),
     )
-    text = answer(told(title="Put the price into cart.py", facts=["Put the price into cart.py"]))
-    assert made_of(text, document).observations[0].files_modified == ("cart.py",)
+    text = answer(
+        raw_observation(title="Put the price into cart.py", facts=["Put the price into cart.py"])
+    )
+    assert observe_with(text, document).observations[0].files_modified == ("cart.py",)
 
 
-def test_what_the_settings_name_is_asked(monkeypatch: pytest.MonkeyPatch, server: StandIn) -> None:
+def test_the_settings_choose_the_model(monkeypatch: pytest.MonkeyPatch, server: StandIn) -> None:
     monkeypatch.delenv("RECOLLECT_MODEL", raising=False)
     assert ChatModel.from_settings() is None
     monkeypatch.setenv("RECOLLECT_MODEL", server.address)

@@ -1,4 +1,4 @@
-"""Observations by rules: what is remembered, and that none of it is invented."""
+"""Observations by rules: what they contain, and that none of it is invented."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from conversations import called, conversation, edited, said, talk
+from conversations import conversation, edit, exchange, message, tool_call
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -28,12 +28,12 @@ from recollect.model.observations import Observation
 
 
 def only(document: Document) -> Observation:
-    (found,) = observe(document)
-    return found
+    (observation,) = observe(document)
+    return observation
 
 
 def assert_from_source(document: Document) -> None:
-    """Every fact and every sentence told is in the source, or has a form that the structure fills."""
+    """Every fact and sentence is in the source, or is derived from the structure."""
     sources = {p.id: p for e in split_exchanges(document) for p in e.quotable}
     for observation in observe(document):
         passages = [sources[id_] for id_ in observation.passages]
@@ -43,21 +43,21 @@ def assert_from_source(document: Document) -> None:
             if text in source or text in raw:
                 continue
             assert is_derived(text), text
-            kind, _, told = text.partition(": ")
+            kind, _, rest = text.partition(": ")
             if kind == "Listed":
-                assert all(head in source for head in told.split("; "))
+                assert all(head in source for head in rest.split("; "))
             elif kind not in ("Committed", "Searched the web for") and any(
                 p.author == kind for p in passages
             ):
-                assert told in source
+                assert rest in source
 
 
-# -- talk ------------------------------------------------------------------------
+# -- conversations ---------------------------------------------------------------
 
 
-def test_what_a_person_says_of_themselves_is_a_fact_and_what_they_ask_for_the_title() -> None:
-    found = only(
-        talk(
+def test_statements_about_oneself_are_facts_and_the_request_is_the_title() -> None:
+    observation = only(
+        exchange(
             (
                 "user",
                 "Can you recommend a few wing sauces for the party?"
@@ -69,19 +69,19 @@ def test_what_a_person_says_of_themselves_is_a_fact_and_what_they_ask_for_the_ti
             ),
         )
     )
-    assert found.title == "Recommend a few wing sauces for the party"
-    assert "I've got 1250 followers on Instagram now." in found.facts
-    assert found.maker == MAKER
-    assert found.type in TYPES
+    assert observation.title == "Recommend a few wing sauces for the party"
+    assert "I've got 1250 followers on Instagram now." in observation.facts
+    assert observation.maker == MAKER
+    assert observation.type in TYPES
 
 
 @pytest.mark.parametrize(
     "words", ["ok", "Thanks!", "continue", "Yes please", "hello", "weiter", "好的"]
 )
-def test_what_holds_nothing_gives_nothing(words: str) -> None:
+def test_small_talk_gives_no_observation(words: str) -> None:
     assert (
         observe(
-            talk(
+            exchange(
                 ("user", words),
                 ("assistant", "You're welcome! Let me know if you need anything else."),
             )
@@ -90,23 +90,31 @@ def test_what_holds_nothing_gives_nothing(words: str) -> None:
     )
 
 
-def test_an_answer_after_a_mere_yes_is_remembered() -> None:
-    plan = "1. **Tokyo**: five days in Shinjuku\n2. **Kyoto**: three days near Gion\n3. **Osaka**: two days of food"
-    found = only(talk(("user", "Yes please"), ("assistant", f"Here is the plan:\n\n{plan}")))
-    assert "Listed: Tokyo; Kyoto; Osaka" in found.facts
+def test_an_answer_to_a_mere_yes_is_observed() -> None:
+    plan = (
+        "1. **Tokyo**: five days in Shinjuku\n"
+        "2. **Kyoto**: three days near Gion\n"
+        "3. **Osaka**: two days of food"
+    )
+    observation = only(
+        exchange(("user", "Yes please"), ("assistant", f"Here is the plan:\n\n{plan}"))
+    )
+    assert "Listed: Tokyo; Kyoto; Osaka" in observation.facts
 
 
-def test_the_heads_of_a_list_stand_for_it() -> None:
-    found = only(
-        talk(
+def test_a_list_is_summarized_by_its_headings() -> None:
+    observation = only(
+        exchange(
             ("user", "Where can I buy fabrics for Indian embroidery?"),
             (
                 "assistant",
-                "1. Dharma Trading Co. - natural dyes\n2. Fabriclore - cotton, sold in India\n3. Etsy - crafts",
+                "1. Dharma Trading Co. - natural dyes\n"
+                "2. Fabriclore - cotton, sold in India\n"
+                "3. Etsy - crafts",
             ),
         )
     )
-    assert "Listed: Dharma Trading Co; Fabriclore; Etsy" in found.facts
+    assert "Listed: Dharma Trading Co; Fabriclore; Etsy" in observation.facts
 
 
 @pytest.mark.parametrize(
@@ -123,34 +131,38 @@ def test_the_heads_of_a_list_stand_for_it() -> None:
         ("What does the GIL of Python protect?", "learning"),
     ],
 )
-def test_cue_phrases_tell_the_type_of_talk(words: str, type_: str) -> None:
+def test_cue_phrases_determine_the_type_of_a_conversation(words: str, type_: str) -> None:
     assert (
-        only(talk(("user", words), ("assistant", "Understood, that is a clear statement."))).type
+        only(
+            exchange(("user", words), ("assistant", "Understood, that is a clear statement."))
+        ).type
         == type_
     )
 
 
-def test_among_people_facts_say_who_speaks() -> None:
+def test_facts_of_a_group_conversation_name_the_speaker() -> None:
     document = conversation(
-        said("user", "What did you do last weekend, Caroline?", author="Melanie"),
-        said("user", "I joined a mentorship program for LGBTQ youth in Boston.", author="Caroline"),
-        said("user", "That is wonderful news about the mentorship!", author="Melanie"),
+        message("user", "What did you do last weekend, Caroline?", author="Melanie"),
+        message(
+            "user", "I joined a mentorship program for LGBTQ youth in Boston.", author="Caroline"
+        ),
+        message("user", "That is wonderful news about the mentorship!", author="Melanie"),
     )
     assert [len(e.passages) for e in split_exchanges(document)] == [2, 1]
     assert observe(document)[0].title.startswith("Caroline: I joined a mentorship program")
     assert_from_source(document)
 
 
-def test_a_pasted_log_is_no_fact() -> None:
+def test_a_pasted_log_is_not_a_fact() -> None:
     log = "\n".join(f"2026-03-01T09:00:{n:02} │ GET /api/{n} => 200;" for n in range(60))
-    found = only(
-        talk(
+    observation = only(
+        exchange(
             ("user", f"Why is the checkout so slow?\n\n{log}"),
             ("assistant", "The database has no index."),
         )
     )
-    assert not any("GET /api" in fact for fact in found.facts)
-    assert found.title == "Why is the checkout so slow?"
+    assert not any("GET /api" in fact for fact in observation.facts)
+    assert observation.title == "Why is the checkout so slow?"
 
 
 # -- work --------------------------------------------------------------------------
@@ -158,32 +170,34 @@ def test_a_pasted_log_is_no_fact() -> None:
 
 def fixing() -> Document:
     return conversation(
-        said("user", "The login fails for expired tokens, please fix it"),
-        *called("Read", "file_path: /work/shop/auth.ts", "1→export function check() {}"),
-        *called(
+        message("user", "The login fails for expired tokens, please fix it"),
+        *tool_call("Read", "file_path: /work/shop/auth.ts", "1→export function check() {}"),
+        *tool_call(
             "Bash", "command: npm test", "TypeError: token is undefined\n1 failed", is_error=True
         ),
-        said("assistant", "The root cause is that check() never looks at the expiry of a token."),
-        *edited(
+        message(
+            "assistant", "The root cause is that check() never looks at the expiry of a token."
+        ),
+        *edit(
             "/work/shop/auth.ts",
             "return true",
             "return token.expiry > now\n// expired tokens are refused",
         ),
-        *called("Bash", "command: npm test", "12 passed"),
-        said("assistant", "Expired tokens are refused now and all tests pass."),
+        *tool_call("Bash", "command: npm test", "12 passed"),
+        message("assistant", "Expired tokens are refused now and all tests pass."),
     )
 
 
-def test_work_is_told_by_its_structure() -> None:
-    found = only(fixing())
-    assert found.type == "bugfix"
-    assert found.title == "Edit auth.ts: The login fails for expired tokens, please fix it"
-    assert "Ran `npm test`: failed, then passed" in found.facts
-    assert "Modified auth.ts (+2 −1)" in found.facts
-    assert "TypeError: token is undefined" in found.facts
-    assert found.files_modified == ("auth.ts",)
-    assert found.files_read == ()
-    assert found.subtitle == "Expired tokens are refused now and all tests pass."
+def test_work_is_described_by_its_tool_calls() -> None:
+    observation = only(fixing())
+    assert observation.type == "bugfix"
+    assert observation.title == "Edit auth.ts: The login fails for expired tokens, please fix it"
+    assert "Ran `npm test`: failed, then passed" in observation.facts
+    assert "Modified auth.ts (+2 −1)" in observation.facts
+    assert "TypeError: token is undefined" in observation.facts
+    assert observation.files_modified == ("auth.ts",)
+    assert observation.files_read == ()
+    assert observation.subtitle == "Expired tokens are refused now and all tests pass."
     assert_from_source(fixing())
 
 
@@ -192,26 +206,26 @@ def test_work_is_told_by_its_structure() -> None:
     [
         (
             "Write a parser for dates",
-            called("Write", "file_path: dates.py\ncontent:\nA = 1\nB = 2"),
+            tool_call("Write", "file_path: dates.py\ncontent:\nA = 1\nB = 2"),
             "feature",
         ),
-        ("More cases for dates", edited("tests/test_dates.py", "a", "b"), "test"),
-        ("Use port 9000", edited("Dockerfile", "EXPOSE 80", "EXPOSE 9000"), "config"),
-        ("Rename Shop to Store everywhere", edited("shop.py", "Shop", "Store"), "refactor"),
-        ("Put the new logo there", edited("page.html", "a", "b"), "change"),
+        ("More cases for dates", edit("tests/test_dates.py", "a", "b"), "test"),
+        ("Use port 9000", edit("Dockerfile", "EXPOSE 80", "EXPOSE 9000"), "config"),
+        ("Rename Shop to Store everywhere", edit("shop.py", "Shop", "Store"), "refactor"),
+        ("Put the new logo there", edit("page.html", "a", "b"), "change"),
         (
             "Where is the session kept?",
-            called("Grep", "pattern: session", "auth.ts:3"),
+            tool_call("Grep", "pattern: session", "auth.ts:3"),
             "discovery",
         ),
         (
             "Why is it slow?",
-            called("Bash", "command: make run", "fatal: no such target", is_error=True),
+            tool_call("Bash", "command: make run", "fatal: no such target", is_error=True),
             "debug",
         ),
         (
             "Move it",
-            called(
+            tool_call(
                 "Bash",
                 'command: git mv a.py b.py && git commit -m "refactor: a is b now"',
                 "1 file changed",
@@ -220,30 +234,34 @@ def test_work_is_told_by_its_structure() -> None:
         ),
         (
             "Patch it",
-            called("shell", "command: apply_patch\n*** Begin Patch\n*** Add File: new.py\n+a\n"),
+            tool_call("shell", "command: apply_patch\n*** Begin Patch\n*** Add File: new.py\n+a\n"),
             "feature",
         ),
     ],
 )
-def test_the_structure_tells_the_type_of_work(
+def test_tool_calls_determine_the_type_of_work(
     request_: str, calls: tuple[Passage, Passage], type_: str
 ) -> None:
     document = conversation(
-        said("user", request_), *calls, said("assistant", "That is how it stands in the project.")
+        message("user", request_),
+        *calls,
+        message("assistant", "That is how it stands in the project."),
     )
     assert observe(document)[0].type == type_
     assert_from_source(document)
 
 
-def test_a_commit_ends_a_stretch_and_names_it() -> None:
+def test_a_commit_ends_an_observation_and_names_it() -> None:
     commit = 'command: git add . && git commit -m "feat: carts can be shared"'
     document = conversation(
-        said("user", "Build shared carts and then look at the checkout"),
-        *edited("cart.py", "a", "b\nc"),
-        *called("Bash", commit, "[main 1234567] feat: carts can be shared"),
-        said("assistant", "Now the checkout, which has a problem with rounding of prices."),
-        *called("Read", "file_path: checkout.py", "1→x"),
-        said("assistant", "The issue is that prices are floats, so 0.1 + 0.2 is rounded wrongly."),
+        message("user", "Build shared carts and then look at the checkout"),
+        *edit("cart.py", "a", "b\nc"),
+        *tool_call("Bash", commit, "[main 1234567] feat: carts can be shared"),
+        message("assistant", "Now the checkout, which has a problem with rounding of prices."),
+        *tool_call("Read", "file_path: checkout.py", "1→x"),
+        message(
+            "assistant", "The issue is that prices are floats, so 0.1 + 0.2 is rounded wrongly."
+        ),
     )
     first, second = observe(document)
     assert first.title == "Feat: carts can be shared"
@@ -252,18 +270,18 @@ def test_a_commit_ends_a_stretch_and_names_it() -> None:
     assert second.files_read == ("checkout.py",)
 
 
-def test_what_is_decided_on_the_way_is_remembered_by_itself() -> None:
+def test_a_decision_made_during_work_is_a_separate_observation() -> None:
     document = conversation(
-        said("user", "Let's go with SQLite for the cache. Add it to the store module."),
-        *edited("store.py", "a", "b"),
-        said("assistant", "Added a cache to the store."),
+        message("user", "Let's go with SQLite for the cache. Add it to the store module."),
+        *edit("store.py", "a", "b"),
+        message("assistant", "Added a cache to the store."),
     )
     assert [o.type for o in observe(document)] == ["feature", "decision"]
 
 
-def test_an_edit_that_was_refused_changed_nothing() -> None:
+def test_a_failed_edit_is_not_counted() -> None:
     passages = (
-        said("user", "Change it"),
+        message("user", "Change it"),
         Passage(
             "x",
             "assistant",
@@ -286,34 +304,34 @@ def test_an_edit_that_was_refused_changed_nothing() -> None:
 def test_the_edits_of_one_call_are_counted_together() -> None:
     first = "old_string: a\nnew_string:\nb\nc\nreplace_all: false"
     content = f"file_path: a.py\nedits:\n{first}\nold_string:\nd\ne\nnew_string: f"
-    (change,) = collect_work(called("MultiEdit", content)).changes.values()
+    (change,) = collect_work(tool_call("MultiEdit", content)).changes.values()
     assert (change.added, change.removed) == (3, 3)
 
 
-# -- what may be told --------------------------------------------------------------
+# -- private messages, bounds and storage ------------------------------------------
 
 
-def test_hidden_messages_and_those_for_people_never_enter() -> None:
+def test_hidden_and_human_only_messages_are_never_observed() -> None:
     secret = "The launch code of the Zanzibar project is 4711."
     document = conversation(
-        said("system", f"Remember: {secret}", type="context", visibility="hidden"),
-        said("user", f"For people alone: {secret}", visibility="human_only"),
-        said("user", f"I say it again: {secret}", metadata={"audience": "human"}),
-        said("user", "I bought 20 pounds of organic scratch grains for my chickens."),
-        said(
+        message("system", f"Remember: {secret}", type="context", visibility="hidden"),
+        message("user", f"For people alone: {secret}", visibility="human_only"),
+        message("user", f"I say it again: {secret}", metadata={"audience": "human"}),
+        message("user", "I bought 20 pounds of organic scratch grains for my chickens."),
+        message(
             "assistant",
             "Scratch grains are a treat, so ten percent of the feed is enough for chickens.",
         ),
     )
-    found = observe(document)
-    assert len(found) == 1
-    assert "Zanzibar" not in json.dumps(as_document(document, found).passages, default=str)
+    observations = observe(document)
+    assert len(observations) == 1
+    assert "Zanzibar" not in json.dumps(as_document(document, observations).passages, default=str)
     assert "Zanzibar" not in "\n".join(conversation_text(document).lines)
 
 
 @pytest.mark.parametrize("end", ["</private>", ""])
-def test_a_private_span_is_not_told(end: str) -> None:
-    document = talk(
+def test_a_private_span_is_not_observed(end: str) -> None:
+    document = exchange(
         (
             "user",
             f"I bought a red boat in Lisbon. <private>My PIN is 4711, the boat's is 4712.{end}",
@@ -325,36 +343,36 @@ def test_a_private_span_is_not_told(end: str) -> None:
 
 def test_observations_are_bounded_and_point_to_their_lines() -> None:
     document = fixing()
-    found = only(document)
+    observation = only(document)
     lines = conversation_text(document).lines
-    first, last = found.lines
-    assert len(found.title) <= TITLE_LENGTH
-    assert len(found.facts) <= MAX_FACTS
+    first, last = observation.lines
+    assert len(observation.title) <= TITLE_LENGTH
+    assert len(observation.facts) <= MAX_FACTS
     assert lines[first - 1] == "**User:**"
     assert lines[first] == "The login fails for expired tokens, please fix it"
     assert lines[last - 1] == "Expired tokens are refused now and all tests pass."
 
 
-def test_the_same_words_give_the_same_ids_and_a_grown_conversation_keeps_them() -> None:
+def test_ids_are_stable_and_survive_new_messages() -> None:
     document = fixing()
     more = conversation(
-        *document.passages, said("user", "I prefer short commit messages without a scope.")
+        *document.passages, message("user", "I prefer short commit messages without a scope.")
     )
     assert observe(document) == observe(document)
     assert observe(more)[0].id == only(document).id
     assert len(observe(more)) == 2
 
 
-def test_they_are_stored_as_a_document_and_read_back() -> None:
+def test_observations_are_stored_as_a_document_and_read_back() -> None:
     document = fixing()
-    found = observe(document)
-    stored = as_document(document, found)
+    observations = observe(document)
+    stored = as_document(document, observations)
     assert (stored.kind, stored.source, stored.source_id) == ("observation", "observations", "c1")
     assert {(p.type, p.visibility, p.role) for p in stored.passages} == {
         ("observation", "hidden", "bugfix")
     }
     assert json.loads(json.dumps(stored.passages[0].metadata)) == stored.passages[0].metadata
-    assert [from_passage(p, stored.project) for p in stored.passages] == found
+    assert [from_passage(p, stored.project) for p in stored.passages] == observations
 
 
 @pytest.mark.parametrize(
@@ -386,11 +404,11 @@ KINDS = st.sampled_from(["message", "message", "tool_call", "tool_result", "thin
         max_size=8,
     )
 )
-def test_any_conversation_is_observed_without_inventing(
+def test_observations_of_any_conversation_come_from_the_source(
     parts: list[tuple[str, str, str, str | None]],
 ) -> None:
     document = conversation(
-        *(said(role, words, type=kind, tool=tool) for role, kind, words, tool in parts)
+        *(message(role, words, type=kind, tool=tool) for role, kind, words, tool in parts)
     )
     assert_from_source(document)
 

@@ -50,7 +50,7 @@ def test_a_key_is_created_shown_once_listed_and_revoked(run: Any, place: str, us
     assert "There is no key" in run("revoke", "ffffffffffff", fails=True)
 
 
-def test_programs_get_json(run: Any, user: str) -> None:
+def test_every_keys_command_prints_json(run: Any, user: str) -> None:
     created = json.loads(
         run(
             "add",
@@ -77,7 +77,7 @@ def test_programs_get_json(run: Any, user: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "complaint"),
+    ("arguments", "message"),
     [
         (["--expires", "soon"], "not a date"),
         (["--expires", "2001-01-01"], "in the past"),
@@ -86,8 +86,8 @@ def test_programs_get_json(run: Any, user: str) -> None:
     ],
 )
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_invalid_keys_are_rejected(run: Any, arguments: list[str], complaint: str) -> None:
-    assert complaint in run("add", "x", *arguments, fails=True)
+def test_invalid_keys_are_rejected(run: Any, arguments: list[str], message: str) -> None:
+    assert message in run("add", "x", *arguments, fails=True)
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
