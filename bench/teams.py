@@ -79,7 +79,7 @@ from recollect.language.query import content_words, parse_query
 from recollect.language.text import tokens
 from recollect.model.documents import Document
 from recollect.model.search import SearchOptions
-from recollect.store.postgres.migrations import FUNCTIONS, MIGRATIONS
+from recollect.store.postgres.schema import FUNCTIONS, MIGRATIONS
 from recollect.transfer.importing import BATCH
 
 SECONDS = 20.0  # time budget for one store and one kind

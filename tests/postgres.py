@@ -101,18 +101,11 @@ def _start_server() -> str:
 
 
 def _prepare_template() -> None:
-    """Migrate one database, which the others copy: that takes a tenth of the time."""
+    """Migrate one database. Copying it takes a tenth of the time."""
     with psycopg.connect(os.environ[URL], autocommit=True) as db:
         db.execute(f"drop database if exists {TEMPLATE} with (force)")
         db.execute(f"create database {TEMPLATE} encoding 'UTF8' template template0")
-        bm25 = db.execute(
-            "select 1 from pg_available_extensions where name = 'pg_textsearch'"
-        ).fetchone()
-    url = database_url(TEMPLATE)
-    if bm25:
-        with psycopg.connect(url, autocommit=True) as db:
-            db.execute("create extension pg_textsearch")  # only an administrator can
-    with recollect.open(url, "template", background=False):
+    with recollect.open(database_url(TEMPLATE), "template", background=False):
         pass
 
 

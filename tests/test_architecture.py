@@ -78,18 +78,6 @@ def test_every_module_has_a_layer() -> None:
     assert {layer(module) for module in FILES if "." in module} <= LEVEL.keys()
 
 
-# Cycles that are still to be removed. This list may only shrink.
-KNOWN_CYCLES = [
-    {
-        "recollect.store.postgres.bm25",
-        "recollect.store.postgres.connection",
-        "recollect.store.postgres.migrations",
-        "recollect.store.postgres.pool",
-        "recollect.store.postgres.server",
-    },
-]
-
-
 def reachable(start: str) -> set[str]:
     """The modules that a module imports, directly or through others."""
     modules: set[str] = set()
@@ -114,14 +102,7 @@ def import_cycles() -> list[set[str]]:
 
 
 def test_there_are_no_import_cycles() -> None:
-    new_cycles = [cycle for cycle in import_cycles() if cycle not in KNOWN_CYCLES]
-    assert not new_cycles
-
-
-def test_known_cycles_still_exist() -> None:
-    """A cycle that was removed must also be removed from the list."""
-    cycles = import_cycles()
-    assert all(known in cycles for known in KNOWN_CYCLES)
+    assert import_cycles() == []
 
 
 INTERFACES = ("rest", "console", "mcp")

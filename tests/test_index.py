@@ -503,7 +503,7 @@ def test_messages_that_lost_their_vectors_are_reported_and_repaired(
     # A text that cannot be embedded is not a problem.
     assert library.verify().healthy
     keys = [library._store.passage_key("c0", id) for id in ("m1", "m4")]
-    library._store._connections.write(  # type: ignore[attr-defined]
+    library._store._write(  # type: ignore[attr-defined]
         lambda db: db.run_many("delete from vector where passage = ?", [(key,) for key in keys])
     )
     findings = library.verify()

@@ -39,7 +39,9 @@ from recollect.model.documents import Document, Passage
 from recollect.model.search import Filter
 from recollect.settings import LIMITS
 from recollect.store.base import Store
-from recollect.store.postgres import PostgresStore, connection, pool
+from recollect.store.postgres import PostgresStore, pool, transactions
+from recollect.store.postgres.capabilities import Server
+from recollect.store.postgres.connection import Connection
 from recollect.store.sql import store as store_module
 
 NOON = datetime(2025, 5, 1, 12, tzinfo=UTC)
@@ -183,7 +185,7 @@ def cut(opened: Opener, proxy: Proxy, user: str) -> PostgresStore:
 
 
 def limited(monkeypatch: pytest.MonkeyPatch, **limits: Any) -> None:
-    for module in (connection, pool):
+    for module in (transactions, pool):
         monkeypatch.setattr(module, "LIMITS", replace(LIMITS, **limits))
 
 
@@ -385,7 +387,7 @@ def test_when_nobody_can_say_what_became_of_a_write_the_error_says_so(
     with pytest.raises(StoreUnavailable, match="not known whether"):
         cut.start_import("file")
     go_on.set()
-    for module in (connection, pool):
+    for module in (transactions, pool):
         monkeypatch.setattr(module, "LIMITS", LIMITS)
     until(cut.receipts)
     assert cut.start_import("another").id == 2
@@ -620,12 +622,12 @@ def test_a_server_that_stays_away_gives_a_clear_error_in_time_and_is_used_again_
             before = len(load.errors)
             until(lambda: len(load.errors) >= before + 12)
             away_for = load.errors[before:]
-        for module in (connection, pool):
+        for module in (transactions, pool):
             monkeypatch.setattr(module, "LIMITS", LIMITS)
         load.all_go_on()
     load.check()
     assert all(isinstance(error, StoreUnavailable) for error in away_for), away_for
-    assert all("cannot be reached" in str(error) or "went away" in str(error) for error in away_for)
+    assert all("cannot be reached" in str(error) or "was lost" in str(error) for error in away_for)
 
 
 def test_connections_that_are_ended_one_by_one_are_replaced(load: Load, server: Database) -> None:
@@ -663,14 +665,14 @@ def test_a_request_that_ends_its_connection_every_time_is_given_up(
 ) -> None:
     began = []
 
-    def work(db: connection.Connection) -> None:
+    def work(db: Connection) -> None:
         began.append(db)
         server.run(f"select pg_terminate_backend({db.get('select pg_backend_pid()')}, 5000)")
         db.get("select 1")
 
-    for run in (store._connections.read, store._connections.write):
+    for run in (store._transactions.read, store._transactions.write):
         began.clear()
-        with pytest.raises(StoreUnavailable, match="went away"):
+        with pytest.raises(StoreUnavailable, match="was lost"):
             run(work)
         assert 2 <= len(began) <= 5
     assert store.start_import("file").id == 1
@@ -755,12 +757,12 @@ def test_a_connection_that_ends_while_the_database_is_prepared_is_a_clear_error(
 ) -> None:
     prepare = pool.prepare
 
-    def interrupted(url: str, place: str) -> connection.Server:
+    def interrupted(url: str, place: str) -> Server:
         prepare(url, place)
         raise psycopg.OperationalError("server closed the connection unexpectedly")
 
     monkeypatch.setattr(pool, "prepare", interrupted)
-    with pytest.raises(StoreUnavailable, match="talks went away"):
+    with pytest.raises(StoreUnavailable, match="talks was lost"):
         PostgresStore(server.url, user)
 
 
@@ -790,11 +792,11 @@ def held(store: PostgresStore, count: int) -> Iterator[None]:
     """So many of the library's connections are in use."""
     go_on, using = threading.Event(), threading.Semaphore(0)
 
-    def hold(db: connection.Connection) -> None:
+    def hold(db: Connection) -> None:
         using.release()
         go_on.wait(PATIENCE)
 
-    threads = [in_thread(lambda: store._connections.read(hold))[0] for _ in range(count)]
+    threads = [in_thread(lambda: store._transactions.read(hold))[0] for _ in range(count)]
     for _ in threads:
         assert using.acquire(timeout=PATIENCE)
     try:
@@ -807,7 +809,7 @@ def held(store: PostgresStore, count: int) -> Iterator[None]:
 
 def queued(store: PostgresStore) -> int:
     """How often somebody had to wait for a connection."""
-    return store._connections._pool._pool.get_stats().get("requests_queued", 0)
+    return store._transactions._pool._pool.get_stats().get("requests_queued", 0)
 
 
 def test_when_all_connections_are_in_use_a_caller_waits_and_is_then_told(
@@ -858,7 +860,7 @@ def test_when_the_server_takes_no_more_connections_a_caller_waits_and_is_then_to
         limited(monkeypatch, write_wait_seconds=0.3)
         with pytest.raises(StoreUnavailable, match="too many clients"):
             store.receipts()
-        for module in (connection, pool):
+        for module in (transactions, pool):
             monkeypatch.setattr(module, "LIMITS", LIMITS)
         before = queued(store)
         thread, done = in_thread(lambda: store.start_import("file"))
@@ -879,7 +881,7 @@ def test_a_writer_that_others_keep_waiting_is_told_and_readers_are_not_kept(
         with pytest.raises(StoreBusy, match="talks"):
             store.start_import("file")
         assert time.monotonic() - began >= 0.3
-        for module in (connection, pool):
+        for module in (transactions, pool):
             monkeypatch.setattr(module, "LIMITS", LIMITS)
         assert store.receipts() == []
     assert store.start_import("file").id == 1
@@ -905,7 +907,7 @@ def test_a_search_that_takes_too_long_is_stopped_and_its_connection_used_again(
 def test_a_search_whose_server_process_hangs_is_done_by_another(
     monkeypatch: pytest.MonkeyPatch, store: PostgresStore, server: Database
 ) -> None:
-    monkeypatch.setattr(connection, "_HUNG", 0.2)
+    monkeypatch.setattr(transactions, "_HANG_SECONDS", 0.2)
     store.save([conversation("c1", said("a", "zebra"))])
     (frozen,) = server.ours()
     os.kill(frozen, signal.SIGSTOP)
@@ -919,12 +921,12 @@ def test_a_search_whose_server_process_hangs_is_done_by_another(
 def test_a_write_that_the_administrator_stops_is_not_called_a_search(
     store: PostgresStore, server: Database
 ) -> None:
-    def work(db: connection.Connection) -> None:
+    def work(db: Connection) -> None:
         db.run("select set_config('statement_timeout', '1', true)")
         db.run("select pg_sleep(10)")
 
     with pytest.raises(RecollectError, match="talks") as caught:
-        store._connections.write(work)
+        store._transactions.write(work)
     assert not isinstance(caught.value, SearchTimeout)
 
 
@@ -942,7 +944,7 @@ def test_writers_take_turns_whatever_the_database_has_as_its_default(
         for thread, _ in threads:
             thread.join(PATIENCE)
         assert sorted(id_ for _, done in threads for id_ in done[0]) == list(range(1, 81))
-        assert store._connections.write(lambda db: db.get("show synchronous_commit")) == "on"
+        assert store._transactions.write(lambda db: db.get("show synchronous_commit")) == "on"
     finally:
         server.run("alter database talks reset all")
 
@@ -955,15 +957,15 @@ def test_two_hundred_errors_leave_no_transaction_open_and_no_connection_behind(
 ) -> None:
     store.save([conversation("c1", said("a"))])
 
-    def interrupted(db: connection.Connection) -> None:
+    def interrupted(db: Connection) -> None:
         db.run("update document set title = 'half'")
         raise ZeroDivisionError
 
-    def mistaken(db: connection.Connection) -> None:
+    def mistaken(db: Connection) -> None:
         db.run("update document set title = 'half'")
         db.run("select 1 / 0")
 
-    def overlooked(db: connection.Connection) -> None:
+    def overlooked(db: Connection) -> None:
         db.run("update document set title = 'half'")
         with suppress(psycopg.Error):
             db.run("select 1 / 0")
@@ -971,12 +973,12 @@ def test_two_hundred_errors_leave_no_transaction_open_and_no_connection_behind(
     faults: list[tuple[type[BaseException], Callable[[], object]]] = [
         (NotFound, lambda: store.append("nowhere", said("x"))),
         (NotFound, lambda: store.document("nowhere")),
-        (ZeroDivisionError, lambda: store._connections.write(interrupted)),
-        (ZeroDivisionError, lambda: store._connections.read(lambda db: 1 // 0)),
-        (KeyboardInterrupt, lambda: store._connections.write(_raise(KeyboardInterrupt))),
-        (RecollectError, lambda: store._connections.write(mistaken)),
-        (RecollectError, lambda: store._connections.write(overlooked)),
-        (RecollectError, lambda: store._connections.read(mistaken)),
+        (ZeroDivisionError, lambda: store._transactions.write(interrupted)),
+        (ZeroDivisionError, lambda: store._transactions.read(lambda db: 1 // 0)),
+        (KeyboardInterrupt, lambda: store._transactions.write(_raise(KeyboardInterrupt))),
+        (RecollectError, lambda: store._transactions.write(mistaken)),
+        (RecollectError, lambda: store._transactions.write(overlooked)),
+        (RecollectError, lambda: store._transactions.read(mistaken)),
     ]
     for _ in range(25):
         for expected, fault in faults:
@@ -987,8 +989,8 @@ def test_two_hundred_errors_leave_no_transaction_open_and_no_connection_behind(
     assert store.start_import("file").id == 1
 
 
-def _raise(error: type[BaseException]) -> Callable[[connection.Connection], None]:
-    def work(db: connection.Connection) -> None:
+def _raise(error: type[BaseException]) -> Callable[[Connection], None]:
+    def work(db: Connection) -> None:
         db.get("select 1")
         raise error
 
@@ -1083,7 +1085,7 @@ def test_being_alone_ends_when_the_block_raises_and_is_of_one_user(
 def test_the_lock_is_free_at_once_for_whoever_is_connected_already(
     store: PostgresStore, server: Database
 ) -> None:
-    lock = [pool._LOCK, store._connections.owner]
+    lock = [pool._LOCK, store._transactions.owner]
     with psycopg.connect(server.url, autocommit=True) as other:
         for _ in range(50):
             with store.indexing_lock() as alone:
@@ -1133,7 +1135,7 @@ def test_indexing_in_the_background_goes_on_after_the_server_was_away(
             with pytest.raises(StoreUnavailable):
                 library.search("zebra")
             until(lambda: "Indexing in the background stopped" in caplog.text)
-        for module in (connection, pool):
+        for module in (transactions, pool):
             monkeypatch.setattr(module, "LIMITS", LIMITS)
         (space,) = library._store.spaces()
         assert library._store.unembedded(space, 5)[1] == 1

@@ -130,7 +130,7 @@ def fill(store: PostgresStore, word: str, count: int) -> None:
 def attacker(neighbours: Neighbours) -> Iterator[psycopg.Connection[Any]]:
     """A connection as our pool makes it, inside a transaction of one user; what it does is taken back."""
     with psycopg.connect(neighbours.url, autocommit=True) as connection:
-        neighbours.mine._connections.server.configure(connection)
+        neighbours.mine._transactions.server.configure(connection)
         connection.execute("begin")
         become(connection, neighbours.me)
         yield connection
@@ -280,7 +280,7 @@ def test_a_connection_on_which_nobody_was_named_sees_nothing_and_writes_nothing(
     neighbours: Neighbours,
 ) -> None:
     with psycopg.connect(neighbours.url, autocommit=True) as connection:
-        neighbours.mine._connections.server.configure(connection)
+        neighbours.mine._transactions.server.configure(connection)
         assert rows(connection, "select current_setting('recollect.owner', true)") == [(None,)]
         for table in [*neighbours.tables(), "account"]:
             assert rows(connection, f"select count(*) from {table}") == [(0,)]
@@ -467,7 +467,7 @@ def test_what_stands_in_pg_temp_is_not_used_by_the_search_functions(
 
 def test_a_temporary_table_does_not_stand_in_for_ours(neighbours: Neighbours) -> None:
     with psycopg.connect(neighbours.url, autocommit=True) as connection:
-        neighbours.mine._connections.server.configure(connection)
+        neighbours.mine._transactions.server.configure(connection)
         for table in neighbours.tables():
             connection.execute(f"create temp table {table} as select 1 as trap")  # type: ignore[arg-type]
         connection.execute("begin")
@@ -783,7 +783,7 @@ def test_a_statement_prepared_for_one_user_shows_the_next_what_is_the_nexts(
     neighbours: Neighbours,
 ) -> None:
     with psycopg.connect(neighbours.url, autocommit=True) as connection:
-        neighbours.mine._connections.server.configure(connection)
+        neighbours.mine._transactions.server.configure(connection)
         connection.execute("prepare everything as select owner, content from passage")
         connection.execute(
             "prepare counts as select * from frequencies(array['zebracanary', 'mine']::tsquery[], 100)"
@@ -817,13 +817,13 @@ def test_a_plan_made_as_administrator_does_not_serve_the_application(
         connection.execute("set plan_cache_mode = force_generic_plan")
         connection.execute("prepare everything as select owner from recollect.passage")
         rows(connection, "execute everything")
-        neighbours.mine._connections.server.configure(connection)
+        neighbours.mine._transactions.server.configure(connection)
         assert rows(connection, "execute everything") == []
 
 
 def test_a_cursor_ends_with_its_transaction(neighbours: Neighbours) -> None:
     with psycopg.connect(neighbours.url, autocommit=True) as connection:
-        neighbours.mine._connections.server.configure(connection)
+        neighbours.mine._transactions.server.configure(connection)
         connection.execute("begin")
         become(connection, neighbours.them)
         connection.execute("declare peek cursor for select content from passage")
@@ -838,7 +838,7 @@ def test_a_cursor_ends_with_its_transaction(neighbours: Neighbours) -> None:
 def test_a_transaction_leaves_nothing_on_its_connection(database: str, user: str) -> None:
     with_one = of(database) + "&connect_timeout=7"  # a pool of its own
     store = PostgresStore(with_one, user)
-    pool = store._connections._pool
+    pool = store._transactions._pool
     seen: list[int] = []
 
     def look() -> None:
@@ -905,7 +905,7 @@ def test_a_login_cannot_become_more_than_the_application(
     neighbours: Neighbours, member: str, statement: str
 ) -> None:
     with psycopg.connect(member, autocommit=True) as connection:
-        neighbours.mine._connections.server.configure(connection)
+        neighbours.mine._transactions.server.configure(connection)
         for first in ("reset role", "set role recollect_app", "reset session authorization"):
             connection.execute(first)  # type: ignore[arg-type]
             with pytest.raises((errors.InsufficientPrivilege, errors.InvalidParameterValue)):
@@ -914,7 +914,7 @@ def test_a_login_cannot_become_more_than_the_application(
 
 def test_a_login_that_resets_its_role_sees_no_more(neighbours: Neighbours, member: str) -> None:
     with psycopg.connect(member, autocommit=True) as connection:
-        neighbours.mine._connections.server.configure(connection)
+        neighbours.mine._transactions.server.configure(connection)
         for statement in (
             "reset role",
             "set role none",
@@ -947,7 +947,7 @@ def test_what_others_ask_does_not_stand_in_the_list_of_sessions(
         texts = rows(connection, "select query from pg_stat_activity where usename = current_user")
         assert len(texts) >= 2 and all(text != "<insufficient privilege>" for (text,) in texts)
         assert CANARY not in repr(texts)
-        neighbours.mine._connections.server.configure(connection)
+        neighbours.mine._transactions.server.configure(connection)
         texts = rows(connection, "select query from pg_stat_activity where pid <> pg_backend_pid()")
         assert CANARY not in repr(texts)
 
@@ -961,7 +961,7 @@ def pair(database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Libra
     limits = replace(
         LIMITS, server_connections=2, search_seconds=60.0
     )  # a busy machine is no failure
-    for module in ("postgres.connection", "postgres.pool", "sql.store"):
+    for module in ("postgres.transactions", "postgres.pool", "sql.store"):
         monkeypatch.setattr(f"recollect.store.{module}.LIMITS", limits)
     url = of(database) + "&connect_timeout=6"
     with (
@@ -1075,7 +1075,7 @@ def test_two_users_over_two_connections_never_get_each_others_answers(
         thread.join()
     if failed:
         raise failed[0]
-    assert pair[0]._store._connections._pool._pool.max_size == 2  # type: ignore[attr-defined]
+    assert pair[0]._store._transactions._pool._pool.max_size == 2  # type: ignore[attr-defined]
 
 
 def test_every_operation_is_answered_from_ones_own_library(pair: tuple[Library, Library]) -> None:

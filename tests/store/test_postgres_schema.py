@@ -22,7 +22,8 @@ from recollect.language.query import parse
 from recollect.model.documents import Document, Passage
 from recollect.model.search import Filter
 from recollect.store.postgres import PostgresStore
-from recollect.store.postgres.migrations import MIGRATIONS, PARTITIONS, migrate
+from recollect.store.postgres.migrations import migrate
+from recollect.store.postgres.schema import MIGRATIONS, PARTITIONS
 from recollect.store.sqlite.migrations import MIGRATIONS as OF_SQLITE
 
 EVERYTHING = Filter(hidden=True)
@@ -99,7 +100,7 @@ def test_the_owner_is_the_first_column_of_every_index_and_of_every_reference(row
     indexes = rows(f"""select c.relname, x.indexrelid::regclass::text, a.attname from pg_index x
         join pg_class c on c.oid = x.indrelid join pg_attribute a on a.attrelid = c.oid and a.attnum = x.indkey[0]
         join pg_class i on i.oid = x.indexrelid join pg_am m on m.oid = i.relam
-        where {OURS} and m.amname <> 'bm25'""")
+        where {OURS}""")
     assert len(indexes) > 12 * PARTITIONS
     assert {
         name for table, name, first in indexes if first != "owner" and table not in SHARED
@@ -236,12 +237,12 @@ def kept_apart(url: str) -> None:
         assert ann.count(parse("bobs"), EVERYTHING) == (0, True)
         assert ann.frequencies([parse("secret"), parse("bobs")])[0] == [1, 0]
         number = ann._read(lambda db: db.owner)
-        tables = ann._connections.server.types
+        tables = ann._transactions.server.types
         with psycopg.connect(url) as db:
             if db.execute(
                 "select rolsuper from pg_roles where rolname = current_user"
             ).fetchall() == [(True,)]:
-                ann._connections.server.configure(
+                ann._transactions.server.configure(
                     db
                 )  # nothing binds a superuser until it works as another
             for table in tables.keys() - {"migration"}:
@@ -263,7 +264,7 @@ def test_a_member_of_the_application_works_in_a_database_that_an_administrator_p
         login(database, member_of="recollect_app") as name,
         opened(of(database, name), user) as store,
     ):
-        assert store._connections.server.role == "recollect_app"
+        assert store._transactions.server.role == "recollect_app"
         assert not any("recollect_search" in line for line in store.missing_features)
         works(store)
         assert PostgresStore.exists(of(database, name), user)
@@ -299,7 +300,7 @@ def test_a_login_that_may_not_prepare_an_empty_database_is_told_so(
     with (
         login(database, member_of="recollect_app") as name,
         own_database(database) as empty,
-        pytest.raises(RecollectError, match="has to be prepared"),
+        pytest.raises(RecollectError, match="must be set up"),
     ):
         PostgresStore(of(empty, name), "ann")
 
@@ -394,7 +395,7 @@ def test_policies_hold_for_the_role_that_owns_the_tables(rows: Rows, database: s
         kept_apart(url)
         with opened(url, "carl") as store:
             assert (
-                store._connections.server.role == owner
+                store._transactions.server.role == owner
             )  # the roles of this server are somebody else's
             works(store)
             assert any("recollect_search is not used" in line for line in store.missing_features)
@@ -432,7 +433,7 @@ def test_a_new_server_is_used_as_far_as_the_login_may(database: str) -> None:
     """First by an owner that may create no roles, then by two at once that may, then by a member."""
     with new_server() as server, login(server) as poor, own_database(server, poor) as small:
         with opened(small) as store:
-            assert store._connections.server.role == poor
+            assert store._transactions.server.role == poor
             assert [line.split()[0] for line in store.missing_features] == ["pgvector", "the"]
             works(store)
         assert (
@@ -451,8 +452,8 @@ def test_a_new_server_is_used_as_far_as_the_login_may(database: str) -> None:
             assert ended_well(start(first), start(second)) == [[], []]
             with opened(first) as store, opened(second) as other:
                 assert (
-                    store._connections.server.role
-                    == other._connections.server.role
+                    store._transactions.server.role
+                    == other._transactions.server.role
                     == "recollect_app"
                 )
                 assert not any(
@@ -593,11 +594,27 @@ def step(url: str, stop_before: str | None = None) -> list[str]:
 NAMES = [name for name, _ in MIGRATIONS]
 
 
-TRIGGERS = ["m006_embedding_queue"]
+ONLY_SQLITE = {"m006_embedding_queue"}  # changes triggers, which PostgreSQL does not use
+ONLY_POSTGRES = {"m008_drop_bm25"}
 
 
-def test_the_steps_are_those_of_sqlite_without_those_that_only_change_triggers() -> None:
-    assert [name for name, _ in OF_SQLITE if name not in TRIGGERS] == NAMES
+def test_the_steps_have_the_same_names_as_on_sqlite() -> None:
+    sqlite_names = [name for name, _ in OF_SQLITE if name not in ONLY_SQLITE]
+    assert [name for name in NAMES if name not in ONLY_POSTGRES] == sqlite_names
+
+
+def test_migrating_drops_the_table_of_pg_textsearch_with_its_text(
+    rows: Rows, database: str
+) -> None:
+    with own_database(database) as url:
+        assert step(url, stop_before="m008_drop_bm25") == NAMES[: NAMES.index("m008_drop_bm25")]
+        asked(url, "create table recollect.passage_bm25 (owner integer, key bigint, words text)")
+        asked(url, "insert into recollect.passage_bm25 values (1, 1, 'o1xsecret')")
+        with opened(url) as store:
+            assert asked(url, "select to_regclass('recollect.passage_bm25')") == [(None,)]
+            works(store)
+        assert step(url) == []
+        kept_apart(url)
 
 
 def test_a_second_migration_changes_nothing(rows: Rows, database: str) -> None:

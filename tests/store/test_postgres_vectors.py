@@ -97,9 +97,9 @@ def test_others_in_the_graph_are_never_found(
     store.refresh()
     with psycopg.connect(database, autocommit=True) as db:
         partition = "select satisfies_hash_partition('recollect.vector'::regclass, 16, r, {}) from generate_series(0, 15) r"
-        mine = db.execute(partition.format(store._connections.owner)).fetchall()
+        mine = db.execute(partition.format(store._transactions.owner)).fetchall()
         for number in count():  # one in sixteen is in the same partition
-            neighbour = f"{store._connections.user}-other-{number}"
+            neighbour = f"{store._transactions.user}-other-{number}"
             PostgresStore(database, neighbour).close()
             ((id_,),) = db.execute(
                 "select id from recollect.account where name = %s", [neighbour]

@@ -250,7 +250,7 @@ def test_a_note_imported_by_an_older_version_can_be_undone(store: Store) -> None
 
 def remove_states_as_older_versions_did(store: Store) -> None:
     sql = "update receipt_document set before = null"
-    store._connections.write(lambda db: db.run(sql))  # type: ignore[attr-defined]
+    store._write(lambda db: db.run(sql))  # type: ignore[attr-defined]
 
 
 states = st.lists(st.sampled_from(["red", "green", "blue"]), unique=True, min_size=1)

@@ -280,7 +280,7 @@ def leave_in_queue(store: Store, space: Space, passages: Iterable[int]) -> None:
     """Queue passages that do not exist, as an earlier version did."""
     rows = [(passage, space.id) for passage in passages]
     sql = "insert into unembedded (passage, space) values (?, ?)"
-    store._connections.write(lambda db: db.run_many(sql, rows))  # type: ignore[attr-defined]
+    store._write(lambda db: db.run_many(sql, rows))  # type: ignore[attr-defined]
 
 
 def test_a_vector_of_what_was_deleted_meanwhile_is_left_out(store: Store) -> None:

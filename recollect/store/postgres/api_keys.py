@@ -1,8 +1,8 @@
-"""The keys of a PostgreSQL database, in a schema of their own, which is made with the first key.
+"""API keys in a PostgreSQL database.
 
-They are asked as whoever logs in, not as the application's role: that one sees
-the libraries of the user it names, and no key at all. A login other than the
-one that made the first key needs the role `recollect_keys`.
+The keys have their own schema, which is created with the first key. They are read with the role that
+logs in, because the application's role has no access to them. A login other than the one that
+created the first key needs the role `recollect_keys`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from recollect.store.api_keys import (
     from_row,
     to_row,
 )
-from recollect.store.postgres.pool import explained, place
+from recollect.store.postgres.server_errors import explain_error, location_of
 
 T = TypeVar("T")
 Session = psycopg.Connection[Any]
@@ -55,13 +55,13 @@ _GRANTS = f"""
 grant usage on schema recollect_keys to {ROLE};
 grant select, insert, update on {_TABLE} to {ROLE};
 """
-_LISTED = ", ".join(f'"{column}"' for column in COLUMNS)
-_SELECT = f"select {_LISTED} from {_TABLE}"
+_COLUMN_NAMES = ", ".join(f'"{column}"' for column in COLUMNS)
+_SELECT = f"select {_COLUMN_NAMES} from {_TABLE}"
 
 
 class PostgresKeys(ApiKeys):
     def __init__(self, url: str) -> None:
-        self._place = place(url)
+        self._location = location_of(url)
         self._pool: ConnectionPool[Session] = ConnectionPool(
             url,
             min_size=0,
@@ -71,97 +71,98 @@ class PostgresKeys(ApiKeys):
             check=ConnectionPool.check_connection,
             kwargs={"autocommit": True, "connect_timeout": 5, "application_name": "recollect keys"},
         )
-        self._there = False
+        self._table_exists = False
 
     def add(self, key: ApiKey) -> None:
         def work(db: Session) -> None:
-            if not self._is_there(db):
-                _prepare(db)
+            if not self._has_table(db):
+                _set_up(db)
             db.execute(
-                f"insert into {_TABLE} ({_LISTED}) values ({', '.join(['%s'] * len(COLUMNS))})",
+                f"insert into {_TABLE} ({_COLUMN_NAMES}) values ({', '.join(['%s'] * len(COLUMNS))})",
                 to_row(key),
             )
 
-        self._with(work)
+        self._run(work)
 
     def find(self, id: str) -> ApiKey | None:
         def work(db: Session) -> ApiKey | None:
-            if "\0" in id or not self._is_there(db):
+            if "\0" in id or not self._has_table(db):
                 return None
             row = db.execute(f"{_SELECT} where id = %s", [id]).fetchone()
             if row is None:
                 return None
-            key, now = from_row(row), micros(datetime.now(UTC)) or 0
+            key = from_row(row)
+            now = micros(datetime.now(UTC)) or 0
             if now - (micros(key.used_at) or 0) > USED_AT_INTERVAL:
                 db.execute(f"update {_TABLE} set used_at = %s where id = %s", [now, id])
             return key
 
-        return self._with(work)
+        return self._run(work)
 
     def all_keys(self) -> list[ApiKey]:
         def work(db: Session) -> list[ApiKey]:
-            if not self._is_there(db):
+            if not self._has_table(db):
                 return []
-            return [
-                from_row(row) for row in db.execute(f"{_SELECT} order by created_at, id").fetchall()
-            ]
+            rows = db.execute(f"{_SELECT} order by created_at, id").fetchall()
+            return [from_row(row) for row in rows]
 
-        return self._with(work)
+        return self._run(work)
 
     def revoke(self, id: str, at: datetime) -> None:
         def work(db: Session) -> object:
-            if "\0" in id or not self._is_there(db):
+            if "\0" in id or not self._has_table(db):
                 return None
             return db.execute(
-                f"update {_TABLE} set revoked_at = coalesce(revoked_at, %s) where id = %s returning id",
+                f"update {_TABLE} set revoked_at = coalesce(revoked_at, %s) where id = %s "
+                "returning id",
                 [micros(at), id],
             ).fetchone()
 
-        if self._with(work) is None:
+        if self._run(work) is None:
             raise NotFound(
                 f"There is no key {truncate(id, 40)!r}. `recollect keys list` shows them."
             )
 
     def has_any(self) -> bool:
-        return self._with(
-            lambda db: (
-                self._is_there(db)
-                and bool(db.execute(f"select 1 from {_TABLE} limit 1").fetchone())
-            )
-        )
+        def work(db: Session) -> bool:
+            if not self._has_table(db):
+                return False
+            return db.execute(f"select 1 from {_TABLE} limit 1").fetchone() is not None
+
+        return self._run(work)
 
     def close(self) -> None:
         self._pool.close()
 
-    def _is_there(self, db: Session) -> bool:
-        if not self._there:
-            self._there = (
-                db.execute("select from pg_tables where schemaname = %s", [ROLE]).fetchone()
-                is not None
-            )
-        return self._there
+    def _has_table(self, db: Session) -> bool:
+        if not self._table_exists:
+            row = db.execute("select from pg_tables where schemaname = %s", [ROLE]).fetchone()
+            self._table_exists = row is not None
+        return self._table_exists
 
-    def _with(self, work: Callable[[Session], T]) -> T:
+    def _run(self, work: Callable[[Session], T]) -> T:
         self._pool.open()
         try:
             with self._pool.connection() as db:
                 return work(db)
         except PoolTimeout as error:
             raise StoreUnavailable(
-                f"The PostgreSQL server {self._place} cannot be reached."
+                f"The PostgreSQL server {self._location} cannot be reached."
             ) from error
         except errors.InsufficientPrivilege as error:
             raise RecollectError(
-                f"This login may not use the keys of {self._place} ({error.diag.message_primary}). Whoever made the "
-                f"first key can allow it: grant {ROLE} to the login (docs/accounts.md)."
+                f"This login may not use the API keys of {self._location} "
+                f"({error.diag.message_primary}). The login that created the first key can allow "
+                f"it: grant {ROLE} to this login (docs/accounts.md)."
             ) from error
         except psycopg.Error as error:
-            raise explained(error, self._place) from error
+            raise explain_error(error, self._location) from error
 
 
-def _prepare(db: Session) -> None:
+def _set_up(db: Session) -> None:
     with db.transaction():
-        db.execute("select pg_advisory_xact_lock(%s, 0)", [_LOCK])  # another process may be first
+        # Another process may be doing the same.
+        db.execute("select pg_advisory_xact_lock(%s, 0)", [_LOCK])
         db.execute(_SCHEMA)
         with (
             suppress(errors.InsufficientPrivilege, errors.DuplicateObject, errors.UniqueViolation),

@@ -1,7 +1,7 @@
-"""Filters as conditions in SQL, and the columns of a document that they ask.
+"""Filters as SQL conditions, and the columns of a document that they use.
 
-PostgreSQL folds case as the server's locale says, if it can at all; so what is
-compared without regard to case is folded here, once, when it is stored.
+PostgreSQL folds case by the server's locale, if at all. So text that is compared without regard to
+case is folded in Python, when it is stored.
 """
 
 from __future__ import annotations
@@ -13,37 +13,46 @@ from recollect.language.text import fold, micros, storable, tokens
 from recollect.model.search import Filter
 from recollect.store.sql.encoding import FILTER_CHARACTERS, filter_columns, load
 
-_BETWEEN = "\x1f"  # stands around every tag
+# Surrounds every tag in the column `tags`.
+_DELIMITER = "\x1f"
 
 
-def derived(row: Mapping[str, Any]) -> dict[str, Any]:
-    """What a document is found by, beside what it says."""
+def derived_columns(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Columns that are derived from a document row, for filters."""
+    tags = _tag_values(load(row["metadata"]).get("tags"))
     return filter_columns(row) | {
         "folded_title": fold(row["title"]),
         "folded_id": fold(row["id"]),
-        "title_words": _padded(tokens(row["title"])),
-        "tags": _between(storable(str(tag)) for tag in _tags(load(row["metadata"]).get("tags"))),
+        "title_words": _pad(tokens(row["title"])),
+        "tags": _delimit(storable(str(tag)) for tag in tags),
     }
 
 
-def _tags(metadata: Any) -> list[Any]:
-    if isinstance(metadata, Mapping):
-        return list(metadata.values())
-    return metadata if isinstance(metadata, list) else [] if metadata is None else [metadata]
+def _tag_values(tags: Any) -> list[Any]:
+    if tags is None:
+        return []
+    if isinstance(tags, Mapping):
+        return list(tags.values())
+    if isinstance(tags, list):
+        return tags
+    return [tags]
 
 
-def _between(values: Iterable[str]) -> str:
-    return "".join(f"{_BETWEEN}{fold(value).replace(_BETWEEN, ' ')}{_BETWEEN}" for value in values)
+def _delimit(tags: Iterable[str]) -> str:
+    return "".join(f"{_DELIMITER}{fold(tag).replace(_DELIMITER, ' ')}{_DELIMITER}" for tag in tags)
 
 
-def _padded(words: Iterable[str]) -> str:
+def _pad(words: Iterable[str]) -> str:
     return f" {' '.join(words)} "
 
 
-def conditions(filter: Filter, alias: str, hidden: str) -> tuple[str, list[Any]]:
-    """The filter over the attributes of a passage, of which one expression says whether it is
-    hidden; always true where it says nothing."""
-    clauses, values = _clauses(
+def conditions(filter: Filter, alias: str, is_hidden: str) -> tuple[str, list[Any]]:
+    """The part of the filter that is about passages, with its values.
+
+    `alias` is the table with the columns, and `is_hidden` an SQL expression. The condition is
+    `true` if there is nothing to check.
+    """
+    clauses, values = _name_clauses(
         (f"{alias}.role", "= any", filter.roles),
         (f"{alias}.author", "= any", filter.authors),
         (f"coalesce({alias}.role, '')", "<> all", filter.not_roles),
@@ -53,7 +62,7 @@ def conditions(filter: Filter, alias: str, hidden: str) -> tuple[str, list[Any]]
         clauses.append(f"({alias}.role = any(?::text[]) or {alias}.author = any(?::text[]))")
         values += [[storable(name) for name in filter.senders]] * 2
     if not filter.hidden:
-        clauses.append(f"not ({hidden})")
+        clauses.append(f"not ({is_hidden})")
     if filter.after is not None:
         clauses.append(f"{alias}.created_at >= ?")
         values.append(micros(filter.after))
@@ -64,40 +73,52 @@ def conditions(filter: Filter, alias: str, hidden: str) -> tuple[str, list[Any]]
 
 
 def document_conditions(filter: Filter) -> tuple[str, list[Any]]:
-    """The part of the filter that speaks of document d; always true where it says nothing."""
-    clauses, values = _clauses(
+    """The part of the filter that is about document `d`, with its values."""
+    media_types = tuple(fold(name)[:FILTER_CHARACTERS] for name in filter.media_types)
+    characters = tuple(name[:FILTER_CHARACTERS] for name in filter.characters)
+    clauses, values = _name_clauses(
         ("d.project", "= any", filter.projects),
         ("d.project", "<> all", filter.not_projects),
         ("d.source", "= any", filter.sources),
         ("d.kind", "= any", filter.kinds),
         ("d.id", "= any", filter.conversations),
-        (
-            "d.media_type",
-            "= any",
-            tuple(fold(name)[:FILTER_CHARACTERS] for name in filter.media_types),
-        ),
-        ("d.character_id", "= any", tuple(id_[:FILTER_CHARACTERS] for id_ in filter.characters)),
+        ("d.media_type", "= any", media_types),
+        ("d.character_id", "= any", characters),
     )
     if filter.tags:
         clauses.append(f"({' or '.join(['strpos(d.tags, ?) > 0'] * len(filter.tags))})")
-        values += [_between([tag]) for tag in filter.tags]
+        values += [_delimit([tag]) for tag in filter.tags]
     clauses += ["strpos(d.tags, ?) = 0"] * len(filter.not_tags)
-    values += [_between([tag]) for tag in filter.not_tags]
-    for titles, has in ((filter.titles, "> 0"), (filter.not_titles, "= 0")):
-        clauses += [f"strpos(d.title_words, ?) {has}"] * len(titles)
-        values += [_title(title) for title in titles]
+    values += [_delimit([tag]) for tag in filter.not_tags]
+    for titles, comparison in ((filter.titles, "> 0"), (filter.not_titles, "= 0")):
+        clauses += [f"strpos(d.title_words, ?) {comparison}"] * len(titles)
+        values += [_title_substring(title) for title in titles]
     return " and ".join(clauses) or "true", values
 
 
-def _title(words: str) -> str:
-    padded = _padded(tokens(words))
-    return padded[:-1] if words.endswith("*") else padded
+def _title_substring(words: str) -> str:
+    """The words as they occur in the column `title_words`. A final `*` matches a prefix."""
+    padded = _pad(tokens(words))
+    if words.endswith("*"):
+        return padded[:-1]
+    return padded
 
 
-def _clauses(*conditions: tuple[str, str, tuple[str, ...]]) -> tuple[list[str], list[Any]]:
-    clauses = [
-        (f"{column} {how}(?::text[])", [storable(v) for v in values])
-        for column, how, values in conditions
-        if values
-    ]
-    return [clause for clause, _ in clauses], [values for _, values in clauses]
+def _name_clauses(
+    *conditions: tuple[str, str, tuple[str, ...]],
+) -> tuple[list[str], list[Any]]:
+    """Compare columns with names. Each condition is a column, an operator and the names."""
+    clauses: list[str] = []
+    values: list[Any] = []
+    for column, operator, names in conditions:
+        if names:
+            clauses.append(f"{column} {operator}(?::text[])")
+            values.append([storable(name) for name in names])
+    return clauses, values
+
+
+def candidate_conditions(filter: Filter) -> tuple[str, list[Any]]:
+    """The whole filter, on passage `p` and document `d`."""
+    passage_where, passage_values = conditions(filter, "p", "p.visibility = 'hidden'")
+    document_where, document_values = document_conditions(filter)
+    return f"{passage_where} and {document_where}", passage_values + document_values

@@ -1,4 +1,4 @@
-"""The connections of this process to a PostgreSQL server, shared by the libraries of all its users."""
+"""The connection pool of this process for one PostgreSQL server, shared by the users' libraries."""
 
 from __future__ import annotations
 
@@ -9,120 +9,127 @@ from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 import psycopg
-from psycopg import errors
 from psycopg.abc import PQGen
-from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
-from recollect.errors import DamagedLibrary, RecollectError, StoreBusy, StoreUnavailable
+from recollect.errors import RecollectError, StoreBusy
 from recollect.settings import LIMITS
-from recollect.store.postgres.server import prepare, reached
+from recollect.store.postgres.capabilities import connect_as_login, prepare
+from recollect.store.postgres.server_errors import explain_errors, location_of
 
 T = TypeVar("T")
 
-_ATTEMPT = 2.5  # seconds to wait for a connection before looking whether the deadline has passed
-_PREPARED = 3  # uses of a statement from which the server keeps its plan
-_OPTIONS: dict[str, Any] = {
+# Seconds to wait for a connection before checking the deadline again.
+_WAIT_SECONDS = 2.5
+_CONNECTION_OPTIONS: dict[str, Any] = {
     "autocommit": True,
-    "prepare_threshold": _PREPARED,
+    # Prepare a statement on the server when it has been used this often.
+    "prepare_threshold": 3,
     "application_name": "recollect",
     "connect_timeout": 5,
-    # A machine that vanished without a word is noticed after a minute, by us and by the server.
+    # Both sides notice after a minute that the other machine has disappeared.
     "keepalives_idle": 30,
     "keepalives_interval": 10,
     "keepalives_count": 3,
     "tcp_user_timeout": 60_000,
 }
-# Whoever administers the server may have it acknowledge what is not on the disk yet; that is not for us to do.
-_SETTINGS = """set tcp_keepalives_idle = 30; set tcp_keepalives_interval = 10; set tcp_keepalives_count = 3;
-  select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'"""
+# With synchronous_commit off, the server would confirm commits that are not on its disk yet.
+_SESSION_SETTINGS = """set tcp_keepalives_idle = 30; set tcp_keepalives_interval = 10;
+  set tcp_keepalives_count = 3;
+  select set_config('synchronous_commit', 'on', false)
+  where current_setting('synchronous_commit') = 'off'"""
+# Distinguishes our advisory locks from others in the same database ("Reco" in ASCII).
+_LOCK = 0x5265636F
 
 
 class Session(psycopg.Connection[Any]):
-    """A connection that does not wait for ever."""
+    """A connection that can give up waiting for the server."""
 
-    patience: float | None = None
-    """How many seconds an answer is waited for."""
+    response_timeout: float | None = None
+    """In seconds. None waits without limit."""
 
     def wait(self, gen: PQGen[T], *arguments: Any, **options: Any) -> T:
-        return super().wait(
-            gen if self.patience is None else self._soon(gen, self.patience), *arguments, **options
-        )
+        if self.response_timeout is not None:
+            gen = self._limit_wait(gen, self.response_timeout)
+        return super().wait(gen, *arguments, **options)
 
-    def _soon(self, gen: PQGen[T], patience: float) -> PQGen[T]:
-        """The same, ended when nothing has come for too long; psycopg looks in several times a second."""
-        end = time.monotonic() + patience
+    def _limit_wait(self, gen: PQGen[T], seconds: float) -> PQGen[T]:
+        """Wrap a generator that waits for the server.
+
+        psycopg resumes it several times a second, even when nothing has arrived.
+        """
+        deadline = time.monotonic() + seconds
         try:
             operation = next(gen)
             while True:
                 ready = yield operation
-                if not ready and time.monotonic() > end:
+                if not ready and time.monotonic() > deadline:
                     self.pgconn.finish()
                     raise psycopg.OperationalError("the server does not answer")
                 operation = gen.send(ready)
-        except StopIteration as done:
-            value: T = done.value
+        except StopIteration as stop:
+            value: T = stop.value
             return value
 
 
 class Pool:
-    """The connections of this process to one server."""
-
-    _open: dict[str, Pool] = {}  # noqa: RUF012 - shared on purpose, by address
-    _turn = threading.Lock()
+    _pools: dict[str, Pool] = {}  # noqa: RUF012 - shared by all instances, keyed by URL
+    _pools_lock = threading.Lock()
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self.place = place(url)
-        with explaining(self.place):
-            self.server = prepare(url, self.place)
+        self.location = location_of(url)
+        with explain_errors(self.location):
+            self.server = prepare(url, self.location)
         self.locks = Locks(self)
-        self._users = 0
+        self._references = 0
         self._pool = ConnectionPool(
             url,
             connection_class=Session,
-            kwargs=_OPTIONS,
+            kwargs=_CONNECTION_OPTIONS,
             min_size=0,
             max_size=LIMITS.server_connections,
-            timeout=_ATTEMPT,
+            timeout=_WAIT_SECONDS,
             reconnect_timeout=2.0,
             configure=self._configure,
             num_workers=2,
             open=False,
-            name=f"recollect {self.place}",
+            name=f"recollect {self.location}",
         )
 
     @classmethod
-    def take(cls, url: str) -> Pool:
-        """The pool of a server, opened by the first who asks and closed by the last who returns it."""
-        with cls._turn:
-            is_open = url in cls._open
-        pool = (
-            None if is_open else cls(url)
-        )  # not in turn: a server that does not answer holds up nobody else
-        with cls._turn:
-            pool = cls._open.get(url) or pool
+    def acquire(cls, url: str) -> Pool:
+        """The pool for a URL. The first caller opens it; the last to call `release` closes it."""
+        with cls._pools_lock:
+            exists = url in cls._pools
+        pool = None
+        if not exists:
+            # Connect without the lock: a server that does not answer must not block others.
+            pool = cls(url)
+        with cls._pools_lock:
+            pool = cls._pools.get(url, pool)
             if pool is not None:
-                if pool._users == 0:
-                    cls._open[url] = pool
+                if pool._references == 0:
+                    cls._pools[url] = pool
                     pool._pool.open()
-                pool._users += 1
+                pool._references += 1
                 return pool
-        return cls.take(url)  # closed in between
+        # The pool existed at first but has been closed in the meantime.
+        return cls.acquire(url)
 
-    def give_back(self) -> None:
-        with self._turn:
-            self._users -= 1
-            if self._users:
+    def release(self) -> None:
+        with self._pools_lock:
+            self._references -= 1
+            if self._references:
                 return
-            del self._open[self.url]
+            del self._pools[self.url]
         self._pool.close()
         self.locks.close()
 
     def connect(self) -> Session:
-        """A connection that the pool does not count."""
-        connection = Session.connect(self.url, **_OPTIONS)
+        """A connection outside the pool, which does not count towards its size."""
+        connection = Session.connect(self.url, **_CONNECTION_OPTIONS)
         try:
             self._configure(connection)
         except BaseException:
@@ -132,165 +139,116 @@ class Pool:
 
     def _configure(self, connection: Session) -> None:
         self.server.configure(connection)
-        connection.execute(_SETTINGS)
+        connection.execute(_SESSION_SETTINGS)
 
     @contextmanager
     def connection(self, deadline: float) -> Iterator[Session]:
-        """A connection, waited for until the deadline; one that broke is not used again."""
-        connection = self._wait(deadline)
+        """A connection of the pool, which discards it afterwards if it is broken.
+
+        Waits for one until the deadline.
+        """
+        connection = self._get_connection(deadline)
         try:
             yield connection
         finally:
-            self._return(connection)
+            self._return_connection(connection)
 
-    def _wait(self, deadline: float) -> Session:
+    def _get_connection(self, deadline: float) -> Session:
         while True:
+            remaining = deadline - time.monotonic()
             try:
-                return self._pool.getconn(max(min(_ATTEMPT, deadline - time.monotonic()), 0.05))
+                return self._pool.getconn(max(min(_WAIT_SECONDS, remaining), 0.05))
             except PoolClosed:
                 raise RecollectError("This library is closed.") from None
             except PoolTimeout as error:
                 if time.monotonic() >= deadline:
-                    raise self._why_none() from error
+                    raise self._timeout_error() from error
 
-    def _return(self, connection: Session) -> None:
+    def _return_connection(self, connection: Session) -> None:
+        status = connection.pgconn.transaction_status
         try:
-            if connection.pgconn.transaction_status not in (
-                TransactionStatus.IDLE,
-                TransactionStatus.UNKNOWN,
-            ):
+            if status not in (TransactionStatus.IDLE, TransactionStatus.UNKNOWN):
                 with suppress(psycopg.Error):
                     connection.execute("rollback")
         finally:
             self._pool.putconn(connection)
 
-    def _why_none(self) -> RecollectError:
-        """Why there was no connection in time, as the server says to one who asks now."""
+    def _timeout_error(self) -> RecollectError:
+        """Find out why there was no connection in time, by connecting once more."""
         try:
-            with reached(self.url, self.place):
+            with connect_as_login(self.url, self.location):
                 return StoreBusy(
-                    f"There was no connection to {self.place} for {LIMITS.write_wait_seconds:g} seconds: all "
-                    f"{LIMITS.server_connections} are in use, or it was away until now. Try again."
+                    f"There was no connection to {self.location} for "
+                    f"{LIMITS.write_wait_seconds:g} seconds: all {LIMITS.server_connections} are "
+                    "in use, or the server was unavailable until now. Try again."
                 )
         except RecollectError as error:
             return error
 
 
 class Locks:
-    """Locks of users that last while this process holds them, all on one connection beside the pool:
-    indexing holds one for minutes, and however many users index, none of them shall wait for that.
+    """Locks for indexing, at most one for each user.
 
-    The server forgets them when it goes away. Then another process may get the same lock.
+    All locks of this process use one connection outside the pool. Indexing holds a lock for
+    minutes, and any number of users can index at the same time without using up the pool.
+
+    The server forgets the locks when it restarts. Another process can then acquire them.
     """
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
-        self._turn = threading.Lock()
-        self._held: set[int] = set()
+        self._mutex = threading.Lock()
+        self._owners: set[int] = set()
         self._connection: Session | None = None
 
-    def take(self, owner: int) -> bool:
-        with self._turn, explaining(self._pool.place):
-            if owner in self._held:
+    def acquire(self, owner: int) -> bool:
+        """Lock the library of a user. False if any process holds its lock."""
+        with self._mutex, explain_errors(self._pool.location):
+            if owner in self._owners:
                 return False
-            if self._try(owner):
-                self._held.add(owner)
-            elif not self._held:
-                self._hang_up()
-            return owner in self._held
+            if self._try_lock(owner):
+                self._owners.add(owner)
+                return True
+            if not self._owners:
+                self._disconnect()
+            return False
 
-    def let_go(self, owner: int) -> None:
-        with self._turn:
-            self._held.discard(owner)
+    def release(self, owner: int) -> None:
+        with self._mutex:
+            self._owners.discard(owner)
             if self._connection is not None:
-                # Even before hanging up: the server notices only later that a connection was closed.
-                with suppress(psycopg.Error):  # if the connection is broken, so is the lock
+                # Unlock even before disconnecting: the server may notice a closed connection late.
+                # If the connection is broken, the lock is gone as well.
+                with suppress(psycopg.Error):
                     self._connection.execute("select pg_advisory_unlock(%s, %s)", [_LOCK, owner])
-            if not self._held:
-                self._hang_up()
+            if not self._owners:
+                self._disconnect()
 
     def close(self) -> None:
-        with self._turn:
-            self._held.clear()
-            self._hang_up()
+        with self._mutex:
+            self._owners.clear()
+            self._disconnect()
 
-    def _try(self, owner: int) -> bool:
+    def _try_lock(self, owner: int) -> bool:
+        ((is_locked,),) = (
+            self._live_connection()
+            .execute("select pg_try_advisory_lock(%s, %s)", [_LOCK, owner])
+            .fetchall()
+        )
+        return bool(is_locked)
+
+    def _live_connection(self) -> Session:
         if self._connection is not None:
-            with suppress(psycopg.Error):  # it may have ended long ago, unnoticed
+            # A connection that was lost long ago is only marked as closed when it is used.
+            with suppress(psycopg.Error):
                 self._connection.execute("select 1")
             if self._connection.closed:
                 self._connection = None
-        self._connection = self._connection or self._pool.connect()
-        ((done,),) = self._connection.execute(
-            "select pg_try_advisory_lock(%s, %s)", [_LOCK, owner]
-        ).fetchall()
-        return bool(done)
+        if self._connection is None:
+            self._connection = self._pool.connect()
+        return self._connection
 
-    def _hang_up(self) -> None:
+    def _disconnect(self) -> None:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
-
-
-_LOCK = 0x5265636F  # "Reco": keeps our locks apart from those of others in the same database
-
-
-def place(url: str) -> str:
-    """The server and database as they may be shown: without user and password."""
-    try:
-        parts = conninfo_to_dict(url)
-    except psycopg.ProgrammingError:
-        raise RecollectError(
-            "The address cannot be read; it looks like postgresql://user:password@host:5432/database."
-        ) from None  # what the library says repeats the password
-    host = str(parts.get("host") or "localhost")
-    port = f":{parts['port']}" if parts.get("port") else ""
-    return f"{host}{port}/{parts.get('dbname') or parts.get('user') or ''}"
-
-
-@contextmanager
-def explaining(place: str) -> Iterator[None]:
-    try:
-        yield
-    except psycopg.Error as error:
-        raise explained(error, place) from error
-
-
-def explained(error: psycopg.Error, place: str) -> RecollectError:
-    """What the server's error means for the person."""
-    message = error.diag.message_primary or next(
-        iter(str(error).splitlines()), type(error).__name__
-    )
-    match error:
-        case errors.LockNotAvailable() | errors.DeadlockDetected() | errors.SerializationFailure():
-            return StoreBusy(
-                f"Another program has been writing to this library at {place} for more than "
-                f"{LIMITS.write_wait_seconds:g} seconds. Try again when it is done."
-            )
-        case errors.QueryCanceled():
-            return StoreBusy(
-                f"The server {place} stopped this ({message}); nothing was changed. Try again."
-            )
-        case errors.DiskFull():
-            return RecollectError(
-                f"The server's disk is full: nothing was written to {place}. Free some space there."
-            )
-        case errors.DataCorrupted() | errors.IndexCorrupted():
-            return DamagedLibrary(
-                f"The server {place} reports damaged data ({message}). Restore a backup."
-            )
-        case errors.InsufficientPrivilege():
-            return RecollectError(
-                f"The role that opened {place} may not do this ({message}). See docs/postgres.md."
-            )
-    if (
-        isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
-        and (error.sqlstate or "08")[:2] in _GONE
-    ):
-        return StoreUnavailable(
-            f"The PostgreSQL server {place} went away ({message}). Try again; what was saved stays saved."
-        )
-    return RecollectError(f"The database {place} reported: {message}")
-
-
-_GONE = ("08", "57")  # states of a connection, and what an operator does, as a shutdown

@@ -11,8 +11,9 @@ from recollect.errors import DamagedLibrary, InvalidInput
 from recollect.language.query import Node
 from recollect.language.text import storable
 from recollect.model.search import Filter
-from recollect.store.postgres import bm25, text
-from recollect.store.postgres.connection import Connection, Connections, has_account
+from recollect.store.postgres import text
+from recollect.store.postgres.connection import Connection
+from recollect.store.postgres.transactions import Transactions, has_account
 from recollect.store.sql import spaces as space_sql
 from recollect.store.sql import statistics, transfer
 from recollect.store.sql.database import TextIndex
@@ -20,9 +21,11 @@ from recollect.store.sql.selection import resolve_filter
 from recollect.store.sql.store import SqlStore, TextQueries
 from recollect.store.values import Contents, Findings, Progress, Space, Unembedded
 
+# The module `vectors` is imported where it is used: it imports numpy, which takes a while.
+
 T = TypeVar("T")
 _REBUILD_BATCH = 2_000
-# The tables of a user, each after the tables that refer to it.
+# The tables with the data of a user, each after the tables that refer to it.
 _TABLES = (
     "receipt_revision",
     "receipt_document",
@@ -47,8 +50,8 @@ class PostgresStore(SqlStore[Connection]):
     _text: ClassVar[TextQueries] = text
 
     def __init__(self, url: str, user: str) -> None:
-        self._connections = Connections(url, _validate_user(user))
-        self._known = text.Vocabulary()
+        self._transactions = Transactions(url, _validate_user(user))
+        self._vocabulary = text.Vocabulary()
         self._counts = text.Counts()
         try:
             self._prepare()
@@ -62,64 +65,57 @@ class PostgresStore(SqlStore[Connection]):
         return has_account(url, _validate_user(user))
 
     def _prepare(self) -> None:
-        if self.get_marker("text") != text.VERSION:
-            if self.size():
-                self._rebuild(None)
-            self.set_marker("text", text.VERSION)
-        self._by_bm25 = bm25.TABLE in self._connections.server.types
-        if self._by_bm25 and self.get_marker("bm25") != bm25.VERSION:
-            while self._write(text.add_some_to_bm25):
-                pass
-            self.set_marker("bm25", bm25.VERSION)
+        if self.get_marker("text") == text.VERSION:
+            return
+        if self.size():
+            self._rebuild(None)
+        self.set_marker("text", text.VERSION)
 
     @property
     def path(self) -> str:
-        return f"postgresql://{self._connections.place}, user {self._connections.user}"
+        return f"postgresql://{self._transactions.location}, user {self._transactions.user}"
 
     @property
     def engine(self) -> str:
-        server = self._connections.server
+        server = self._transactions.server
         names = [f"PostgreSQL {server.version}"]
         if server.pgvector:
             names.append(f"pgvector {server.pgvector}")
-        if server.bm25:
-            names.append(f"BM25 {server.bm25}")
         return ", ".join(names)
 
     @property
     def missing_features(self) -> tuple[str, ...]:
-        return self._connections.server.lacks
+        return self._transactions.server.missing_features
 
     def close(self) -> None:
-        self._connections.close()
+        self._transactions.close()
 
     # -- transactions ---
 
     def _read(self, work: Callable[[Connection], T], seconds: float | None = None) -> T:
-        return self._connections.read(work, seconds)
+        return self._transactions.read(work, seconds)
 
     def _write(self, work: Callable[[Connection], T]) -> T:
-        return self._connections.write(work)
+        return self._transactions.write(work)
 
     def _write_text(self, work: Callable[[Connection, TextIndex], T]) -> T:
-        """A write that changes the index. Its words count as known once it is committed."""
-        indexes: list[text.Index] = []
+        # `work` may run more than once, each time with a new writer. The last one was committed.
+        writers: list[text.IndexWriter] = []
 
         def attempt(db: Connection) -> T:
-            indexes.append(text.Index(db, self._known))  # a new one for every attempt
-            return work(db, indexes[-1])
+            writer = text.IndexWriter(db, self._vocabulary)
+            writers.append(writer)
+            return work(db, writer)
 
-        value = self._connections.write(attempt)
-        self._known.learn(indexes[-1].noted, indexes[-1].removed)
+        value = self._transactions.write(attempt)
+        self._vocabulary.add(writers[-1].new_words, writers[-1].removed)
         return value
 
     # -- text search ---
 
     def match(self, node: Node, filter: Filter, limit: int) -> list[int]:
         return self._search(
-            lambda db: text.best(
-                db, node, resolve_filter(db, filter), limit, self._counts, self._by_bm25
-            )
+            lambda db: text.best(db, node, resolve_filter(db, filter), limit, self._counts)
         )
 
     def count(self, node: Node, filter: Filter) -> tuple[int, bool]:
@@ -135,37 +131,39 @@ class PostgresStore(SqlStore[Connection]):
 
     # -- vectors ---
 
-    def add_vectors(self, space: Space, vectors_: Mapping[Unembedded, Sequence[Any]]) -> None:
-        from recollect.store.postgres import vectors
+    def add_vectors(self, space: Space, vectors: Mapping[Unembedded, Sequence[Any]]) -> None:
+        from recollect.store.postgres.vectors import insert, quantise_all
 
-        prepared = iter(vectors.prepared([v for parts in vectors_.values() for v in parts]))
+        quantised = iter(quantise_all([v for parts in vectors.values() for v in parts]))
         by_passage = {
-            passage: [next(prepared) for _ in parts] for passage, parts in vectors_.items()
+            passage: [next(quantised) for _ in parts] for passage, parts in vectors.items()
         }
         self._write(
             lambda db: space_sql.add_vectors(
-                db, space, by_passage, lambda rows: vectors.insert(db, space, rows)
+                db, space, by_passage, lambda rows: insert(db, space, rows)
             )
         )
 
     def nearest(
         self, space: Space, vector: Any, filter: Filter, limit: int
     ) -> list[tuple[int, float]]:
-        from recollect.store.postgres import vectors
+        from recollect.store.postgres.vectors import nearest
 
         return self._search(
-            lambda db: vectors.nearest(db, space, vector, resolve_filter(db, filter), limit)
+            lambda db: nearest(db, space, vector, resolve_filter(db, filter), limit)
         )
 
     def cosines(self, space: Space, vector: Any, keys: Sequence[int]) -> dict[int, float]:
-        from recollect.store.postgres import vectors
+        from recollect.store.postgres.vectors import best_cosines, rows_of
 
-        return vectors.near(self._search(lambda db: vectors.of(db, space, keys)), space, vector)
+        rows = self._search(lambda db: rows_of(db, space, keys))
+        return best_cosines(rows, space, vector)
 
     def vectors(self, space: Space, key: int) -> list[Any]:
-        from recollect.store.postgres import vectors
+        from recollect.store.postgres.vectors import rows_of, unit_vectors
 
-        return list(vectors.vectors(self._search(lambda db: vectors.of(db, space, [key])), space))
+        rows = self._search(lambda db: rows_of(db, space, [key]))
+        return list(unit_vectors(rows, space))
 
     def size(self) -> int:
         return self._read(text.size)
@@ -203,28 +201,29 @@ class PostgresStore(SqlStore[Connection]):
         )
 
     def needs_refresh(self) -> bool:
-        return False  # the GIN index is always complete
+        # A GIN index is always complete.
+        return False
 
     def refresh(
         self, progress: Progress | None = None, stop: Callable[[], bool] | None = None
     ) -> None:
         self._clear_dropped_spaces()
-        if self._connections.server.pgvector:
-            self._make_graphs()
+        if self._transactions.server.pgvector:
+            self._build_graphs()
 
-    def _make_graphs(self) -> None:
+    def _build_graphs(self) -> None:
         from recollect.store.postgres import vectors
 
         if self.size() < vectors.GRAPH_FROM:
             return
         for space in self.spaces():
             if space.ready and not self._read(partial(vectors.has_graph, space=space)):
-                name = self._read(partial(vectors.graph_of, space=space))
-                with self._connections.as_login() as connection:
-                    vectors.make_graph(connection, self._connections.server, name, space)
+                name = self._read(partial(vectors.graph_name, space=space))
+                with self._transactions.connect_as_login() as connection:
+                    vectors.build_graph(connection, self._transactions.server, name, space)
 
     def indexing_lock(self) -> AbstractContextManager[bool]:
-        return self._connections.alone()
+        return self._transactions.indexing_lock()
 
     def verify(self) -> Findings:
         return self._read(_verify)
@@ -241,27 +240,25 @@ class PostgresStore(SqlStore[Connection]):
     def _rebuild(self, progress: Progress | None) -> None:
         """Index everything again, a batch per transaction. It can be interrupted and restarted."""
         total = self._write(_clear_index)
-        done = 0
+        number = 0
         count = self._write_text(_index_batch)
         while count:
-            done += count
+            number += count
             if progress is not None:
-                progress(done, total)
+                progress(number, total)
             count = self._write_text(_index_batch)
         self.set_marker("text", text.VERSION)
 
 
 def _validate_user(user: str) -> str:
     if storable(user) != user:
-        raise InvalidInput("A user's name may hold neither NUL nor half a surrogate pair.")
+        raise InvalidInput("A user name must not contain NUL or unpaired surrogates.")
     return user
 
 
 def _clear_index(db: Connection) -> int:
     """Empty the index, and return the number of passages to index."""
     db.run("delete from passage_text")
-    if bm25.is_indexed(db):
-        db.run(f"delete from {bm25.TABLE}")
     db.run("delete from word")
     db.run("delete from derived where name = 'text'")
     space_sql.remove_orphans(db)
@@ -284,14 +281,14 @@ def _index_batch(db: Connection, index: TextIndex) -> int:
 def _verify(db: Connection) -> Findings:
     version = db.get("select version from derived where name = 'text'")
     findings = Findings(outdated=version != text.VERSION)
-    lost = db.get(
+    orphans = db.get(
         "select count(*) from passage p where not exists "
         "(select from document d where d.owner = p.owner and d.key = p.document)"
     )
-    if lost == 1:
+    if orphans == 1:
         findings.damaged.append("1 message belongs to no conversation")
-    elif lost:
-        findings.damaged.append(f"{lost} messages belong to no conversation")
+    elif orphans:
+        findings.damaged.append(f"{orphans} messages belong to no conversation")
     findings.unindexed = db.get(f"select count(*) {_MISSING}")
     findings.orphaned = db.get(f"select count(*) {_ORPHANED}")
     findings.orphaned_in_queue = space_sql.count_orphans(db)

@@ -1,0 +1,324 @@
+"""The PostgreSQL schema: tables, indexes, and the functions that search the text index.
+
+A step has the same name as the SQLite step that makes the same change. Steps are appended, never
+edited.
+
+The owner is the first column of every key and index, and the partition key of every table. So the
+rows of one user are stored together, a search touches one partition, and the tables can be
+distributed over several machines by user.
+"""
+
+from __future__ import annotations
+
+SCHEMA = "recollect"
+APP = "recollect_app"
+"""The role of our connections. It sees the rows of the owner that the transaction names."""
+SEARCH = "recollect_search"
+"""The role that owns the search functions."""
+PARTITIONS = 16
+
+M001_DOCUMENTS = """
+create table account (
+  id integer generated always as identity unique,
+  name text not null,
+  primary key (name)
+);
+create table last_key (
+  owner integer primary key,
+  passage bigint not null default 0,
+  marks bigint[] not null default '{}'  -- tokens of the last commits, newest first
+) partition by hash (owner);
+
+create table document (
+  owner integer not null default current_setting('recollect.owner')::integer,
+  key bigint not null,
+  id text not null,
+  origin text not null,
+  origin_id text not null,
+  source text not null,
+  title text not null,
+  namespace text not null,
+  created_at bigint,
+  updated_at bigint,
+  head text,
+  opening bigint,
+  passages integer not null default 0,
+  metadata text,
+  original text,
+  partial boolean not null,
+  shared_ids boolean not null,
+  folded_title text not null,
+  folded_id text not null,
+  title_words text not null,
+  tags text not null,
+  primary key (owner, key),
+  unique (owner, id),
+  unique (owner, origin, origin_id)
+) partition by hash (owner);
+create index document_changed on document
+  (owner, coalesce(updated_at, created_at) desc nulls last, key desc);
+
+-- There is no foreign key to the document: checking it row by row would double the time of an
+-- import. Passages are written and deleted together with their document, and `verify` reports
+-- passages without one.
+create table passage (
+  owner integer not null default current_setting('recollect.owner')::integer,
+  key bigint not null,
+  document bigint not null,
+  position integer not null,
+  canonical boolean not null,
+  created_at bigint,
+  role text,
+  kind text not null,
+  visibility text not null,
+  author text,
+  receipt bigint,
+  shared boolean not null,
+  id text not null,
+  parent text,
+  model text,
+  tool text,
+  updated_at bigint,
+  digest bytea not null,
+  attachments text,
+  citations text,
+  metadata text,
+  original text,
+  content text not null,
+  primary key (owner, key),
+  unique (owner, document, id)
+) partition by hash (owner);
+create index passage_order on passage (owner, document, position);
+create index passage_shared on passage (owner, id) where shared;
+create index passage_time on passage (owner, created_at desc nulls last, key desc);
+
+create table receipt (
+  owner integer not null default current_setting('recollect.owner')::integer,
+  id bigint not null,
+  path text not null,
+  started_at bigint not null,
+  finished_at bigint,
+  undone_at bigint,
+  files text,
+  left_out text,
+  primary key (owner, id)
+) partition by hash (owner);
+create table receipt_document (
+  owner integer not null default current_setting('recollect.owner')::integer,
+  receipt bigint not null,
+  document bigint not null,
+  runs text not null,
+  before text,
+  primary key (owner, receipt, document),
+  foreign key (owner, receipt) references receipt on delete cascade,
+  foreign key (owner, document) references document on delete cascade
+) partition by hash (owner);
+create index receipt_document_document on receipt_document (owner, document);
+create table receipt_revision (
+  owner integer not null default current_setting('recollect.owner')::integer,
+  receipt bigint not null,
+  passage bigint not null,
+  before text not null,
+  primary key (owner, receipt, passage),
+  foreign key (owner, receipt) references receipt on delete cascade,
+  foreign key (owner, passage) references passage on delete cascade
+) partition by hash (owner);
+create index receipt_revision_passage on receipt_revision (owner, passage);
+"""
+
+M002_SEARCH = """
+-- Derived from `passage`: its words, and the columns that filters use. `sure` is false if some
+-- positions did not fit into the tsvector (long texts); phrases are then checked against the text.
+-- `whole` is false if some words are missing. `folded` is null if the text is ASCII.
+create table passage_text (
+  owner integer not null default current_setting('recollect.owner')::integer,
+  key bigint not null,
+  document bigint not null,
+  created_at bigint,
+  role text,
+  author text,
+  hidden boolean not null,
+  opening boolean not null,
+  sure boolean not null,
+  whole boolean not null,
+  length integer not null,
+  words tsvector not null,
+  folded text,
+  primary key (owner, key)
+) partition by hash (owner);
+create index passage_text_unsure on passage_text (owner, key) where not sure;
+create table word (
+  owner integer not null default current_setting('recollect.owner')::integer,
+  term text not null,
+  stem text,
+  primary key (owner, term)
+) partition by hash (owner);
+create index word_stem on word (owner, stem) where stem is not null;
+create table derived (
+  owner integer not null default current_setting('recollect.owner')::integer,
+  name text not null,
+  version integer not null,
+  primary key (owner, name)
+) partition by hash (owner);
+-- The number of deletions. Cached word counts from before a deletion are not used.
+alter table last_key add removed bigint not null default 0;
+
+create sequence space_number as integer;
+create table space (
+  owner integer not null default current_setting('recollect.owner')::integer,
+  id integer not null default nextval('recollect.space_number'),
+  name text not null,
+  version text not null,
+  dimensions integer not null,
+  state bytea,
+  done bigint not null default 0,
+  ready boolean not null default false,
+  gone boolean not null default false,
+  primary key (owner, id),
+  unique (owner, name, version)
+) partition by hash (owner);
+create sequence mark;
+create table unembedded (
+  owner integer not null default current_setting('recollect.owner')::integer,
+  mark bigint not null default nextval('recollect.mark'),
+  passage bigint not null,
+  space integer not null,
+  primary key (owner, passage, space)
+) partition by hash (owner);
+create index unembedded_space on unembedded (owner, space, passage);
+-- There are no triggers, because distributed tables cannot have them. Whoever changes passages also
+-- updates the queue. A vector is a list of eight-bit integers and the scale that makes it a unit
+-- vector. It repeats the columns of its passage that filters use; when these change, the vector is
+-- deleted.
+create table vector (
+  owner integer not null default current_setting('recollect.owner')::integer,
+  space integer not null,
+  passage bigint not null,
+  document bigint not null,
+  created_at bigint,
+  role text,
+  author text,
+  hidden boolean not null,
+  scale real not null,
+  numbers {vector} not null
+) partition by hash (owner);
+create index vector_passage on vector (owner, space, passage);
+"""
+
+M003_LONG_WORDS = """
+create index word_long on word (owner, term) where length(term) >= 128;
+"""
+
+M004_KNOWLEDGE = """
+alter table document add version integer not null default 1;
+alter table document add media_type text;
+alter table document add character_id text;
+create index document_source on document
+  (owner, source, coalesce(updated_at, created_at) desc nulls last, key desc);
+create index document_media_type on document (owner, media_type)
+  where media_type is not null;
+create index document_character on document (owner, character_id)
+  where character_id is not null;
+create index passage_role on passage (owner, role)
+  where role not in ('user', 'assistant', 'system', 'tool') and length(role) <= 200;
+create index passage_author on passage (owner, author)
+  where author is not null and length(author) <= 200;
+-- Statistics of a column cover all users, and a query plan must not reveal the data of others.
+alter table passage alter role set statistics 0, alter author set statistics 0;
+alter table document alter media_type set statistics 0, alter character_id set statistics 0;
+"""
+
+M005_OBSERVATIONS = """
+alter table document add observed integer not null default 0;
+create index document_unobserved on document (owner, key)
+  where source = 'conversation' and observed <> version and observed <> -version;
+"""
+
+M007_VOCABULARY = """
+alter table document rename column source to kind;
+alter table document rename column origin to source;
+alter table document rename column origin_id to source_id;
+alter table document rename column namespace to project;
+alter table passage rename column kind to type;
+alter index document_source rename to document_kind;
+"""
+
+# Version 0.1 copied the words into this table if the server had the extension pg_textsearch.
+M008_DROP_BM25 = """
+drop table if exists passage_bm25;
+"""
+
+MIGRATIONS: tuple[tuple[str, str], ...] = (
+    ("m001_documents", M001_DOCUMENTS),
+    ("m002_search", M002_SEARCH),
+    ("m003_long_words", M003_LONG_WORDS),
+    ("m004_knowledge", M004_KNOWLEDGE),
+    ("m005_observations", M005_OBSERVATIONS),
+    ("m007_vocabulary", M007_VOCABULARY),
+    ("m008_drop_bm25", M008_DROP_BM25),
+)
+
+
+# -- the search functions ------------------------------------------------------
+
+# The functions belong to `recollect_search`. A filter argument that is null is not applied.
+_FILTER_PARAMETERS = """roles text[], authors text[], senders text[], not_roles text[],
+  not_authors text[], since bigint, until bigint, documents bigint[], not_documents bigint[],
+  with_hidden boolean"""
+_IS_MATCH = """t.owner = nullif(current_setting('recollect.owner', true), '')::integer
+    and (roles is null or t.role = any(roles)) and (authors is null or t.author = any(authors))
+    and (senders is null or t.role = any(senders) or t.author = any(senders))
+    and (not_roles is null or coalesce(t.role, '') <> all(not_roles))
+    and (not_authors is null or coalesce(t.author, '') <> all(not_authors))
+    and (since is null or t.created_at >= since) and (until is null or t.created_at <= until)
+    and (documents is null or t.document in (select unnest(documents)))
+    and (not_documents is null or t.document not in (select unnest(not_documents)))
+    and (with_hidden or not t.hidden)
+    and (sureness is null or t.sure = sureness)"""
+_OPTIONS = """language sql stable security definer set search_path = pg_catalog, pg_temp
+  set enable_seqscan = off set enable_indexscan = off"""
+
+FUNCTIONS = f"""
+-- For each query: how many passages match, and how many of these are not hidden. Counting stops at
+-- `at_most`.
+create function frequencies(queries tsquery[], at_most integer)
+  returns table (passages bigint, visible bigint) {_OPTIONS} as $$
+  select c.passages, c.visible from unnest(queries) with ordinality u(query, place), lateral (
+    select count(*) as passages, count(*) filter (where not x.hidden) as visible from (
+      select t.hidden from recollect.passage_text t
+      where t.owner = nullif(current_setting('recollect.owner', true), '')::integer
+        and t.words @@ u.query
+      limit at_most) x) c
+  order by u.place
+$$;
+-- How many passages match. Counting stops at `at_most`.
+create function counted(query tsquery, sureness boolean, at_most integer, {_FILTER_PARAMETERS})
+  returns bigint {_OPTIONS} as $$
+  select count(*) from (
+    select 1 from recollect.passage_text t where t.words @@ query and {_IS_MATCH}
+    limit at_most) x
+$$;
+-- The passages with the largest sum of weights of matching queries, that sum, and their lengths.
+create function candidates(queries tsquery[], weights float8[], sureness boolean, at_most integer,
+  {_FILTER_PARAMETERS})
+  returns table (key bigint, weight float8, length integer) {_OPTIONS} as $$
+  select p.key, sum(u.weight), p.length from unnest(queries, weights) u(query, weight), lateral (
+    select t.key, t.length from recollect.passage_text t
+    where t.words @@ u.query and {_IS_MATCH} offset 0) p
+  group by p.key, p.length order by 2 desc, 1 desc limit at_most
+$$;
+-- The newest passages that match.
+create function newest(query tsquery, sureness boolean, at_most integer, {_FILTER_PARAMETERS})
+  returns setof bigint {_OPTIONS} as $$
+  select t.key from recollect.passage_text t where t.words @@ query and {_IS_MATCH}
+  order by t.created_at desc nulls last, t.key desc limit at_most
+$$;
+-- Those of the words that no passage has.
+create function absent(terms text[]) returns setof text {_OPTIONS} as $$
+  select w.term from unnest(terms) w(term) where not exists (
+    select 1 from recollect.passage_text t
+    where t.owner = nullif(current_setting('recollect.owner', true), '')::integer
+      and t.words @@ quote_literal(w.term)::tsquery
+    limit 1)
+$$;
+"""

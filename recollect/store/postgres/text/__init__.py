@@ -1,0 +1,34 @@
+"""The full-text index of a library on PostgreSQL, and the queries that use it."""
+
+from recollect.store.postgres.text.best_matches import best
+from recollect.store.postgres.text.counts import Counts, count, frequencies, size
+from recollect.store.postgres.text.index_writer import VERSION, IndexWriter
+from recollect.store.postgres.text.listing import (
+    candidates,
+    find_substring,
+    newest,
+    previous_passages,
+    recent,
+    sample,
+    scores,
+)
+from recollect.store.postgres.text.vocabulary import Vocabulary, variants
+
+__all__ = [
+    "VERSION",
+    "Counts",
+    "IndexWriter",
+    "Vocabulary",
+    "best",
+    "candidates",
+    "count",
+    "find_substring",
+    "frequencies",
+    "newest",
+    "previous_passages",
+    "recent",
+    "sample",
+    "scores",
+    "size",
+    "variants",
+]

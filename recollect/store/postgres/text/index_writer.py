@@ -1,0 +1,79 @@
+"""Add passages to the text index, and remove them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from recollect.language.text import fold
+from recollect.store.postgres.connection import Connection
+from recollect.store.postgres.text.lexemes import text_vector
+from recollect.store.postgres.text.vocabulary import Vocabulary, delete_unused_words, insert_words
+from recollect.store.sql.database import IndexRow
+
+VERSION = 2
+
+
+class IndexWriter:
+    """The text index in one transaction (see `store.sql.database.TextIndex`)."""
+
+    def __init__(self, db: Connection, vocabulary: Vocabulary) -> None:
+        self._db = db
+        self._vocabulary = vocabulary
+        self.new_words: set[str] = set()
+        self.removed: int = (
+            db.get("select removed from last_key where owner = ?::integer", (db.owner,)) or 0
+        )
+
+    def add(self, rows: Iterable[IndexRow]) -> None:
+        keys = []
+        is_opening = []
+        vectors = []
+        folded = []
+        for key, title, content in rows:
+            keys.append(key)
+            is_opening.append(bool(title))
+            vectors.append(text_vector(title, content))
+            folded.append(None if content.isascii() else fold(content))
+        self._db.run(
+            """insert into passage_text (key, document, created_at, role, author, hidden, opening,
+              sure, whole, length, words, folded)
+            select p.key, p.document, p.created_at, p.role, p.author, p.visibility = 'hidden',
+              k.opening, k.sure, k.whole, k.length, k.words::tsvector, k.folded
+            from unnest(?::bigint[], ?::boolean[], ?::boolean[], ?::boolean[], ?::integer[],
+              ?::text[], ?::text[]) k(key, opening, sure, whole, length, words, folded)
+            join passage p on p.owner = ?::integer and p.key = k.key""",
+            (
+                keys,
+                is_opening,
+                [vector.has_all_positions for vector in vectors],
+                [vector.has_all_words for vector in vectors],
+                [vector.length for vector in vectors],
+                [vector.literal for vector in vectors],
+                folded,
+                self._db.owner,
+            ),
+        )
+        words: set[str] = set()
+        for vector in vectors:
+            words |= vector.distinct
+        missing_words = self._vocabulary.missing(words, self.removed) - self.new_words
+        if missing_words:
+            insert_words(self._db, sorted(missing_words))
+            self.new_words |= missing_words
+
+    def remove(self, rows: Iterable[IndexRow], count: int = 1) -> None:
+        keys = []
+        words: set[str] = set()
+        for key, title, content in rows:
+            keys.append(key)
+            words |= text_vector(title, content).distinct
+        self._db.run(
+            "delete from passage_text where owner = ?::integer and key = any(?::bigint[])",
+            (self._db.owner, keys),
+        )
+        self._db.run(
+            "update last_key set removed = removed + 1 where owner = ?::integer", (self._db.owner,)
+        )
+        delete_unused_words(self._db, sorted(words))
+        self.removed += 1
+        self.new_words -= words

@@ -1,0 +1,198 @@
+"""Read passages as candidates: by key, by substring, and newest first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from recollect.language.query import Node
+from recollect.language.text import fold
+from recollect.model.search import Filter
+from recollect.store.postgres.connection import Connection
+from recollect.store.postgres.filters import candidate_conditions, conditions
+from recollect.store.postgres.text.counts import size
+from recollect.store.postgres.text.lexemes import text_query
+from recollect.store.postgres.text.substring import (
+    CONTAINS,
+    PASSAGES,
+    all_words_query,
+    documents_with_title,
+    long_words,
+    passages_containing,
+)
+from recollect.store.sql.candidates import COLUMNS, decode_candidates
+from recollect.store.sql.selection import few_documents
+from recollect.store.values import Candidate
+
+_NEWEST_FIRST = "p.created_at desc nulls last, p.key desc"
+
+
+# -- by key --------------------------------------------------------------------
+
+# `offset 0` prevents the server from joining all passages: under row-level security, it expects
+# far too many rows.
+
+
+def candidates(db: Connection, keys: Sequence[int], filter: Filter) -> list[Candidate]:
+    """See Store.candidates."""
+    where, values = candidate_conditions(filter)
+    rows = db.rows(
+        f"""select {COLUMNS} from unnest(?::bigint[]) k(key)
+        cross join lateral (select * from passage p
+          where p.owner = ?::integer and p.key = k.key offset 0) p
+        cross join lateral (select * from document d
+          where d.owner = ?::integer and d.key = p.document offset 0) d
+        where {where}""",
+        (list(keys), db.owner, db.owner, *values),
+    )
+    return decode_candidates(rows)
+
+
+def previous_passages(db: Connection, keys: Sequence[int]) -> list[Candidate]:
+    """See Store.previous_passages."""
+    rows = db.rows(
+        f"""select {COLUMNS} from unnest(?::bigint[]) k(key)
+        cross join lateral (select a.document, a.position from passage a
+          where a.owner = ?::integer and a.key = k.key offset 0) a
+        cross join lateral (select * from passage p
+          where p.owner = ?::integer and p.document = a.document and p.position = a.position - 1
+          offset 0) p
+        cross join lateral (select * from document d
+          where d.owner = ?::integer and d.key = p.document offset 0) d""",
+        (list(keys), db.owner, db.owner, db.owner),
+    )
+    return decode_candidates(rows)
+
+
+def scores(db: Connection, node: Node, keys: Sequence[int]) -> dict[int, float]:
+    """See Store.text_scores."""
+    rows = db.rows(
+        """select t.key, ts_rank(t.words, ?::tsquery) from passage_text t
+        where t.owner = ?::integer and t.key = any(?::bigint[])""",
+        (text_query(node).without_positions, db.owner, list(keys)),
+    )
+    return {key: float(score) for key, score in rows}
+
+
+def sample(db: Connection, limit: int) -> list[str]:
+    """See Store.sample."""
+    newest_key = size(db)
+    keys = list(range(1, newest_key + 1, max(1, newest_key // limit)))
+    rows = db.rows(
+        """select content from passage where owner = ?::integer and key = any(?::bigint[])
+        order by key""",
+        (db.owner, keys),
+    )
+    return [content for (content,) in rows]
+
+
+# -- newest first --------------------------------------------------------------
+
+
+def newest(
+    db: Connection, filter: Filter, limit: int, offset: int, by_document: bool
+) -> tuple[list[Candidate], int]:
+    """See Store.newest."""
+    where, values = _scan_conditions(db, filter)
+    source = f"""passage p join document d on d.owner = p.owner and d.key = p.document
+        where p.owner = ?::integer and {where}"""
+    parameters = (db.owner, *values)
+    if by_document:
+        return _newest_by_document(db, source, parameters, limit, offset)
+    total = db.get(f"select count(*) from {source}", parameters)
+    rows = db.rows(
+        f"select {COLUMNS} from {source} order by {_NEWEST_FIRST} limit ? offset ?",
+        (*parameters, limit, offset),
+    )
+    return decode_candidates(rows), total
+
+
+def _newest_by_document(
+    db: Connection, source: str, parameters: tuple[Any, ...], limit: int, offset: int
+) -> tuple[list[Candidate], int]:
+    total = db.get(f"select count(distinct p.document) from {source}", parameters)
+    rows = db.rows(
+        f"""select {COLUMNS} from (
+          select p.key, row_number() over (partition by p.document order by {_NEWEST_FIRST})
+            as place
+          from {source}) n
+        join passage p on p.owner = ?::integer and p.key = n.key
+        join document d on d.owner = p.owner and d.key = p.document
+        where n.place = 1 order by {_NEWEST_FIRST} limit ? offset ?""",
+        (*parameters, db.owner, limit, offset),
+    )
+    return decode_candidates(rows), total
+
+
+def _scan_conditions(db: Connection, filter: Filter) -> tuple[str, list[Any]]:
+    """The filter for a scan of all passages. If its documents are few, it lists them by key."""
+    documents = few_documents(db, filter)
+    if documents is None:
+        return candidate_conditions(filter)
+    where, values = conditions(filter, "p", "p.visibility = 'hidden'")
+    return f"{where} and p.document = any(?::bigint[])", [*values, documents]
+
+
+# -- by substring --------------------------------------------------------------
+
+
+def find_substring(
+    db: Connection, text: str, filter: Filter, limit: int, offset: int
+) -> tuple[list[Candidate], int]:
+    """See Store.find_substring. The text has no words, so the index cannot be used."""
+    where, values = _scan_conditions(db, filter)
+    source = f"from {PASSAGES} where p.owner = ?::integer and {CONTAINS} and {where}"
+    parameters = (db.owner, fold(text), *values)
+    total: int = db.get(f"select count(*) {source}", parameters)
+    rows = db.rows(
+        f"select {COLUMNS} {source} order by {_NEWEST_FIRST} limit ? offset ?",
+        (*parameters, limit, offset),
+    )
+    return decode_candidates(rows), total
+
+
+def recent(db: Connection, text: str | None, filter: Filter, limit: int) -> list[Candidate]:
+    """See Store.recent.
+
+    A few matches are collected and sorted. With many matches, a scan from the newest passage soon
+    finds enough.
+    """
+    if text is None:
+        return newest(db, filter, limit, 0, False)[0] if limit else []
+    documents = documents_with_title(db, text, few_documents(db, filter))
+    keys = passages_containing(db, text)
+    if keys is None:
+        return _scan_recent(db, text, documents, filter, limit)
+    where, values = candidate_conditions(filter)
+    rows = db.rows(
+        f"""select {COLUMNS} from (
+          select unnest(?::bigint[]) as key union select p.key from passage p
+          where p.owner = ?::integer and p.document = any(?::bigint[])) k
+        join passage p on p.owner = ?::integer and p.key = k.key
+        join document d on d.owner = p.owner and d.key = p.document
+        where {where} order by {_NEWEST_FIRST} limit ?""",
+        (keys, db.owner, documents, db.owner, *values, limit),
+    )
+    return decode_candidates(rows)
+
+
+def _scan_recent(
+    db: Connection, text: str, documents: list[int], filter: Filter, limit: int
+) -> list[Candidate]:
+    """The newest passages that match the text or belong to one of the documents."""
+    is_match = f"{CONTAINS} or p.document = any(?::bigint[])"
+    match_values: list[Any] = [fold(text), documents]
+    words_query = all_words_query(text)
+    if words_query:
+        words = long_words(text)
+        has_words = " and ".join(["t.words @@ ?::tsquery", *[CONTAINS] * len(words)])
+        is_match = f"({has_words}) or {is_match}"
+        match_values = [words_query, *words, *match_values]
+    where, values = _scan_conditions(db, filter)
+    rows = db.rows(
+        f"""select {COLUMNS} from {PASSAGES}
+        where p.owner = ?::integer and ({is_match}) and {where}
+        order by {_NEWEST_FIRST} limit ?""",
+        (db.owner, *match_values, *values, limit),
+    )
+    return decode_candidates(rows)

@@ -1,0 +1,105 @@
+"""Find passages that contain a text literally, or all its words.
+
+Substring search uses the vocabulary: find the words that contain the first and last fragment of the
+text, search the index for those words, then verify against the text.
+"""
+
+from __future__ import annotations
+
+from recollect.language.text import fold, indexable, tokens
+from recollect.model.search import Filter
+from recollect.store.postgres.connection import Connection
+from recollect.store.postgres.text.lexemes import LONGEST, NO_MATCH
+from recollect.store.postgres.text.matches import FILTER_PARAMETERS, filter_arguments
+from recollect.store.postgres.text.vocabulary import words_with_fragment
+
+# From so many matches on, scanning from the newest passage is faster than sorting the matches.
+_MANY = 3_000
+CONTAINS = 'strpos(coalesce(t.folded, lower(p.content collate "C")), ?) > 0'
+"""Whether a passage contains a folded text. ASCII texts are not stored in folded form."""
+PASSAGES = """passage p join passage_text t on t.owner = p.owner and t.key = p.key
+  join document d on d.owner = p.owner and d.key = p.document"""
+
+
+def all_words_query(text: str) -> str:
+    """A tsquery for passages with every word of the text in their content, or empty."""
+    return " & ".join(f"'{word[:LONGEST]}':D" for word in dict.fromkeys(tokens(text)))
+
+
+def long_words(text: str) -> list[str]:
+    """The words of which the index only has the beginning."""
+    return [word for word in tokens(text) if len(word) >= LONGEST]
+
+
+def documents_with_title(db: Connection, text: str, documents: list[int] | None) -> list[int]:
+    """The documents whose title contains the text literally, or all its words.
+
+    None means all documents.
+    """
+    words = sorted(set(tokens(text)))
+    has_words = " and ".join(["strpos(d.title_words, ?) > 0"] * len(words)) or "false"
+    where = f"(strpos(d.folded_title, ?) > 0 or ({has_words}))"
+    values: list[object] = [fold(text), *(f" {word} " for word in words)]
+    if documents is not None:
+        where += " and d.key = any(?::bigint[])"
+        values.append(documents)
+    rows = db.rows(
+        f"select d.key from document d where d.owner = ?::integer and d.title <> '' and {where}",
+        (db.owner, *values),
+    )
+    return [key for (key,) in rows]
+
+
+def passages_containing(db: Connection, text: str) -> list[int] | None:
+    """The passages that contain the text literally, or all its words.
+
+    None if there are many, or if the index cannot narrow them down.
+    """
+    literal_query = _literal_query(db, text)
+    if literal_query is None or long_words(text):
+        return None
+    words_query = all_words_query(text)
+    # A GIN index does not store labels, so words in titles are excluded in a second step.
+    with_words = _newest(db, words_query.replace(":D", ""))
+    if len(with_words) == _MANY:
+        return None
+    with_fragments = _newest(db, literal_query)
+    if len(with_fragments) == _MANY:
+        return None
+    in_content = "(not t.opening or t.words @@ ?::tsquery)"
+    matches = _select(db, with_words, in_content, words_query)
+    matches |= _select(db, with_fragments, CONTAINS, fold(text))
+    return sorted(matches)
+
+
+def _newest(db: Connection, query: str) -> list[int]:
+    rows = db.rows(
+        f"select newest(?::tsquery, null, ?::integer, {FILTER_PARAMETERS})",
+        (query, _MANY, *filter_arguments(db, Filter(hidden=True))),
+    )
+    return [key for (key,) in rows]
+
+
+def _select(db: Connection, keys: list[int], condition: str, value: str) -> set[int]:
+    rows = db.rows(
+        f"""select p.key from {PASSAGES}
+        where p.owner = ?::integer and p.key = any(?::bigint[]) and {condition}""",
+        (db.owner, keys, value),
+    )
+    return {key for (key,) in rows}
+
+
+def _literal_query(db: Connection, text: str) -> str | None:
+    """A tsquery for passages whose words could contain the text, or None if it is too general."""
+    folded = indexable(text)
+    fragments = tokens(text)
+    parts = []
+    for number, fragment in enumerate(fragments):
+        open_left = number == 0 and folded.startswith(fragment)
+        open_right = number == len(fragments) - 1 and folded.endswith(fragment)
+        terms = words_with_fragment(db, fragment[:LONGEST], open_left, open_right)
+        # With too many words, the other fragments must narrow the query down.
+        if terms is not None:
+            alternatives = " | ".join(f"'{term}'" for term in terms) or NO_MATCH
+            parts.append(f"({alternatives})")
+    return " & ".join(parts) if parts else None

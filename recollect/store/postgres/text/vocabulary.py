@@ -1,0 +1,115 @@
+"""The vocabulary of a library: the table `word`, with every word and its stem."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from recollect.language.stem import stem
+from recollect.settings import LIMITS
+from recollect.store.postgres.connection import Connection
+from recollect.store.postgres.text.lexemes import LONGEST
+
+_CACHE_SIZE = 500_000
+_VARIANTS = 50
+
+
+class Vocabulary:
+    """A cache of words that are in the table, so that most words are not written again.
+
+    It is valid for one value of `last_key.removed`: every deletion changes that counter, and may
+    remove words.
+    """
+
+    def __init__(self) -> None:
+        self._words: frozenset[str] = frozenset()
+        self._removed = -1
+
+    def missing(self, words: set[str], removed: int) -> set[str]:
+        """The words that may not be in the table."""
+        if removed != self._removed:
+            return set(words)
+        return words - self._words
+
+    def add(self, words: set[str], removed: int) -> None:
+        """Add words after their transaction was committed."""
+        if removed != self._removed or len(self._words) > _CACHE_SIZE:
+            self._words = frozenset()
+            self._removed = removed
+        self._words |= words
+
+
+def insert_words(db: Connection, words: Sequence[str]) -> None:
+    stems: list[str | None] = []
+    for word in words:
+        root = stem(word)
+        stems.append(None if root == word else root)
+    db.run(
+        """insert into word (term, stem) select * from unnest(?::text[], ?::text[])
+        on conflict do nothing""",
+        (list(words), stems),
+    )
+
+
+def delete_unused_words(db: Connection, words: Sequence[str]) -> None:
+    db.run(
+        "delete from word where owner = ?::integer and term in (select absent(?::text[]))",
+        (db.owner, list(words)),
+    )
+
+
+def variants(db: Connection, words: Sequence[str]) -> list[tuple[str, ...]]:
+    """See Store.variants."""
+    stems = [stem(word) for word in words]
+    rows = db.rows(
+        """select w.term, coalesce(w.stem, w.term) from word w
+        where w.owner = ?::integer and (w.stem = any(?::text[]) or w.term = any(?::text[]))""",
+        (db.owner, stems, [*words, *stems]),
+    )
+    by_stem: dict[str, set[str]] = {}
+    for term, root in rows:
+        by_stem.setdefault(root, set()).add(term)
+    return [
+        (word, *sorted(_word_variants(db, word, by_stem.get(root, set())) - {word}))
+        for word, root in zip(words, stems, strict=True)
+    ]
+
+
+def _word_variants(db: Connection, word: str, same_stem: set[str]) -> set[str]:
+    if same_stem or len(word) < 3:
+        return set(sorted(same_stem)[:_VARIANTS])
+    rows = db.rows(
+        """select term from word where owner = ?::integer and strpos(term, ?) > 0
+        order by term limit ?""",
+        (db.owner, word, _VARIANTS),
+    )
+    return {term for (term,) in rows}
+
+
+def words_with_fragment(
+    db: Connection, fragment: str, open_left: bool, open_right: bool
+) -> list[str] | None:
+    """The words that contain a fragment, or None if there are too many.
+
+    The fragment is the whole word, or more letters may come before it (`open_left`) or after it
+    (`open_right`).
+    """
+    if not open_left and not open_right:
+        return [fragment]
+    values: tuple[object, ...] = (fragment,)
+    if not open_left:
+        condition = "starts_with(term, ?)"
+    elif not open_right:
+        condition = "right(term, ?) = ?"
+        values = (len(fragment), fragment)
+    else:
+        condition = "strpos(term, ?) > 0"
+    # Words that were cut may contain the fragment in the part that is not stored.
+    rows = db.rows(
+        f"""select term from word where owner = ?::integer and {condition}
+        union select term from word where owner = ?::integer and length(term) >= {LONGEST}
+        limit ?""",
+        (db.owner, *values, db.owner, LIMITS.word_matches + 1),
+    )
+    if len(rows) > LIMITS.word_matches:
+        return None
+    return [term for (term,) in rows]

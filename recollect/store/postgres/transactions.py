@@ -1,0 +1,272 @@
+"""One user's transactions on a PostgreSQL server.
+
+Every transaction sets its owner first, and row-level security hides all other rows. The writes of a
+user run one after another, because each of them locks the user's row of `last_key`.
+
+If the connection breaks, a transaction that was not committed is retried on a new connection until
+the deadline. Each commit stores a random token in `last_key.marks`. If the reply to COMMIT is lost,
+we look the token up, so a write is never repeated and never confirmed without being stored.
+(Transaction ids cannot be used for this: after a crash, the server assigns lost ids again.)
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg import errors
+
+from recollect.errors import RecollectError, SearchTimeout, StoreUnavailable
+from recollect.settings import LIMITS
+from recollect.store.postgres.capabilities import Server, connect_as_login
+from recollect.store.postgres.connection import Connection
+from recollect.store.postgres.migrations import can_use_app_role, is_set_up
+from recollect.store.postgres.pool import Pool
+from recollect.store.postgres.schema import APP
+from recollect.store.postgres.server_errors import explain_error, explain_errors, location_of
+
+T = TypeVar("T")
+Rows = list[tuple[Any, ...]]
+
+# The default level of the database does not matter. At any other level, a write that waited for
+# the lock would fail.
+_BEGIN = "begin isolation level read committed"
+# A transaction is not retried more often, because it may be what breaks the connection.
+_ATTEMPTS = 5
+# Commit tokens stored for each user.
+_TOKENS = 64
+# The server should cancel a search at its limit. After so many more seconds, we stop waiting.
+_HANG_SECONDS = 5.0
+
+
+class Transactions:
+    def __init__(self, url: str, user: str) -> None:
+        self._pool = Pool.acquire(url)
+        self.user = user
+        self.owner = 0
+        self._is_closed = False
+        try:
+            self.owner = self._get_or_create_account()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def server(self) -> Server:
+        return self._pool.server
+
+    @property
+    def location(self) -> str:
+        return self._pool.location
+
+    def connect_as_login(self) -> AbstractContextManager[psycopg.Connection[Any]]:
+        """A separate connection with the role that logs in, which may own the tables."""
+        return connect_as_login(self._pool.url, self.location)
+
+    def close(self) -> None:
+        if not self._is_closed:
+            self._is_closed = True
+            self._pool.release()
+
+    def _get_or_create_account(self) -> int:
+        """The number of the user, assigned on first use."""
+        select_id = "select id from account where name = ?"
+
+        def attempt(db: Connection, _: Rows) -> int:
+            db.run("select set_config('recollect.user', ?, true)", [self.user])
+            if db.get(select_id, [self.user]) is None:
+                db.run("insert into account (name) values (?) on conflict do nothing", [self.user])
+            owner = int(db.get(select_id, [self.user]))
+            db.run("select set_config('recollect.owner', ?, true)", [str(owner)])
+            db.run("insert into last_key (owner) values (?) on conflict do nothing", [owner])
+            db.commit()
+            return owner
+
+        return self._retry(lambda: f"{_BEGIN}; select 1", attempt, _deadline())
+
+    # -- writing ---
+
+    def write(self, work: Callable[[Connection], T]) -> T:
+        """Run `work` in a transaction, and return its value when it is stored durably.
+
+        `work` may run more than once, so it must not rely on anything it did before.
+        """
+        deadline = _deadline()
+
+        def attempt(db: Connection, rows: Rows) -> T:
+            if not rows:
+                raise RecollectError(
+                    f"The library of {self.user} in {self.location} has been removed."
+                )
+            ((tokens,),) = rows
+            value = work(db)
+            token = secrets.randbits(62)
+            try:
+                db.commit(
+                    f"update last_key set marks = array[{token}] || marks[:{_TOKENS - 1}] "
+                    f"where owner = {self.owner}; "
+                )
+            except psycopg.Error as error:
+                if db.is_broken:
+                    raise _ReplyLost(token, tokens, value) from error
+                raise
+            return value
+
+        while True:
+            try:
+                return self._retry(lambda: self._begin_write_sql(deadline), attempt, deadline)
+            except _ReplyLost as lost:
+                if self._was_committed(lost):
+                    return lost.value  # type: ignore[no-any-return]
+                if time.monotonic() >= deadline:
+                    raise StoreUnavailable(
+                        f"The connection to the PostgreSQL server {self.location} was lost, and "
+                        "nothing was saved. Try again."
+                    ) from lost
+
+    def _begin_write_sql(self, deadline: float) -> str:
+        """Begin when no other write of the user is in progress, and read the commit tokens."""
+        timeout = max(1, round((deadline - time.monotonic()) * 1000))
+        return (
+            f"{_BEGIN}; {self._set_owner_sql()}, set_config('lock_timeout', '{timeout}', true); "
+            f"select marks from last_key where owner = {self.owner} for update"
+        )
+
+    def _was_committed(self, lost: _ReplyLost) -> bool:
+        """Look up the token of a write. If the write is still running, it holds the user's lock."""
+
+        def attempt(db: Connection, rows: Rows) -> bool:
+            if not rows:
+                # The library has been removed, by this write or after it.
+                return True
+            ((tokens,),) = rows
+            if lost.token in tokens:
+                return True
+            if len(tokens) < _TOKENS or lost.earlier_tokens[0] in tokens:
+                return False
+            raise StoreUnavailable("Too many other writes have been committed since.")
+
+        deadline = _deadline()
+        try:
+            return self._retry(lambda: self._begin_write_sql(deadline), attempt, deadline)
+        except RecollectError as error:
+            raise StoreUnavailable(
+                f"The connection to the PostgreSQL server {self.location} was lost while saving, "
+                f"and it is not known whether this was saved. ({error}) Check, or try again: "
+                "a message with the same id is stored once."
+            ) from error
+
+    # -- reading ---
+
+    def read(self, work: Callable[[Connection], T], seconds: float | None = None) -> T:
+        """Run `work` on a snapshot. With `seconds`, no statement may take longer."""
+        timeout = 0
+        response_timeout = None
+        if seconds is not None:
+            timeout = max(1, round(seconds * 1000))
+            response_timeout = seconds + _HANG_SECONDS
+        begin = (
+            "begin isolation level repeatable read read only; "
+            f"{self._set_owner_sql()}, set_config('statement_timeout', '{timeout}', true)"
+        )
+
+        def attempt(db: Connection, _: Rows) -> T:
+            try:
+                value = work(db)
+            except errors.QueryCanceled as error:
+                if seconds is None:
+                    raise
+                raise SearchTimeout(
+                    "The search took too long and was stopped. "
+                    "Use rarer words or a narrower filter."
+                ) from error
+            db.commit()
+            return value
+
+        return self._retry(lambda: begin, attempt, _deadline(), response_timeout)
+
+    def _set_owner_sql(self) -> str:
+        return f"select set_config('recollect.owner', '{self.owner:d}', true)"
+
+    def _retry(
+        self,
+        begin_sql: Callable[[], str],
+        attempt: Callable[[Connection, Rows], T],
+        deadline: float,
+        response_timeout: float | None = None,
+    ) -> T:
+        """Run `attempt` in a new transaction, with the rows that `begin_sql` returns.
+
+        If the connection breaks, try again on another one.
+        """
+        if self._is_closed:
+            raise RecollectError("This library is closed.")
+        attempts = 0
+        while True:
+            with self._pool.connection(deadline) as session:
+                session.response_timeout = response_timeout
+                db = Connection(session, self.owner, self.server)
+                try:
+                    rows = db.begin(begin_sql())
+                    attempts += 1
+                    return attempt(db, rows)
+                except psycopg.Error as error:
+                    if not db.is_broken or attempts == _ATTEMPTS or time.monotonic() >= deadline:
+                        raise explain_error(error, self.location) from error
+
+    @contextmanager
+    def indexing_lock(self) -> Iterator[bool]:
+        """True if this lock of the user is acquired; False if somebody else holds it."""
+        if self._is_closed:
+            raise RecollectError("This library is closed.")
+        is_locked = self._pool.locks.acquire(self.owner)
+        try:
+            yield is_locked
+        finally:
+            if is_locked:
+                self._pool.locks.release(self.owner)
+
+
+class _ReplyLost(Exception):
+    """COMMIT was sent, and the connection broke before the reply arrived."""
+
+    def __init__(self, token: int, earlier_tokens: list[int], value: Any) -> None:
+        super().__init__(token)
+        self.token = token
+        self.earlier_tokens = earlier_tokens
+        self.value = value
+
+
+def _deadline() -> float:
+    return time.monotonic() + LIMITS.write_wait_seconds
+
+
+def has_account(url: str, user: str) -> bool:
+    """Whether the user has a library in the database. Creates nothing."""
+    location = location_of(url)
+    with (
+        explain_errors(location),
+        connect_as_login(url, location) as connection,
+        connection.transaction(),
+    ):
+        if not is_set_up(connection):
+            return False
+        if can_use_app_role(connection):
+            connection.execute(f"set local role {APP}")
+        connection.execute("select set_config('recollect.user', %s, true)", [user])
+        account = connection.execute(
+            "select id from recollect.account where name = %s", [user]
+        ).fetchone()
+        if account is None:
+            return False
+        # An account is never deleted. Only a library has a row in `last_key`.
+        (owner,) = account
+        connection.execute("select set_config('recollect.owner', %s, true)", [str(owner)])
+        library = connection.execute(
+            "select 1 from recollect.last_key where owner = %s", [owner]
+        ).fetchone()
+        return library is not None
