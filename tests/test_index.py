@@ -33,8 +33,8 @@ from recollect.model.receipts import Problem
 from recollect.model.search import Filter, Page, SearchOptions
 from recollect.models import embeddings as models
 from recollect.models.static import StaticModel
-from recollect.store.sqlite import sealed
-from recollect.store.sqlite import store as sqlite_store
+from recollect.store.sqlite.volumes import plan
+from recollect.store.sqlite.volumes.index import VolumeIndex
 
 sqlite_only = pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 NOW = datetime(2025, 6, 18, 12, tzinfo=UTC)
@@ -519,8 +519,7 @@ def test_volumes_are_sealed_in_the_background_with_embeddings_off(
     background: Callable[[], recollect.Library], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RECOLLECT_EMBEDDINGS", "off")
-    monkeypatch.setattr(sealed, "SMALLEST", 10)
-    monkeypatch.setattr(sqlite_store, "SMALLEST", 10)
+    monkeypatch.setattr(plan, "MIN_VOLUME_PASSAGES", 10)
     library = background()
     fill(library)
     library.search("dog")
@@ -567,18 +566,17 @@ def test_closing_stops_the_background_indexer_between_two_batches(
 def test_closing_interrupts_the_sealing_of_a_volume(
     background: Callable[[], recollect.Library], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sealed, "SMALLEST", 10)
-    monkeypatch.setattr(sqlite_store, "SMALLEST", 10)
+    monkeypatch.setattr(plan, "MIN_VOLUME_PASSAGES", 10)
     started, resume = threading.Event(), threading.Event()
-    rows = sealed.Sealed._rows
+    rows = VolumeIndex._rows
 
-    def slow(self: sealed.Sealed, span: tuple[int, int]) -> Any:
+    def slow(self: VolumeIndex, span: tuple[int, int]) -> Any:
         for row in rows(self, span):
             started.set()
             assert resume.wait(30)
             yield row
 
-    monkeypatch.setattr(sealed.Sealed, "_rows", slow)
+    monkeypatch.setattr(VolumeIndex, "_rows", slow)
     library = background()
     fill(library, 30)
     library.search("dog", options=SearchOptions(mode="text"))
@@ -590,7 +588,7 @@ def test_closing_interrupts_the_sealing_of_a_volume(
     resume.set()
     closing.join(30)
     assert not closing.is_alive()
-    monkeypatch.setattr(sealed.Sealed, "_rows", rows)
+    monkeypatch.setattr(VolumeIndex, "_rows", rows)
     again = background()
     again.index()
     page = again.search("dog OR invoice OR exam", options=SearchOptions(mode="text"))
@@ -839,8 +837,7 @@ def test_every_change_to_documents_wakes_the_background_indexer(
     monkeypatch.setenv("RECOLLECT_OBSERVER", "rules")
     monkeypatch.setattr(background_module, "PAUSE", 0.0)
     monkeypatch.setattr(library_module, "_OBSERVE_INTERVAL", 0.0)
-    monkeypatch.setattr(sealed, "SMALLEST", 10)
-    monkeypatch.setattr(sqlite_store, "SMALLEST", 10)
+    monkeypatch.setattr(plan, "MIN_VOLUME_PASSAGES", 10)
     library = background()
     operations = Writers(library, tmp_path)
     indexer = library._background
@@ -868,9 +865,10 @@ TOGETHER = """
 import os, sys, recollect
 os.environ["RECOLLECT_INDEXING"] = "background"
 from recollect.index import refresh
-from recollect.store.sqlite import sealed, store, vectors
-sealed.SMALLEST = store.SMALLEST = 10
-vectors._TAIL = 1
+from recollect.store.sqlite import vectors
+from recollect.store.sqlite.volumes import plan
+plan.MIN_VOLUME_PASSAGES = 10
+vectors._MIN_ROWS_TO_COPY = 1
 refresh._TEXTS_AT_ONCE = 4
 name = sys.argv[2]
 with recollect.open(sys.argv[1]) as library:

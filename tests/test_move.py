@@ -385,8 +385,8 @@ def test_every_column_that_is_not_derived_is_copied(places: Places) -> None:
 def test_a_batch_of_long_messages_is_smaller(
     places: Places, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transfer, "_SLICE", 2)
-    monkeypatch.setattr(transfer, "_BATCH_CHARACTERS", 1_000)
+    monkeypatch.setattr(transfer, "_ROWS_PER_QUERY", 2)
+    monkeypatch.setattr(transfer, "_MAX_BATCH_CHARACTERS", 1_000)
     source, target = places("sqlite"), places("sqlite")
     old = source.store()
     old.save([conversation("c1", *(message(f"m{n}", "word " * 150) for n in range(9)))])
@@ -436,7 +436,7 @@ def test_an_interrupted_move_resumes_from_any_point(places: Places, here: str, t
     probe = places(there).store()
     batches = 0
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(transfer, "BATCH", 3)
+        patch.setattr(transfer, "MAX_BATCH_ROWS", 3)
 
         def count(batch: Batch) -> None:
             nonlocal batches
@@ -466,7 +466,7 @@ MOVER = """
 import sys
 from recollect import places
 from recollect.store import transfer
-transfer.BATCH = 40
+transfer.MAX_BATCH_ROWS = 40
 places.move(*sys.argv[1:5], progress=lambda *step: print(*step, flush=True))
 """
 

@@ -18,8 +18,7 @@ import recollect
 from recollect.errors import InvalidInput, NotFound
 from recollect.model.search import Filter, Hit, Page, SearchOptions
 from recollect.search import engine
-from recollect.store.sqlite import sealed
-from recollect.store.sqlite import store as sqlite_store
+from recollect.store.sqlite.volumes import plan
 
 NOW = datetime(2025, 6, 18, 12, tzinfo=UTC)  # a Wednesday
 # Without vectors, with vectors, and with vectors and sealed volumes, which only SQLite has.
@@ -49,8 +48,7 @@ def ids(page: Page) -> list[str]:
 
 def seal(library: recollect.Library, monkeypatch: pytest.MonkeyPatch, smallest: int = 3) -> None:
     """Make sealed volumes, which normally need more messages, and vectors."""
-    monkeypatch.setattr(sealed, "SMALLEST", smallest)
-    monkeypatch.setattr(sqlite_store, "SMALLEST", smallest)
+    monkeypatch.setattr(plan, "MIN_VOLUME_PASSAGES", smallest)
     library.index()
 
 

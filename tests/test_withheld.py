@@ -113,6 +113,6 @@ def test_a_search_for_several_concepts_does_not_find_human_only_messages(
 def test_visible_matches_are_counted_up_to_a_limit(
     launches: Library, monkeypatch: pytest.MonkeyPatch, limit: int, total: int, exact: bool
 ) -> None:
-    monkeypatch.setattr(audience_view, "COUNTED", limit)
+    monkeypatch.setattr(audience_view, "MAX_COUNTED", limit)
     page = launches.match_expression("launch", limit=1, audience=AGENT)
     assert (page.total, page.exact) == (total, exact)

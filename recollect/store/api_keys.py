@@ -23,7 +23,8 @@ COLUMNS = (
     "revoked_at",
     "used_at",
 )
-USED_AT_INTERVAL = 3_600_000_000  # microseconds between two updates of `used_at`
+USED_AT_INTERVAL = 3_600_000_000
+"""Microseconds between two updates of `used_at`, so that most requests write nothing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ import orjson
 
 from recollect.errors import InvalidInput, NotFound
 from recollect.language.text import truncate
-from recollect.store.sqlite.connection import Connection, connect, explained
+from recollect.store.sqlite.connection import Connection, connect, translate_error
 from recollect.transfer.exclusion import without_private_json
 
 T = TypeVar("T")
@@ -373,7 +373,7 @@ class Archive:
                 with _transaction(self._db):
                     return work(self._db)
             except apsw.Error as error:
-                raise explained(error, path) from error
+                raise translate_error(error, path) from error
 
 
 def _upgrade(db: Connection) -> None:

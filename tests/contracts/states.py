@@ -16,8 +16,7 @@ import pytest
 from recollect.index.refresh import has_work
 from recollect.library import Library
 from recollect.models import embeddings as models
-from recollect.store.sqlite import sealed
-from recollect.store.sqlite import store as sqlite_store
+from recollect.store.sqlite.volumes import plan
 
 FRESH = "fresh"
 """Nothing is indexed beyond what saving does."""
@@ -44,8 +43,7 @@ def activate(state: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     if state == SEALED:
         monkeypatch.setenv("RECOLLECT_EMBEDDINGS", "off")
         # SQLite seals only large libraries, and those of tests are small.
-        monkeypatch.setattr(sealed, "SMALLEST", 1)
-        monkeypatch.setattr(sqlite_store, "SMALLEST", 1)
+        monkeypatch.setattr(plan, "MIN_VOLUME_PASSAGES", 1)
     if state == BACKGROUND:
         monkeypatch.setenv("RECOLLECT_INDEXING", "background")
     _active = state

@@ -435,14 +435,13 @@ def test_a_filter_applies_to_every_kind_of_search(
 
 def seal(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Make SQLite seal its index into volumes."""
-    from recollect.store.sqlite import sealed, vectors
-    from recollect.store.sqlite import store as module
+    from recollect.store.sqlite import vectors
+    from recollect.store.sqlite.volumes import plan
 
-    for name in ("SMALLEST", "LARGEST"):
-        monkeypatch.setattr(sealed, name, 3)
-    monkeypatch.setattr(module, "SMALLEST", 3)
-    monkeypatch.setattr(vectors, "_SINGLY", 0)
-    monkeypatch.setattr(vectors, "_TAIL", 1)
+    for name in ("MIN_VOLUME_PASSAGES", "MAX_VOLUME_PASSAGES"):
+        monkeypatch.setattr(plan, name, 3)
+    monkeypatch.setattr(vectors, "_MAX_PASSAGES_READ_SINGLY", 0)
+    monkeypatch.setattr(vectors, "_MIN_ROWS_TO_COPY", 1)
     store.refresh()
 
 
@@ -451,24 +450,24 @@ def test_a_filter_for_a_common_kind_leaves_out_the_other_kinds(
 ) -> None:
     from recollect.store.sql import selection
 
-    monkeypatch.setattr(selection, "_FEW", 1)
+    monkeypatch.setattr(selection, "_MAX_LISTED_DOCUMENTS", 1)
     for filter, expected in FILTERS:
         assert "".join(sorted(c[0] for c in matching_texts(mixed, "walrus", filter))) == expected
         assert "".join(sorted(c.content[0] for c in mixed.newest(filter, 20, 0)[0])) == expected
 
 
 def test_only_the_ranges_with_matching_keys_are_searched() -> None:
-    from recollect.store.sqlite.text import narrowed
+    from recollect.store.sqlite.key_ranges import ranges_with_keys
 
-    assert narrowed((1, 10), None) == [(1, 10)]
-    assert narrowed((5, 9), [1, 2, 20]) == []
-    assert narrowed((2, 10**6), [1, 2, 3, 9, 50_000, 50_400, 90_000, 10**7]) == [
+    assert ranges_with_keys((1, 10), None) == [(1, 10)]
+    assert ranges_with_keys((5, 9), [1, 2, 20]) == []
+    assert ranges_with_keys((2, 10**6), [1, 2, 3, 9, 50_000, 50_400, 90_000, 10**7]) == [
         (2, 9),
         (50_000, 50_400),
         (90_000, 90_000),
     ]
     spread = list(range(1, 10**6, 2_000))
-    parts = narrowed((1, 10**6), spread)
+    parts = ranges_with_keys((1, 10**6), spread)
     assert len(parts) <= 40 and all(
         any(first <= key <= last for first, last in parts) for key in spread
     )

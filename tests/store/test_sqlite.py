@@ -1,4 +1,4 @@
-"""What holds of the SQLite store alone: its file, its schema, its locks, its index."""
+"""The SQLite store: its file, migrations, index and locks."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def store(path: Path) -> Iterator[SqliteStore]:
-    opened = SqliteStore(path)
-    yield opened
-    opened.close()
+    store = SqliteStore(path)
+    yield store
+    store.close()
 
 
-def talk(*texts: str, id: str = "c1") -> Document:
+def conversation(*texts: str, id: str = "c1") -> Document:
     return Document(
         "test", id, passages=tuple(Passage(f"m{n}", "user", t) for n, t in enumerate(texts))
     )
@@ -44,15 +44,15 @@ def total(store: SqliteStore, query: str) -> int:
     return store.count(parse(query), Filter())[0]
 
 
-# -- the file -------------------------------------------------------------------
+# -- the file ---
 
 
-def test_nobody_else_can_read_the_file(store: SqliteStore, path: Path) -> None:
+def test_only_the_owner_can_read_the_file(store: SqliteStore, path: Path) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
 
-def test_the_file_is_durable_and_strict(store: SqliteStore) -> None:
+def test_the_connection_settings_make_writes_durable(store: SqliteStore) -> None:
     with store._connections.read() as db:
         settings = {
             n: db.pragma(n)
@@ -66,44 +66,43 @@ def test_the_file_is_durable_and_strict(store: SqliteStore) -> None:
     }
 
 
-def test_sqlite_is_free_of_the_wal_reset_bug() -> None:
+def test_sqlite_has_the_fix_for_the_wal_reset_bug() -> None:
     assert tuple(map(int, apsw.sqlite_lib_version().split("."))) >= (3, 51, 3)
 
 
-@pytest.mark.parametrize("others", [1, 2_000], ids=["wholly rewritten", "wiped off"])
-def test_deleted_text_is_not_in_the_bytes_of_any_file(
-    store: SqliteStore, path: Path, others: int
-) -> None:
+@pytest.mark.parametrize("others", [1, 2_000], ids=["index rewritten", "words wiped"])
+def test_deleted_text_is_in_no_file(store: SqliteStore, path: Path, others: int) -> None:
     store.save(
-        [talk("quicksilverword and more", "other text"), talk(*["kept words"] * others, id="c2")]
+        [
+            conversation("quicksilverword and more", "other text"),
+            conversation(*["other words"] * others, id="c2"),
+        ]
     )
     store.delete("c1")
     store.close()
-    remains = b"".join(f.read_bytes() for f in path.parent.iterdir())
-    assert b"quicksilverword" not in remains
-    assert b"uicksilverwor" not in remains
-    assert b"kept" in remains
+    data = b"".join(f.read_bytes() for f in path.parent.iterdir())
+    assert b"quicksilverword" not in data
+    assert b"uicksilverwor" not in data
+    assert b"other words" in data
 
 
-def test_nothing_but_sqlite_opens_the_database_file() -> None:
-    """A plain open() of the file drops SQLite's locks on it, and with them acknowledged writes."""
+def test_only_sqlite_opens_the_database_file() -> None:
+    """Closing a file from a plain open() drops SQLite's locks, and then writes can be lost."""
     source = Path(__file__).parents[2] / "recollect"
-    beside = {
-        "volume.py",
-        "vectors.py",
-        "sealed.py",
-    }  # these write files of their own, beside the database
     for file in (source / "store").rglob("*.py"):
-        if file.name in beside or file.parent.name == "postgres":
+        # Vectors, volumes and locks have files of their own.
+        if file.name in ("vectors.py", "file_lock.py") or file.parent.name == "volumes":
+            continue
+        if file.parent.name == "postgres":
             continue
         code = file.read_text(encoding="utf-8")
         assert ".read_bytes(" not in code and "shutil" not in code and ".open(" not in code, file
 
 
-# -- migrations -------------------------------------------------------------------
+# -- migrations ---
 
 
-def test_a_library_of_a_newer_version_is_refused_and_left_alone(
+def test_a_library_of_a_newer_version_is_rejected_and_not_changed(
     store: SqliteStore, path: Path
 ) -> None:
     store.close()
@@ -117,7 +116,7 @@ def test_a_library_of_a_newer_version_is_refused_and_left_alone(
     db.close()
 
 
-def test_a_database_of_another_program_is_refused(path: Path) -> None:
+def test_a_database_of_another_program_is_rejected(path: Path) -> None:
     path.parent.mkdir()
     db = apsw.Connection(str(path))
     db.execute("create table theirs (x)")
@@ -126,7 +125,7 @@ def test_a_database_of_another_program_is_refused(path: Path) -> None:
         SqliteStore(path)
 
 
-def test_a_file_that_is_no_database_is_refused(path: Path) -> None:
+def test_a_file_that_is_not_a_database_is_rejected(path: Path) -> None:
     path.parent.mkdir()
     path.write_bytes(b"this is not a database at all" * 100)
     with pytest.raises(DamagedLibrary, match="doctor"):
@@ -134,7 +133,7 @@ def test_a_file_that_is_no_database_is_refused(path: Path) -> None:
     assert path.read_bytes().startswith(b"this is not")
 
 
-def test_migrations_run_once_and_stop_where_told(tmp_path: Path) -> None:
+def test_migrations_run_once_and_stop_before_a_name(tmp_path: Path) -> None:
     db = apsw.Connection(str(tmp_path / "x.db"))
     first = MIGRATIONS[0][0]
     assert migrate(db, tmp_path, stop_before=first) == []
@@ -143,7 +142,7 @@ def test_migrations_run_once_and_stop_where_told(tmp_path: Path) -> None:
     db.close()
 
 
-def test_what_was_stored_before_there_were_versions_is_version_one(path: Path) -> None:
+def test_documents_stored_before_there_were_versions_have_version_one(path: Path) -> None:
     path.parent.mkdir()
     db = apsw.Connection(str(path))
     migrate(db, path, stop_before="m004_knowledge")
@@ -157,7 +156,7 @@ def test_what_was_stored_before_there_were_versions_is_version_one(path: Path) -
     store.close()
 
 
-def test_what_an_earlier_version_left_in_the_embedding_queue_is_removed(path: Path) -> None:
+def test_a_migration_removes_orphans_from_the_embedding_queue(path: Path) -> None:
     path.parent.mkdir()
     db = apsw.Connection(str(path))
     migrate(db, path, stop_before="m006_embedding_queue")
@@ -166,15 +165,13 @@ def test_what_an_earlier_version_left_in_the_embedding_queue_is_removed(path: Pa
     db.close()
     store = SqliteStore(path)
     assert store.verify().healthy
-    store.save([talk("hello")])
+    store.save([conversation("hello")])
     (space,) = store.spaces()
     assert [p.content for p in store.unembedded(space, 1)[0]] == ["hello"]
     store.close()
 
 
-def test_a_migration_that_fails_leaves_nothing_behind(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_migration_is_rolled_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from recollect.store.sqlite import migrations
 
     monkeypatch.setattr(
@@ -187,17 +184,20 @@ def test_a_migration_that_fails_leaves_nothing_behind(
     db.close()
 
 
-def test_two_processes_may_open_a_new_library_at_once(path: Path) -> None:
-    code = f"import pathlib, recollect.store.sqlite as s; s.SqliteStore(pathlib.Path({str(path)!r})).close()"
+def test_several_processes_can_open_a_new_library_at_once(path: Path) -> None:
+    code = (
+        "import pathlib, recollect.store.sqlite as s; "
+        f"s.SqliteStore(pathlib.Path({str(path)!r})).close()"
+    )
     processes = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(4)]
     assert [p.wait() for p in processes] == [0, 0, 0, 0]
 
 
-# -- the index ------------------------------------------------------------------------
+# -- the index ---
 
 
-def test_an_index_that_is_behind_is_filled_on_open(store: SqliteStore, path: Path) -> None:
-    store.save([talk("first words", "second words")])
+def test_an_incomplete_index_is_completed_on_opening(store: SqliteStore, path: Path) -> None:
+    store.save([conversation("first words", "second words")])
     store.close()
     db = apsw.Connection(str(path))
     db.execute("insert into passage_text (passage_text) values ('delete-all'); delete from word")
@@ -208,8 +208,8 @@ def test_an_index_that_is_behind_is_filled_on_open(store: SqliteStore, path: Pat
     again.close()
 
 
-def test_an_index_of_another_version_is_rebuilt_on_open(store: SqliteStore, path: Path) -> None:
-    store.save([talk("first words")])
+def test_an_index_of_another_version_is_rebuilt_on_opening(store: SqliteStore, path: Path) -> None:
+    store.save([conversation("first words")])
     store.close()
     db = apsw.Connection(str(path))
     db.execute("update derived set version = 0")
@@ -222,11 +222,13 @@ def test_an_index_of_another_version_is_rebuilt_on_open(store: SqliteStore, path
 @pytest.mark.parametrize(
     "query", ["alpha", "gamma alpha", "lph", "beta, gam", "alpha missing", "->", "talk words"]
 )
-def test_texts_are_found_alike_while_the_list_of_words_is_behind(
+def test_recent_returns_the_same_while_the_vocabulary_is_behind(
     store: SqliteStore, query: str
 ) -> None:
-    document = talk("alpha beta, gamma", "gamma without alp", "alphabet -> soup")
-    store.save([replace(document, title="Words of a talk"), talk("alpha and gamma apart", id="c2")])
+    document = conversation("alpha beta, gamma", "gamma without alp", "alphabet -> soup")
+    store.save(
+        [replace(document, title="Words of a talk"), conversation("alpha and gamma apart", id="c2")]
+    )
     before = [c.key for c in store.recent(query, Filter(), 10)]
     store._connections.write(
         lambda db: db.execute("update derived set version = 0 where name = 'words'").fetchall()
@@ -234,13 +236,14 @@ def test_texts_are_found_alike_while_the_list_of_words_is_behind(
     assert [c.key for c in store.recent(query, Filter(), 10)] == before
 
 
-def test_verify_sees_what_is_missing_and_repair_brings_it_back(
+def test_verify_counts_unindexed_messages_and_repair_indexes_them(
     store: SqliteStore, path: Path
 ) -> None:
-    store.save([talk("alpha one"), talk("beta two", id="c2")])
+    store.save([conversation("alpha one"), conversation("beta two", id="c2")])
     db = apsw.Connection(str(path))
     db.execute(
-        "insert into passage_text (passage_text, rowid, title, content) values ('delete', 1, '', 'alpha one')"
+        "insert into passage_text (passage_text, rowid, title, content) "
+        "values ('delete', 1, '', 'alpha one')"
     )
     db.close()
     assert store.verify().unindexed == 1
@@ -248,8 +251,8 @@ def test_verify_sees_what_is_missing_and_repair_brings_it_back(
     assert (store.verify().healthy, total(store, "alpha")) == (True, 1)
 
 
-def test_a_damaged_index_is_noticed_and_rebuilt(store: SqliteStore, path: Path) -> None:
-    store.save([talk(*(f"the word{n} of many" for n in range(50)))])
+def test_a_damaged_index_is_detected_and_rebuilt(store: SqliteStore, path: Path) -> None:
+    store.save([conversation(*(f"the word{n} of many" for n in range(50)))])
     db = apsw.Connection(str(path))
     db.execute("update passage_text_data set block = zeroblob(length(block)) where id > 10")
     db.close()
@@ -258,45 +261,48 @@ def test_a_damaged_index_is_noticed_and_rebuilt(store: SqliteStore, path: Path) 
     assert (store.verify().healthy, total(store, "word7")) == (True, 1)
 
 
-def test_a_damaged_truth_is_not_rebuilt_over(store: SqliteStore, path: Path) -> None:
-    store.save([talk(*(f"message number {n} " * 40 for n in range(200)))])
+def test_repair_refuses_to_touch_damaged_documents(store: SqliteStore, path: Path) -> None:
+    store.save([conversation(*(f"message number {n} " * 40 for n in range(200)))])
     store.close()
-    page = path.read_bytes()
-    at = page.index(b"message number 150 ")
-    path.write_bytes(page[: at // 4096 * 4096] + b"\xff" * 4096 + page[at // 4096 * 4096 + 4096 :])
+    data = path.read_bytes()
+    start = data.index(b"message number 150 ") // 4096 * 4096
+    path.write_bytes(data[:start] + b"\xff" * 4096 + data[start + 4096 :])
     again = SqliteStore(path)
     with pytest.raises(DamagedLibrary):
         again.repair()
     again.close()
 
 
-# -- locks and deadlines ------------------------------------------------------------------
+# -- locks and time limits ---
 
 
 def test_a_writer_waits_for_another_process_instead_of_failing(
     store: SqliteStore, path: Path
 ) -> None:
-    store.save([talk("start")])
+    store.save([conversation("start")])
     other = apsw.Connection(str(path))
     other.execute("begin immediate")
-    done = threading.Event()
-    writer = threading.Thread(
-        target=lambda: (store.append("c1", Passage("w", "user", "waited")), done.set())
-    )
+    is_written = threading.Event()
+
+    def write() -> None:
+        store.append("c1", Passage("w", "user", "waited"))
+        is_written.set()
+
+    writer = threading.Thread(target=write)
     writer.start()
-    assert not done.wait(0.2)
+    assert not is_written.wait(0.2)
     other.execute("commit")
     writer.join()
     other.close()
     assert total(store, "waited") == 1
 
 
-def test_a_writer_that_waits_too_long_says_who_is_in_the_way(
+def test_a_writer_that_waits_too_long_raises_store_busy(
     store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from recollect.store.sqlite import connection
 
-    store.save([talk("start")])
+    store.save([conversation("start")])
     monkeypatch.setattr(connection, "LIMITS", Limits(write_wait_seconds=0.05))
     other = apsw.Connection(str(path))
     other.execute("begin immediate")
@@ -307,12 +313,12 @@ def test_a_writer_that_waits_too_long_says_who_is_in_the_way(
     assert store.append("c1", Passage("w", "user", "waited"))
 
 
-def test_a_search_past_its_deadline_is_an_error_not_an_empty_answer(
+def test_a_search_that_takes_too_long_raises_an_error(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from recollect.store.sql import store as module
 
-    store.save([talk(*("common words here" for _ in range(3_000)))])
+    store.save([conversation(*("common words here" for _ in range(3_000)))])
     monkeypatch.setattr(module, "LIMITS", Limits(search_seconds=0.0))
     with pytest.raises(SearchTimeout, match="too long"):
         store.match(parse("common"), Filter(), 10)
@@ -320,17 +326,16 @@ def test_a_search_past_its_deadline_is_an_error_not_an_empty_answer(
     assert total(store, "common") == 3_000
 
 
-def test_a_full_disk_is_refused_clearly_and_reading_goes_on(store: SqliteStore) -> None:
-    store.save([talk("start")])
+def test_a_full_disk_raises_a_clear_error_and_reading_still_works(store: SqliteStore) -> None:
+    store.save([conversation("start")])
 
     def fill(db: apsw.Connection) -> None:
         db.pragma("max_page_count", db.pragma("page_count"))
 
     store._connections.write(fill)
     with pytest.raises(RecollectError, match="disk is full"):
-        store.save([talk("x" * 1_000_000, id="big")])
+        store.save([conversation("x" * 1_000_000, id="big")])
     assert total(store, "start") == 1
-    store.save(
-        [talk("space again", id="c2")]
-    )  # a fresh connection: the limit was that connection's
+    # The store opens a new connection, which does not have the limit.
+    store.save([conversation("space again", id="c2")])
     assert total(store, "space") == 1

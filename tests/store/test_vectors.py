@@ -1,4 +1,4 @@
-"""What every store promises of vectors (recollect/store/base.py)."""
+"""The contract of every store for vectors (recollect/store/base.py)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NOON = datetime(2025, 5, 1, 12, tzinfo=UTC)
 EVERYTHING = Filter()
 
 
-def said(
+def message(
     id: str, content: str, role: str | None = "user", minutes: int = 0, **fields: Any
 ) -> Passage:
     return Passage(id, role, content, created_at=NOON + timedelta(minutes=minutes), **fields)
@@ -36,57 +36,59 @@ def conversation(id: str, *passages: Passage, **fields: Any) -> Document:
 
 
 def unit(seed: int, count: int, dimensions: int) -> NDArray[np.float32]:
-    made = np.random.default_rng(seed).standard_normal((count, dimensions)).astype(np.float32)
-    unit_: NDArray[np.float32] = made / np.linalg.norm(made, axis=1, keepdims=True)
-    return unit_
+    vectors = np.random.default_rng(seed).standard_normal((count, dimensions)).astype(np.float32)
+    unit_vectors: NDArray[np.float32] = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return unit_vectors
 
 
 def embed_all(
-    store: Store, space: Space, made: NDArray[np.float32]
+    store: Store, space: Space, vectors: NDArray[np.float32]
 ) -> dict[int, NDArray[np.float32]]:
-    """Give each passage that waits the next of these vectors."""
-    given_: dict[int, NDArray[np.float32]] = {}
-    while batch := store.unembedded(space, 1_000)[0]:
-        some = {p.key: made[len(given_) + n] for n, p in enumerate(batch)}
-        store.add_vectors(space, {p: [some[p.key]] for p in batch})
-        given_ |= some
-    return given_
+    """Give each unembedded passage the next of these vectors, and return them by key."""
+    by_key: dict[int, NDArray[np.float32]] = {}
+    batch, _ = store.unembedded(space, 1_000)
+    while batch:
+        for passage in batch:
+            by_key[passage.key] = vectors[len(by_key)]
+        store.add_vectors(space, {passage: [by_key[passage.key]] for passage in batch})
+        batch, _ = store.unembedded(space, 1_000)
+    return by_key
 
 
 def keys(hits: list[tuple[int, float]]) -> list[int]:
     return [key for key, _ in hits]
 
 
-# -- nearest -----------------------------------------------------------------------
+# -- nearest ---
 
 
-def test_the_nearest_are_those_of_comparing_with_every_vector(store: Store) -> None:
+def test_the_nearest_passages_are_those_of_an_exact_comparison(store: Store) -> None:
     store.save(
-        [conversation(f"c{c}", *(said(f"m{n}", "x") for n in range(500))) for c in range(10)]
+        [conversation(f"c{c}", *(message(f"m{n}", "x") for n in range(500))) for c in range(10)]
     )
     space = store.add_space("test", "1", 256, None)
     vectors = unit(1, 5_000, 256)
     by_key = embed_all(store, space, vectors)
     matrix, numbers = np.array(list(by_key.values())), np.array(list(by_key))
     store.mark_space_ready(space)
-    right = 0
-    for copied in (False, True):
-        if copied:
+    correct = 0
+    for is_refreshed in (False, True):
+        if is_refreshed:
             store.refresh()
         for query in unit(2, 25, 256):
             hits = store.nearest(space, query, EVERYTHING, 10)
             exact = matrix @ query
-            right += len(set(keys(hits)) & set(numbers[np.argsort(-exact)[:10]].tolist()))
+            correct += len(set(keys(hits)) & set(numbers[np.argsort(-exact)[:10]].tolist()))
             truth = dict(zip(numbers.tolist(), exact.tolist(), strict=True))
             assert all(abs(cosine - truth[key]) < 0.01 for key, cosine in hits)
             assert [c for _, c in hits] == sorted((c for _, c in hits), reverse=True)
-    assert right >= 0.98 * 500
+    assert correct >= 0.98 * 500
 
 
-def test_a_passage_with_several_vectors_is_as_near_as_its_nearest_and_comes_once(
+def test_a_passage_with_several_vectors_is_returned_once_with_its_best_cosine(
     store: Store,
 ) -> None:
-    store.save([conversation("c1", *(said(f"m{n}", "x") for n in range(6)))])
+    store.save([conversation("c1", *(message(f"m{n}", "x") for n in range(6)))])
     space = store.add_space("test", "1", 16, None)
     vectors = unit(3, 60, 16)
     batch, _ = store.unembedded(space, 10)
@@ -103,42 +105,44 @@ def test_a_passage_with_several_vectors_is_as_near_as_its_nearest_and_comes_once
         assert dict(hits) == pytest.approx({k: cosines[k] for k in keys(hits)}, abs=1e-4)
 
 
-def test_the_vectors_of_a_passage_come_back_about_as_they_went_in(store: Store) -> None:
-    store.save([conversation("c1", said("a", "x"), said("b", "y"))])
+def test_vectors_are_read_back_nearly_unchanged(store: Store) -> None:
+    store.save([conversation("c1", message("a", "x"), message("b", "y"))])
     space = store.add_space("test", "1", 32, None)
     vectors = unit(5, 2, 32)
     a, b = store.passage_key("c1", "a"), store.passage_key("c1", "b")
-    waiting = {p.key: p for p in store.unembedded(space, 2)[0]}
-    store.add_vectors(space, {waiting[a]: list(vectors), waiting[b]: []})
+    unembedded = {p.key: p for p in store.unembedded(space, 2)[0]}
+    store.add_vectors(space, {unembedded[a]: list(vectors), unembedded[b]: []})
     assert np.allclose(store.vectors(space, a), vectors, atol=0.005)
     assert store.vectors(space, b) == []
     assert store.cosines(space, vectors[0], [a, b, 999]).keys() == {a}
 
 
-# -- filters --------------------------------------------------------------------------
+# -- filters ---
 
 
 @pytest.fixture
-def varied(store: Store) -> Store:
+def mixed_store(store: Store) -> Store:
     store.save(
         [
             conversation(
                 "c1",
-                said("a", "x", author="Ann"),
-                said("b", "x", "assistant", 10),
+                message("a", "x", author="Ann"),
+                message("b", "x", "assistant", 10),
                 title="Big Walrus",
                 project="work",
                 metadata={"tags": ["Idea"]},
             ),
             conversation(
                 "c2",
-                said("c", "x", None, 20, author="Bob"),
+                message("c", "x", None, 20, author="Bob"),
                 Passage("d", "tool", "no time"),
-                said("e", "x", "system", 30, visibility="hidden"),
+                message("e", "x", "system", 30, visibility="hidden"),
                 title="Small",
                 metadata={"tags": ["todo"]},
             ),
-            Document("other", "c3", "Walrus note", "note", passages=(said("f", "x", minutes=40),)),
+            Document(
+                "other", "c3", "Walrus note", "note", passages=(message("f", "x", minutes=40),)
+            ),
         ]
     )
     space = store.add_space("test", "1", 8, None)
@@ -146,7 +150,7 @@ def varied(store: Store) -> Store:
     return store
 
 
-@pytest.mark.parametrize("copied", [False, True])
+@pytest.mark.parametrize("is_refreshed", [False, True])
 @pytest.mark.parametrize(
     ("filter", "expected"),
     [
@@ -175,95 +179,103 @@ def varied(store: Store) -> Store:
         (Filter(titles=("walrus",), roles=("user",), after=NOON + timedelta(minutes=1)), "f"),
     ],
 )
-def test_a_filter_holds_inside_the_search(
-    varied: Store, filter: Filter, expected: str, copied: bool
+def test_filters_apply_within_the_search(
+    mixed_store: Store, filter: Filter, expected: str, is_refreshed: bool
 ) -> None:
-    if copied:
-        varied.refresh()
-    (space,) = varied.spaces()
+    if is_refreshed:
+        mixed_store.refresh()
+    (space,) = mixed_store.spaces()
     query = unit(7, 1, 8)[0]
-    hits = keys(varied.nearest(space, query, filter, 10))
-    assert "".join(sorted(c.id for c in varied.candidates(hits, Filter(hidden=True)))) == expected
-    assert keys(varied.nearest(space, query, filter, 1)) == hits[:1]
+    hits = keys(mixed_store.nearest(space, query, filter, 10))
+    assert (
+        "".join(sorted(c.id for c in mixed_store.candidates(hits, Filter(hidden=True)))) == expected
+    )
+    assert keys(mixed_store.nearest(space, query, filter, 1)) == hits[:1]
 
 
-# -- waiting -----------------------------------------------------------------------------
+# -- the embedding queue ---
 
 
-def test_everything_waits_once_and_what_is_new_or_changed_waits_again(store: Store) -> None:
-    store.save([conversation("c1", said("a", "one", author="Ann"), said("b", "two"), title="Talk")])
+def test_new_and_changed_passages_are_unembedded(store: Store) -> None:
+    store.save(
+        [conversation("c1", message("a", "one", author="Ann"), message("b", "two"), title="Talk")]
+    )
     space = store.add_space("test", "1", 8, None)
-    batch, waiting = store.unembedded(space, 10)
+    batch, total = store.unembedded(space, 10)
     assert [(p.title, p.author, p.content) for p in batch] == [
         ("Talk", "Ann", "one"),
         ("", None, "two"),
     ]
-    assert waiting == 2
+    assert total == 2
     store.add_vectors(space, {p: [unit(8, 1, 8)[0]] for p in batch})
     assert store.unembedded(space, 10) == ([], 0)
-    store.append("c1", said("c", "three"))
+    store.append("c1", message("c", "three"))
     store.save(
-        [conversation("c1", said("a", "changed", author="Ann"), said("b", "two"), title="Talk")]
+        [
+            conversation(
+                "c1", message("a", "changed", author="Ann"), message("b", "two"), title="Talk"
+            )
+        ]
     )
-    batch, waiting = store.unembedded(space, 10)
-    assert (sorted(p.content for p in batch), waiting) == (["changed", "three"], 2)
+    batch, total = store.unembedded(space, 10)
+    assert (sorted(p.content for p in batch), total) == (["changed", "three"], 2)
     assert len(store.unembedded(space, 1)[0]) == 1
 
 
-def test_the_first_message_waits_again_when_its_title_changes(store: Store) -> None:
-    """The title is embedded with it."""
-    store.save([conversation("c1", said("a", "one"), said("b", "two"), title="Zeppelin")])
+def test_the_first_message_is_unembedded_again_when_the_title_changes(store: Store) -> None:
+    """The title is embedded with the first message."""
+    store.save([conversation("c1", message("a", "one"), message("b", "two"), title="Zeppelin")])
     space = store.add_space("test", "1", 8, None)
     embed_all(store, space, unit(9, 2, 8))
     store.update("c1", title="Airship")
     assert [(p.title, p.content) for p in store.unembedded(space, 10)[0]] == [("Airship", "one")]
 
 
-def test_nothing_waits_when_what_waited_was_deleted(store: Store) -> None:
-    store.save([conversation("c1", said("a", "one"))])
+def test_deleted_passages_are_not_unembedded(store: Store) -> None:
+    store.save([conversation("c1", message("a", "one"))])
     space = store.add_space("test", "1", 8, None)
     embed_all(store, space, unit(10, 1, 8))
-    store.save([conversation("c2", said("b", "two"), said("c", "three"))])
+    store.save([conversation("c2", message("b", "two"), message("c", "three"))])
     assert store.unembedded(space, 10)[1] == 2
     store.delete("c2")
     assert store.unembedded(space, 10) == ([], 0)
 
 
-def test_nothing_that_was_deleted_or_edited_stays_in_the_queue(store: Store) -> None:
+def test_the_queue_does_not_keep_deleted_or_replaced_passages(store: Store) -> None:
     space = store.add_space("test", "1", 8, None)
-    store.save([conversation("c1", said("a", "one"), said("b", "two"), title="Boats")])
-    note = Document("test", "n1", "Note", kind="note", passages=(said("a", "first"),))
+    store.save([conversation("c1", message("a", "one"), message("b", "two"), title="Boats")])
+    note = Document("test", "n1", "Note", kind="note", passages=(message("a", "first"),))
     (saved,) = store.save([note])
     embed_all(store, space, unit(25, 3, 8))
     store.mark_space_ready(space)
     store.delete_passage("c1", "b")
     store.delete_passage("c1", "a")
-    store.rewrite(saved.id, replace(note, passages=(said("b", "second"),)))
+    store.rewrite(saved.id, replace(note, passages=(message("b", "second"),)))
     store.delete("c1")
     assert [p.content for p in store.unembedded(space, 1)[0]] == ["second"]
     assert store.unembedded(space, 10)[1] == 1
     assert store.verify().healthy
 
 
-def test_what_waits_is_listed_although_the_queue_names_passages_that_do_not_exist(
+def test_orphans_in_the_queue_do_not_hide_unembedded_passages(
     store: Store,
 ) -> None:
-    store.save([conversation("c1", said("a", "one"), said("b", "two"))])
+    store.save([conversation("c1", message("a", "one"), message("b", "two"))])
     space = store.add_space("test", "1", 8, None)
     embed_all(store, space, unit(26, 2, 8))
     store.delete("c1")
-    leave_in_queue(store, space, range(1, 3))
-    store.save([conversation("c2", said("c", "three"))])
+    queue_missing_passages(store, space, range(1, 3))
+    store.save([conversation("c2", message("c", "three"))])
     assert store.verify().orphaned_in_queue == 2
     assert not store.verify().healthy
-    batch, waiting = store.unembedded(space, 1)
-    assert ([p.content for p in batch], waiting) == (["three"], 1)
+    batch, total = store.unembedded(space, 1)
+    assert ([p.content for p in batch], total) == (["three"], 1)
     store.repair()
     assert store.verify().healthy
 
 
-def test_passages_without_a_vector_that_do_not_wait_can_be_listed_and_queued(store: Store) -> None:
-    store.save([conversation("c1", *(said(f"m{n}", f"text {n}") for n in range(4)))])
+def test_embedded_passages_without_a_vector_can_be_listed_and_queued(store: Store) -> None:
+    store.save([conversation("c1", *(message(f"m{n}", f"text {n}") for n in range(4)))])
     space = store.add_space("test", "1", 8, None)
     batch, _ = store.unembedded(space, 3)
     store.add_vectors(space, {p: [unit(27, 1, 8)[0]] if n else [] for n, p in enumerate(batch)})
@@ -276,15 +288,15 @@ def test_passages_without_a_vector_that_do_not_wait_can_be_listed_and_queued(sto
     assert store.verify().healthy
 
 
-def leave_in_queue(store: Store, space: Space, passages: Iterable[int]) -> None:
+def queue_missing_passages(store: Store, space: Space, passages: Iterable[int]) -> None:
     """Queue passages that do not exist, as an earlier version did."""
     rows = [(passage, space.id) for passage in passages]
     sql = "insert into unembedded (passage, space) values (?, ?)"
     store._write(lambda db: db.run_many(sql, rows))  # type: ignore[attr-defined]
 
 
-def test_a_vector_of_what_was_deleted_meanwhile_is_left_out(store: Store) -> None:
-    store.save([conversation("c1", said("a", "one")), conversation("c2", said("b", "two"))])
+def test_vectors_of_passages_deleted_in_the_meantime_are_not_stored(store: Store) -> None:
+    store.save([conversation("c1", message("a", "one")), conversation("c2", message("b", "two"))])
     space = store.add_space("test", "1", 8, None)
     batch, _ = store.unembedded(space, 10)
     store.delete("c1")
@@ -295,45 +307,47 @@ def test_a_vector_of_what_was_deleted_meanwhile_is_left_out(store: Store) -> Non
     assert store.vectors(space, batch[0].key) == []
 
 
-def test_a_vector_of_what_was_changed_meanwhile_is_left_out_and_it_waits_on(store: Store) -> None:
-    store.save([conversation("c1", said("a", "one"))])
+def test_vectors_of_passages_changed_in_the_meantime_are_not_stored(store: Store) -> None:
+    store.save([conversation("c1", message("a", "one"))])
     space = store.add_space("test", "1", 8, None)
     batch, _ = store.unembedded(space, 10)
-    store.save([conversation("c1", said("a", "something else"))])
+    store.save([conversation("c1", message("a", "something else"))])
     store.add_vectors(space, {p: [unit(12, 1, 8)[0]] for p in batch})
     assert [p.content for p in store.unembedded(space, 10)[0]] == ["something else"]
     assert store.vectors(space, batch[0].key) == []
 
 
-@pytest.mark.parametrize("copied", [False, True])
-def test_what_was_deleted_or_changed_is_not_near_anything(store: Store, copied: bool) -> None:
+@pytest.mark.parametrize("is_refreshed", [False, True])
+def test_deleted_and_changed_passages_are_not_found_by_their_old_vectors(
+    store: Store, is_refreshed: bool
+) -> None:
     store.save(
         [
-            conversation("c1", said("a", "one")),
-            conversation("c2", said("b", "two"), said("c", "three")),
+            conversation("c1", message("a", "one")),
+            conversation("c2", message("b", "two"), message("c", "three")),
         ]
     )
     space = store.add_space("test", "1", 8, None)
-    given_ = embed_all(store, space, unit(13, 3, 8))
-    if copied:
+    by_key = embed_all(store, space, unit(13, 3, 8))
+    if is_refreshed:
         store.refresh()
-    query = given_[store.passage_key("c1", "a")]
+    query = by_key[store.passage_key("c1", "a")]
     store.delete("c1")
-    store.save([conversation("c2", said("b", "other"), said("c", "three"))])
+    store.save([conversation("c2", message("b", "other"), message("c", "three"))])
     assert keys(store.nearest(space, query, EVERYTHING, 10)) == [store.passage_key("c2", "c")]
-    assert store.cosines(space, query, list(given_)).keys() == {store.passage_key("c2", "c")}
+    assert store.cosines(space, query, list(by_key)).keys() == {store.passage_key("c2", "c")}
 
 
-def test_undoing_an_import_takes_its_vectors_back(store: Store) -> None:
-    store.save([conversation("c1", said("a", "one"))])
+def test_undoing_an_import_deletes_its_vectors(store: Store) -> None:
+    store.save([conversation("c1", message("a", "one"))])
     receipt = store.start_import("p")
-    store.save([conversation("c2", said("b", "two"))], receipt.id)
+    store.save([conversation("c2", message("b", "two"))], receipt.id)
     store.finish_import(receipt)
     space = store.add_space("test", "1", 8, None)
-    given_ = embed_all(store, space, unit(14, 2, 8))
+    by_key = embed_all(store, space, unit(14, 2, 8))
     store.refresh()
     store.undo_import(receipt.id)
-    assert keys(store.nearest(space, unit(14, 1, 8)[0], EVERYTHING, 10)) == [min(given_)]
+    assert keys(store.nearest(space, unit(14, 1, 8)[0], EVERYTHING, 10)) == [min(by_key)]
 
 
 @settings(max_examples=12)
@@ -341,7 +355,7 @@ def test_undoing_an_import_takes_its_vectors_back(store: Store) -> None:
     st.lists(st.sampled_from(["append", "change", "delete", "embed", "refresh"]), max_size=12),
     st.integers(0, 99),
 )
-def test_after_any_changes_each_passage_has_its_own_vector_or_waits(
+def test_after_any_changes_each_passage_has_its_own_vector_or_is_unembedded(
     reopen: Callable[[], Store], steps: list[str], seed: int
 ) -> None:
     store = reopen()
@@ -350,44 +364,50 @@ def test_after_any_changes_each_passage_has_its_own_vector_or_waits(
     space = store.add_space("test", str(seed), 8, None)
     rng = np.random.default_rng(seed)
 
-    def of(content: str) -> NDArray[np.float32]:
+    def vector_of(content: str) -> NDArray[np.float32]:
         return unit(sum(content.encode()), 1, 8)[0]
 
     for number, step in enumerate(steps):
         ids = [d.id for d in store.iter_documents(EVERYTHING)]
-        some = ids[int(rng.integers(len(ids)))] if ids else ""
+        some = ""
+        if ids:
+            some = ids[int(rng.integers(len(ids)))]
         if step == "append" or not ids:
             store.save(
                 [
                     conversation(
-                        f"{seed}-{number}", said("a", f"text {number}"), said("b", f"more {number}")
+                        f"{seed}-{number}",
+                        message("a", f"text {number}"),
+                        message("b", f"more {number}"),
                     )
                 ]
             )
         elif step == "change":
-            store.save([conversation(some, said("a", f"changed {number}"))])
+            store.save([conversation(some, message("a", f"changed {number}"))])
         elif step == "delete":
             store.delete(some)
         elif step == "embed":
-            store.add_vectors(space, {p: [of(p.content)] for p in store.unembedded(space, 3)[0]})
+            store.add_vectors(
+                space, {p: [vector_of(p.content)] for p in store.unembedded(space, 3)[0]}
+            )
         else:
             store.refresh()
-    here = {
+    contents = {
         store.passage_key(d.id, p.id): p.content
         for d in store.iter_documents(EVERYTHING)
         for p in d.passages
     }
-    waiting = {p.key for p in store.unembedded(space, 1_000)[0]}
-    near = store.nearest(space, unit(99, 1, 8)[0], EVERYTHING, 1_000)
-    assert sorted(keys(near)) == sorted(here.keys() - waiting)
-    for key in here.keys() - waiting:
-        assert np.allclose(store.vectors(space, key)[0], of(here[key]), atol=0.01)
+    unembedded = {p.key for p in store.unembedded(space, 1_000)[0]}
+    hits = store.nearest(space, unit(99, 1, 8)[0], EVERYTHING, 1_000)
+    assert sorted(keys(hits)) == sorted(contents.keys() - unembedded)
+    for key in contents.keys() - unembedded:
+        assert np.allclose(store.vectors(space, key)[0], vector_of(contents[key]), atol=0.01)
 
 
-# -- spaces --------------------------------------------------------------------------------
+# -- spaces ---
 
 
-def test_a_space_is_known_by_its_model_and_version(
+def test_a_space_is_identified_by_model_and_version(
     store: Store, reopen: Callable[[], Store]
 ) -> None:
     first = store.add_space("test", "1", 8, b"state")
@@ -413,7 +433,7 @@ def test_a_space_is_known_by_its_model_and_version(
 
 
 def test_vectors_of_two_spaces_are_never_mixed(store: Store) -> None:
-    store.save([conversation("c1", said("a", "one"), said("b", "two"))])
+    store.save([conversation("c1", message("a", "one"), message("b", "two"))])
     first, second = store.add_space("test", "1", 8, None), store.add_space("test", "2", 4, None)
     embed_all(store, first, unit(15, 2, 8))
     a, b = store.passage_key("c1", "a"), store.passage_key("c1", "b")
@@ -431,18 +451,18 @@ def test_vectors_of_two_spaces_are_never_mixed(store: Store) -> None:
     assert keys(store.nearest(second, unit(16, 1, 4)[0], EVERYTHING, 10)) == [a]
 
 
-def test_what_changes_waits_in_every_space(store: Store) -> None:
-    store.save([conversation("c1", said("a", "one"), said("b", "two"))])
+def test_a_changed_passage_is_unembedded_in_every_space(store: Store) -> None:
+    store.save([conversation("c1", message("a", "one"), message("b", "two"))])
     first, second = store.add_space("test", "1", 8, None), store.add_space("test", "2", 8, None)
     embed_all(store, first, unit(17, 2, 8))
     embed_all(store, second, unit(18, 2, 8))
-    store.save([conversation("c1", said("a", "changed"), said("b", "two"))])
+    store.save([conversation("c1", message("a", "changed"), message("b", "two"))])
     embed_all(store, second, unit(19, 1, 8))
     assert [p.content for p in store.unembedded(first, 10)[0]] == ["changed"]
 
 
-def test_a_space_says_how_far_it_is(store: Store, reopen: Callable[[], Store]) -> None:
-    store.save([conversation("c1", *(said(f"m{n}", "x") for n in range(4)))])
+def test_a_space_stores_its_progress(store: Store, reopen: Callable[[], Store]) -> None:
+    store.save([conversation("c1", *(message(f"m{n}", "x") for n in range(4)))])
     space = store.add_space("test", "1", 8, None)
     batch, _ = store.unembedded(space, 2)
     store.add_vectors(space, {p: [unit(20, 1, 8)[0]] for p in batch})
@@ -452,7 +472,9 @@ def test_a_space_says_how_far_it_is(store: Store, reopen: Callable[[], Store]) -
     assert reopen().spaces()[0].ready
 
 
-def test_only_one_may_embed_a_library_at_a_time(store: Store, reopen: Callable[[], Store]) -> None:
+def test_only_one_store_can_hold_the_indexing_lock(
+    store: Store, reopen: Callable[[], Store]
+) -> None:
     other = reopen()
     with store.indexing_lock() as first:
         assert first
@@ -462,25 +484,25 @@ def test_only_one_may_embed_a_library_at_a_time(store: Store, reopen: Callable[[
         assert again
 
 
-def test_the_lock_is_free_as_soon_as_it_is_released(
+def test_the_indexing_lock_is_free_as_soon_as_it_is_released(
     store: Store, reopen: Callable[[], Store]
 ) -> None:
     for _ in range(25):
         for one in (store, reopen()):
-            with one.indexing_lock() as alone:
-                assert alone
+            with one.indexing_lock() as is_locked:
+                assert is_locked
 
 
 def test_a_sample_is_spread_over_the_library(store: Store) -> None:
-    store.save([conversation("c1", *(said(f"m{n}", f"text {n}") for n in range(100)))])
+    store.save([conversation("c1", *(message(f"m{n}", f"text {n}") for n in range(100)))])
     sample = [int(text.split()[1]) for text in store.sample(10)]
     assert 10 <= len(sample) <= 20
     assert (min(sample) < 20, max(sample) > 80) == (True, True)
     assert len(list(store.sample(1_000))) == 100
 
 
-def test_the_key_of_what_is_not_there_is_not_found(store: Store) -> None:
-    store.save([conversation("c1", said("a", "one"))])
+def test_the_key_of_a_missing_passage_raises_not_found(store: Store) -> None:
+    store.save([conversation("c1", message("a", "one"))])
     assert store.candidates([store.passage_key("c1", "a")], EVERYTHING)[0].id == "a"
     for document, passage in (("c1", "b"), ("c2", "a")):
         with pytest.raises(NotFound):

@@ -86,7 +86,7 @@ def test_the_audience_view_handles_every_reader() -> None:
 # -- the redacting view ---
 
 
-def talk(*texts: str) -> Document:
+def conversation(*texts: str) -> Document:
     passages = tuple(
         Passage(f"m{n}", "user", text, created_at=NOON) for n, text in enumerate(texts)
     )
@@ -114,19 +114,19 @@ WRITES: dict[str, Callable[[Store], object]] = {
     "append": lambda store: store.append("c1", Passage("x", "user", f"b {SECRET}")),
     "extend": lambda store: store.extend("c1", [Passage("y", "user", f"c {SECRET}")]),
     "update": lambda store: store.update("c1", f"d {SECRET}", None, {"e": SECRET}),
-    "revise": lambda store: store.revise("c1", lambda _: talk(f"f {SECRET}")),
+    "revise": lambda store: store.revise("c1", lambda _: conversation(f"f {SECRET}")),
     "save_observations": lambda store: store.save_observations("c1", 1, note(f"g {SECRET}")),
     "finish_import": finish_import,
 }
 
 
-def test_every_write_is_tried() -> None:
+def test_every_writer_is_tested() -> None:
     assert WRITES.keys() == overrides(RedactingStore) - {"import_batch"}
 
 
 @pytest.mark.parametrize("name", WRITES)
 def test_no_writer_of_the_redacting_view_stores_a_secret(store: Store, name: str) -> None:
-    store.save([talk("plain")])
+    store.save([conversation("plain")])
     WRITES[name](RedactingStore(store))
     kinds = Filter(kinds=("conversation", "note"), hidden=True)
     stored = repr(list(store.iter_documents(kinds))) + repr(store.receipts())
@@ -228,7 +228,7 @@ def test_an_agent_gets_frequencies_of_visible_messages(
     nodes = [parse("zebra"), parse("quagga"), parse("okapi")]
     assert agent._store.frequencies(nodes)[0] == [5, 1, 0]
     assert agent.frequencies(nodes)[0] == [2, 0, 0]
-    monkeypatch.setattr(audience, "_RARE", 0)  # then only whether it occurs is checked
+    monkeypatch.setattr(audience, "_MAX_EXACT_FREQUENCY", 0)  # every frequency is above it
     assert agent.frequencies(nodes)[0] == [5, 0, 0]
 
 

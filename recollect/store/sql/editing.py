@@ -40,8 +40,8 @@ def extend(db: Database, id: str, passages: Sequence[Passage], index: TextIndex)
     key = key_of(db, id)
     if not passages:
         return 0
-    listed, value = db.in_list([identifier(passage.id) for passage in passages])
-    rows = db.rows(f"select id from passage where document = ? and id in ({listed})", (key, value))
+    members, value = db.in_list([identifier(passage.id) for passage in passages])
+    rows = db.rows(f"select id from passage where document = ? and id in ({members})", (key, value))
     stored_ids = {id_ for (id_,) in rows}
     count = 0
     for passage in passages:
@@ -64,15 +64,15 @@ def _append(
         raise missing_document(id)
     ((key, head, updated_at, position),) = documents
     id_, parent = identifier(passage.id), identifier(passage.parent or "")
-    stored: dict[str, int] = dict(
+    stored_keys: dict[str, int] = dict(
         db.rows(
             "select id, key from passage where document = ? and id in (?, ?)", (key, id_, parent)
         )
     )
-    if id_ in stored:
-        return _require_same(passage, read_row(db, stored[id_]))
+    if id_ in stored_keys:
+        return _require_same(passage, read_row(db, stored_keys[id_]))
     follows_head = passage.parent is None or parent == head
-    if not follows_head and parent not in stored:
+    if not follows_head and parent not in stored_keys:
         raise NotFound(
             f"Message {truncate(passage.parent or '', 80)!r}, named as the parent, "
             f"is not in conversation {truncate(id, 80)!r}."
@@ -174,17 +174,17 @@ def revise(db: Database, id: str, change: Callable[[Document], Document], index:
     """See Store.revise."""
     key = key_of(db, id)
     stored = read(db, key)
-    revised = change(stored)
+    revision = change(stored)
     keys = dict(db.rows("select id, key from passage where document = ?", (key,)))
     count = 0
-    for before, after in zip(stored.passages, revised.passages, strict=True):
+    for before, after in zip(stored.passages, revision.passages, strict=True):
         if after is before:
             continue
         row = passage_row(after, before.position, before.canonical)
         if row[0] != passage_digest(before):
             passage_sql.replace_passage(db, keys[identifier(before.id)], row, index)
             count += 1
-    document = replace(stored, title=revised.title, metadata=revised.metadata)
+    document = replace(stored, title=revision.title, metadata=revision.metadata)
     if not count and document == stored:
         return 0
     passage_sql.update_document(db, key, document_row(document), index)
@@ -201,7 +201,7 @@ def delete_passage(db: Database, id: str, passage: str, index: TextIndex) -> Pas
     """See Store.delete_passage."""
     key = key_of(db, id)
     deleted_key = passage_key(db, id, passage)
-    deleted = decode_passage(read_row(db, deleted_key))
+    deleted_passage = decode_passage(read_row(db, deleted_key))
     has_replies = db.get(
         "select 1 from passage where document = ? and parent = ? limit 1",
         (key, identifier(passage)),
@@ -210,8 +210,8 @@ def delete_passage(db: Database, id: str, passage: str, index: TextIndex) -> Pas
         raise Conflict(f"Message {truncate(passage, 80)!r} has replies. Delete them first.")
     delete_observations(db, key, index)
     parent = None
-    if deleted.parent is not None:
-        parent = identifier(deleted.parent)
+    if deleted_passage.parent is not None:
+        parent = identifier(deleted_passage.parent)
     db.run(
         "update document set head = ? where key = ? and head = ?",
         (parent, key, identifier(passage)),
@@ -219,7 +219,7 @@ def delete_passage(db: Database, id: str, passage: str, index: TextIndex) -> Pas
     passage_sql.delete_passages(db, {key: [deleted_key]}, index)
     passage_sql.reorder(db, key, index)
     passage_sql.increment_version(db, key)
-    return deleted
+    return deleted_passage
 
 
 def pop(db: Database, id: str, index: TextIndex) -> Document:

@@ -11,10 +11,13 @@ from recollect.store.sql.database import Database, IndexRow, TextIndex
 from recollect.store.sql.encoding import PASSAGE_COLUMNS
 
 COLUMNS = ("key", "document", "receipt", "shared", *PASSAGE_COLUMNS)
-_BATCH = 1_000  # passages per statement
-_IDENTITY = ("id", "source", "source_id", "kind")  # columns of a document that never change
-_EMBEDDED = ("content", "role", "author", "created_at", "visibility")  # a change outdates vectors
-_EMBEDDED_INDEXES = tuple(PASSAGE_COLUMNS.index(name) for name in _EMBEDDED)
+# Bounds the memory for the texts of passages.
+_PASSAGES_PER_STATEMENT = 1_000
+# Columns of a document that never change.
+_IDENTITY_COLUMNS = ("id", "source", "source_id", "kind")
+# A change of these columns makes the vectors of a passage outdated.
+_EMBEDDED_COLUMNS = ("content", "role", "author", "created_at", "visibility")
+_EMBEDDED_INDEXES = tuple(PASSAGE_COLUMNS.index(name) for name in _EMBEDDED_COLUMNS)
 _UPDATE_PASSAGE = (
     f"update passage set {', '.join(f'{name} = ?' for name in PASSAGE_COLUMNS)} where key = ?"
 )
@@ -73,7 +76,7 @@ def increment_version(db: Database, key: int) -> None:
 
 def update_document(db: Database, key: int, row: Mapping[str, Any], index: TextIndex) -> None:
     """Write the columns of a document, except those that identify it."""
-    changes = {name: value for name, value in row.items() if name not in _IDENTITY}
+    changes = {name: value for name, value in row.items() if name not in _IDENTITY_COLUMNS}
     changes |= db.derived_columns(row)
     ((opening, title, content),) = db.rows(
         "select d.opening, d.title, p.content from document d "
@@ -125,8 +128,8 @@ def update_opening(db: Database, key: int, index: TextIndex) -> None:
 
 def index_rows(db: Database, passages: Sequence[int]) -> Iterator[IndexRow]:
     """The passages as they are in the text index."""
-    for start in range(0, len(passages), _BATCH):
-        keys, value = db.in_list(passages[start : start + _BATCH])
+    for start in range(0, len(passages), _PASSAGES_PER_STATEMENT):
+        keys, value = db.in_list(passages[start : start + _PASSAGES_PER_STATEMENT])
         yield from db.rows(
             "select p.key, case when d.opening = p.key then d.title else '' end, p.content "
             f"from passage p join document d on d.key = p.document where p.key in ({keys})",
@@ -136,7 +139,7 @@ def index_rows(db: Database, passages: Sequence[int]) -> Iterator[IndexRow]:
 
 def replace_passage(db: Database, key: int, row: tuple[Any, ...], index: TextIndex) -> None:
     ((_, title, content),) = index_rows(db, [key])
-    (before,) = db.rows(f"select {', '.join(_EMBEDDED)} from passage where key = ?", (key,))
+    (before,) = db.rows(f"select {', '.join(_EMBEDDED_COLUMNS)} from passage where key = ?", (key,))
     db.run(_UPDATE_PASSAGE, (*row, key))
     if row[-1] != content:
         index.remove([(key, title, content)])
@@ -149,9 +152,9 @@ def delete_passages(db: Database, passages: Mapping[int, Sequence[int]], index: 
     """Delete passages, given by document, with everything derived from them."""
     keys = [key for some in passages.values() for key in some]
     index.remove(index_rows(db, keys), len(keys))
-    for start in range(0, len(keys), _BATCH):
-        listed, value = db.in_list(keys[start : start + _BATCH])
-        db.run(f"delete from passage where key in ({listed})", (value,))
+    for start in range(0, len(keys), _PASSAGES_PER_STATEMENT):
+        members, value = db.in_list(keys[start : start + _PASSAGES_PER_STATEMENT])
+        db.run(f"delete from passage where key in ({members})", (value,))
     db.delete_derived(keys)
     db.run_many(
         "update document set "

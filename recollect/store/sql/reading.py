@@ -109,10 +109,10 @@ def documents_containing(
     """See Store.documents_containing."""
     if not passages:
         return []
-    listed, value = db.in_list([identifier(passage) for passage in passages])
+    members, value = db.in_list([identifier(passage) for passage in passages])
     rows = db.rows(
         "select d.id, p.id from passage p join document d on d.key = p.document "
-        f"where p.shared and p.id in ({listed}) and d.source = ? "
+        f"where p.shared and p.id in ({members}) and d.source = ? "
         "order by d.updated_at desc, d.key desc",
         (value, source),
     )
@@ -188,10 +188,10 @@ def passage_page(db: Database, id: str, position: int, limit: int) -> tuple[list
 
 def passages_by_key(db: Database, keys: Sequence[int]) -> dict[int, tuple[str, Passage]]:
     """See Store.passages_by_key."""
-    listed, value = db.in_list(list(keys))
+    members, value = db.in_list(list(keys))
     rows = db.rows(
         f"select p.key, d.id, {_PASSAGE_COLUMNS} "
-        f"from passage p join document d on d.key = p.document where p.key in ({listed})",
+        f"from passage p join document d on d.key = p.document where p.key in ({members})",
         (value,),
     )
     return {key: (document, decode_passage(tuple(row))) for key, document, *row in rows}
@@ -205,11 +205,11 @@ def read_row(db: Database, key: int) -> tuple[Any, ...]:
 
 def change_times(db: Database, keys: Sequence[int]) -> list[tuple[int, str, datetime | None]]:
     """See Store.change_times."""
-    listed, value = db.in_list(list(keys))
+    members, value = db.in_list(list(keys))
     rows = db.rows(
         "select p.key, d.id, coalesce(case when d.kind = 'conversation' then p.created_at end, "
         "d.updated_at, d.created_at) "
-        f"from passage p join document d on d.key = p.document where p.key in ({listed})",
+        f"from passage p join document d on d.key = p.document where p.key in ({members})",
         (value,),
     )
     return [(key, document, from_micros(time)) for key, document, time in rows]

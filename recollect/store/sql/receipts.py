@@ -86,25 +86,25 @@ def undo_import(db: Database, id: int, index: TextIndex) -> Receipt:
     if receipt.undone_at is not None:
         raise InvalidInput(f"Import {id} was undone on {receipt.undone_at:%Y-%m-%d %H:%M} UTC.")
     states = dict(db.rows("select document, before from receipt_document where receipt = ?", (id,)))
-    rewritten = _rewritten_documents(db, id)
-    changed = set()
+    rewritten_documents = _rewritten_documents(db, id)
+    changed_documents = set()
     for document, before in states.items():
-        if document in rewritten:
+        if document in rewritten_documents:
             _undo_rewrite(db, id, document, before, index)
             continue
         has_passages = _restore_passages(db, id, document, index)
         has_fields = _restore_document(db, id, document, before, index)
         if has_passages or has_fields:
-            changed.add(document)
-    added = {
+            changed_documents.add(document)
+    added_passages = {
         document: _passages_to_remove(db, id, document)
         for document in states
-        if document not in rewritten
+        if document not in rewritten_documents
     }
     db.run("delete from receipt_document where receipt = ?", (id,))
-    _remove(db, added, index)
-    changed.update(document for document, keys in added.items() if keys)
-    for document in sorted(changed):
+    _remove(db, added_passages, index)
+    changed_documents.update(document for document, keys in added_passages.items() if keys)
+    for document in sorted(changed_documents):
         passages.increment_version(db, document)
     receipt.undone_at = datetime.now(UTC)
     db.run("update receipt set undone_at = ? where id = ?", (micros(receipt.undone_at), id))
@@ -121,13 +121,13 @@ def _rewritten_documents(db: Database, id: int) -> set[int]:
         "join document d on d.key = r.document where r.receipt = ?",
         (id,),
     )
-    rewritten = set()
+    documents = set()
     for document, kind, before in rows:
         if not rewriting.is_rewritable(kind):
             continue
         if before is None or rewriting.is_whole_state(json.loads(before)):
-            rewritten.add(document)
-    return rewritten
+            documents.add(document)
+    return documents
 
 
 def _undo_rewrite(
@@ -232,15 +232,15 @@ def _passages_to_remove(db: Database, id: int, document: int) -> list[int]:
     what they said before it no longer matters.
     """
     rows = db.rows("select key from passage where document = ? and receipt = ?", (document, id))
-    added = {key for (key,) in rows}
+    added_keys = {key for (key,) in rows}
     for other, keys in _other_imports(db, id, document):
-        shared = sorted(added & keys)
+        shared_keys = sorted(added_keys & keys)
         db.run_many(
-            "update passage set receipt = ? where key = ?", [(other, key) for key in shared]
+            "update passage set receipt = ? where key = ?", [(other, key) for key in shared_keys]
         )
-        _delete_revisions(db, other, shared)
-        added.difference_update(shared)
-    return sorted(added)
+        _delete_revisions(db, other, shared_keys)
+        added_keys.difference_update(shared_keys)
+    return sorted(added_keys)
 
 
 def _other_imports(db: Database, id: int, document: int) -> list[tuple[int, set[int]]]:
@@ -253,10 +253,10 @@ def _other_imports(db: Database, id: int, document: int) -> list[tuple[int, set[
     return [(receipt, load_keys(keys)) for receipt, keys in rows]
 
 
-def _remove(db: Database, added: dict[int, list[int]], index: TextIndex) -> None:
+def _remove(db: Database, added_passages: dict[int, list[int]], index: TextIndex) -> None:
     """Delete passages, and documents that are then empty and in no other import."""
-    passages.delete_passages(db, added, index)
-    for document, keys in added.items():
+    passages.delete_passages(db, added_passages, index)
+    for document, keys in added_passages.items():
         ((remaining, imports),) = db.rows(
             "select d.passages, (select count(*) from receipt_document r where r.document = d.key) "
             "from document d where d.key = ?",

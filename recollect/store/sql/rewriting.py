@@ -74,10 +74,10 @@ def replace_passages(
     }
     new_rows = {row[_ID]: row for row in rows}
     result = Replacement({stored[id_][0] for id_ in new_rows if id_ in stored})
-    removed = [passage for id_, (passage, *_) in stored.items() if id_ not in new_rows]
-    if removed:
-        passages.delete_passages(db, {key: removed}, index)
-        result.removed = len(removed)
+    removed_keys = [passage for id_, (passage, *_) in stored.items() if id_ not in new_rows]
+    if removed_keys:
+        passages.delete_passages(db, {key: removed_keys}, index)
+        result.removed = len(removed_keys)
     positions = {}
     for id_, row in new_rows.items():
         if id_ not in stored:
@@ -92,10 +92,10 @@ def replace_passages(
                 positions[id_] = row[_PLACE]
     passages.renumber(db, key, positions)
     result.moved = bool(positions)
-    added = [row for id_, row in new_rows.items() if id_ not in stored]
-    if added:
-        result.keys |= _add_passages(db, index, key, added, receipt, shared)
-        result.new = len(added)
+    added_rows = [row for id_, row in new_rows.items() if id_ not in stored]
+    if added_rows:
+        result.keys |= _add_passages(db, index, key, added_rows, receipt, shared)
+        result.new = len(added_rows)
     db.run("update document set passages = ? where key = ?", (len(new_rows), key))
     passages.update_opening(db, key, index)
     return result

@@ -103,9 +103,10 @@ class _Saver:
             ids.append(identifier(document.source_id))
         keys: dict[tuple[str, str], int] = {}
         for source, ids in ids_by_source.items():
-            listed, value = self._db.in_list(ids)
+            members, value = self._db.in_list(ids)
             rows = self._db.rows(
-                f"select source_id, key from document where source = ? and source_id in ({listed})",
+                "select source_id, key from document "
+                f"where source = ? and source_id in ({members})",
                 (source, value),
             )
             keys |= {(source, id_): key for id_, key in rows}
@@ -114,8 +115,8 @@ class _Saver:
     def _find_used_ids(self, documents: Iterable[Document]) -> set[str]:
         """The preferred ids of the documents that other documents have already."""
         ids = [identifier(id_) for document in documents for id_ in _preferred_ids(document)]
-        listed, value = self._db.in_list(ids)
-        rows = self._db.rows(f"select id from document where id in ({listed})", (value,))
+        members, value = self._db.in_list(ids)
+        rows = self._db.rows(f"select id from document where id in ({members})", (value,))
         return {id_ for (id_,) in rows}
 
     def save(self, document: Document) -> SaveResult:
@@ -215,10 +216,10 @@ class _Saver:
         """The passages that no other document of the source has, and the number of the others."""
         if not document.shared_ids or not passages:
             return passages, 0
-        listed, value = self._db.in_list([identifier(passage.id) for passage in passages])
+        members, value = self._db.in_list([identifier(passage.id) for passage in passages])
         rows = self._db.rows(
             "select p.id from passage p join document d on d.key = p.document "
-            f"where p.shared and p.id in ({listed}) and d.source = ? and d.key <> ?",
+            f"where p.shared and p.id in ({members}) and d.source = ? and d.key <> ?",
             (value, document.source, key),
         )
         copied_ids = {id_ for (id_,) in rows}
@@ -330,21 +331,21 @@ class _Saver:
         new_places = {
             passages[n].id: (position, canonical) for position, (n, canonical) in enumerate(order)
         }
-        added = [self._add(key, document, p, new_places[identifier(p.id)]) for p in new]
-        moved = {
+        added_keys = [self._add(key, document, p, new_places[identifier(p.id)]) for p in new]
+        moved_places = {
             id_: place
             for id_, place in new_places.items()
             if id_ in stored_outline
             and place != (stored_outline[id_].position, stored_outline[id_].canonical)
         }
-        passage_sql.renumber(self._db, key, moved)
+        passage_sql.renumber(self._db, key, moved_places)
         self._db.run(
             "update document set head = ?, passages = passages + ? where key = ?",
-            (head, len(added), key),
+            (head, len(added_keys), key),
         )
         self.flush()
         passage_sql.ensure_opening(self._db, key, self._index)
-        return added
+        return added_keys
 
     # -- other documents ---
 

@@ -11,8 +11,10 @@ from recollect.language.text import fold
 from recollect.model.search import Filter
 from recollect.store.sql.database import Database
 
-_FEW = 2_000  # documents that are listed by key instead of described by conditions
-_SHORT = 20_000  # passages that these documents may have together
+# Up to this many documents, and passages in them, are listed by key. This is faster than checking
+# the conditions of a filter for every match.
+_MAX_LISTED_DOCUMENTS = 2_000
+_MAX_LISTED_PASSAGES = 20_000
 
 # One index lookup per distinct name, however many rows have it. Names that are too long for an
 # index only match as they are written.
@@ -76,9 +78,10 @@ def few_documents(db: Database, filter: Filter) -> list[int] | None:
         return None
     where, values = db.conditions(filter)
     rows = db.rows(
-        f"select d.key, d.passages from document d where {where} limit ?", (*values, _FEW + 1)
+        f"select d.key, d.passages from document d where {where} limit ?",
+        (*values, _MAX_LISTED_DOCUMENTS + 1),
     )
-    if len(rows) > _FEW or sum(count for _, count in rows) > _SHORT:
+    if len(rows) > _MAX_LISTED_DOCUMENTS or sum(count for _, count in rows) > _MAX_LISTED_PASSAGES:
         return None
     return [key for key, _ in rows]
 
@@ -107,15 +110,18 @@ def drop_common_kinds(db: Database, filter: Filter) -> tuple[Filter, list[int]]:
         return filter, []
     other_kinds = [kind for (kind,) in db.rows(_KINDS) if kind not in filter.kinds]
     others = _keys_of_kinds(db, other_kinds)
-    if len(others) > _FEW or len(others) >= len(_keys_of_kinds(db, filter.kinds)):
+    if len(others) > _MAX_LISTED_DOCUMENTS or len(others) >= len(_keys_of_kinds(db, filter.kinds)):
         return filter, []
     return replace(filter, kinds=()), others
 
 
 def _keys_of_kinds(db: Database, kinds: Sequence[str]) -> list[int]:
-    """The keys of documents of these kinds, at most one more than `_FEW`."""
+    """The keys of documents of these kinds, at most one more than `_MAX_LISTED_DOCUMENTS`."""
     if not kinds:
         return []
-    listed, value = db.in_list(list(kinds))
-    rows = db.rows(f"select key from document where kind in ({listed}) limit ?", (value, _FEW + 1))
+    members, value = db.in_list(list(kinds))
+    rows = db.rows(
+        f"select key from document where kind in ({members}) limit ?",
+        (value, _MAX_LISTED_DOCUMENTS + 1),
+    )
     return [key for (key,) in rows]

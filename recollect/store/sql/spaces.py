@@ -10,7 +10,8 @@ from recollect.store.values import Space, Unembedded
 
 T = TypeVar("T")
 
-_CLEARED = 5_000  # passages whose vectors are deleted in one transaction
+# Vectors deleted in one transaction. Others can write in between.
+_MAX_DELETED_VECTORS = 5_000
 
 
 def all_spaces(db: Database) -> list[Space]:
@@ -48,11 +49,13 @@ def clear_dropped(db: Database) -> bool:
     dropped: int | None = db.get("select id from space where gone limit 1")
     if dropped is None:
         return False
-    rows = db.rows("select passage from vector where space = ? limit ?", (dropped, _CLEARED))
+    rows = db.rows(
+        "select passage from vector where space = ? limit ?", (dropped, _MAX_DELETED_VECTORS)
+    )
     passages = {key for (key,) in rows}
     if passages:
-        listed, value = db.in_list(sorted(passages))
-        db.run(f"delete from vector where passage in ({listed}) and space = ?", (value, dropped))
+        members, value = db.in_list(sorted(passages))
+        db.run(f"delete from vector where passage in ({members}) and space = ?", (value, dropped))
     else:
         db.run("delete from unembedded where space = ?", (dropped,))
         db.run("delete from space where id = ?", (dropped,))
@@ -104,10 +107,10 @@ def vectorless(db: Database, space: Space, after: int, limit: int) -> list[Unemb
 
 def queue(db: Database, space: Space, passages: Sequence[int]) -> None:
     """See Store.queue."""
-    listed, value = db.in_list(passages)
+    members, value = db.in_list(passages)
     db.run(
         "insert into unembedded (passage, space) select p.key, s.id from passage p, space s "
-        f"where p.key in ({listed}) and s.id = ? and not exists "
+        f"where p.key in ({members}) and s.id = ? and not exists "
         "(select 1 from unembedded u where u.passage = p.key and u.space = s.id)",
         (value, space.id),
     )
@@ -159,11 +162,11 @@ def add_vectors(
 
 def _unchanged(db: Database, space: Space, passages: Sequence[Unembedded]) -> list[Unembedded]:
     """The passages that still exist and have not changed since they were read."""
-    listed, value = db.in_list([passage.key for passage in passages])
+    members, value = db.in_list([passage.key for passage in passages])
     rows = db.rows(
         "select p.key, coalesce(u.mark, 0) from passage p "
         "left join unembedded u on u.passage = p.key and u.space = ? "
-        f"where p.key in ({listed})",
+        f"where p.key in ({members})",
         (space.id, value),
     )
     revisions = dict(rows)

@@ -10,8 +10,8 @@ from recollect.store.sql.database import Database
 from recollect.store.sql.encoding import load
 from recollect.store.values import Activity
 
-_LONGEST_LIST = 200
-_HOUR = 3_600_000_000  # microseconds
+_MAX_NAMES = 200
+_MICROSECONDS_PER_HOUR = 3_600_000_000
 _MESSAGES = "from passage p join document d on d.key = p.document and d.kind = 'conversation'"
 
 
@@ -50,7 +50,7 @@ def facets(db: Database, kind: str) -> dict[str, list[tuple[str, int]]]:
     return {
         "projects": _most_frequent(db, "project", "document where kind = ?", kind),
         "sources": _most_frequent(db, "source", "document where kind = ?", kind),
-        "tags": _count_tags(db, kind).most_common(_LONGEST_LIST),
+        "tags": _count_tags(db, kind).most_common(_MAX_NAMES),
     }
 
 
@@ -74,7 +74,7 @@ def media_types(db: Database) -> list[tuple[str, int]]:
 def activity(db: Database) -> Activity:
     """See Store.activity."""
     hours = db.rows(
-        f"select created_at / {_HOUR}, count(*) from passage "
+        f"select created_at / {_MICROSECONDS_PER_HOUR}, count(*) from passage "
         "where created_at is not null group by 1 order by 1"
     )
     tool_calls = "passage where tool is not null and type <> 'tool_result'"
@@ -90,8 +90,7 @@ def activity(db: Database) -> Activity:
 def _most_frequent(db: Database, column: str, rows: str, *values: str) -> list[tuple[str, int]]:
     """The most frequent values of a column with their counts."""
     counts = db.rows(
-        f"select {column}, count(*) from {rows} "
-        f"group by 1 order by 2 desc, 1 limit {_LONGEST_LIST}",
+        f"select {column}, count(*) from {rows} group by 1 order by 2 desc, 1 limit {_MAX_NAMES}",
         values,
     )
     return [(str(name), count) for name, count in counts]
@@ -101,6 +100,6 @@ def _most_passages(db: Database, column: str) -> list[tuple[str, int]]:
     """The values of a document column with the most passages."""
     counts = db.rows(
         f"select {column}, sum(passages) from document "
-        f"group by 1 order by 2 desc, 1 limit {_LONGEST_LIST}"
+        f"group by 1 order by 2 desc, 1 limit {_MAX_NAMES}"
     )
     return [(str(name), int(count)) for name, count in counts]

@@ -99,7 +99,8 @@ class SqlStore(Store, Generic[Connection]):
         results = self._write_text(
             lambda db, index: saving.save(db, index, documents, receipt, index_ids)
         )
-        if receipt is None:  # else after the import
+        # During an import, this is done once at its end.
+        if receipt is None:
             self._complete_vocabulary()
         if any(result.removed for result in results):
             self._purge()
@@ -152,20 +153,20 @@ class SqlStore(Store, Generic[Connection]):
         return count
 
     def delete_passage(self, document: str, passage: str) -> Passage:
-        deleted = self._write_text(
+        deleted_passage = self._write_text(
             lambda db, index: editing.delete_passage(db, document, passage, index)
         )
         self._purge()
-        return deleted
+        return deleted_passage
 
     def delete(self, document: str) -> None:
         self._write_text(lambda db, index: editing.delete(db, reading.key_of(db, document), index))
         self._purge()
 
     def pop(self, document: str) -> Document:
-        deleted = self._write_text(lambda db, index: editing.pop(db, document, index))
+        deleted_document = self._write_text(lambda db, index: editing.pop(db, document, index))
         self._purge()
-        return deleted
+        return deleted_document
 
     def document(self, id: str) -> Document:
         return self._read(lambda db: reading.read(db, reading.key_of(db, id)))
@@ -306,9 +307,11 @@ class SqlStore(Store, Generic[Connection]):
         return self._read(receipt_sql.all_receipts)
 
     def undo_import(self, receipt: int) -> Receipt:
-        undone = self._write_text(lambda db, index: receipt_sql.undo_import(db, receipt, index))
+        undone_receipt = self._write_text(
+            lambda db, index: receipt_sql.undo_import(db, receipt, index)
+        )
         self._purge()
-        return undone
+        return undone_receipt
 
     # -- transfer ---
 
@@ -316,10 +319,10 @@ class SqlStore(Store, Generic[Connection]):
         return self._read(lambda db: transfer.export_batches(db, receive))
 
     def import_batch(self, batch: Batch) -> str | None:
-        corrected = self._write_text(lambda db, index: transfer.import_batch(db, batch, index))
+        correction = self._write_text(lambda db, index: transfer.import_batch(db, batch, index))
         if batch.is_last:
             self._complete_vocabulary()
-        return corrected
+        return correction
 
     def get_marker(self, name: str) -> int | None:
         return self._read(lambda db: transfer.get_marker(db, name))

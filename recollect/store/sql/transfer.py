@@ -32,9 +32,11 @@ ARRIVING = 1
 ARRIVED = 2
 """The copy is complete and verified. The original is about to be removed, or already is."""
 
-BATCH = 10_000  # rows
-_BATCH_CHARACTERS = 16_000_000  # characters of messages after which a batch ends
-_SLICE = 200  # rows per query
+# A batch ends after so many rows, or so many characters of messages. It is one transaction of the
+# target, and is in memory as a whole.
+MAX_BATCH_ROWS = 10_000
+_MAX_BATCH_CHARACTERS = 16_000_000
+_ROWS_PER_QUERY = 200
 
 Row = tuple[Any, ...]
 
@@ -173,8 +175,8 @@ def _read_batch(db: Database, table: Table, after: tuple[int, ...], last_key: in
     characters = 0
     position = after
     is_last = False
-    while not is_last and len(rows) < BATCH and characters < _BATCH_CHARACTERS:
-        limit = min(_SLICE, BATCH - len(rows))
+    while not is_last and len(rows) < MAX_BATCH_ROWS and characters < _MAX_BATCH_CHARACTERS:
+        limit = min(_ROWS_PER_QUERY, MAX_BATCH_ROWS - len(rows))
         some = table.rows(db, position, limit)
         rows += some
         is_last = len(some) < limit
@@ -209,7 +211,7 @@ def import_batch(db: Database, batch: Batch, index: TextIndex) -> str | None:
     stored_rows = table.rows(db, batch.after, len(batch.rows) + 1)
     stored = {table.key_of(row): row for row in stored_rows}
     new: list[Row] = []
-    corrected = None
+    correction = None
     for row in batch.rows:
         stored_row = stored.pop(table.key_of(row), None)
         if stored_row is None:
@@ -217,7 +219,7 @@ def import_batch(db: Database, batch: Batch, index: TextIndex) -> str | None:
         elif stored_row != row:
             if table.identity(stored_row) != table.identity(row):
                 raise _unexpected_row(db, table, stored_row)
-            corrected = corrected or _describe(db, table, row)
+            correction = correction or _describe(db, table, row)
             _replace(db, table, row, index)
     for key, row in stored.items():
         if batch.is_last or key <= table.key_of(batch.rows[-1]):
@@ -229,7 +231,7 @@ def import_batch(db: Database, batch: Batch, index: TextIndex) -> str | None:
             "update last_key set passage = ? where passage < ?",
             (batch.highest_key, batch.highest_key),
         )
-    return corrected
+    return correction
 
 
 def _mark_moving(db: Database) -> None:
@@ -299,7 +301,8 @@ def _add_receipts(db: Database, table: Table, rows: list[Row]) -> None:
         number = db.get(
             f"insert into receipt ({columns}) values ({placeholders}) returning id", row
         )
-        if number != row[0]:  # PostgreSQL numbers receipts itself
+        # PostgreSQL numbers receipts itself.
+        if number != row[0]:
             db.run("update receipt set id = ? where id = ?", (row[0], number))
 
 
@@ -309,10 +312,10 @@ def _with_derived_columns(db: Database, table: Table, row: Row) -> dict[str, Any
 
 
 def _index_rows(db: Database, rows: list[Row]) -> list[IndexRow]:
-    listed, value = db.in_list(sorted({row[1] for row in rows}))
+    members, value = db.in_list(sorted({row[1] for row in rows}))
     titles: Mapping[int, str] = dict(
         db.rows(
-            f"select opening, title from document where opening is not null and key in ({listed})",
+            f"select opening, title from document where opening is not null and key in ({members})",
             (value,),
         )
     )

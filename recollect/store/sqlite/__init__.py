@@ -1,4 +1,4 @@
-"""The store on SQLite, through apsw."""
+"""The SQLite store. It uses apsw, which exposes all of SQLite."""
 
 from recollect.store.sqlite.store import SqliteStore
 

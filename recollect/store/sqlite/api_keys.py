@@ -1,4 +1,4 @@
-"""The keys of a folder of libraries: a small database beside them, made with the first key."""
+"""API keys in a small SQLite database beside the libraries. It is created with the first key."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from recollect.store.api_keys import (
     from_row,
     to_row,
 )
-from recollect.store.sqlite.connection import Connection, connect, explained
+from recollect.store.sqlite.connection import Connection, connect, translate_error
 
 T = TypeVar("T")
 
@@ -47,19 +47,20 @@ class SqliteKeys(ApiKeys):
     def __init__(self, path: Path) -> None:
         self._path = path
         self._db: Connection | None = None
-        self._turn = threading.Lock()
+        self._lock = threading.Lock()
 
     def add(self, key: ApiKey) -> None:
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        new = not self._path.exists()
+        is_new = not self._path.exists()
 
         def work(db: Connection) -> None:
-            if new:
-                os.chmod(self._path, 0o600)  # noqa: PTH101 - by name: a descriptor's close would drop SQLite's locks
+            if is_new:
+                # By name: closing a file descriptor would drop SQLite's locks.
+                os.chmod(self._path, 0o600)  # noqa: PTH101
             db.run(_SCHEMA)
             db.insert("api_key", COLUMNS, [to_row(key)])
 
-        self._with(work)
+        self._run(work)
 
     def find(self, id: str) -> ApiKey | None:
         if not self._path.exists():
@@ -69,17 +70,18 @@ class SqliteKeys(ApiKeys):
             rows = db.rows(f"{_SELECT} where id = ?", (id,))
             if not rows:
                 return None
-            key, now = from_row(rows[0]), micros(datetime.now(UTC)) or 0
+            key = from_row(rows[0])
+            now = micros(datetime.now(UTC)) or 0
             if now - (micros(key.used_at) or 0) > USED_AT_INTERVAL:
                 db.run("update api_key set used_at = ? where id = ?", (now, id))
             return key
 
-        return self._with(work)
+        return self._run(work)
 
     def all_keys(self) -> list[ApiKey]:
         if not self._path.exists():
             return []
-        return self._with(
+        return self._run(
             lambda db: [from_row(row) for row in db.rows(f"{_SELECT} order by created_at, id")]
         )
 
@@ -90,27 +92,27 @@ class SqliteKeys(ApiKeys):
                 (micros(at), id),
             )
 
-        if not self._path.exists() or self._with(work) is None:
+        if not self._path.exists() or self._run(work) is None:
             raise NotFound(
                 f"There is no key {truncate(id, 40)!r}. `recollect keys list` shows them."
             )
 
     def has_any(self) -> bool:
-        return self._path.exists() and self._with(
+        return self._path.exists() and self._run(
             lambda db: bool(db.get("select exists (select 1 from api_key)"))
         )
 
     def close(self) -> None:
-        with self._turn:
+        with self._lock:
             if self._db is not None:
                 self._db.close()
                 self._db = None
 
-    def _with(self, work: Callable[[Connection], T]) -> T:
-        with self._turn:
+    def _run(self, work: Callable[[Connection], T]) -> T:
+        with self._lock:
             try:
                 if self._db is None:
                     self._db = connect(self._path)
                 return work(self._db)
             except apsw.Error as error:
-                raise explained(error, self._path) from error
+                raise translate_error(error, self._path) from error

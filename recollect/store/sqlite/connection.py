@@ -1,10 +1,10 @@
-"""Connections to one SQLite file: how they are opened, shared and bounded.
+"""Connections to one SQLite file.
 
-Writes take turns on one connection. Whoever gets the turn commits everything
-that is waiting in one transaction (group commit), because a durable commit
-costs a disk flush however much it holds. Reads use a small pool, each in a
-snapshot of its own and under a deadline. Nothing but SQLite ever opens the
-file: a plain open() and close() would drop SQLite's locks on it.
+Writes take turns on one connection. The thread whose turn it is commits everything that is waiting
+in one transaction (group commit), because a durable commit costs a disk flush no matter how much it
+contains. Reads use a small pool of connections, each with its own snapshot and a time limit.
+
+Only SQLite may open the file. A plain open() and close() would drop SQLite's locks on it.
 """
 
 from __future__ import annotations
@@ -41,25 +41,28 @@ pragma temp_store = memory;
 pragma cache_size = -16384;
 pragma journal_size_limit = 67108864;
 """
-_GROUP = 256
-_STEPS = 2_000
-_REMEMBERED = 16  # values; each may list many thousand keys
+# Bounds the time that the other threads wait for one commit.
+_MAX_JOBS_PER_COMMIT = 256
+# SQLite calls back after so many instructions of its virtual machine.
+_STEPS_PER_TIME_CHECK = 2_000
+# Each value may list many thousand keys.
+_MAX_CACHED_VALUES = 16
 
 
 class Connection(apsw.Connection):
-    """What the statements that all databases share need of this one (see store.database)."""
+    """A connection with the methods that the shared SQL needs (see store.sql.database)."""
 
-    _remembered: tuple[int, dict[Hashable, Any]] = (0, {})
+    _cache: tuple[int, dict[Hashable, Any]] = (0, {})
 
-    def remembered(self, what: Hashable, make: Callable[[], T]) -> T:
-        """A value that holds until somebody writes; for connections that only read."""
+    def cached(self, key: Hashable, compute: Callable[[], T]) -> T:
+        """A value that is valid until anybody writes. Only for connections that never write."""
         version: int = self.pragma("data_version")
-        if self._remembered[0] != version or len(self._remembered[1]) >= _REMEMBERED:
-            self._remembered = (version, {})
-        values = self._remembered[1]
-        if what not in values:
-            values[what] = make()
-        value: T = values[what]
+        if self._cache[0] != version or len(self._cache[1]) >= _MAX_CACHED_VALUES:
+            self._cache = (version, {})
+        values = self._cache[1]
+        if key not in values:
+            values[key] = compute()
+        value: T = values[key]
         return value
 
     def rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
@@ -84,10 +87,10 @@ class Connection(apsw.Connection):
         return "select value from json_each(?)", json.dumps(values)
 
     def mark_outdated(self, passages: Sequence[int]) -> None:
-        pass  # triggers see to it
+        pass  # done by triggers
 
     def delete_derived(self, passages: Sequence[int]) -> None:
-        pass
+        pass  # done by triggers
 
     def derived_columns(self, row: Mapping[str, Any]) -> dict[str, Any]:
         return filter_columns(row)
@@ -98,34 +101,36 @@ class Connection(apsw.Connection):
             where += " and (contains(d.title, ?) or contains(d.id, ?))"
             values += [fold(search)] * 2
         if filter.of_passages:
-            of_passage, more = passage_conditions(filter)
+            passage_where, passage_values = passage_conditions(filter)
             where += (
-                f" and exists (select 1 from passage p where p.document = d.key and {of_passage})"
+                " and exists (select 1 from passage p "
+                f"where p.document = d.key and {passage_where})"
             )
-            values += more
+            values += passage_values
         return where, values
 
 
 def connect(path: Path) -> Connection:
-    """A connection as every part of the store expects it."""
+    """Open a connection with the settings and SQL functions that the store needs."""
     db = Connection(str(path))
     try:
-        db.set_busy_handler(_patience())
+        db.set_busy_handler(_busy_handler())
         db.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
-        _until_free(
+        _retry_while_busy(
             lambda: db.execute("pragma page_size = 8192; pragma journal_mode = wal").fetchall()
         )
         db.execute(_PRAGMAS)
         db.create_scalar_function("contains", _contains, 2, deterministic=True)
-        db.create_scalar_function(
-            "stem", lambda *values: stem(str(values[0])), 1, deterministic=True
-        )
-        db.create_scalar_function("folded", _folded, 1, deterministic=True)
-        db.create_scalar_function("titled", _titled, 2, deterministic=True)
+        db.create_scalar_function("stem", _stem, 1, deterministic=True)
+        db.create_scalar_function("folded", _fold_bytes, 1, deterministic=True)
+        db.create_scalar_function("titled", _is_titled, 2, deterministic=True)
     except BaseException:
         db.close()
         raise
     return db
+
+
+# -- SQL functions ---
 
 
 def _contains(*values: Any) -> bool:
@@ -133,20 +138,29 @@ def _contains(*values: Any) -> bool:
     return text is not None and folded in fold(text)
 
 
-def _folded(*values: Any) -> str:
-    """Of bytes, since what JSON holds may be no text that Python could take."""
+def _stem(*values: Any) -> str:
+    return stem(str(values[0]))
+
+
+def _fold_bytes(*values: Any) -> str:
+    """Takes bytes, because text in JSON may contain what Python cannot decode."""
     return fold(storable(bytes(values[0]).decode("utf-8", "replace")))
 
 
-def _titled(*values: Any) -> bool:
-    """Whether a title has a word or phrase, or with a star one that begins so."""
-    title, words = (" ".join(re.findall(r"[^\W_]+", indexable(v))) for v in values)
-    end = "" if values[1].endswith("*") else " "
-    return f" {words}{end}" in f" {title} "
+def _is_titled(*values: Any) -> bool:
+    """Whether a title contains a word or phrase. With a final `*`, the last word is a prefix."""
+    title, phrase = (" ".join(re.findall(r"[^\W_]+", indexable(value))) for value in values)
+    end = " "
+    if values[1].endswith("*"):
+        end = ""
+    return f" {phrase}{end}" in f" {title} "
 
 
-def _patience() -> Callable[[int], bool]:
-    """Wait for another process's transaction: short random naps, up to the deadline."""
+# -- waiting and errors ---
+
+
+def _busy_handler() -> Callable[[int], bool]:
+    """Wait for the transaction of another process in short random sleeps, up to the time limit."""
     started = 0.0
 
     def wait(tries: int) -> bool:
@@ -161,9 +175,9 @@ def _patience() -> Callable[[int], bool]:
     return wait
 
 
-def _until_free(action: Callable[[], T]) -> T:
-    """Switching to WAL reports "busy" without asking the busy handler; ask again ourselves."""
-    wait = _patience()
+def _retry_while_busy(action: Callable[[], T]) -> T:
+    """Retry an action. Switching to WAL reports "busy" without calling the busy handler."""
+    wait = _busy_handler()
     tries = 0
     while True:
         try:
@@ -174,8 +188,8 @@ def _until_free(action: Callable[[], T]) -> T:
             tries += 1
 
 
-def explained(error: apsw.Error, path: Path) -> RecollectError:
-    """What an engine's error means for the person."""
+def translate_error(error: apsw.Error, path: Path) -> RecollectError:
+    """An error of SQLite as an error that tells people what to do."""
     match error:
         case apsw.BusyError() | apsw.LockedError():
             return StoreBusy(
@@ -200,57 +214,66 @@ def explained(error: apsw.Error, path: Path) -> RecollectError:
             return RecollectError(f"The database reported: {error}")
 
 
+# -- connections ---
+
+
 class _Job(Generic[T]):
-    __slots__ = ("done", "error", "value", "work")
+    """Work that waits for a transaction, and its result."""
+
+    __slots__ = ("error", "is_finished", "value", "work")
 
     def __init__(self, work: Callable[[Connection], T]) -> None:
         self.work = work
         self.value: T | None = None
         self.error: BaseException | None = None
-        self.done = False
+        self.is_finished = False
 
     def finish(self, error: BaseException | None = None) -> None:
         self.error = self.error or error
-        self.done = True
+        self.is_finished = True
 
 
 class Connections:
-    """The writer and the readers of one database file."""
+    """The connection that writes and the connections that read one database file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._writer: Connection | None = None
-        self._turn = threading.Lock()
-        self._waiting: deque[_Job[Any]] = deque()
-        self._idle: list[Connection] = []
-        self._looking = threading.Lock()
-        self._watcher: Connection | None = None
-        self._closed = False
+        self._write_lock = threading.Lock()
+        self._waiting_jobs: deque[_Job[Any]] = deque()
+        self._idle_readers: list[Connection] = []
+        self._version_lock = threading.Lock()
+        self._version_reader: Connection | None = None
+        self._is_closed = False
 
     def close(self) -> None:
-        with self._turn, self._looking:
-            self._closed = True
-            while self._idle:
-                self._idle.pop().close()
-            if self._watcher is not None:
-                self._watcher.close()
-            self._drop_writer()
+        with self._write_lock, self._version_lock:
+            self._is_closed = True
+            while self._idle_readers:
+                self._idle_readers.pop().close()
+            if self._version_reader is not None:
+                self._version_reader.close()
+            self._close_writer()
+
+    def _require_open(self) -> None:
+        if self._is_closed:
+            raise RecollectError("This library is closed.")
 
     # -- writing ---
 
     def write(self, work: Callable[[Connection], T]) -> T:
-        """Run `work` in a transaction and return its value once that is durable.
+        """Run `work` in a transaction and return its value once it is durable.
 
-        Work of several threads shares a commit; each part stands alone: one
-        that raises is rolled back without touching the others.
+        Several threads may share a commit. If the work of one of them raises an error, only its own
+        changes are rolled back.
         """
         job: _Job[T] = _Job(work)
-        self._waiting.append(job)
-        with self._turn:
-            while not job.done:  # else whoever had the turn before committed it with theirs
-                self._commit(
-                    [self._waiting.popleft() for _ in range(min(len(self._waiting), _GROUP))]
-                )
+        self._waiting_jobs.append(job)
+        with self._write_lock:
+            # Another thread may have committed this job while it waited for the lock.
+            while not job.is_finished:
+                count = min(len(self._waiting_jobs), _MAX_JOBS_PER_COMMIT)
+                self._commit([self._waiting_jobs.popleft() for _ in range(count)])
         if job.error is not None:
             raise job.error
         return job.value  # type: ignore[return-value]
@@ -263,8 +286,10 @@ class Connections:
                 self._run(db, job)
             db.execute("commit")
         except BaseException as error:
-            failure = explained(error, self.path) if isinstance(error, apsw.Error) else error
-            self._abandon(error)
+            self._abort(error)
+            failure = error
+            if isinstance(error, apsw.Error):
+                failure = translate_error(error, self.path)
             for job in jobs:
                 job.finish(failure)
             if not isinstance(error, Exception):
@@ -274,82 +299,85 @@ class Connections:
                 job.finish()
 
     def _run(self, db: Connection, job: _Job[Any]) -> None:
+        """Run one job of a transaction. Its error concerns only the thread that waits for it."""
         db.execute("savepoint job")
         try:
             job.value = job.work(db)
-        except Exception as error:  # whatever it is, it is that caller's alone
-            if not db.in_transaction:  # but where SQLite has rolled back all, as on a full disk
+        except Exception as error:
+            # On a full disk, SQLite rolls back the whole transaction, and all jobs fail.
+            if not db.in_transaction:
                 raise
             db.execute("rollback to job")
-            job.error = explained(error, self.path) if isinstance(error, apsw.Error) else error
+            job.error = error
+            if isinstance(error, apsw.Error):
+                job.error = translate_error(error, self.path)
         db.execute("release job")
 
     def _open_writer(self) -> Connection:
-        if self._closed:
-            raise RecollectError("This library is closed.")
+        self._require_open()
         if self._writer is None:
             self._writer = connect(self.path)
         return self._writer
 
-    def _abandon(self, error: BaseException) -> None:
-        """Roll back; after an error of the disk the connection is not trusted again."""
+    def _abort(self, error: BaseException) -> None:
+        """Roll back. After a disk error, the connection is not used again."""
         if self._writer is None:
             return
         if self._writer.in_transaction:
             try:
                 self._writer.execute("rollback")
             except apsw.Error:
-                self._drop_writer()
+                self._close_writer()
         if isinstance(error, (apsw.IOError, apsw.CorruptError, apsw.FullError)):
-            self._drop_writer()
+            self._close_writer()
 
-    def _drop_writer(self) -> None:
+    def _close_writer(self) -> None:
         if self._writer is not None:
             self._writer.close(True)
             self._writer = None
 
     def purge_log(self) -> None:
-        """Empty the write-ahead log, so that deleted text is in no file any more."""
-        with self._turn:
+        """Truncate the write-ahead log, so that no file contains deleted text."""
+        with self._write_lock:
             self._open_writer().execute("pragma wal_checkpoint(truncate)").fetchall()
 
     # -- reading ---
 
     def version(self) -> int:
-        """A number that changes with every commit of any other connection. Each connection counts for
-        itself, so one of them is kept for this and never writes."""
-        with self._looking:
-            if self._closed:
-                raise RecollectError("This library is closed.")
+        """A number that changes with every commit.
+
+        SQLite counts the commits of all other connections, so this needs one that never writes.
+        """
+        with self._version_lock:
+            self._require_open()
             try:
-                if self._watcher is None:
-                    self._watcher = connect(self.path)
-                return int(self._watcher.pragma("data_version"))
+                if self._version_reader is None:
+                    self._version_reader = connect(self.path)
+                return int(self._version_reader.pragma("data_version"))
             except apsw.Error as error:
-                raise explained(error, self.path) from error
+                raise translate_error(error, self.path) from error
 
     @contextmanager
     def read(self, seconds: float | None = None) -> Iterator[Connection]:
-        """A snapshot to read from; with `seconds`, one that ends in SearchTimeout."""
-        if self._closed:
-            raise RecollectError("This library is closed.")
+        """A connection with a snapshot to read from. Raises SearchTimeout after `seconds`."""
+        self._require_open()
         try:
-            db = self._idle.pop()
+            db = self._idle_readers.pop()
         except IndexError:
             db = connect(self.path)
         try:
             if seconds is not None:
                 deadline = time.monotonic() + seconds
-                db.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
+                db.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS_PER_TIME_CHECK)
             db.execute("begin")
             yield db
         except apsw.Error as error:
-            raise explained(error, self.path) from error
+            raise translate_error(error, self.path) from error
         finally:
             db.set_progress_handler(None)
             if db.in_transaction:
                 db.execute("rollback")
-            if self._closed:
+            if self._is_closed:
                 db.close(True)
             else:
-                self._idle.append(db)
+                self._idle_readers.append(db)

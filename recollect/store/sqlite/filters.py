@@ -1,4 +1,4 @@
-"""Filters as conditions in SQL."""
+"""Translate filters into SQL conditions."""
 
 from __future__ import annotations
 
@@ -10,27 +10,29 @@ from recollect.store.sql.encoding import FILTER_CHARACTERS
 
 
 def conditions(filter: Filter, many: bool = False) -> tuple[str, list[Any]]:
-    """The filter as SQL over passage p and its document d; always at least one condition. Where it will be
-    asked of many passages, what is dear to ask is asked of each document once."""
-    of_passage, values = passage_conditions(filter)
-    of_document, more = document_conditions(filter)
+    """The filter as conditions on passage p and its document d, with their values.
+
+    With `many`, for checking many passages, expensive conditions are evaluated once per document.
+    """
+    passage_clause, passage_values = passage_conditions(filter)
+    document_clause, document_values = document_conditions(filter)
     if many and (filter.tags or filter.not_tags or filter.titles or filter.not_titles):
-        of_document = f"p.document in (select d.key from document d where {of_document})"
-    clauses = [clause for clause in (of_passage, of_document) if clause != "1"]
-    return " and ".join(clauses) or "1", values + more
+        document_clause = f"p.document in (select d.key from document d where {document_clause})"
+    clauses = [clause for clause in (passage_clause, document_clause) if clause != "1"]
+    return _all_of(clauses), passage_values + document_values
 
 
 def passage_conditions(filter: Filter) -> tuple[str, list[Any]]:
-    """The part of the filter that speaks of passage p; 1 when it says nothing."""
-    clauses, values = _clauses(
+    """The part of the filter that is about passage p; 1 if there is none."""
+    clauses, values = _in_clauses(
         ("p.role", "in", filter.roles),
         ("p.author", "in", filter.authors),
         ("coalesce(p.role, '')", "not in", filter.not_roles),
         ("coalesce(p.author, '')", "not in", filter.not_authors),
     )
     if filter.senders:
-        listed = ", ".join("?" * len(filter.senders))
-        clauses.append(f"(p.role in ({listed}) or p.author in ({listed}))")
+        placeholders = _placeholders(filter.senders)
+        clauses.append(f"(p.role in ({placeholders}) or p.author in ({placeholders}))")
         values += filter.senders * 2
     if not filter.hidden:
         clauses.append("p.visibility <> 'hidden'")
@@ -40,41 +42,48 @@ def passage_conditions(filter: Filter) -> tuple[str, list[Any]]:
     if filter.before is not None:
         clauses.append("p.created_at <= ?")
         values.append(micros(filter.before))
-    return " and ".join(clauses) or "1", values
+    return _all_of(clauses), values
 
 
 def document_conditions(filter: Filter) -> tuple[str, list[Any]]:
-    """The part of the filter that speaks of document d; 1 when it says nothing."""
-    clauses, values = _clauses(
+    """The part of the filter that is about document d; 1 if there is none."""
+    media_types = tuple(fold(name)[:FILTER_CHARACTERS] for name in filter.media_types)
+    characters = tuple(id_[:FILTER_CHARACTERS] for id_ in filter.characters)
+    clauses, values = _in_clauses(
         ("d.project", "in", filter.projects),
         ("d.project", "not in", filter.not_projects),
         ("d.source", "in", filter.sources),
         ("d.kind", "in", filter.kinds),
         ("d.id", "in", filter.conversations),
-        (
-            "d.media_type",
-            "in",
-            tuple(fold(name)[:FILTER_CHARACTERS] for name in filter.media_types),
-        ),
-        ("d.character_id", "in", tuple(id_[:FILTER_CHARACTERS] for id_ in filter.characters)),
+        ("d.media_type", "in", media_types),
+        ("d.character_id", "in", characters),
     )
-    for tags, has in ((filter.tags, "exists"), (filter.not_tags, "not exists")):
+    for tags, operator in ((filter.tags, "exists"), (filter.not_tags, "not exists")):
         if tags:
             clauses.append(
-                f"{has} (select 1 from json_each(d.metadata, '$.tags') t "
-                f"where folded(cast(t.value as blob)) in ({', '.join('?' * len(tags))}))"
+                f"{operator} (select 1 from json_each(d.metadata, '$.tags') t "
+                f"where folded(cast(t.value as blob)) in ({_placeholders(tags)}))"
             )
             values += map(fold, tags)
-    for titles, has in ((filter.titles, "titled"), (filter.not_titles, "not titled")):
-        clauses += [f"{has}(d.title, ?)"] * len(titles)
+    for titles, operator in ((filter.titles, "titled"), (filter.not_titles, "not titled")):
+        clauses += [f"{operator}(d.title, ?)"] * len(titles)
         values += titles
-    return " and ".join(clauses) or "1", values
+    return _all_of(clauses), values
 
 
-def _clauses(*conditions: tuple[str, str, tuple[str, ...]]) -> tuple[list[str], list[Any]]:
-    clauses = [
-        f"{column} {how} ({', '.join('?' * len(values))})"
-        for column, how, values in conditions
-        if values
-    ]
-    return clauses, [v for _, _, values in conditions for v in values]
+def _all_of(clauses: list[str]) -> str:
+    return " and ".join(clauses) or "1"
+
+
+def _in_clauses(*conditions: tuple[str, str, tuple[str, ...]]) -> tuple[list[str], list[Any]]:
+    clauses: list[str] = []
+    all_values: list[Any] = []
+    for column, operator, values in conditions:
+        if values:
+            clauses.append(f"{column} {operator} ({_placeholders(values)})")
+            all_values += values
+    return clauses, all_values
+
+
+def _placeholders(values: tuple[str, ...]) -> str:
+    return ", ".join("?" * len(values))

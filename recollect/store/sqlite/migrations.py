@@ -1,7 +1,7 @@
-"""The schema, one numbered step after another. Steps are appended, never edited.
+"""The schema as numbered migrations. New migrations are appended; existing ones never change.
 
-Each step runs in one transaction together with the version it leads to, so a
-kill at any point leaves a file that the next open brings forward.
+Each migration and its version number are committed in one transaction. If the process is killed,
+opening the library again continues with the next migration.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ create table document (
 );
 create index document_changed on document (coalesce(updated_at, created_at) desc, key desc);
 
--- Keys are never used twice, for index rows and receipts refer to them; `last_key` counts
--- them, since AUTOINCREMENT would write its counter with every row. The content stands
--- last, so that filters read a row without its text.
+-- Keys are never reused, because index rows and receipts refer to them. `last_key` is the last
+-- one: AUTOINCREMENT would write its counter with every row. The content is the last column, so
+-- that filters can read a row without its text.
 create table last_key (passage integer not null);
 insert into last_key values (0);
 create table passage (
@@ -70,11 +70,12 @@ create index passage_order on passage (document, position);
 create index passage_shared on passage (id) where shared;
 create index passage_time on passage (created_at);
 
--- Derived. The title is indexed with the passage that opens its document.
+-- Derived data. The title is indexed with the opening passage of its document.
 create virtual table passage_text using fts5(
   title, content, content='', tokenize='unicode61 remove_diacritics 0'
 );
-insert into passage_text (passage_text, rank) values ('secure-delete', 1), ('hashsize', 16777216), ('automerge', 16);
+insert into passage_text (passage_text, rank)
+  values ('secure-delete', 1), ('hashsize', 16777216), ('automerge', 16);
 create virtual table passage_word using fts5vocab(passage_text, row);
 create table word (term text primary key) without rowid;
 create table derived (name text primary key, version integer not null) without rowid;
@@ -89,8 +90,8 @@ create table receipt (
   files text,
   left_out text
 );
--- Which passages of a document an import contained, as [first, last] runs of keys,
--- and what the document said before the import changed it.
+-- The passages of a document that an import contained, as [first, last] ranges of keys, and the
+-- state of the document before the import changed it.
 create table receipt_document (
   receipt integer not null references receipt on delete cascade,
   document integer not null references document on delete cascade,
@@ -109,14 +110,14 @@ create index receipt_revision_passage on receipt_revision (passage);
 """
 
 M002_SEARCH = """
--- The stem is there where it differs from the word.
+-- The stem is null if it is the word itself.
 drop table word;
 create table word (term text primary key, stem text) without rowid;
 create index word_stem on word (stem) where stem is not null;
 update derived set version = 0 where name = 'words';
 
--- Ranges of passages that are also kept in an index beside the file. A volume that is not
--- `ready` is being written. What changes in one is stale there, and a deletion drops it.
+-- A volume is an index of a range of passages, in its own files. A volume that is not `ready` is
+-- being written. A passage that changes is stale in its volume. Deleting one drops the volume.
 create table volume (
   name text primary key,
   first integer not null,
@@ -125,9 +126,9 @@ create table volume (
 ) without rowid;
 create table stale (passage integer primary key);
 
--- A space is one model's vectors: only vectors of one space can be compared. `done` is the
--- last passage that was embedded; those that changed since are `unembedded`, each change with
--- a mark of its own. One that is `gone` is being removed.
+-- A space has the vectors of one model. `done` is the key of the last passage that was embedded.
+-- Passages that changed since then are in `unembedded`; every change has a new mark. A space that
+-- is `gone` is being deleted.
 create table space (
   id integer primary key autoincrement,
   name text not null,
@@ -152,10 +153,11 @@ create table unembedded (
   space integer not null,
   unique (passage, space)
 );
--- Rows whose vectors are still to be wiped from the files that copy them.
+-- Deleted vectors that the vector files still contain.
 create table wiped (row integer primary key);
 
-create trigger passage_changed after update of content, role, author, created_at, visibility on passage
+create trigger passage_changed
+after update of content, role, author, created_at, visibility on passage
 when old.content is not new.content or old.role is not new.role or old.author is not new.author
   or old.created_at is not new.created_at or old.visibility is not new.visibility
 begin
@@ -172,10 +174,12 @@ end;
 create trigger document_retitled after update of title, opening on document
 when old.title is not new.title or old.opening is not new.opening
 begin
-  insert or ignore into stale select o.key from (select old.opening as key union select new.opening) o
+  insert or ignore into stale
+    select o.key from (select old.opening as key union select new.opening) o
     join volume v on o.key between v.first and v.last;
   insert or replace into unembedded (passage, space)
-    select o.key, s.id from (select old.opening as key union select new.opening) o cross join space s
+    select o.key, s.id from (select old.opening as key union select new.opening) o
+    cross join space s
     where o.key is not null and not s.gone;
   delete from vector where passage in (old.opening, new.opening);
 end;
@@ -187,41 +191,44 @@ end;
 """
 
 M003_LONG_WORDS = """
--- Words of which the list has only the beginning; what is looked for may lie further on in any of them.
+-- The vocabulary has only the beginnings of long words. Each of them may contain any substring.
 create index word_long on word (term) where length(term) >= 128;
 """
 
 M004_KNOWLEDGE = """
--- Counts up with every change. What filters ask of the metadata stands in columns of its own.
+-- The version increases with every change. Metadata that filters use has columns of its own.
 alter table document add column version integer not null default 1;
 alter table document add column media_type text;
 alter table document add column character_id text;
 update document set character_id = cast(json_extract(metadata, '$.character_id') as text)
-  where metadata like '%"character_id"%' and json_type(metadata, '$.character_id') in ('text', 'integer');
+  where metadata like '%"character_id"%'
+  and json_type(metadata, '$.character_id') in ('text', 'integer');
 create index document_source on document (source, coalesce(updated_at, created_at) desc, key desc);
 create index document_media_type on document (media_type) where media_type is not null;
 create index document_character on document (character_id) where character_id is not null;
--- To list the roles and authors that there are.
+-- For listing the distinct roles and authors.
 create index passage_role on passage (role)
   where role not in ('user', 'assistant', 'system', 'tool') and length(role) <= 200;
 create index passage_author on passage (author) where author is not null and length(author) <= 200;
 """
 
 M005_OBSERVATIONS = """
--- The version of a conversation that its observations are of; negative where something of it was not observed.
+-- The version of a conversation that was observed; negative if the observations are incomplete.
 alter table document add column observed integer not null default 0;
 create index document_unobserved on document (key)
   where source = 'conversation' and observed <> version and observed <> -version;
 """
 
 M006_EMBEDDING_QUEUE = """
--- When the first passage of a document was removed, this trigger queued that passage for embedding although it no
--- longer existed. Such rows hid everything that was saved later from the background indexer.
+-- When the first passage of a document was removed, this trigger queued that passage for embedding
+-- although it no longer existed. Such rows hid everything that was saved later from the background
+-- indexer.
 drop trigger document_retitled;
 create trigger document_retitled after update of title, opening on document
 when old.title is not new.title or old.opening is not new.opening
 begin
-  insert or ignore into stale select o.key from (select old.opening as key union select new.opening) o
+  insert or ignore into stale
+    select o.key from (select old.opening as key union select new.opening) o
     join volume v on o.key between v.first and v.last;
   insert or replace into unembedded (passage, space)
     select p.key, s.id from passage p cross join space s
@@ -255,8 +262,8 @@ VERSION = len(MIGRATIONS)
 
 
 def migrate(db: apsw.Connection, path: Path, stop_before: str | None = None) -> list[str]:
-    """Bring the file to this version and return the names of the steps that ran."""
-    ran = []
+    """Migrate the file to this version and return the names of the migrations that ran."""
+    names = []
     for number, (name, script) in enumerate(MIGRATIONS, 1):
         if name == stop_before:
             break
@@ -264,16 +271,17 @@ def migrate(db: apsw.Connection, path: Path, stop_before: str | None = None) -> 
             continue
         db.execute("begin immediate")
         try:
-            if _version(db, path) < number:  # another process may have been first
+            # Another process may have run it since the first check.
+            if _version(db, path) < number:
                 db.execute(script)
                 db.execute(f"pragma user_version = {number}")
                 db.execute(f"pragma application_id = {APPLICATION_ID}")
-                ran.append(name)
+                names.append(name)
             db.execute("commit")
         except BaseException:
             db.execute("rollback")
             raise
-    return ran
+    return names
 
 
 def _version(db: apsw.Connection, path: Path) -> int:
@@ -283,7 +291,7 @@ def _version(db: apsw.Connection, path: Path) -> int:
         raise DamagedLibrary(f"{path} is a database of another program, not a Recollect library.")
     if version > VERSION:
         raise NewerLibrary(
-            f"{path} was written by a newer Recollect (schema {version}; this one knows {VERSION}). "
-            "Nothing was changed. Upgrade Recollect to open it."
+            f"{path} was written by a newer Recollect (schema {version}; this one knows "
+            f"{VERSION}). Nothing was changed. Upgrade Recollect to open it."
         )
     return version

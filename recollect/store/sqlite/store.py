@@ -20,19 +20,22 @@ from recollect.store.sql import statistics, transfer
 from recollect.store.sql.database import TextIndex
 from recollect.store.sql.selection import resolve_filter
 from recollect.store.sql.store import SqlStore, TextQueries
-from recollect.store.sqlite import text
-from recollect.store.sqlite.connection import Connection, Connections, connect, explained
+from recollect.store.sqlite import matching, text, text_index
+from recollect.store.sqlite.connection import Connection, Connections, connect, translate_error
+from recollect.store.sqlite.file_lock import file_lock
+from recollect.store.sqlite.key_ranges import all_keys, keys_in_few_documents
 from recollect.store.sqlite.migrations import migrate
+from recollect.store.sqlite.volumes import plan
 from recollect.store.values import Contents, Findings, Progress, Space, Unembedded
 
 if TYPE_CHECKING:
-    from recollect.store.sqlite.sealed import Sealed
     from recollect.store.sqlite.vectors import Vectors
+    from recollect.store.sqlite.volumes.index import VolumeIndex
 
 T = TypeVar("T")
-SMALLEST = 16_384  # passages from which search needs more than FTS5
-_COUNTED = 20_000  # matches that FTS5 counts one by one
-_REBUILD_BATCH = 5_000
+# FTS5 counts matches one by one, so larger counts are lower bounds.
+_MAX_COUNTED_MATCHES = 20_000
+_PASSAGES_PER_REBUILD_BATCH = 5_000
 
 
 class SqliteStore(SqlStore[Connection]):
@@ -41,7 +44,7 @@ class SqliteStore(SqlStore[Connection]):
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._connections = Connections(path)
-        self._words = text.Words()
+        self._vocabulary = text_index.VocabularyCache()
         self._index = path.with_name("index")
         self._prepare(path)
 
@@ -54,12 +57,12 @@ class SqliteStore(SqlStore[Connection]):
                     # By name: closing a file descriptor would drop SQLite's locks.
                     os.chmod(path, 0o600)  # noqa: PTH101
                 migrate(db, path)
-                behind = _is_index_behind(db)
+                is_behind = _is_index_behind(db)
             finally:
                 db.close()
         except apsw.Error as error:
-            raise explained(error, path) from error
-        if behind:
+            raise translate_error(error, path) from error
+        if is_behind:
             self._index_missing()
 
     @property
@@ -71,7 +74,7 @@ class SqliteStore(SqlStore[Connection]):
         return f"SQLite {apsw.sqlite_lib_version()}"
 
     def close(self) -> None:
-        for name in ("_sealed", "_vectors"):
+        for name in ("_volumes", "_vectors"):
             if name in self.__dict__:
                 self.__dict__[name].close()
         self._connections.close()
@@ -79,10 +82,10 @@ class SqliteStore(SqlStore[Connection]):
     # Loaded on first use, because most processes that open a library never need them.
 
     @cached_property
-    def _sealed(self) -> Sealed:
-        from recollect.store.sqlite.sealed import Sealed
+    def _volumes(self) -> VolumeIndex:
+        from recollect.store.sqlite.volumes.index import VolumeIndex
 
-        return Sealed(self._index / "volumes", self._connections)
+        return VolumeIndex(self._index / "volumes", self._connections)
 
     @cached_property
     def _vectors(self) -> Vectors:
@@ -101,19 +104,22 @@ class SqliteStore(SqlStore[Connection]):
 
     def _write_text(self, work: Callable[[Connection, TextIndex], T]) -> T:
         try:
-            return self._connections.write(lambda db: work(db, text.Index(db, self._words)))
+            return self._connections.write(
+                lambda db: work(db, text_index.FtsIndex(db, self._vocabulary))
+            )
         except BaseException:
-            self._words.forget()  # words of a rolled back transaction are not in the vocabulary
+            # The words of a transaction that was rolled back are not in the vocabulary.
+            self._vocabulary.clear()
             raise
 
     def _complete_vocabulary(self) -> None:
-        if self._read(text.words_are_behind):
-            self._write_text(lambda db, index: text.list_words(db))
+        if self._read(text_index.is_vocabulary_behind):
+            self._write_text(lambda db, index: text_index.complete_vocabulary(db))
 
     def _purge(self) -> None:
         """Remove deleted text from the index files and from the write-ahead log."""
         if (self._index / "volumes").exists():
-            self._sealed.sweep()
+            self._volumes.sweep()
         if (self._index / "vectors").exists():
             self._vectors.wipe()
         self._connections.purge_log()
@@ -131,34 +137,36 @@ class SqliteStore(SqlStore[Connection]):
 
     def match(self, node: Node, filter: Filter, limit: int) -> list[int]:
         def work(db: Connection) -> list[int]:
-            narrowed = resolve_filter(db, filter)
-            if _is_sealed(db):
-                return self._sealed.best(db, node, narrowed, limit)
-            few = text.keys_of_few(db, narrowed)
-            scored = text.best(db, node, narrowed, text.everything(db), limit, few)
-            return [key for key, _ in scored]
+            resolved = resolve_filter(db, filter)
+            if _has_volumes(db):
+                return self._volumes.match(db, node, resolved, limit)
+            keys = keys_in_few_documents(db, resolved)
+            hits = matching.best_matches(db, node, resolved, all_keys(db), limit, keys)
+            return [key for key, _ in hits]
 
         return self._search(work)
 
     def count(self, node: Node, filter: Filter) -> tuple[int, bool]:
         def work(db: Connection) -> tuple[int, bool]:
-            narrowed = resolve_filter(db, filter)
-            if _is_sealed(db):
-                return self._sealed.count(db, node, narrowed, _COUNTED)
-            few = text.keys_of_few(db, narrowed)
-            count = text.count(db, node, narrowed, text.everything(db), _COUNTED, few)
-            return count, count < _COUNTED
+            limit = _MAX_COUNTED_MATCHES
+            resolved = resolve_filter(db, filter)
+            if _has_volumes(db):
+                return self._volumes.count(db, node, resolved, limit)
+            keys = keys_in_few_documents(db, resolved)
+            count = matching.count_matches(db, node, resolved, all_keys(db), limit, keys)
+            return count, count < limit
 
         return self._search(work)
 
     def frequencies(self, nodes: Sequence[Node]) -> tuple[list[int], int]:
         def work(db: Connection) -> tuple[list[int], int]:
-            everything = text.everything(db)
-            if _is_sealed(db):
-                counts = self._sealed.frequencies(db, nodes, _COUNTED)
-            else:
-                counts = [text.count(db, node, None, everything, _COUNTED) for node in nodes]
-            return counts, everything[1]
+            limit = _MAX_COUNTED_MATCHES
+            first_key, newest_key = all_keys(db)
+            if _has_volumes(db):
+                return self._volumes.frequencies(db, nodes, limit), newest_key
+            key_range = (first_key, newest_key)
+            counts = [matching.count_matches(db, node, None, key_range, limit) for node in nodes]
+            return counts, newest_key
 
         return self._search(work)
 
@@ -166,7 +174,7 @@ class SqliteStore(SqlStore[Connection]):
         query_words = list(words(node))
         counts, size = self.frequencies(query_words)
         frequencies = {word: (count, size) for word, count in zip(query_words, counts, strict=True)}
-        return text.scores(frequencies, self.candidates(keys, Filter(hidden=True)))
+        return matching.text_scores(frequencies, self.candidates(keys, Filter(hidden=True)))
 
     # -- vectors ---
 
@@ -176,10 +184,11 @@ class SqliteStore(SqlStore[Connection]):
         self._connections.purge_log()
 
     def add_vectors(self, space: Space, vectors: Mapping[Unembedded, Sequence[Any]]) -> None:
-        from recollect.store.sqlite.vectors import packed
+        from recollect.store.sqlite.vectors import pack
 
-        blobs = iter(packed([vector for parts in vectors.values() for vector in parts]))
-        packed_vectors = {
+        # Packing all vectors at once is faster.
+        blobs = iter(pack([vector for parts in vectors.values() for vector in parts]))
+        blobs_by_passage = {
             passage: [next(blobs) for _ in parts] for passage, parts in vectors.items()
         }
 
@@ -188,7 +197,7 @@ class SqliteStore(SqlStore[Connection]):
                 columns = ("space", "passage", "vector")
                 db.insert("vector", columns, [(space.id, key, blob) for key, blob in rows])
 
-            space_sql.add_vectors(db, space, packed_vectors, insert)
+            space_sql.add_vectors(db, space, blobs_by_passage, insert)
 
         self._write(work)
 
@@ -203,10 +212,10 @@ class SqliteStore(SqlStore[Connection]):
         return self._search(lambda db: self._vectors.cosines(db, space, vector, keys))
 
     def vectors(self, space: Space, key: int) -> list[Any]:
-        return self._search(lambda db: list(self._vectors.of(db, space, key)))
+        return self._search(lambda db: self._vectors.vectors(db, space, key))
 
     def size(self) -> int:
-        return self._read(text.everything)[1]
+        return self._read(all_keys)[1]
 
     def sample(self, limit: int) -> Iterator[str]:
         with self._connections.read() as db:
@@ -266,25 +275,24 @@ class SqliteStore(SqlStore[Connection]):
 
     def needs_refresh(self) -> bool:
         def work(db: Connection) -> bool:
-            if text.everything(db)[1] < SMALLEST:
+            _, newest_key = all_keys(db)
+            if newest_key < plan.MIN_VOLUME_PASSAGES:
                 return False
-            return self._sealed.waiting(db) > 0
+            return plan.unsealed_passages(db) > 0
 
         return self._read(work)
 
     def refresh(
         self, progress: Progress | None = None, stop: Callable[[], bool] | None = None
     ) -> None:
-        if self.size() >= SMALLEST or (self._index / "volumes").exists():
-            self._sealed.refresh(progress, stop)
+        if self.size() >= plan.MIN_VOLUME_PASSAGES or (self._index / "volumes").exists():
+            self._volumes.refresh(progress, stop)
         self._clear_dropped_spaces()
         if self.spaces() or (self._index / "vectors").exists():
             self._vectors.refresh()
 
     def indexing_lock(self) -> AbstractContextManager[bool]:
-        from recollect.store.sqlite.sealed import locked
-
-        return locked(self._index / "lock")
+        return file_lock(self._index / "lock")
 
     def verify(self) -> Findings:
         # On a new connection: on a used one, FTS5 checks an older snapshot than it searches.
@@ -292,7 +300,7 @@ class SqliteStore(SqlStore[Connection]):
         try:
             return _verify(db)
         except apsw.Error as error:
-            raise explained(error, self.path) from error
+            raise translate_error(error, self.path) from error
         finally:
             db.close()
 
@@ -310,20 +318,20 @@ class SqliteStore(SqlStore[Connection]):
             space_sql.remove_orphans(db)
 
         self._write_text(clear)
-        self._words.forget()
+        self._vocabulary.clear()
         self._index_missing(progress)
 
     def _index_missing(self, progress: Progress | None = None) -> None:
-        """Index every passage that is not indexed, a batch per transaction; can be interrupted."""
+        """Index all passages that are not indexed, a batch per transaction. It can be resumed."""
         if self._read(_is_index_outdated):
             self._write_text(lambda db, index: _clear_index(db))
         total = self._read(lambda db: int(db.get("select count(*) from passage")))
-        done = 0
+        indexed = 0
         count = self._write_text(_index_batch)
         while count:
-            done += count
+            indexed += count
             if progress is not None:
-                progress(done, total)
+                progress(indexed, total)
             count = self._write_text(_index_batch)
         self._complete_vocabulary()
 
@@ -336,7 +344,7 @@ _ORPHANED = (
 )
 
 
-def _is_sealed(db: Connection) -> bool:
+def _has_volumes(db: Connection) -> bool:
     return bool(db.get("select exists (select 1 from volume where ready)"))
 
 
@@ -344,7 +352,7 @@ def _clear_index(db: Connection) -> None:
     db.execute(
         "insert into passage_text (passage_text) values ('delete-all'); delete from word; "
         "insert or replace into derived values ('text', ?)",
-        (text.VERSION,),
+        (text_index.VERSION,),
     ).fetchall()
 
 
@@ -353,21 +361,21 @@ def _index_batch(db: Connection, index: TextIndex) -> int:
         f"""select p.key, case when d.opening = p.key then d.title else '' end, p.content
         from passage p join document d on d.key = p.document
         where p.key in (select p.key {_MISSING} limit ?)""",
-        (_REBUILD_BATCH,),
+        (_PASSAGES_PER_REBUILD_BATCH,),
     )
     index.add([(key, title, content) for key, title, content in rows])
     return len(rows)
 
 
 def _is_index_outdated(db: Connection) -> bool:
-    return bool(db.get("select version from derived where name = 'text'") != text.VERSION)
+    return bool(db.get("select version from derived where name = 'text'") != text_index.VERSION)
 
 
 def _is_index_behind(db: Connection) -> bool:
     """Whether the index is incomplete, judged by its newest row: cheap enough for every start."""
     newest = db.get("select max(key) from passage") or 0
     newest_indexed = db.get("select max(id) from passage_text_docsize") or 0
-    if _is_index_outdated(db) or text.words_are_behind(db):
+    if _is_index_outdated(db) or text_index.is_vocabulary_behind(db):
         return True
     return bool(newest_indexed < newest)
 

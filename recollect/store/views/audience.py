@@ -2,7 +2,7 @@
 
 Agents must not even learn that such messages exist. The index does not know which messages these
 are, so results are checked one by one: the view asks for more until enough results remain, and
-counts matches one by one, up to `COUNTED`.
+counts matches one by one, up to `MAX_COUNTED`.
 """
 
 from __future__ import annotations
@@ -22,9 +22,12 @@ from recollect.store.errors import missing_passage
 from recollect.store.values import Batch, Candidate, Contents, Space, Unembedded
 from recollect.store.views.base import StoreView
 
-COUNTED = 10_000
-_READ = 500  # passages per query
-_RARE = 200  # matches of a word up to which its frequency is exact
+# Larger counts are lower bounds.
+MAX_COUNTED = 10_000
+_PASSAGES_PER_QUERY = 500
+# Up to this frequency of a word, its visible matches are counted. Above it, one visible match is
+# enough for the frequency to count.
+_MAX_EXACT_FREQUENCY = 200
 _ALL = Filter(hidden=True)
 
 SHOWS_NO_TEXT = {
@@ -110,11 +113,11 @@ class AudienceStore(StoreView):
             visible = self._visible(keys)
             if len(visible) >= limit or len(keys) < request:
                 return visible[:limit]
-            request = 2 * request + _READ
+            request = 2 * request + _PASSAGES_PER_QUERY
 
     def count(self, node: Node, filter: Filter) -> tuple[int, bool]:
-        matches = len(self.match(node, filter, COUNTED + 1))
-        return min(matches, COUNTED), matches <= COUNTED
+        matches = len(self.match(node, filter, MAX_COUNTED + 1))
+        return min(matches, MAX_COUNTED), matches <= MAX_COUNTED
 
     def frequencies(self, nodes: Sequence[Node]) -> tuple[list[int], int]:
         """The frequencies of words in visible messages, since scores depend on them.
@@ -130,7 +133,7 @@ class AudienceStore(StoreView):
     def _visible_frequency(self, node: Node, frequency: int) -> int:
         if not frequency:
             return 0
-        if frequency <= _RARE:
+        if frequency <= _MAX_EXACT_FREQUENCY:
             return len(self.match(node, _ALL, frequency))
         if self.match(node, _ALL, 1):
             return frequency
@@ -151,12 +154,12 @@ class AudienceStore(StoreView):
     def find_substring(
         self, text: str, filter: Filter, limit: int, offset: int
     ) -> tuple[list[Candidate], int]:
-        return self._page(self._store.find_substring(text, filter, COUNTED, 0), limit, offset)
+        return self._page(self._store.find_substring(text, filter, MAX_COUNTED, 0), limit, offset)
 
     def newest(
         self, filter: Filter, limit: int, offset: int, by_document: bool = False
     ) -> tuple[list[Candidate], int]:
-        return self._page(self._store.newest(filter, COUNTED, 0, by_document), limit, offset)
+        return self._page(self._store.newest(filter, MAX_COUNTED, 0, by_document), limit, offset)
 
     def recent(self, text: str | None, filter: Filter, limit: int) -> list[Candidate]:
         request = limit
@@ -165,7 +168,7 @@ class AudienceStore(StoreView):
             visible = self._visible_candidates(candidates)
             if len(visible) >= limit or len(candidates) < request:
                 return visible[:limit]
-            request = 2 * request + _READ
+            request = 2 * request + _PASSAGES_PER_QUERY
 
     # -- vectors ---
 
@@ -179,7 +182,7 @@ class AudienceStore(StoreView):
             visible = [(key, cosine) for key, cosine in neighbours if key in keys]
             if len(visible) >= limit or len(neighbours) < request:
                 return visible[:limit]
-            request = 2 * request + _READ
+            request = 2 * request + _PASSAGES_PER_QUERY
 
     def cosines(self, space: Space, vector: Any, keys: Sequence[int]) -> dict[int, float]:
         return self._store.cosines(space, vector, self._visible(keys))
@@ -244,8 +247,8 @@ class AudienceStore(StoreView):
     def _visible(self, keys: Sequence[int]) -> list[int]:
         """The keys of those passages that everybody may see, in the same order."""
         unchecked = [key for key in keys if key not in self._visibility]
-        for start in range(0, len(unchecked), _READ):
-            batch = unchecked[start : start + _READ]
+        for start in range(0, len(unchecked), _PASSAGES_PER_QUERY):
+            batch = unchecked[start : start + _PASSAGES_PER_QUERY]
             stored = self._store.passages_by_key(batch)
             for key in batch:
                 self._visibility[key] = key in stored and not is_human_only(stored[key][1])

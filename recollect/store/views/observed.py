@@ -2,7 +2,7 @@
 
 The words of concepts and files are in the text index, which leaves few observations to check. What
 an observation really names is read from its metadata. The view asks for more matches until enough
-remain, and counts matches one by one, up to `COUNTED`.
+remain, and counts matches one by one, up to `MAX_COUNTED`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from recollect.store.base import Store
 from recollect.store.values import Candidate, Space
 from recollect.store.views.base import StoreView
 
-COUNTED = 10_000
-_READ = 500  # passages per query
+# Larger counts are lower bounds.
+MAX_COUNTED = 10_000
+_PASSAGES_PER_QUERY = 500
 _PUNCTUATION = "`'\"()[]{}<>,;:!?."
 
 
@@ -47,13 +48,13 @@ class ObservationStore(StoreView):
             matching = self._matching(keys)
             if len(matching) >= limit or len(keys) < request:
                 return matching[:limit]
-            request = 2 * request + _READ
+            request = 2 * request + _PASSAGES_PER_QUERY
 
     def count(self, node: Node, filter: Filter) -> tuple[int, bool]:
         if not self._is_filtered:
             return self._store.count(node, filter)
-        matches = len(self.match(node, filter, COUNTED + 1))
-        return min(matches, COUNTED), matches <= COUNTED
+        matches = len(self.match(node, filter, MAX_COUNTED + 1))
+        return min(matches, MAX_COUNTED), matches <= MAX_COUNTED
 
     def nearest(
         self, space: Space, vector: Any, filter: Filter, limit: int
@@ -62,7 +63,7 @@ class ObservationStore(StoreView):
             neighbours = self._store.nearest(space, vector, filter, limit)
             matching = set(self._matching([key for key, _ in neighbours]))
             return [(key, cosine) for key, cosine in neighbours if key in matching]
-        keys = self._matching(self._store.match(self._words, filter, COUNTED))
+        keys = self._matching(self._store.match(self._words, filter, MAX_COUNTED))
         cosines = self._store.cosines(space, vector, keys)
         return sorted(cosines.items(), key=lambda pair: -pair[1])[:limit]
 
@@ -79,7 +80,7 @@ class ObservationStore(StoreView):
         if not self._is_filtered:
             candidates, total = self._store.newest(filter, limit, offset, by_document)
             return self._matching_candidates(candidates), total
-        return self._page(self._store.newest(filter, COUNTED, 0, by_document), limit, offset)
+        return self._page(self._store.newest(filter, MAX_COUNTED, 0, by_document), limit, offset)
 
     def find_substring(
         self, text: str, filter: Filter, limit: int, offset: int
@@ -87,7 +88,7 @@ class ObservationStore(StoreView):
         if not self._is_filtered:
             candidates, total = self._store.find_substring(text, filter, limit, offset)
             return self._matching_candidates(candidates), total
-        return self._page(self._store.find_substring(text, filter, COUNTED, 0), limit, offset)
+        return self._page(self._store.find_substring(text, filter, MAX_COUNTED, 0), limit, offset)
 
     def _page(
         self, result: tuple[list[Candidate], int], limit: int, offset: int
@@ -108,8 +109,8 @@ class ObservationStore(StoreView):
         if not self._is_filtered:
             return list(keys)
         unchecked = [key for key in keys if key not in self._checks]
-        for start in range(0, len(unchecked), _READ):
-            batch = unchecked[start : start + _READ]
+        for start in range(0, len(unchecked), _PASSAGES_PER_QUERY):
+            batch = unchecked[start : start + _PASSAGES_PER_QUERY]
             stored = self._store.passages_by_key(batch)
             for key in batch:
                 self._checks[key] = key in stored and self._is_match(stored[key][1])
@@ -148,15 +149,15 @@ def _file_matcher(file: str) -> Callable[[str], bool]:
     `auth.ts`, `src/auth` and the whole path match `/home/me/api/src/auth.ts`. So does a longer path
     that ends in the observed path.
     """
-    wanted_path = _normalize_path(file)
-    pattern = re.compile(rf"(?:^|/){re.escape(wanted_path)}(?:$|/|\.)")
+    file_path = _normalize_path(file)
+    pattern = re.compile(rf"(?:^|/){re.escape(file_path)}(?:$|/|\.)")
 
     def is_file(path: str) -> bool:
-        if not wanted_path:
+        if not file_path:
             return False
         if pattern.search(path) is not None:
             return True
-        return "/" in path and wanted_path.endswith(f"/{path}")
+        return "/" in path and file_path.endswith(f"/{path}")
 
     return is_file
 

@@ -1,0 +1,179 @@
+"""Update the full-text index and the vocabulary.
+
+The index is a contentless FTS5 table: it stores words, and the text itself is only in `passage`. To
+remove a row, FTS5 must be given the text that was indexed. The table `word` is the vocabulary: it
+lists every word of the library once, with its stem.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from recollect.language.text import indexable
+from recollect.settings import LIMITS
+from recollect.store.sql.database import IndexRow
+from recollect.store.sqlite.connection import Connection
+from recollect.store.sqlite.fts_query import MAX_TERM_CHARACTERS, quote_term
+
+VERSION = 2
+"""The version of the index and of the vocabulary. Older ones are built again."""
+WORD = re.compile(r"[^\W_]+")
+"""A word, as FTS5 splits text."""
+
+_ASCII_SEPARATORS_TO_SPACE = bytes(n if WORD.match(chr(n)) else 0x20 for n in range(256))
+_DELETE = (
+    "insert into passage_text (passage_text, rowid, title, content) values ('delete', ?, ?, ?)"
+)
+# Words remembered per process. Most texts use the same words, so few have to be written again.
+_MAX_CACHED_WORDS = 500_000
+# From this many passages in one call, the vocabulary is read from the index afterwards,
+_BULK_PASSAGES = 2_000
+# if they are at least one in so many of all passages.
+_BULK_SHARE = 20
+# Wiping one passage from every page of the index takes as long as rewriting so many passages.
+_REWRITES_PER_WIPE = 300
+
+
+def prepare_text(text: str) -> str:
+    """The text as it is indexed."""
+    return indexable(text[: LIMITS.indexed_characters])
+
+
+# -- vocabulary ---
+
+
+class VocabularyCache:
+    """Words that this process has added to the vocabulary, so that it need not add them again."""
+
+    def __init__(self) -> None:
+        self._words: set[str] = set()
+        self._ascii_words: set[bytes] = set()
+
+    def add_words(self, db: Connection, texts: Iterable[str]) -> None:
+        """Add the words of some texts to the vocabulary."""
+        terms = sorted(self._new_terms(texts))
+        db.executemany(
+            "insert or ignore into word values (?, nullif(stem(?1), ?1))",
+            ((term,) for term in terms),
+        )
+
+    def _new_terms(self, texts: Iterable[str]) -> set[str]:
+        ascii_words, words = _distinct_words(texts)
+        ascii_words -= self._ascii_words
+        words -= self._words
+        if len(self._words) + len(self._ascii_words) > _MAX_CACHED_WORDS:
+            self.clear()
+        self._ascii_words |= ascii_words
+        self._words |= words
+        return _terms(ascii_words, words)
+
+    def clear(self) -> None:
+        """Forget all words, because a transaction was rolled back or words were removed."""
+        self._words.clear()
+        self._ascii_words.clear()
+
+
+def _distinct_words(texts: Iterable[str]) -> tuple[set[bytes], set[str]]:
+    """The words of ASCII texts as bytes, which are split much faster, and of all other texts."""
+    ascii_words: set[bytes] = set()
+    words: set[str] = set()
+    for text in texts:
+        if text.isascii():
+            ascii_words.update(text.encode().translate(_ASCII_SEPARATORS_TO_SPACE).split())
+        else:
+            words.update(WORD.findall(text))
+    return ascii_words, words
+
+
+def _terms(ascii_words: Iterable[bytes], words: set[str]) -> set[str]:
+    """The words as the vocabulary stores them."""
+    return {word[:MAX_TERM_CHARACTERS] for word in words.union(map(bytes.decode, ascii_words))}
+
+
+def is_vocabulary_behind(db: Connection) -> bool:
+    """Whether the vocabulary lacks words of the index."""
+    return bool(db.get("select version from derived where name = 'words'") != VERSION)
+
+
+def complete_vocabulary(db: Connection) -> None:
+    """Add all words of the index to the vocabulary."""
+    db.run("insert or ignore into word select term, nullif(stem(term), term) from passage_word")
+    db.run("insert or replace into derived values ('words', ?)", (VERSION,))
+
+
+def _defer_vocabulary(db: Connection, rows: Sequence[IndexRow]) -> bool:
+    """Whether to complete the vocabulary later instead of adding the words of these rows.
+
+    After a large import, reading the words from the index is much cheaper than adding them message
+    by message. Until then the vocabulary is marked as behind, and substring search does without it.
+    """
+    if is_vocabulary_behind(db):
+        return True
+    if len(rows) < _BULK_PASSAGES:
+        return False
+    newest_key = rows[-1][0]  # keys are consecutive, so this is about the number of passages
+    if len(rows) * _BULK_SHARE < newest_key:
+        return False
+    db.run("update derived set version = 0 where name = 'words'")
+    return True
+
+
+# -- index ---
+
+
+class FtsIndex:
+    """The full-text index in one transaction (see store.sql.database.TextIndex)."""
+
+    def __init__(self, db: Connection, vocabulary: VocabularyCache) -> None:
+        self._db = db
+        self._vocabulary = vocabulary
+
+    def add(self, rows: Iterable[IndexRow]) -> None:
+        prepared = _prepare_rows(rows)
+        self._db.executemany(
+            "insert into passage_text (rowid, title, content) values (?, ?, ?)", prepared
+        )
+        if not _defer_vocabulary(self._db, prepared):
+            self._vocabulary.add_words(self._db, _texts(prepared))
+
+    def remove(self, rows: Iterable[IndexRow], count: int = 1) -> None:
+        """Remove passages, and words that no other passage has.
+
+        A large share of the passages is only marked as deleted, and then the whole index is
+        rewritten without them. For fewer passages, wiping each of them is faster.
+        """
+        last_key: int = self._db.get("select passage from last_key")
+        if count * _REWRITES_PER_WIPE < last_key:
+            self._wipe(rows)
+            return
+        db = self._db
+        db.run("insert into passage_text (passage_text, rank) values ('secure-delete', 0)")
+        db.executemany(
+            _DELETE,
+            ((key, prepare_text(title), prepare_text(content)) for key, title, content in rows),
+        )
+        db.run("insert into passage_text (passage_text) values ('optimize')")
+        db.run("insert into passage_text (passage_text, rank) values ('secure-delete', 1)")
+        self._vocabulary.clear()
+        db.run("delete from word")
+        complete_vocabulary(db)
+
+    def _wipe(self, rows: Iterable[IndexRow]) -> None:
+        prepared = _prepare_rows(rows)
+        self._db.executemany(_DELETE, prepared)
+        self._vocabulary.clear()
+        query = "select 1 from passage_text where passage_text match ? limit 1"
+        for term in _terms(*_distinct_words(_texts(prepared))):
+            if not self._db.get(query, (quote_term(term),)):
+                self._db.run("delete from word where term = ?", (term,))
+
+
+def _prepare_rows(rows: Iterable[IndexRow]) -> list[IndexRow]:
+    return [(key, prepare_text(title), prepare_text(content)) for key, title, content in rows]
+
+
+def _texts(rows: Iterable[IndexRow]) -> Iterator[str]:
+    for _, title, content in rows:
+        yield title
+        yield content

@@ -1,0 +1,141 @@
+"""Scan rows of vectors for those nearest to a query, with filters applied during the scan."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect.language.text import micros
+from recollect.model.search import Filter
+from recollect.store.sql.quantisation import Integers, Vector
+from recollect.store.sql.selection import DocumentKeys
+
+Columns = Callable[[str], NDArray[Any]]
+"""Returns an attribute of all rows, by name."""
+Indexes = NDArray[np.intp]
+"""Indexes of some rows."""
+
+ROW = np.dtype(
+    [
+        ("row", "<i8"),
+        ("passage", "<i8"),
+        ("document", "<i8"),
+        ("created_at", "<i8"),
+        ("role", "<u4"),
+        ("author", "<u4"),
+        ("scale", "<f4"),
+        ("hidden", "<u4"),
+    ]
+)
+"""The attributes of a vector. The passage of a wiped vector is 0."""
+NO_DATE = np.iinfo(np.int64).min
+
+
+def name_code(name: str | None) -> int:
+    """A number for a name. Names may share a number, so results are checked in the database."""
+    if name is None:
+        return 0
+    return zlib.crc32(name.encode("utf-8", "surrogatepass")) | 1
+
+
+class RowFilter:
+    """A filter on the attributes of rows."""
+
+    def __init__(
+        self, filter: Filter, documents: DocumentKeys, deleted_rows: NDArray[np.int64]
+    ) -> None:
+        self._filter = filter
+        self._documents: NDArray[np.int64] | None = None
+        if documents.only is not None:
+            self._documents = np.array(documents.only, np.int64)
+        self._not_documents = np.array(documents.without, np.int64)
+        self._deleted_rows = deleted_rows
+        """Rows that the files still contain."""
+
+    def passing(self, columns: Columns, indexes: Indexes) -> Indexes:
+        """Those of some rows that pass the filter."""
+        filter = self._filter
+
+        def column(name: str) -> NDArray[Any]:
+            return columns(name)[indexes]
+
+        mask: NDArray[np.bool_] = column("passage") != 0
+        if len(self._deleted_rows):
+            mask &= ~np.isin(column("row"), self._deleted_rows)
+        if not filter.hidden:
+            mask &= column("hidden") == 0
+        for name, names, expected in (
+            ("role", filter.roles, True),
+            ("author", filter.authors, True),
+            ("role", filter.not_roles, False),
+            ("author", filter.not_authors, False),
+        ):
+            if names:
+                mask &= np.isin(column(name), [name_code(n) for n in names]) == expected
+        if filter.senders:
+            senders = [name_code(sender) for sender in filter.senders]
+            mask &= np.isin(column("role"), senders) | np.isin(column("author"), senders)
+        if filter.after is not None:
+            mask &= column("created_at") >= micros(filter.after)
+        if filter.before is not None:
+            dates = column("created_at")
+            mask &= (dates <= micros(filter.before)) & (dates != NO_DATE)
+        return self._in_documents(columns, indexes[mask])
+
+    def _in_documents(self, columns: Columns, indexes: Indexes) -> Indexes:
+        if self._documents is not None:
+            indexes = indexes[np.isin(columns("document")[indexes], self._documents)]
+        if len(self._not_documents):
+            indexes = indexes[~np.isin(columns("document")[indexes], self._not_documents)]
+        return indexes
+
+
+class NearestScan:
+    """Collects the passages nearest to a query from batches of rows."""
+
+    def __init__(self, query: Integers, row_filter: RowFilter, limit: int) -> None:
+        self._query = query[None, :]
+        self._row_filter = row_filter
+        self._limit = limit
+        self._best: dict[int, float] = {}
+        self._threshold = -np.inf
+        """Only rows with a higher score can still be among the nearest."""
+
+    def scan(self, columns: Columns, integers: Integers) -> None:
+        import numkong
+
+        distances = numkong.cdist(self._query, integers, metric="dot", out_dtype="float32")
+        scores = np.asarray(distances)[0]
+        scores *= columns("scale")
+        indexes = self._row_filter.passing(columns, np.flatnonzero(scores > self._threshold))
+        indexes = self._best_rows(columns("passage"), scores, indexes)
+        passages = columns("passage")[indexes].tolist()
+        for passage, score in zip(passages, scores[indexes].tolist(), strict=True):
+            if score > self._best.get(passage, -np.inf):
+                self._best[passage] = score
+        if len(self._best) >= self._limit:
+            self._best = dict(self.ranked())
+            self._threshold = min(self._best.values())
+
+    def _best_rows(self, passages: NDArray[Any], scores: Vector, indexes: Indexes) -> Indexes:
+        """The best of these rows: as many as `limit` passages need.
+
+        A passage may have several vectors, and counts once.
+        """
+        limit = self._limit
+        while len(indexes) > limit:
+            row_scores = scores[indexes]
+            threshold = np.partition(row_scores, len(indexes) - limit)[len(indexes) - limit]
+            best: Indexes = indexes[row_scores >= threshold]
+            if len(np.unique(passages[best])) >= self._limit:
+                return best
+            limit *= 2
+        return indexes
+
+    def ranked(self) -> list[tuple[int, float]]:
+        """The keys of the nearest passages with their scores, nearest first."""
+        return sorted(self._best.items(), key=lambda hit: (-hit[1], hit[0]))[: self._limit]

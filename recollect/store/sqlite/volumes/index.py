@@ -1,0 +1,331 @@
+"""All volumes of a library: search, write and drop them.
+
+The table `volume` lists the ranges of keys that are sealed, so every search of a snapshot sees the
+same volumes. FTS5 answers for passages without a volume and for passages that changed after their
+volume was written. If a volume is missing or damaged, FTS5 answers for it as well: this costs time,
+never a result.
+"""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TypeGuard, TypeVar
+
+from recollect.language.query import Node, Or, Word
+from recollect.language.text import micros
+from recollect.model.search import Filter
+from recollect.store.sql.selection import document_filter, matching_documents
+from recollect.store.sqlite.connection import Connection, Connections
+from recollect.store.sqlite.file_lock import file_lock
+from recollect.store.sqlite.key_ranges import KeyRange, all_keys, keys_in_few_documents
+from recollect.store.sqlite.matching import best_matches, count_matches
+from recollect.store.sqlite.volumes.format import UnreadableVolume
+from recollect.store.sqlite.volumes.plan import ranges_to_seal
+from recollect.store.sqlite.volumes.selection import Selection
+from recollect.store.sqlite.volumes.volume import UnsupportedQuery, Volume, supports
+from recollect.store.sqlite.volumes.writer import Row, WriteStopped, clear_unfinished, write_volume
+from recollect.store.values import Progress
+
+T = TypeVar("T")
+
+_ROWS_PER_QUERY = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What is sealed in one snapshot of the library."""
+
+    volumes: tuple[tuple[KeyRange, Volume], ...]
+    gaps: tuple[KeyRange, ...]
+    """The ranges without a volume."""
+    stale_keys: tuple[int, ...]
+    """Passages that changed after their volume was written."""
+
+
+class VolumeIndex:
+    def __init__(self, folder: Path, connections: Connections) -> None:
+        self._folder = folder
+        self._connections = connections
+        self._open_volumes: dict[str, Volume] = {}
+        self._lock = threading.Lock()
+
+    # -- searching ---
+
+    def match(self, db: Connection, node: Node, filter: Filter, limit: int) -> list[int]:
+        """The keys of the passages that match, best first."""
+        selection = _selection_factory(db, filter)
+        results, rest = self._search_volumes(
+            db, node, lambda volume, stale: volume.best_matches(node, selection(stale), limit)
+        )
+        hits = [hit for result in results for hit in result]
+        keys = None
+        if rest:
+            keys = keys_in_few_documents(db, filter)
+        for key_range in rest:
+            hits += best_matches(db, node, filter, key_range, limit, keys)
+        hits.sort(key=lambda hit: (-hit[1], -hit[0]))
+        return [key for key, _ in hits[:limit]]
+
+    def count(
+        self, db: Connection, node: Node, filter: Filter | None, limit: int
+    ) -> tuple[int, bool]:
+        """The number of passages that match, and whether it is exact.
+
+        FTS5 counts at most `limit` matches per range. Without a filter, hidden passages count too.
+        """
+        selection = _selection_factory(db, filter or Filter(hidden=True))
+        results, rest = self._search_volumes(
+            db, node, lambda volume, stale: volume.count_matches(node, selection(stale))
+        )
+        keys = None
+        if filter and rest:
+            keys = keys_in_few_documents(db, filter)
+        counts = [count_matches(db, node, filter, key_range, limit, keys) for key_range in rest]
+        return sum(results) + sum(counts), all(count < limit for count in counts)
+
+    def frequencies(self, db: Connection, nodes: Sequence[Node], limit: int) -> list[int]:
+        """The number of passages that have each word.
+
+        Volumes store the frequency of every single word. If a word has several forms, passages with
+        more than one form count more than once.
+        """
+        return [self._frequency(db, node, limit) for node in nodes]
+
+    def _frequency(self, db: Connection, node: Node, limit: int) -> int:
+        forms: Sequence[Node] = (node,)
+        if isinstance(node, Or):
+            forms = node.parts
+        words = [form.text for form in forms if _is_single_word(form)]
+        if len(words) < len(forms):
+            return self.count(db, node, None, limit)[0]
+        frequencies, rest = self._search_volumes(
+            db, node, lambda volume, _: sum(volume.frequencies(words, True)), with_stale=False
+        )
+        counts = [count_matches(db, node, None, key_range, limit) for key_range in rest]
+        return sum(frequencies) + sum(counts)
+
+    def _search_volumes(
+        self,
+        db: Connection,
+        node: Node,
+        search: Callable[[Volume, tuple[int, ...]], T],
+        with_stale: bool = True,
+    ) -> tuple[list[T], list[KeyRange]]:
+        """The results of the volumes, and the ranges of keys in which FTS5 must search.
+
+        These are ranges without a volume, ranges of volumes that cannot answer the query, and the
+        stale keys of those that can. `search` gets a volume and the stale keys.
+        """
+        snapshot = self._snapshot(db)
+        if not supports(node):
+            return [], [all_keys(db)]
+        results: list[T] = []
+        answered: list[KeyRange] = []
+        rest = list(snapshot.gaps)
+        for key_range, volume in snapshot.volumes:
+            try:
+                results.append(search(volume, snapshot.stale_keys))
+                answered.append(key_range)
+            except (UnsupportedQuery, UnreadableVolume):
+                rest.append(key_range)
+        if with_stale:
+            rest += [
+                (key, key)
+                for key in snapshot.stale_keys
+                if any(first <= key <= last for first, last in answered)
+            ]
+        return results, rest
+
+    def _snapshot(self, db: Connection) -> Snapshot:
+        volumes: list[tuple[KeyRange, Volume]] = []
+        gaps: list[KeyRange] = []
+        next_key = 1
+        rows = db.rows("select name, first, last from volume where ready order by first")
+        for name, first, last in rows:
+            volume = self._volume(name)
+            if volume is None:
+                continue
+            volumes.append(((first, last), volume))
+            if next_key < first:
+                gaps.append((next_key, first - 1))
+            next_key = last + 1
+        _, newest_key = all_keys(db)
+        if next_key <= newest_key:
+            gaps.append((next_key, newest_key))
+        self._close_others({name for name, _, _ in rows})
+        stale_keys: list[int] = []
+        if volumes:
+            stale_keys = [key for (key,) in db.rows("select passage from stale")]
+        return Snapshot(tuple(volumes), tuple(gaps), tuple(stale_keys))
+
+    # -- open volumes ---
+
+    def _volume(self, name: str) -> Volume | None:
+        with self._lock:
+            if name not in self._open_volumes:
+                try:
+                    self._open_volumes[name] = Volume(self._folder / name)
+                except UnreadableVolume:
+                    return None
+            return self._open_volumes[name]
+
+    def _close_others(self, names: set[str]) -> None:
+        """Close all volumes except these."""
+        with self._lock:
+            for name in self._open_volumes.keys() - names:
+                del self._open_volumes[name]
+
+    def close(self) -> None:
+        self._close_others(set())
+
+    # -- writing ---
+
+    def refresh(
+        self, progress: Progress | None = None, stop: Callable[[], bool] | None = None
+    ) -> None:
+        """Seal new passages, and seal again what has changed a lot.
+
+        Only one process does this at a time. If it is killed, the library stays as it was, or has
+        one more volume.
+        """
+        # Another process may be removing folders, which does not take long.
+        with file_lock(self._lock_file, wait=True) as is_locked:
+            if not is_locked:
+                return
+            self._connections.write(lambda db: db.run("delete from volume where not ready"))
+            self._drop_damaged()
+            self._remove_folders(clear=True)
+            with self._connections.read() as db:
+                plan = ranges_to_seal(db)
+            total = sum(last - first + 1 for first, last in plan)
+            sealed = 0
+            for first, last in plan:
+                if stop is not None and stop():
+                    return
+                try:
+                    self._seal((first, last), stop)
+                except WriteStopped:
+                    return
+                sealed += last - first + 1
+                if progress is not None:
+                    progress(sealed, total)
+
+    def _seal(self, key_range: KeyRange, stop: Callable[[], bool] | None) -> None:
+        """Write one volume.
+
+        Its row in the table comes first and replaces older volumes in the range. So passages that
+        change while the volume is written become stale, and a deletion drops the row. Otherwise the
+        volume is marked as ready at the end.
+        """
+        name = uuid.uuid4().hex[:12]
+
+        def claim(db: Connection) -> None:
+            db.run("delete from volume where first >= ? and last <= ?", key_range)
+            db.run("delete from stale where passage between ? and ?", key_range)
+            db.run("insert into volume values (?, ?, ?, 0)", (name, *key_range))
+
+        self._connections.write(claim)
+        try:
+            write_volume(self._folder / name, self._rows(key_range), stop)
+        except BaseException:
+            self._connections.write(lambda db: db.run("delete from volume where name = ?", (name,)))
+            raise
+        self._connections.write(
+            lambda db: db.run("update volume set ready = 1 where name = ?", (name,))
+        )
+        self._remove_folders()
+
+    def _rows(self, key_range: KeyRange) -> Iterator[Row]:
+        start, last = key_range
+        while start <= last:
+            with self._connections.read() as db:
+                rows = db.rows(
+                    """select p.key, p.document,
+                      case when d.opening = p.key then d.title else '' end, p.content,
+                      p.role, p.author, p.created_at, p.visibility = 'hidden'
+                    from passage p join document d on d.key = p.document
+                    where p.key between ? and ? order by p.key limit ?""",
+                    (start, last, _ROWS_PER_QUERY),
+                )
+            yield from map(Row._make, rows)
+            if len(rows) < _ROWS_PER_QUERY:
+                return
+            start = rows[-1][0] + 1
+
+    # -- dropping ---
+
+    @property
+    def _lock_file(self) -> Path:
+        """Locked while a process writes or removes volumes."""
+        return self._folder / "lock"
+
+    def sweep(self) -> None:
+        """Remove the folders of dropped volumes."""
+        if not self._folder.is_dir():
+            return
+        with file_lock(self._lock_file) as is_locked:
+            # Otherwise the process that seals clears its unfinished volumes itself.
+            self._remove_folders(clear=is_locked)
+
+    def _remove_folders(self, clear: bool = False) -> None:
+        """Remove the folders of dropped volumes; with `clear`, also those of unfinished ones."""
+        with self._connections.read() as db:
+            names = {name for (name,) in db.rows("select name from volume")}
+        self._close_others(names)
+        if clear:
+            clear_unfinished(self._folder)
+        for folder in self._folder.iterdir():
+            if folder.is_dir() and "." not in folder.name and folder.name not in names:
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def _drop_damaged(self) -> None:
+        with self._connections.read() as db:
+            names = [name for (name,) in db.rows("select name from volume where ready")]
+        damaged = [(name,) for name in names if not self._is_readable(name)]
+        self._connections.write(
+            lambda db: db.run_many("delete from volume where name = ?", damaged)
+        )
+
+    def _is_readable(self, name: str) -> bool:
+        volume = self._volume(name)
+        with suppress(UnreadableVolume):
+            return volume is not None and volume.frequencies([""], True) is not None
+        self._close_others(self._open_volumes.keys() - {name})
+        return False
+
+
+def _is_single_word(node: Node) -> TypeGuard[Word]:
+    return isinstance(node, Word) and not node.prefix and node.text.isalnum()
+
+
+def _selection_factory(db: Connection, filter: Filter) -> Callable[[tuple[int, ...]], Selection]:
+    """A function that returns the selection for a filter and stale keys.
+
+    The documents are looked up on the first call, which may never come.
+    """
+
+    @cache
+    def selection(stale_keys: tuple[int, ...]) -> Selection:
+        documents = db.cached(document_filter(filter), lambda: matching_documents(db, filter))
+        return Selection(
+            roles=filter.roles,
+            authors=filter.authors,
+            senders=filter.senders,
+            not_roles=filter.not_roles,
+            not_authors=filter.not_authors,
+            after=micros(filter.after),
+            before=micros(filter.before),
+            documents=documents.only,
+            not_documents=documents.without,
+            hidden=filter.hidden,
+            not_keys=stale_keys,
+        )
+
+    return selection

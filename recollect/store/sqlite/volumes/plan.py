@@ -1,0 +1,71 @@
+"""Decide which ranges of passages to seal into volumes."""
+
+from __future__ import annotations
+
+from recollect.store.sqlite.connection import Connection
+from recollect.store.sqlite.key_ranges import KeyRange, all_keys
+
+# FTS5 answers as fast for fewer passages.
+MIN_VOLUME_PASSAGES = 16_384
+# A deletion drops the whole volume, which should not take long to write again.
+MAX_VOLUME_PASSAGES = 131_072
+# FTS5 is searched for every changed passage, so a volume with more of them is written again.
+_MAX_STALE_PASSAGES = 1_000
+# So many adjacent small volumes are merged.
+_VOLUMES_PER_MERGE = 4
+
+
+def ranges_to_seal(db: Connection) -> list[KeyRange]:
+    """Ranges without a volume, adjacent small volumes, and volumes with many changes."""
+    planner = _Planner()
+    next_key = 1
+    for first, last in db.rows("select first, last from volume where ready order by first"):
+        if first - next_key >= MIN_VOLUME_PASSAGES:
+            planner.add_unsealed(next_key, first - 1)
+        planner.add_volume(first, last, _count_stale(db, first, last))
+        next_key = last + 1
+    planner.merge_small_volumes()
+    _, newest_key = all_keys(db)
+    planner.add_unsealed(next_key, newest_key)
+    return planner.ranges
+
+
+def unsealed_passages(db: Connection) -> int:
+    """The number of passages that are to be sealed."""
+    return sum(last - first + 1 for first, last in ranges_to_seal(db))
+
+
+def _count_stale(db: Connection, first: int, last: int) -> int:
+    count: int = db.get("select count(*) from stale where passage between ? and ?", (first, last))
+    return count
+
+
+class _Planner:
+    """Collects ranges in ascending order."""
+
+    def __init__(self) -> None:
+        self.ranges: list[KeyRange] = []
+        self._small_volumes: list[KeyRange] = []
+
+    def add_unsealed(self, first: int, last: int) -> None:
+        """Seal a range without a volume, in pieces of the maximum size."""
+        self.merge_small_volumes()
+        for start in range(first, last + 1, MAX_VOLUME_PASSAGES):
+            end = min(start + MAX_VOLUME_PASSAGES - 1, last)
+            if end - start + 1 >= MIN_VOLUME_PASSAGES:
+                self.ranges.append((start, end))
+
+    def add_volume(self, first: int, last: int, stale_passages: int) -> None:
+        if stale_passages > _MAX_STALE_PASSAGES:
+            self.merge_small_volumes()
+            self.ranges.append((first, last))
+            return
+        if self._small_volumes and last - self._small_volumes[0][0] >= MAX_VOLUME_PASSAGES:
+            self.merge_small_volumes()
+        self._small_volumes.append((first, last))
+
+    def merge_small_volumes(self) -> None:
+        """Seal the adjacent volumes collected so far as one, if they are enough."""
+        if len(self._small_volumes) >= _VOLUMES_PER_MERGE:
+            self.ranges.append((self._small_volumes[0][0], self._small_volumes[-1][1]))
+        self._small_volumes.clear()

@@ -1,0 +1,69 @@
+"""The passages that a search in volumes may return."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import cached_property
+
+from recollect.store.sqlite.key_ranges import KeyRange
+
+
+@dataclass(frozen=True)
+class Selection:
+    """A filter for volumes. Empty fields accept everything.
+
+    Dates are in microseconds and inclusive. Passages without a date match no range of dates.
+    """
+
+    roles: tuple[str, ...] = ()
+    authors: tuple[str, ...] = ()
+    senders: tuple[str, ...] = ()
+    """Roles or authors."""
+    not_roles: tuple[str, ...] = ()
+    not_authors: tuple[str, ...] = ()
+    after: int | None = None
+    before: int | None = None
+    documents: Collection[int] | None = None
+    """Keys of documents."""
+    not_documents: Collection[int] = ()
+    hidden: bool = False
+    """Whether hidden passages are included."""
+    not_keys: Collection[int] = ()
+    """Keys of passages, such as those that changed since the volume was written."""
+
+    @property
+    def has_no_dates(self) -> bool:
+        """Whether the range of dates is empty."""
+        if self.after is None or self.before is None:
+            return False
+        return self.after > self.before
+
+    def documents_in(self, key_range: KeyRange) -> list[int]:
+        return _slice(self._sorted_documents, key_range)
+
+    def not_documents_in(self, key_range: KeyRange) -> list[int]:
+        return _slice(self._sorted_not_documents, key_range)
+
+    def not_keys_in(self, key_range: KeyRange) -> list[int]:
+        return _slice(self._sorted_not_keys, key_range)
+
+    # Every volume takes its part of these lists, so they are sorted once.
+
+    @cached_property
+    def _sorted_documents(self) -> list[int]:
+        return sorted(set(self.documents or ()))
+
+    @cached_property
+    def _sorted_not_documents(self) -> list[int]:
+        return sorted(set(self.not_documents))
+
+    @cached_property
+    def _sorted_not_keys(self) -> list[int]:
+        return sorted(set(self.not_keys))
+
+
+def _slice(ascending: list[int], key_range: KeyRange) -> list[int]:
+    first, last = key_range
+    return ascending[bisect_left(ascending, first) : bisect_right(ascending, last)]

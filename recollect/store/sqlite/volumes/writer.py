@@ -1,0 +1,176 @@
+"""Write a volume."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import tantivy
+
+from recollect.store.sqlite.text_index import prepare_text
+from recollect.store.sqlite.volumes.format import FORMAT, HIDDEN, MANIFEST, VISIBLE, schema
+from recollect.store.sqlite.volumes.words import split_words, truncate_word
+
+_UNFINISHED = ".part"
+# Memory that Tantivy fills before it writes a segment. 125,000 messages of sixty words need half of
+# it, so they become one segment. Several segments give the same results, but slower.
+_HEAP_BYTES = {VISIBLE: 96_000_000, HIDDEN: 32_000_000}
+_ROWS_PER_STOP_CHECK = 256
+
+
+class WriteStopped(Exception):
+    """A write was stopped on request. It left nothing behind."""
+
+
+class Row(NamedTuple):
+    """What is indexed of a passage."""
+
+    key: int
+    document: int
+    title: str
+    """Empty unless this is the opening passage of its document."""
+    content: str
+    role: str | None = None
+    author: str | None = None
+    created_at: int | None = None
+    """Microseconds since 1970."""
+    hidden: bool = False
+
+
+def write_volume(folder: Path, rows: Iterable[Row], stop: Callable[[], bool] | None = None) -> int:
+    """Write a volume to `folder`, which must not exist, and return its number of rows.
+
+    The volume is written beside `folder`, flushed to disk and then renamed, so `folder` is complete
+    or does not exist. If the process is killed, `clear_unfinished` removes the remains. Raises
+    WriteStopped once `stop` returns true.
+    """
+    if folder.exists():
+        raise FileExistsError(f"{folder} already exists.")
+    unfinished = Path(tempfile.mkdtemp(_UNFINISHED, f"{folder.name}.", folder.parent))
+    try:
+        manifest = _write_indexes(unfinished, rows, stop or (lambda: False))
+        (unfinished / MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
+        _flush_folder(unfinished)
+        unfinished.rename(folder)
+    except BaseException:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        raise
+    _flush(folder.parent)
+    return int(manifest["rows"])
+
+
+def clear_unfinished(parent: Path) -> None:
+    """Remove the remains of interrupted writes. Call it only while nobody writes to `parent`."""
+    for folder in parent.glob(f"*{_UNFINISHED}"):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _write_indexes(folder: Path, rows: Iterable[Row], stop: Callable[[], bool]) -> dict[str, Any]:
+    """Write the indexes and return the manifest."""
+    writers: dict[str, _IndexWriter] = {}
+    keys, documents = _Bounds(), _Bounds()
+    count = 0
+    try:
+        for row in rows:
+            if count % _ROWS_PER_STOP_CHECK == 0 and stop():
+                raise WriteStopped
+            name = VISIBLE
+            if row.hidden:
+                name = HIDDEN
+            if name not in writers:
+                writers[name] = _IndexWriter(folder / name, _HEAP_BYTES[name])
+            writers[name].add(row)
+            keys.add(row.key)
+            documents.add(row.document)
+            count += 1
+        if stop():
+            raise WriteStopped
+        for writer in writers.values():
+            writer.commit()
+    finally:
+        for writer in writers.values():
+            writer.close()
+    files = [path for path in folder.rglob("[!.]*") if path.is_file()]
+    return {
+        "format": FORMAT,
+        "rows": count,
+        "keys": [keys.low, keys.high],
+        "documents": [documents.low, documents.high],
+        "indexes": sorted(writers),
+        "files": {path.relative_to(folder).as_posix(): path.stat().st_size for path in files},
+    }
+
+
+class _Bounds:
+    """The lowest and the highest of some numbers. Without numbers, `low` is above `high`."""
+
+    def __init__(self) -> None:
+        self.low, self.high = 1, 0
+
+    def add(self, number: int) -> None:
+        if self.low > self.high:
+            self.low = self.high = number
+        elif number < self.low:
+            self.low = number
+        elif number > self.high:
+            self.high = number
+
+
+class _IndexWriter:
+    def __init__(self, folder: Path, heap_bytes: int) -> None:
+        folder.mkdir()
+        index = tantivy.Index(schema(), path=str(folder))
+        index.config_reader("manual")
+        self._writer: tantivy.IndexWriter | None = index.writer(heap_bytes, 1)
+
+    def add(self, row: Row) -> None:
+        assert self._writer is not None
+        entry = tantivy.Document()
+        if row.title:
+            # A separate value, so that no phrase runs from the title into the content.
+            entry.add_text("text", split_words(prepare_text(row.title)))
+        entry.add_text("text", split_words(prepare_text(row.content)))
+        entry.add_unsigned("key", row.key)
+        entry.add_unsigned("document", row.document)
+        if row.role is not None:
+            entry.add_text("role", truncate_word(row.role))
+        if row.author is not None:
+            entry.add_text("author", truncate_word(row.author))
+        if row.created_at is not None:
+            entry.add_integer("created_at", row.created_at)
+        self._writer.add_document(entry)
+
+    def commit(self) -> None:
+        assert self._writer is not None
+        self._writer.commit()
+        self._writer.wait_merging_threads()
+
+    def close(self) -> None:
+        """Release the folder, committed or not. This also ends Tantivy's threads."""
+        self._writer = None
+
+
+def _flush_folder(folder: Path) -> None:
+    for path in folder.rglob("*"):
+        _flush(path)
+    _flush(folder)
+
+
+def _flush(path: Path) -> None:
+    """Flush a file or folder to disk."""
+    flags = os.O_RDWR
+    if path.is_dir():
+        # Windows cannot flush folders, and need not.
+        if os.name == "nt":
+            return
+        flags = os.O_RDONLY
+    file = os.open(path, flags)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
