@@ -6,6 +6,7 @@ import ast
 import json
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -56,7 +57,10 @@ def imported_modules(path: Path) -> set[str]:
     return modules & FILES.keys()
 
 
-IMPORTS = {name: imported_modules(path) - {name} for name, path in FILES.items()}
+@cache
+def all_imports() -> dict[str, set[str]]:
+    """The modules that each module imports."""
+    return {name: imported_modules(path) - {name} for name, path in FILES.items()}
 
 
 def layer(module: str) -> str:
@@ -64,7 +68,7 @@ def layer(module: str) -> str:
 
 
 def test_imports_point_one_way() -> None:
-    for module, others in IMPORTS.items():
+    for module, others in all_imports().items():
         for other in others:
             if "." not in module or "." not in other:
                 continue
@@ -81,12 +85,12 @@ def test_every_module_has_a_layer() -> None:
 def reachable(start: str) -> set[str]:
     """The modules that a module imports, directly or through others."""
     modules: set[str] = set()
-    pending = list(IMPORTS[start])
+    pending = list(all_imports()[start])
     while pending:
         module = pending.pop()
         if module not in modules:
             modules.add(module)
-            pending.extend(IMPORTS[module])
+            pending.extend(all_imports()[module])
     return modules
 
 
@@ -117,7 +121,7 @@ def interface(module: str) -> str:
 
 
 def test_interfaces_do_not_import_each_other() -> None:
-    for module, others in IMPORTS.items():
+    for module, others in all_imports().items():
         for other in others:
             theirs = interface(other)
             if interface(module) and theirs:
