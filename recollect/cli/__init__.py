@@ -30,7 +30,7 @@ _EXAMPLES = """\
 examples:
   recollect import ~/Downloads/chatgpt-export.zip      import an export; the format is detected
   recollect import ~/.claude/projects ~/.codex/sessions
-  recollect search how did I fix the event loop        find a moment
+  recollect search how did I fix the event loop        ask a question
   recollect search deadlock --role assistant --after 2025-06-01 --json
   recollect read CONVERSATION                          read a conversation
   recollect knowledge search tomatoes                  conversations, notes, media, characters and prompts

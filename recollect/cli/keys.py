@@ -65,7 +65,7 @@ def register(commands: Commands) -> None:
     add.add_argument(
         "--agent",
         action="store_true",
-        help="for an agent, which cannot read messages that are for people only",
+        help="for an agent, which cannot read human-only messages",
     )
     add.add_argument(
         "--expires",

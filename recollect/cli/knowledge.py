@@ -116,7 +116,7 @@ def register(commands: Commands) -> None:
     transcript_.add_argument(
         "--format", choices=TRANSCRIPTS, default="text", help="(default: %(default)s)"
     )
-    transcript_.add_argument("--timestamps", action="store_true", help="also print times in text")
+    transcript_.add_argument("--timestamps", action="store_true", help="include times in text")
     transcript_.add_argument(
         "--output", metavar="FILE", help="a file to write (default: standard output)"
     )
@@ -140,7 +140,7 @@ def _add_search(actions: Commands) -> None:
         dest="kinds",
         type=kind_argument(KINDS),
         metavar="KIND",
-        help=f"only {', '.join(KINDS)}; may be repeated",
+        help=f"only this kind: {', '.join(KINDS)} (chats are conversations); may be repeated",
     )
     command.add_argument(
         "--limit", type=int, default=10, help="results to show (default: %(default)s, at most 100)"

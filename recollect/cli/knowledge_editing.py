@@ -79,7 +79,7 @@ def register(actions: Commands) -> None:
     edit_.add_argument(
         "--version", type=int, metavar="N", help="fail if the item has another version"
     )
-    delete_ = add_command(actions, "delete", "delete permanently", delete, _DELETE_EXAMPLES)
+    delete_ = add_command(actions, "delete", "delete an item permanently", delete, _DELETE_EXAMPLES)
     add_kind(delete_, FORMATS)
     _add_id(delete_)
     delete_.add_argument(
@@ -87,7 +87,7 @@ def register(actions: Commands) -> None:
         metavar="FILE",
         help="save the item to this file first; `recollect import` restores it",
     )
-    delete_.add_argument("--yes", action="store_true", help="do not ask")
+    delete_.add_argument("--yes", action="store_true", help="do not ask for confirmation")
     export_ = add_command(actions, "export", "write an item to a file", export, _EXPORT_EXAMPLES)
     add_kind(export_, FORMATS)
     _add_id(export_)

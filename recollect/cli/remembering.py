@@ -46,8 +46,8 @@ _FORGET_EXAMPLES = """\
 def register(commands: Commands) -> None:
     group: argparse.ArgumentParser = commands.add_parser(
         "memory",
-        help="what was done, decided and learned in past conversations",
-        description="What was done, decided and learned in past conversations.",
+        help="search what was done, decided and learned in past conversations",
+        description="Search what was done, decided and learned in past conversations.",
         epilog="examples:\n" + _EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -74,8 +74,8 @@ def register(commands: Commands) -> None:
     command.add_argument("--after", metavar="DATE", help="only on or after this day (YYYY-MM-DD)")
     command.add_argument("--before", metavar="DATE", help="only on or before this day")
     for option, description in (
-        ("project", "of this project"),
-        ("type", "of this type"),
+        ("project", "this project"),
+        ("type", "this type"),
         ("concept", "with this concept"),
         ("file", "about this file"),
     ):
@@ -86,13 +86,19 @@ def register(commands: Commands) -> None:
     details.add_argument(
         "ids", nargs="+", metavar="ID", help="up to 20 ids, as `search` shows them"
     )
-    reading = add_command(actions, "read", "read the conversation of a path", read, _READ_EXAMPLES)
+    reading = add_command(
+        actions, "read", "read a conversation, or some of its lines", read, _READ_EXAMPLES
+    )
     reading.add_argument("path", help="a path, as `search` and `get` show it")
     reading.add_argument(
         "--lines", type=_lines, default=(1, None), metavar="A-B", help="only these lines"
     )
     timeline_ = add_command(
-        actions, "timeline", "show what happened around a time", timeline, _TIMELINE_EXAMPLES
+        actions,
+        "timeline",
+        "show what happened around an observation or a date",
+        timeline,
+        _TIMELINE_EXAMPLES,
     )
     timeline_.add_argument("anchor", help="an observation's id, or a date")
     timeline_.add_argument(

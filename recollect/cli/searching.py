@@ -44,7 +44,7 @@ query language (quote the query, so that the shell does not change it):
   tag:idea                     a tag of the conversation
   title:roses                  words of the title
   after:2025-06 before:2026    inclusive; a month means the whole month
-  -role:tool  -title:draft     a minus excludes any field
+  -role:tool  -title:draft     a minus sign excludes (not for dates)
   last week, in May 2024, …    dates in a question: messages from then come first
 """
 _RELATED_EXAMPLES = """\

@@ -79,7 +79,11 @@ def register(commands: Commands) -> None:
         "--no-index", action="store_true", help="index later; text search works at once"
     )
     command = add_command(
-        commands, "hook", "called by an agent's hooks (see plugin/)", hook, _HOOK_EXAMPLES
+        commands,
+        "hook",
+        "run by the hooks of a coding agent (see docs/plugin.md)",
+        hook,
+        _HOOK_EXAMPLES,
     )
     command.add_argument(
         "event",

@@ -230,7 +230,7 @@ class _Exchange:
             raise _cross_origin_problem()
 
     def _is_navigation(self) -> bool:
-        """Whether a person follows a link from another site, which learns nothing from that."""
+        """Whether a user follows a link from another site. That site cannot read the response."""
         return (
             self._method in ("GET", "HEAD")
             and self._headers.get("sec-fetch-mode") == "navigate"
@@ -266,7 +266,7 @@ class _Exchange:
             )
 
     async def _is_still_allowed(self) -> bool:
-        """Whether a stream may go on: its credential was not revoked and has not expired."""
+        """Whether a stream may continue: its credential is neither revoked nor expired."""
         if self._principal is None or self._credential is None:
             return True
         if time.monotonic() - self._credential_checked_at < RECHECK_SECONDS:
@@ -492,7 +492,7 @@ class _HttpExchange(_Exchange):
             self._service.metrics.open_streams.inc()
 
     async def _may_continue(self) -> bool:
-        """Whether an event stream may go on."""
+        """Whether an event stream may continue."""
         if self._service.draining.is_set() and not self._policy.ends_streams:
             return False
         return await self._is_still_allowed()

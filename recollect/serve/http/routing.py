@@ -128,7 +128,7 @@ def clamp(value: int, minimum: int, maximum: int) -> int:
 
 
 def clamp_page(limit: int, offset: int) -> tuple[int, int]:
-    """A page within the limits: values outside are moved to the nearest valid one."""
+    """A page within the limits: values outside are clamped."""
     return clamp(limit, 1, LIMITS.page_size), clamp(offset, 0, LIMITS.page_offset)
 
 

@@ -1,7 +1,8 @@
-"""Authentication: find the API key or token in a request and whose it is.
+"""Authentication: find the API key or token in a request, and the user it belongs to.
 
 While the server listens on this computer only and there are neither API keys nor JWT settings,
-requests need no credential and belong to the default user. From the first key on, all of them do.
+requests need no credential and belong to the default user. Once there is a key, every request needs
+one.
 """
 
 from __future__ import annotations

@@ -38,9 +38,7 @@ router = APIRouter(tags=["bus"], route_class=JsonRoute)
 _MAX_SEQ = 1 << 53
 
 ThreadId = Annotated[str, Path(description="The id of the thread, percent-encoded.", min_length=1)]
-Limit = Annotated[
-    int, Query(description="Page size, from 1 to 200. Values outside are moved into the range.")
-]
+Limit = Annotated[int, Query(description="Page size, from 1 to 200. Values outside are clamped.")]
 Offset = Annotated[int, Query(description="Number of threads to skip.")]
 
 

@@ -44,9 +44,7 @@ _TITLE_LENGTH = 50
 ConversationId = Annotated[
     str, Path(description="The id of the conversation, percent-encoded.", min_length=1)
 ]
-Limit = Annotated[
-    int, Query(description="Page size, from 1 to 200. Values outside are moved into the range.")
-]
+Limit = Annotated[int, Query(description="Page size, from 1 to 200. Values outside are clamped.")]
 Offset = Annotated[int, Query(description="Number of results to skip.")]
 
 

@@ -149,9 +149,7 @@ class DeletedItem(ResponseBody):
 class SearchOptions(BaseModel):
     """How to search, and which page to return."""
 
-    limit: int = Field(
-        20, description="Page size, from 1 to 100. Values outside are moved into the range."
-    )
+    limit: int = Field(20, description="Page size, from 1 to 100. Values outside are clamped.")
     offset: int = Field(0, description="Number of results to skip.")
     snippet_length: int | None = Field(
         None, description="Length of snippets, from 10 to 1000 characters. Defaults to 300."
@@ -192,18 +190,14 @@ class SourceSearchParameters(SearchOptions, FilterParameters):
         description='A question, words, "phrases", prefix*, AND, OR, NOT, NEAR, parentheses.',
     )
     q: str = Field("", max_length=MAX_QUERY_LENGTH, description="Alias of `query`.")
-    limit: int = Field(
-        10, description="Page size, from 1 to 100. Values outside are moved into the range."
-    )
+    limit: int = Field(10, description="Page size, from 1 to 100. Values outside are clamped.")
 
 
 class SearchParameters(SourceSearchParameters):
     sources: list[Source] = Field(
         [], description="Search only these sources. Defaults to all. " + _ANY
     )
-    limit: int = Field(
-        20, description="Page size, from 1 to 100. Values outside are moved into the range."
-    )
+    limit: int = Field(20, description="Page size, from 1 to 100. Values outside are clamped.")
 
 
 class MediaFilter(RequestBody):
@@ -260,14 +254,12 @@ class ListParameters(BaseModel):
     search: str = Field("", description="Only documents whose title or id contains this text.")
     tags: list[str] = Field([], description=f"Only documents with this tag or keyword. {_ANY}")
     media_types: list[str] = Field([], description=f"Only media of this type. {_ANY}")
-    limit: int = Field(
-        50, description="Page size, from 1 to 200. Values outside are moved into the range."
-    )
+    limit: int = Field(50, description="Page size, from 1 to 200. Values outside are clamped.")
     offset: int = Field(0, description="Number of documents to skip.")
 
 
 class RetrievalOptions(BaseModel):
-    """How much of a document to return. Numbers out of bounds are moved into their range."""
+    """How much of a document to return. Numbers out of range are clamped."""
 
     snippet_length: int | None = Field(
         None, description="Length of a snippet, from 10 to 1000 characters. Defaults to 300."
@@ -322,7 +314,7 @@ class GetParameters(RetrievalOptions, Location):
     page: int = Field(1, description="For a complete conversation, the page.")
     page_size: int = Field(
         50,
-        description="Messages per page, from 1 to 200. Values outside are moved into the range.",
+        description="Messages per page, from 1 to 200. Values outside are clamped.",
     )
 
     def retrieval(self) -> dict[str, Any]:
@@ -343,7 +335,7 @@ class GetRequest(RequestBody):
     page: int = Field(1, description="For a complete conversation, the page.")
     page_size: int = Field(
         50,
-        description="Messages per page, from 1 to 200. Values outside are moved into the range.",
+        description="Messages per page, from 1 to 200. Values outside are clamped.",
     )
 
 

@@ -1,4 +1,4 @@
-"""What the chat routes and the OpenAI proxy share: the model server, and saving on the side."""
+"""What the chat routes and the OpenAI proxy share: the model server, and saving in a thread."""
 
 from __future__ import annotations
 

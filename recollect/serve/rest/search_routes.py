@@ -46,9 +46,7 @@ class PageParameters(BaseModel):
         "message",
         description="Return each message, or each conversation once with its best messages.",
     )
-    limit: int = Field(
-        20, description="Page size, from 1 to 200. Values outside are moved into the range."
-    )
+    limit: int = Field(20, description="Page size, from 1 to 200. Values outside are clamped.")
     offset: int = Field(0, description="Number of hits to skip.")
 
     def options(self) -> SearchOptions:

@@ -95,7 +95,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "metavar": "TOOL=NAME",
         "action": "append",
         "default": [],
-        "help": "list a tool under another name; repeatable",
+        "help": "list a tool under another name; may be repeated",
     },
 }
 """The options as argparse takes them. `parse_quickly` uses the same table."""
