@@ -130,9 +130,9 @@ def show_starting(home: Path, runs: int) -> None:
     for name, program_costs in costs.items():
         cells = []
         for at in (0, 1):
-            spent = statistics.median(cost[at].cpu_ms for cost in program_costs)
+            cpu_time = statistics.median(cost[at].cpu_ms for cost in program_costs)
             resident = statistics.median(cost[at].rss_mib for cost in program_costs)
-            cells += [format_ms(spent), f"{spent / baselines[at]:.1f}", f"{resident:.0f}"]
+            cells += [format_ms(cpu_time), f"{cpu_time / baselines[at]:.1f}", f"{resident:.0f}"]
         table_row(name, *cells)
 
 
@@ -173,8 +173,8 @@ class Connection(asyncio.Protocol):
         """The error, if the result is not as expected."""
         self.number += 1
         status, _, body = await self.post(search(query, self.number, self.version))
-        refused = b'"isError":true' in body or b'"isError": true' in body
-        if status == 200 and b'"content"' in body and refused == (not query):
+        is_error = b'"isError":true' in body or b'"isError": true' in body
+        if status == 200 and b'"content"' in body and is_error == (not query):
             return None
         return f"{status} {body[:200].decode(errors='replace')}"
 
@@ -348,7 +348,7 @@ def show_calls(folder: Path, messages: int, seconds: float) -> None:
                             [Connection(port, era) for _ in range(CLIENTS)], seconds, questions
                         )
                     )
-                    spent, own = cpu(pid) - before, time.process_time() - own
+                    cpu_time, own = cpu(pid) - before, time.process_time() - own
                     resident = memory(pid)
                 rate = len(load.walls) / load.seconds
                 ratio = ""
@@ -356,7 +356,7 @@ def show_calls(folder: Path, messages: int, seconds: float) -> None:
                     best = rate
                 elif rate:
                     ratio = f"{best / rate:.1f} times"
-                each = spent * 1000 / max(len(load.walls), 1) * seconds / (seconds + WARMUP)
+                each = cpu_time * 1000 / max(len(load.walls), 1) * seconds / (seconds + WARMUP)
                 table_row(
                     work,
                     era,
@@ -390,7 +390,7 @@ async def sessions(port: int, key: str, number: int, *, end: bool) -> None:
     await asyncio.gather(*(some(number // 8) for _ in range(8)))
 
 
-REFUSED: list[tuple[int, bytes, dict[str, str]]] = [
+BAD_REQUESTS: list[tuple[int, bytes, dict[str, str]]] = [
     (403, b"{}", {"Origin": "https://evil.example"}),
     (421, b"{}", {"Host": "evil.example"}),
     (400, b'{"jsonrpc": "2.0", "id": 1, "method', {}),
@@ -411,7 +411,7 @@ async def refusals(port: int, key: str, number: int) -> Counter[str]:
         connection = Connection(port, STATELESS, key)
         await connection.open()
         for at in range(first, first + count):
-            expected, body, headers = REFUSED[at % len(REFUSED)]
+            expected, body, headers = BAD_REQUESTS[at % len(BAD_REQUESTS)]
             # Each request is different, so that any state the server kept would add up.
             headers = {
                 name: value.replace("evil", f"evil{at}").replace("0000", f"{at:04}")

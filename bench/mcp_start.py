@@ -105,9 +105,9 @@ def main() -> None:
         "| CPU ms | more than bare | RSS MiB |\n|---|---|---|---|"
     )
     idle = statistics.median(cost.cpu_ms for cost in costs["`python -c pass`"])
-    for name, measured in costs.items():
-        cpu = statistics.median(cost.cpu_ms for cost in measured)
-        rss = statistics.median(cost.rss_mib for cost in measured)
+    for name, program_costs in costs.items():
+        cpu = statistics.median(cost.cpu_ms for cost in program_costs)
+        rss = statistics.median(cost.rss_mib for cost in program_costs)
         memory = f"{rss:.0f}"
         if math.isnan(rss):
             memory = "–"

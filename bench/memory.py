@@ -53,8 +53,8 @@ from recollect.model.search import Filter, SearchOptions
 FILE = "longmemeval.json.gz"
 FIRST, SECOND, AT_ONCE = 10, 50, (2, 5)
 MOST_MESSAGES = 200
-DETAILED = 5
-READ_SOON = 3  # spans an agent reads before it tries something else
+DETAIL_COUNT = 5
+READ_COUNT = 3  # spans an agent reads before it tries something else
 CHARACTERS = 4
 QUERIES, ROUNDS = 40, 3
 BATCH = 20_000
@@ -159,17 +159,17 @@ def answer_span(hit: ObservationHit) -> Span | None:
 def by_raw_search(
     library: Library, question: Question, texts: dict[str, str], at_once: int
 ) -> Cost:
-    missing, read = set(question.messages), 0
+    missing, token_count = set(question.messages), 0
     hits = library.search(
         question.text, options=SearchOptions(limit=MOST_MESSAGES, now=question.asked_at)
     ).hits
     for start in range(0, len(hits), at_once):
         page = [hit.message_id for hit in hits[start : start + at_once]]
-        read += sum(tokens(texts[id_]) for id_ in page)
+        token_count += sum(tokens(texts[id_]) for id_ in page)
         missing -= {*page}
         if not missing:
             break
-    return Cost(read, not missing)
+    return Cost(token_count, not missing)
 
 
 def by_whole_conversations(library: Library, question: Question) -> Cost:
@@ -196,7 +196,7 @@ def reach(
     """
     hits = library.memory.search(question.text, limit=FIRST, now=asked_time(question)).observations
     any_, all_ = [], []
-    for some in (hits, hits[:DETAILED], hits[:READ_SOON]):
+    for some in (hits, hits[:DETAIL_COUNT], hits[:READ_COUNT]):
         conversations = {each.observation.conversation for each in some}
         any_.append(bool(conversations & question.conversations))
         all_.append(question.conversations <= conversations)
@@ -209,7 +209,7 @@ def reach(
 
 
 def read_first(library: Library, hits: tuple[ObservationHit, ...]) -> Iterator[str]:
-    ids = [each.observation.id for each in hits[:READ_SOON]]
+    ids = [each.observation.id for each in hits[:READ_COUNT]]
     if not ids:
         return
     for each in library.memory.get(ids):
@@ -238,11 +238,11 @@ def measure(path: Path, most: int | None) -> None:
                 library.import_path(export)
                 start = time.process_time()
                 library.index()
-                spent = time.process_time() - start
+                cpu_seconds = time.process_time() - start
                 observations = count(library)
                 print(
                     f"{len(texts):,} messages, {observations:,} observations; "
-                    f"indexed in {spent:.0f} CPU s\n"
+                    f"indexed in {cpu_seconds:.0f} CPU s\n"
                 )
                 for question in islice(questions, most):
                     targets = {id_: texts[id_] for id_ in question.messages}
@@ -262,16 +262,16 @@ def report(ways: dict[str, list[Cost]], layers: list[tuple[list[bool], list[bool
     print("|---|---|---|---|---|---|---|")
     comparable = [all(ways[way][n].complete for way in ways) for n in range(questions)]
     for way, costs in ways.items():
-        everything = sorted(cost.tokens for cost in costs)
+        all_tokens = sorted(cost.tokens for cost in costs)
         pairs = zip(costs, comparable, strict=True)
-        finished = [cost.tokens for cost, counts in pairs if counts] or [0]
+        comparable_tokens = [cost.tokens for cost, counts in pairs if counts] or [0]
         share = sum(cost.complete for cost in costs) / questions
         numbers = (
-            statistics.median(everything),
-            statistics.mean(everything),
-            everything[int(0.9 * (questions - 1))],
-            statistics.median(finished),
-            statistics.mean(finished),
+            statistics.median(all_tokens),
+            statistics.mean(all_tokens),
+            all_tokens[int(0.9 * (questions - 1))],
+            statistics.median(comparable_tokens),
+            statistics.mean(comparable_tokens),
         )
         cells = " | ".join(f"{number:,.0f}" for number in numbers)
         print(f"| {way} | {share:.1%} | {cells} |")
@@ -293,9 +293,9 @@ def report(ways: dict[str, list[Cost]], layers: list[tuple[list[bool], list[bool
     print("| layer | any right conversation | all of them |\n|---|---|---|")
     names = (
         f"1, search: the first {FIRST} observations",
-        f"2, get_observations: the first {DETAILED}",
-        f"3, read: the lines of the first {READ_SOON}",
-        f"right messages in those {READ_SOON}",
+        f"2, get_observations: the first {DETAIL_COUNT}",
+        f"3, read: the lines of the first {READ_COUNT}",
+        f"right messages in those {READ_COUNT}",
     )
     for number, name in enumerate(names):
         shares = (sum(each[way][number] for each in layers) / questions for way in (0, 1))
@@ -341,10 +341,10 @@ def latency(observations: int, keep: Path | None) -> None:
         times = [min(measure_call(work) for _ in range(ROUNDS)) for work in works]
         cells = []
         for column in zip(*times, strict=True):
-            ordered = sorted(column)
+            sorted_times = sorted(column)
             cells += [
-                f"{statistics.median(ordered):.1f}",
-                f"{ordered[int(0.95 * (len(ordered) - 1))]:.1f}",
+                f"{statistics.median(sorted_times):.1f}",
+                f"{sorted_times[int(0.95 * (len(sorted_times) - 1))]:.1f}",
             ]
         print(f"| {name} | {' | '.join(cells)} |", flush=True)
     library.close()
@@ -374,8 +374,8 @@ def calls(memory: Memory) -> dict[str, list[Callable[[], Any]]]:
         "search, text": search(mode="text"),
         "search, vector": search(mode="vector"),
         "search, one type and one month": search(filters=month),
-        "get_observations, 5": [partial(_get, memory, ids[n : n + 5]) for n in range(0, 200, 5)],
-        "get_observations, 20": [partial(_get, memory, ids[n : n + 20]) for n in range(0, 200, 20)],
+        "get_observations, 5": _get_calls(memory, ids[:200], 5),
+        "get_observations, 20": _get_calls(memory, ids[:200], 20),
         "read, the lines of one observation": [
             partial(memory.read, r.path, *r.observation.lines) for r in memory.get(ids[:20])
         ],
@@ -385,6 +385,10 @@ def calls(memory: Memory) -> dict[str, list[Callable[[], Any]]]:
 
 def _search(memory: Memory, text: str, how: dict[str, Any]) -> str:
     return search_text(memory.search(text, **how), text)
+
+
+def _get_calls(memory: Memory, ids: list[str], size: int) -> list[Callable[[], Any]]:
+    return [partial(_get, memory, ids[n : n + size]) for n in range(0, len(ids), size)]
 
 
 def _get(memory: Memory, ids: list[str]) -> str:

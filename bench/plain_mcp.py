@@ -66,13 +66,13 @@ def lowlevel(search: Search) -> Server[Any]:
         return types.ListToolsResult(tools=[tool])
 
     async def call_tool(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
-        failed = False
+        is_error = False
         try:
             text = await anyio.to_thread.run_sync(search, dict(params.arguments or {}))
         except ToolError as error:
-            text, failed = str(error), True
+            text, is_error = str(error), True
         return types.CallToolResult(
-            content=[types.TextContent(type="text", text=text)], is_error=failed
+            content=[types.TextContent(type="text", text=text)], is_error=is_error
         )
 
     return Server("plain", on_list_tools=list_tools, on_call_tool=call_tool)
@@ -105,8 +105,8 @@ def mcpserver(search: Search) -> MCPServer[Any]:
 
 
 async def _stdio(server: Server[Any]) -> None:
-    async with stdio_server() as (read, write):
-        await server.run(read, write, server.create_initialization_options())
+    async with stdio_server() as (reader, writer):
+        await server.run(reader, writer, server.create_initialization_options())
 
 
 def main(kind: str, home: str, port: str = "") -> None:

@@ -55,8 +55,8 @@ class Scores:
     def __init__(self) -> None:
         self.rows: list[tuple[float, ...]] = []
 
-    def add(self, ranked: list[str], right: frozenset[str]) -> None:
-        ranks = [n for n, id_ in enumerate(ranked[:DEPTH], 1) if id_ in right]
+    def add(self, results: list[str], right: frozenset[str]) -> None:
+        ranks = [n for n, id_ in enumerate(results[:DEPTH], 1) if id_ in right]
         in_five = sum(n <= 5 for n in ranks)
         reciprocal_rank = 0.0
         if ranks:
@@ -126,7 +126,7 @@ def plain_fts5(conversations: list[dict[str, Any]]) -> tuple[Ranking, Ranking]:
         )
         db.executemany(f"insert into {table} values (?, ?)", rows)
 
-        def ranked(question: Question) -> list[str]:
+        def rank(question: Question) -> list[str]:
             words = " OR ".join(f'"{w}"' for w in re.findall(r"\w+", question.text))
             rows = db.execute(
                 f"select id from {table} where {table} match ? order by rank limit ?",
@@ -134,7 +134,7 @@ def plain_fts5(conversations: list[dict[str, Any]]) -> tuple[Ranking, Ranking]:
             )
             return [str(id_) for (id_,) in rows]
 
-        return ranked
+        return rank
 
     messages = [(m["id"], m["content"]) for c in conversations for m in c["messages"]]
     wholes = [(c["id"], "\n".join(m["content"] for m in c["messages"])) for c in conversations]
@@ -179,8 +179,8 @@ def measure(path: Path, places: Mapping[str, Place]) -> None:
                     add(by_conversation(question), question.conversations)
     print(f"\n### {path.name.split('.')[0]}, {count} questions\n")
     print(f"| by | system | {' | '.join(Scores.names)} |\n|---|---|{'---|' * len(Scores.names)}")
-    for (unit, name), collected in sorted(scores.items()):
-        print(f"| {unit} | {name} | {collected.row()} |")
+    for (unit, name), score in sorted(scores.items()):
+        print(f"| {unit} | {name} | {score.row()} |")
 
 
 def main(folder: Path, store: str) -> None:

@@ -97,9 +97,9 @@ class Server:
         children = Path(f"/proc/{main}/task/{main}/children")
         if not children.exists():
             return 0.0
-        ended = Path(f"/proc/{main}/stat").read_text().rpartition(")")[2].split()[13:15]
-        spent = sum(map(int, ended)) / os.sysconf("SC_CLK_TCK")
+        ticks = Path(f"/proc/{main}/stat").read_text().rpartition(")")[2].split()[13:15]
+        seconds = sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
         for process in (main, *children.read_text().split()):
             with suppress(FileNotFoundError, ProcessLookupError):
-                spent += int(Path(f"/proc/{process}/schedstat").read_text().split()[0]) / 1e9
-        return spent
+                seconds += int(Path(f"/proc/{process}/schedstat").read_text().split()[0]) / 1e9
+        return seconds

@@ -115,8 +115,8 @@ def cpu(pid: int) -> float:
     stat = Path(f"/proc/{pid}/stat")
     if not stat.exists():
         return 0.0
-    used = stat.read_text().rpartition(")")[2].split()[11:13]
-    return sum(map(int, used)) / os.sysconf("SC_CLK_TCK")
+    ticks = stat.read_text().rpartition(")")[2].split()[11:13]
+    return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
 
 
 def memory(pid: int) -> float:
@@ -169,8 +169,8 @@ class Load:
         """A percentile of the response times, in milliseconds."""
         if not self.walls:
             return 0.0
-        ordered = sorted(self.walls)
-        return ordered[round(percent / 100 * (len(ordered) - 1))] * 1000
+        sorted_walls = sorted(self.walls)
+        return sorted_walls[round(percent / 100 * (len(sorted_walls) - 1))] * 1000
 
 
 def print_failures(failures: Counter[str]) -> None:
@@ -253,7 +253,7 @@ def show(
         with running(command, port, environment) as process:
             before = cpu(process.pid)
             load = asyncio.run(run_clients(api, kind, port, clients, seconds))
-            spent = cpu(process.pid) - before
+            cpu_time = cpu(process.pid) - before
             rate = len(load.walls) / load.seconds
             table_row(
                 kind,
@@ -263,7 +263,7 @@ def show(
                 format_ms(load.at(99)),
                 format_ms(load.at(100)),
                 load.failures.total(),
-                f"{spent * 1000 / max(len(load.walls), 1):.1f}",
+                f"{cpu_time * 1000 / max(len(load.walls), 1):.1f}",
                 f"{memory(process.pid):.0f}",
             )
         print_failures(load.failures)

@@ -211,7 +211,7 @@ def import_export(place: str | Path, person: Person, export: Path) -> Cost:
 
 def save_others(team: Team) -> dict[str, Cost]:
     """Save everybody but the largest. The stores take turns after each batch."""
-    spent = {name: Cost(0, 0) for name in team.places}
+    costs = {name: Cost(0, 0) for name in team.places}
     for person in team.people[1:]:
         with ExitStack() as stack:
             stores = {
@@ -224,8 +224,8 @@ def save_others(team: Team) -> dict[str, Cost]:
                 for name, store in stores.items():
                     clock = Clock()
                     store.save(batch)
-                    spent[name] = _sum(spent[name], clock.lap())
-    return {f"saving, {name}": cost for name, cost in spent.items()}
+                    costs[name] = _sum(costs[name], clock.lap())
+    return {f"saving, {name}": cost for name, cost in costs.items()}
 
 
 def _batches(person: Person) -> Iterator[list[Document]]:
@@ -350,7 +350,7 @@ def measure(answer: Answer, queries: Sequence[SampleQuery], server: Server) -> M
         if time.perf_counter() > deadline - SECONDS * 0.8:
             break
     laps: dict[SampleQuery, list[Cost]] = {}
-    timeouts, spent = 0, server.cpu()
+    timeouts, server_cpu = 0, server.cpu()
     for turn in range(ROUNDS):
         for query in queries[WARMUP:]:
             if time.perf_counter() > deadline and (turn or len(laps) >= MIN_QUERIES):
@@ -362,13 +362,13 @@ def measure(answer: Answer, queries: Sequence[SampleQuery], server: Server) -> M
                 timeouts += 1
             else:
                 laps.setdefault(query, []).append(clock.lap())
-    spent = server.cpu() - spent
+    server_cpu = server.cpu() - server_cpu
     count = sum(map(len, laps.values()))
     return Measurement(
         _times(laps.values(), statistics.median),
         _times(laps.values(), lambda each: next(iter(each))),
         sum(lap.cpu for each in laps.values() for lap in each) * 1000 / count,
-        spent * 1000 / count,
+        server_cpu * 1000 / count,
         timeouts,
     )
 

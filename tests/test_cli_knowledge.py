@@ -63,8 +63,8 @@ def pipe(text: str) -> io.TextIOWrapper:
 
 
 class Terminal(io.TextIOWrapper):
-    def __init__(self, typed: str = "") -> None:
-        super().__init__(io.BytesIO(typed.encode()), encoding="utf-8")
+    def __init__(self, input_text: str = "") -> None:
+        super().__init__(io.BytesIO(input_text.encode()), encoding="utf-8")
 
     def isatty(self) -> bool:
         return True
@@ -263,9 +263,9 @@ def test_an_edit_changes_only_the_given_fields(run: Any, garden: dict[str, str])
     )
     assert (result["title"], result["tags"], result["version"]) == ("New", ["soil"], 3)
     assert "The tomatoes stand" in run("read", "notes", garden["notes"])
-    refused = run("edit", "notes", garden["notes"], "--text", "Mine.", "--version", "2", fails=True)
-    assert "version 3" in refused
-    saved_file = Path(refused.partition("Your text was saved to ")[2].strip().removesuffix("."))
+    error = run("edit", "notes", garden["notes"], "--text", "Mine.", "--version", "2", fails=True)
+    assert "version 3" in error
+    saved_file = Path(error.partition("Your text was saved to ")[2].strip().removesuffix("."))
     assert saved_file.read_text() == "Mine."
     saved_file.unlink()
 

@@ -25,16 +25,22 @@ def keys(place: str) -> Iterator[ApiKeys]:
 
 def test_a_new_key_has_its_user_scopes_and_toolsets(keys: ApiKeys, user: str) -> None:
     text, key = new_key(keys, user, "laptop", ["write", "read"], ["bus"], agent=True)
-    checked = check(keys, text)
-    assert checked is not None
-    assert (checked.user, checked.name, checked.scopes, checked.toolsets, checked.agent) == (
+    stored_key = check(keys, text)
+    assert stored_key is not None
+    assert (
+        stored_key.user,
+        stored_key.name,
+        stored_key.scopes,
+        stored_key.toolsets,
+        stored_key.agent,
+    ) == (
         user,
         "laptop",
         ("read", "write"),
         ("bus",),
         True,
     )
-    assert checked.id == key.id
+    assert stored_key.id == key.id
     assert keys.has_any()
 
 

@@ -32,7 +32,7 @@ LETTERS = string.ascii_letters + string.digits
 
 
 def random_text(length: int, letters: str = LETTERS, seed: int = 1) -> str:
-    """The same text for the same arguments; no real key."""
+    """Random text that is the same for the same arguments, and is not a real key."""
     return "".join(random.Random(seed * 1_000 + length).choices(letters, k=length))
 
 
@@ -118,7 +118,7 @@ def test_a_secret_is_replaced_by_its_kind(kind: str) -> None:
         f"curl -H 'X-Api-Key: {random_text(32)}' https://api.example",
         f"API_KEY={HEX}",
         f'api_key: "{HEX}",',
-        f"-----BEGIN OPENSSH PRIVATE KEY-----\n{KEY[:300]}",  # cut off
+        f"-----BEGIN OPENSSH PRIVATE KEY-----\n{KEY[:300]}",  # truncated
         json.dumps({"private_key": PEM}),
         f"PuTTY-User-Key-File-3: ssh-rsa\nPrivate-Lines: 12\n{KEY}\nPrivate-MAC: 00",
         f"two: ghp_{random_text(36)} ghp_{random_text(36, seed=2)}",

@@ -192,12 +192,12 @@ def test_one_bad_file_does_not_affect_the_others(
     (workspace.root / "odd.jsonl").write_bytes(b"\x00\xff" * 50)
     detect = watch._detect
 
-    def broken(path: Path, folder: Folder) -> object:
+    def fail_for_other(path: Path, folder: Folder) -> object:
         if path == other:
             raise OSError("Input/output error")
         return detect(path, folder)
 
-    monkeypatch.setattr(watch, "_detect", broken)
+    monkeypatch.setattr(watch, "_detect", fail_for_other)
     workspace.watcher.follow([None])
     assert workspace.words() == ["walrus"]
     assert sorted(workspace.kinds()) == ["failed", "taken"]

@@ -1,4 +1,4 @@
-"""The console in a real browser, on both stores: everything that a person can do there.
+"""The console in a real browser: everything that a person can do there.
 
 RECOLLECT_SCREENSHOTS=1 saves a picture of every page in artifacts/screenshots.
 """
@@ -186,7 +186,8 @@ def test_changes_by_another_process_appear_without_a_reload(
         "import recollect, sys\n"
         "with recollect.open(sys.argv[1], background=False) as library:\n"
         "    library.add_message('live', 'assistant', 'third, from elsewhere')\n"
-        "    library.add_conversation('new', 'A new one', messages=[{'role': 'user', 'content': 'hello'}])\n"
+        "    messages = [{'role': 'user', 'content': 'hello'}]\n"
+        "    library.add_conversation('new', 'A new one', messages=messages)\n"
     )
     subprocess.run([sys.executable, "-c", script, site.place], check=True)
     expect(page.locator(".message").last).to_contain_text("third, from elsewhere")
@@ -257,14 +258,14 @@ def test_a_late_response_to_an_old_query_is_dropped(site: Site, open_page: OpenP
     add(site.library, "tea", "On tea", "sencha")
     add(site.library, "pears", "Pears", "pear tree")
     page = open_page("/?q=tree")
-    held: list[Any] = []
-    page.route(re.compile(r"/console/hits\?.*q=sencha"), lambda route: held.append(route))
+    pending: list[Any] = []
+    page.route(re.compile(r"/console/hits\?.*q=sencha"), lambda route: pending.append(route))
     with page.expect_request(re.compile(r"/console/hits\?.*q=sencha")):
         page.locator("#q").fill("sencha")
     page.locator("#q").fill("pear")
     expect(page.locator(".hit .title")).to_have_text(["Pears"])
     expect(page.locator(".results-head h1")).to_contain_text("pear")
-    assert held
+    assert pending
     page.unroute_all(behavior="ignoreErrors")
     expect(page.locator(".hit .title")).to_have_text(["Pears"])
 
@@ -329,7 +330,7 @@ def test_a_hit_in_a_long_conversation_opens_at_the_message(site: Site, open_page
     expect(page.locator("[data-position-text]")).to_have_text("message 5,000 of 5,000")
     page.get_by_role("button", name="Go to the start").click()
     expect(page.get_by_text("Message number 0,")).to_be_in_viewport()
-    for _ in range(8):  # reading on: what is far above goes again
+    for _ in range(8):  # messages far above are unloaded again
         scroller.evaluate("s => s.scrollTop = s.scrollHeight")
         page.wait_for_function(
             "n => Number([...document.querySelectorAll('.message')].at(-1).dataset.index) > n",

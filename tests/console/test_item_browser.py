@@ -18,7 +18,7 @@ import recollect
 from recollect.serve.identity.accounts import new_key
 from recollect.settings import default_user
 
-# What the pages hold is tested on every store without a browser.
+# Other tests check the content of these pages on every store, without a browser.
 pytestmark = pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 
 OpenPage = Callable[..., Any]
@@ -410,7 +410,9 @@ def test_item_pages_have_a_dark_theme(site: Site, open_page: OpenPage) -> None:
         )
 
 
-NAMELESS = """() => [...document.querySelectorAll("button, a[href], input, select, textarea, summary")]
+NAMELESS = """() => [
+    ...document.querySelectorAll("button, a[href], input, select, textarea, summary"),
+  ]
   .filter((e) => e.type !== "hidden" && e.checkVisibility())
   .filter((e) => !(e.ariaLabel || e.textContent.trim() || e.title || e.labels?.length))
   .map((e) => e.outerHTML)"""

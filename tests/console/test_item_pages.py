@@ -216,7 +216,8 @@ def test_a_link_to_a_missing_note_offers_to_create_it(
     [
         (
             "[[A b]]",
-            '<a class="wiki" href="/knowledge/notes?link=A%20b&amp;of=n" rel="noopener noreferrer nofollow">A',
+            '<a class="wiki" href="/knowledge/notes?link=A%20b&amp;of=n" '
+            'rel="noopener noreferrer nofollow">A',
         ),
         ("[[A|see *b*]]", ">see *b*</a>"),
         ("![[A]]", 'link=A&amp;of=n"'),

@@ -44,7 +44,7 @@ def text(document: Document) -> str:
     return text_of(document.passages)
 
 
-def zipped(path: Path, parts: Mapping[str, str | bytes]) -> Path:
+def write_zip(path: Path, parts: Mapping[str, str | bytes]) -> Path:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in parts.items():
             archive.writestr(name, data)
@@ -86,14 +86,17 @@ def pdf(path: Path, pages: Iterable[Iterable[str]], about: str = "", trailer: st
 
 
 CONTAINER = '<container><rootfiles><rootfile full-path="OPS/book.opf"/></rootfiles></container>'
-OPF = """<package xmlns="http://www.idpf.org/2007/opf" xmlns:dc="http://purl.org/dc/elements/1.1/"><metadata>
-<dc:title>A &amp; B</dc:title><dc:creator>Ann</dc:creator><dc:creator>Bob</dc:creator><dc:language>de</dc:language>
+OPF = """<package xmlns="http://www.idpf.org/2007/opf" xmlns:dc="http://purl.org/dc/elements/1.1/">
+<metadata>
+<dc:title>A &amp; B</dc:title><dc:creator>Ann</dc:creator><dc:creator>Bob</dc:creator>
+<dc:language>de</dc:language>
 <dc:date>2021-05</dc:date><dc:subject>Birds</dc:subject></metadata><manifest>
 <item id="n" href="nav.xhtml" media-type="application/xhtml+xml" properties="nav"/>
 <item id="b" href="text/two%20b.xhtml" media-type="application/xhtml+xml"/>
 <item id="a" href="one.xhtml" media-type="application/xhtml+xml"/>
 <item id="p" href="p.png" media-type="image/png"/></manifest>
-<spine><itemref idref="n"/><itemref idref="a"/><itemref idref="b"/><itemref idref="p"/></spine></package>"""
+<spine><itemref idref="n"/><itemref idref="a"/><itemref idref="b"/><itemref idref="p"/></spine>
+</package>"""
 BOOK: Mapping[str, str] = {
     "mimetype": "application/epub+zip",
     "META-INF/container.xml": CONTAINER,
@@ -101,6 +104,6 @@ BOOK: Mapping[str, str] = {
     "OPS/nav.xhtml": "<html><body><p>contents</p></body></html>",
     "OPS/one.xhtml": "<html><head><title>t</title></head><body><h2>Für  immer</h2>"
     "<p>One\n<i>two</i>.<br/>Three</p></body></html>",
-    "OPS/text/two b.xhtml": "<html><body><ul><li>x</li><li>y</li></ul><table><tr><td>1</td><td>2</td></tr></table>"
-    "<script>no</script></body></html>",
+    "OPS/text/two b.xhtml": "<html><body><ul><li>x</li><li>y</li></ul>"
+    "<table><tr><td>1</td><td>2</td></tr></table><script>no</script></body></html>",
 }

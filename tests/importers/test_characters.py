@@ -83,7 +83,7 @@ FIELDS = {
 }
 
 
-def encoded(card: Any) -> bytes:
+def encode_card(card: Any) -> bytes:
     return base64.b64encode(json.dumps(card).encode())
 
 
@@ -104,7 +104,7 @@ def png(*texts: bytes) -> bytes:
 
 
 def text(card: Any, keyword: bytes = b"chara") -> bytes:
-    return chunk(b"tEXt", keyword + b"\0" + encoded(card))
+    return chunk(b"tEXt", keyword + b"\0" + encode_card(card))
 
 
 def read(content: Any, name: str = "a.json") -> Document:
@@ -235,11 +235,11 @@ def test_a_file_without_a_character_is_a_problem() -> None:
     [
         text(V2),
         text(V2, b"Chara"),
-        chunk(b"tEXt", b"chara\0" + encoded(V2), crc=7),
+        chunk(b"tEXt", b"chara\0" + encode_card(V2), crc=7),
         chunk(b"tEXt", b"chara\0" + json.dumps(V2).encode()),
-        chunk(b"tEXt", b"chara\0" + encoded(V2).rstrip(b"=")),
-        chunk(b"zTXt", b"chara\0\0" + zlib.compress(encoded(V2))),
-        chunk(b"iTXt", b"chara\0\0\0\0\0" + encoded(V2)),
+        chunk(b"tEXt", b"chara\0" + encode_card(V2).rstrip(b"=")),
+        chunk(b"zTXt", b"chara\0\0" + zlib.compress(encode_card(V2))),
+        chunk(b"iTXt", b"chara\0\0\0\0\0" + encode_card(V2)),
         chunk(b"iTXt", b"chara\0\1\0en\0x\0" + zlib.compress(json.dumps(V2).encode())),
         text({"no": "card"}, b"Software") + text(V2),
         text(V2) + text(V3, b"other"),

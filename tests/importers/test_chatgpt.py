@@ -217,7 +217,8 @@ def test_a_conversation_without_an_id_gets_a_stable_id() -> None:
 
 
 def test_a_damaged_conversation_does_not_stop_the_rest() -> None:
-    text = f'[{json.dumps(chat(TREE))}, {{"title": oops, "mapping": {{}}}}, {json.dumps(chat(TREE, id="c-2"))}]'
+    first, second = json.dumps(chat(TREE)), json.dumps(chat(TREE, id="c-2"))
+    text = f'[{first}, {{"title": oops, "mapping": {{}}}}, {second}]'
     items = list(chatgpt.read(entry(text)))
     assert len(documents(items)) == 2
     assert [(p.reason, p.failed, p.unit) for p in problems(items)] == [

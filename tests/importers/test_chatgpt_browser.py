@@ -21,26 +21,31 @@ from recollect.language.text import moment
 from recollect.model.documents import Document, arrange
 from recollect.model.receipts import Problem
 
-CONVERSATIONS = "create table conversations (id text primary key, create_time text, update_time text, title text)"
+CONVERSATIONS = (
+    "create table conversations"
+    " (id text primary key, create_time text, update_time text, title text)"
+)
 WORKING = (
     CONVERSATIONS,
-    "create table messages (id text primary key, conversation_id text, role text, content text, create_time text,"
-    " update_time text, parent_id text)",
-    "create table message_metadata (message_id text primary key, message_type text, model_slug text, citations text,"
-    " content_references text, finish_details text, is_complete integer, request_id text, timestamp_ text,"
+    "create table messages (id text primary key, conversation_id text, role text, content text,"
+    " create_time text, update_time text, parent_id text)",
+    "create table message_metadata (message_id text primary key, message_type text,"
+    " model_slug text, citations text, content_references text, finish_details text,"
+    " is_complete integer, request_id text, timestamp_ text,"
     " message_source text, serialization_metadata text)",
-    "create table message_children (parent_id text, child_id text, primary key (parent_id, child_id))",
+    "create table message_children"
+    " (parent_id text, child_id text, primary key (parent_id, child_id))",
 )
 CANONICAL = (
     CONVERSATIONS,
-    "create table messages (id text primary key, conversation_id text not null, role text, content text,"
-    " create_time text, update_time text, position integer not null)",
+    "create table messages (id text primary key, conversation_id text not null, role text,"
+    " content text, create_time text, update_time text, position integer not null)",
     "create index idx_canonical_messages_conversation on messages (conversation_id)",
 )
 THIN = (
     "create table conversations (id text, title text)",
-    "create table messages (id text, conversation_id text, role text, content text, create_time real,"
-    " position integer)",
+    "create table messages (id text, conversation_id text, role text, content text,"
+    " create_time real, position integer)",
 )
 
 COLUMNS = "id, conversation_id, role, content, create_time, position"

@@ -597,7 +597,7 @@ def test_the_file_of_a_sub_agent_names_its_parent_session():
 # -- the queue -----------------------------------------------------------------
 
 
-def queued(words: object) -> dict[str, object]:
+def queue_record(words: object) -> dict[str, object]:
     return {
         "type": "queue-operation",
         "operation": "enqueue",
@@ -612,25 +612,25 @@ def test_a_prompt_that_is_only_in_the_queue_is_imported():
         "attachment", "q1", "a1", attachment={"type": "queued_command", "prompt": "Mind the lid"}
     )
     document = only(
-        HELLO, REPLY, queued("Mind the lid"), attachment, assistant("a2", "q1", text("Yes"))
+        HELLO, REPLY, queue_record("Mind the lid"), attachment, assistant("a2", "q1", text("Yes"))
     )
     assert [(p.id, p.role, p.type) for p in document.passages][2] == ("q1", "user", "message")
     assert path(document) == ["u1", "a1", "q1", "a2"]
 
 
 def test_a_queued_prompt_that_was_delivered_is_imported_once():
-    document = only(HELLO, REPLY, queued("Mind the lid"), user("u2", "a1", "Mind the lid"))
+    document = only(HELLO, REPLY, queue_record("Mind the lid"), user("u2", "a1", "Mind the lid"))
     assert [p.id for p in document.passages] == ["u1", "a1", "u2"]
 
 
 def test_a_queued_prompt_is_not_confused_with_an_earlier_one():
-    document = only(user("u1", None, "Go on"), REPLY, queued([text("Go on")]))
+    document = only(user("u1", None, "Go on"), REPLY, queue_record([text("Go on")]))
     assert [p.content for p in document.passages] == ["Go on", "Stirring it now.", "Go on"]
     assert document.passages[2].id == f"{SESSION}:3"
 
 
 def test_other_queue_operations_are_counted():
-    _, problems = read(HELLO, queued("x") | {"operation": "remove"}, queued(None))
+    _, problems = read(HELLO, queue_record("x") | {"operation": "remove"}, queue_record(None))
     assert [(p.reason, p.count) for p in problems] == [("record type queue-operation", 2)]
 
 

@@ -170,7 +170,10 @@ def test_a_turn_in_another_folder_is_in_the_metadata_of_its_passages():
 
 
 def test_the_title_is_the_request_from_the_editor():
-    prompt = "# Context from my IDE setup:\n\n## Open tabs:\n- a.py\n\n## My request for Codex:\nUntangle the yarn\n"
+    prompt = (
+        "# Context from my IDE setup:\n\n## Open tabs:\n- a.py\n\n"
+        "## My request for Codex:\nUntangle the yarn\n"
+    )
     assert only(meta(), ask(prompt)).title == "Untangle the yarn"
 
 
@@ -326,7 +329,7 @@ def test_a_generated_image_is_described_and_its_prompt_is_text():
 
 
 @pytest.mark.parametrize(
-    ("called", "tool", "content"),
+    ("call", "tool", "content"),
     [
         (
             item(
@@ -358,8 +361,8 @@ def test_a_generated_image_is_described_and_its_prompt_is_text():
         ),
     ],
 )
-def test_tool_calls_are_readable(called, tool, content):
-    (message,) = passages(called)
+def test_tool_calls_are_readable(call, tool, content):
+    (message,) = passages(call)
     assert (message.role, message.type, message.tool, message.content) == (
         "assistant",
         "tool_call",
@@ -458,10 +461,10 @@ def ids(document: Document) -> list[str]:
 
 @pytest.mark.parametrize("started", [[], [event("task_started", turn_id=TURNS[0])]])
 def test_the_copied_start_of_a_fork_has_its_parents_ids(started):
-    begun = [*started, message("developer", "Rules"), ask("Warp"), answer("Ok"), answer("Ok")]
-    parent = only(meta(), *begun, ask("Parent goes on"), answer("Ok"))
+    opening = [*started, message("developer", "Rules"), ask("Warp"), answer("Ok"), answer("Ok")]
+    parent = only(meta(), *opening, ask("Parent goes on"), answer("Ok"))
     for more in ({"forked_from_id": THREAD}, {}):
-        fork = fork_of(meta(), *begun, own=(ask("Fork goes on"), answer("Ok")), **more)
+        fork = fork_of(meta(), *opening, own=(ask("Fork goes on"), answer("Ok")), **more)
         assert fork.source_id == FORK
         assert ids(fork)[:4] == ids(parent)[:4]
         if not started:
@@ -469,12 +472,12 @@ def test_the_copied_start_of_a_fork_has_its_parents_ids(started):
 
 
 def test_a_fork_of_a_fork_has_the_ids_of_the_first_thread():
-    begun = [ask("Warp"), answer("Ok")]
-    parent = only(meta(), *begun)
+    opening = [ask("Warp"), answer("Ok")]
+    parent = only(meta(), *opening)
     middle = meta("0199a000-0000-7000-8000-00000000000c", forked_from_id=THREAD)
-    assert ids(fork_of(middle, meta(), *begun, forked_from_id=middle["payload"]["id"]))[:2] == ids(
-        parent
-    )
+    assert ids(fork_of(middle, meta(), *opening, forked_from_id=middle["payload"]["id"]))[
+        :2
+    ] == ids(parent)
 
 
 def test_equal_prompts_after_a_fork_differ_if_turns_have_ids():
@@ -538,7 +541,7 @@ def test_flat_lines_of_the_first_versions_are_read():
     assert problems == []
 
 
-def completed(number: int, type_: str, **more: object) -> dict[str, object]:
+def completed_item(number: int, type_: str, **more: object) -> dict[str, object]:
     return {"type": "item.completed", "item": {"id": f"item_{number}", "type": type_, **more}}
 
 
@@ -553,21 +556,21 @@ def test_the_output_of_exec_becomes_a_document():
     (document,), problems = read(
         {"type": "thread.started", "thread_id": THREAD},
         {"type": "turn.started"},
-        completed(0, "reasoning", text="Hm"),
+        completed_item(0, "reasoning", text="Hm"),
         {"type": "item.started", "item": command},
         {"type": "item.completed", "item": command | {"aggregated_output": "yarn", "exit_code": 0}},
-        completed(2, "file_change", changes=[{"path": "a", "kind": "add"}]),
-        completed(
+        completed_item(2, "file_change", changes=[{"path": "a", "kind": "add"}]),
+        completed_item(
             3,
             "mcp_tool_call",
             tool="dye",
             arguments={"c": "red"},
             result={"content": [{"text": "Dyed"}]},
         ),
-        completed(4, "web_search", query="indigo"),
-        completed(5, "todo_list", items=[{"text": "Spin"}]),
-        completed(6, "agent_message", text="Woven"),
-        completed(7, "hologram"),
+        completed_item(4, "web_search", query="indigo"),
+        completed_item(5, "todo_list", items=[{"text": "Spin"}]),
+        completed_item(6, "agent_message", text="Woven"),
+        completed_item(7, "hologram"),
         {"type": "turn.completed", "usage": {}},
         {"type": "turn.failed", "error": {"message": "Out of thread"}},
         name="out.jsonl",
@@ -591,7 +594,7 @@ def test_the_output_of_exec_becomes_a_document():
 
 def test_a_resumed_run_of_exec_does_not_overwrite_items():
     started = {"type": "thread.started", "thread_id": THREAD}
-    woven = completed(0, "agent_message", text="Woven")
+    woven = completed_item(0, "agent_message", text="Woven")
     assert len(only(started, woven, started, woven, name="out.jsonl").passages) == 2
 
 

@@ -41,7 +41,7 @@ def formats(path: Path, kind: str | None = None) -> dict[str, str]:
     }
 
 
-def skipped(path: Path, kind: str | None = None) -> dict[str, int]:
+def skip_reasons(path: Path, kind: str | None = None) -> dict[str, int]:
     return {item.reason: item.count for item in find(path, kind) if isinstance(item, Problem)}
 
 
@@ -63,7 +63,7 @@ def test_generic_files_next_to_conversations_are_skipped(tmp_path: Path) -> None
         "conversations.json": "chatgpt",
         "own.json": "prompts",
     }
-    assert skipped(path) == {
+    assert skip_reasons(path) == {
         "notes next to conversations are skipped; import them with --as notes": 1,
         "media next to conversations are skipped; import them with --as media": 1,
         "prompts next to conversations are skipped; import them with --as prompts": 1,
@@ -83,7 +83,7 @@ def test_generic_files_without_conversations_are_imported(tmp_path: Path) -> Non
         "own.json": "prompts",
         "prompts.json": "prompts",
     }
-    assert skipped(path) == {"unknown format": 1}
+    assert skip_reasons(path) == {"unknown format": 1}
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_the_user_can_set_the_kind(tmp_path: Path, kind: str, names: set[str]) -
     assert formats(path, kind) == dict.fromkeys(
         names, "chatgpt" if kind == "conversations" else kind
     )
-    assert skipped(path, kind)
+    assert skip_reasons(path, kind)
 
 
 def test_files_of_another_kind_are_an_error(tmp_path: Path) -> None:

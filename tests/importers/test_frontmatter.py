@@ -35,7 +35,8 @@ def test_toml_is_read() -> None:
 
 def test_words_and_dates_stay_strings() -> None:
     values = split(
-        "---\na: no\nb: on\nc: 012\nd: 12:30\ne: 2024-05-01\nf: 2024-05-01 10:20:30\ng: 1_000\n---\n"
+        "---\na: no\nb: on\nc: 012\nd: 12:30\n"
+        "e: 2024-05-01\nf: 2024-05-01 10:20:30\ng: 1_000\n---\n"
     ).values
     assert values == dict(
         a="no", b="on", c="012", d="12:30", e="2024-05-01", f="2024-05-01 10:20:30", g="1_000"

@@ -8,6 +8,7 @@ import sys
 import zlib
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import pptx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mediafiles import BOOK, one, pdf, problem, read, text, zipped
+from mediafiles import BOOK, one, pdf, problem, read, text, write_zip
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
@@ -32,7 +33,10 @@ from recollect.settings import Limits
 
 
 def test_a_pdf_has_text_by_page_and_metadata(tmp_path: Path) -> None:
-    about = "/Title (On Birds) /Author (Ann) /Keywords (owl, tit) /CreationDate (D:20240131120000+01'00')"
+    about = (
+        "/Title (On Birds) /Author (Ann) /Keywords (owl, tit) "
+        "/CreationDate (D:20240131120000+01'00')"
+    )
     item = one(pdf(tmp_path / "birds.pdf", [["Owls fly at night."], [], ["Tits do not."]], about))
     assert (item.title, item.id, item.kind, item.source) == (
         "On Birds",
@@ -129,7 +133,7 @@ def test_a_pdf_that_crashes_the_reader_does_not_stop_the_next_one(tmp_path: Path
 
 def test_a_pdf_in_an_archive_is_read(tmp_path: Path) -> None:
     inside = pdf(tmp_path / "a.pdf", [["Words."]]).read_bytes()
-    item = one(zipped(tmp_path / "all.zip", {"papers/a.pdf": inside}))
+    item = one(write_zip(tmp_path / "all.zip", {"papers/a.pdf": inside}))
     assert (item.id, item.metadata["file"]) == ("all/papers/a", "a.pdf")
     assert item.source_id == f"{tmp_path / 'all.zip'}!papers/a.pdf"
 
@@ -159,13 +163,20 @@ def test_a_word_document_has_headings_lists_and_tables(tmp_path: Path) -> None:
     assert item.metadata["media_type"] == "docx"
 
 
-W = 'xmlns:w="http://purl.oclc.org/ooxml/wordprocessingml/main" xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006"'
-RELATIONS = '<Relationships><Relationship Id="r1" Type="x/officeDocument" Target="/word/document.xml"/></Relationships>'
+W = (
+    'xmlns:w="http://purl.oclc.org/ooxml/wordprocessingml/main" '
+    'xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006"'
+)
+RELATIONS = (
+    '<Relationships><Relationship Id="r1" Type="x/officeDocument" Target="/word/document.xml"/>'
+    "</Relationships>"
+)
 
 
 def word(path: Path, body: str, **parts: str) -> Path:
-    document = f'<?xml version="1.0"?>{parts.pop("doctype", "")}<w:document {W}><w:body>{body}</w:body></w:document>'
-    return zipped(path, {"_rels/.rels": RELATIONS, "word/document.xml": document, **parts})
+    head = f'<?xml version="1.0"?>{parts.pop("doctype", "")}'
+    document = f"{head}<w:document {W}><w:body>{body}</w:body></w:document>"
+    return write_zip(path, {"_rels/.rels": RELATIONS, "word/document.xml": document, **parts})
 
 
 def test_text_that_other_libraries_miss_is_read_from_word(tmp_path: Path) -> None:
@@ -173,8 +184,10 @@ def test_text_that_other_libraries_miss_is_read_from_word(tmp_path: Path) -> Non
     path = word(
         tmp_path / "macros.docm",
         "<w:sdt><w:sdtContent><w:p><w:r><w:t>controlled</w:t></w:r></w:p></w:sdtContent></w:sdt>"
-        "<w:p><w:ins><w:r><w:t>inserted</w:t></w:r></w:ins><w:del><w:r><w:delText>gone</w:delText></w:r></w:del></w:p>"
-        f"<w:p><w:r><w:t>beside </w:t><mc:AlternateContent><mc:Choice>{box}</mc:Choice><mc:Fallback>{box}</mc:Fallback>"
+        "<w:p><w:ins><w:r><w:t>inserted</w:t></w:r></w:ins>"
+        "<w:del><w:r><w:delText>gone</w:delText></w:r></w:del></w:p>"
+        "<w:p><w:r><w:t>beside </w:t><mc:AlternateContent>"
+        f"<mc:Choice>{box}</mc:Choice><mc:Fallback>{box}</mc:Fallback>"
         "</mc:AlternateContent></w:r></w:p>",
     )
     assert text(one(path)) == "controlled\n\ninserted\n\nbeside\n\nboxed"
@@ -182,7 +195,10 @@ def test_text_that_other_libraries_miss_is_read_from_word(tmp_path: Path) -> Non
 
 def test_xml_entities_are_not_expanded(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("password")
-    doctype = f'<!DOCTYPE x [<!ENTITY a "ha"><!ENTITY b "&a;&a;"><!ENTITY f SYSTEM "file://{tmp_path}/secret">]>'
+    doctype = (
+        '<!DOCTYPE x [<!ENTITY a "ha"><!ENTITY b "&a;&a;">'
+        f'<!ENTITY f SYSTEM "file://{tmp_path}/secret">]>'
+    )
     path = word(tmp_path / "a.docx", "<w:p><w:r><w:t>x&b;&f;y</w:t></w:r></w:p>", doctype=doctype)
     content = text(one(path))
     assert "haha" not in content
@@ -210,14 +226,16 @@ def test_slides_are_pages_with_their_notes(tmp_path: Path) -> None:
 def test_open_documents_are_read(tmp_path: Path) -> None:
     names = 'xmlns:o="urn:o" xmlns:t="urn:t" xmlns:d="http://purl.org/dc/elements/1.1/"'
     body = (
-        '<t:h t:outline-level="2">Head</t:h><t:p>One<t:s/><t:span>two</t:span><t:line-break/>three</t:p>'
+        '<t:h t:outline-level="2">Head</t:h>'
+        "<t:p>One<t:s/><t:span>two</t:span><t:line-break/>three</t:p>"
         "<t:list><t:list-item><t:p>x</t:p></t:list-item></t:list>"
     )
-    path = zipped(
+    path = write_zip(
         tmp_path / "a.odt",
         {
             "content.xml": f"<o:doc {names}><o:body><o:text>{body}</o:text></o:body></o:doc>",
-            "meta.xml": f"<o:meta {names}><d:title>T</d:title><o:initial-creator>Ann</o:initial-creator></o:meta>",
+            "meta.xml": f"<o:meta {names}><d:title>T</d:title>"
+            "<o:initial-creator>Ann</o:initial-creator></o:meta>",
         },
     )
     item = one(path)
@@ -236,7 +254,7 @@ def test_rtf_is_read(tmp_path: Path) -> None:
 
 
 def test_a_book_has_its_chapters_in_order(tmp_path: Path) -> None:
-    item = one(zipped(tmp_path / "book.epub", BOOK))
+    item = one(write_zip(tmp_path / "book.epub", BOOK))
     assert text(item) == "## Für immer\n\nOne two.\nThree\n\n- x\n\n- y\n\n1 | 2"
     assert (item.title, item.metadata["author"], item.metadata["language"]) == (
         "A & B",
@@ -249,13 +267,13 @@ def test_a_book_has_its_chapters_in_order(tmp_path: Path) -> None:
 def test_a_book_with_drm_is_a_problem(tmp_path: Path) -> None:
     secret = '<encryption><CipherReference URI="OPS/one.xhtml"/></encryption>'
     assert "DRM" in problem(
-        zipped(tmp_path / "book.epub", {**BOOK, "META-INF/encryption.xml": secret})
+        write_zip(tmp_path / "book.epub", {**BOOK, "META-INF/encryption.xml": secret})
     )
 
 
 def test_encrypted_fonts_do_not_matter(tmp_path: Path) -> None:
     secret = '<encryption><CipherReference URI="OPS/font.otf"/></encryption>'
-    assert one(zipped(tmp_path / "book.epub", {**BOOK, "META-INF/encryption.xml": secret}))
+    assert one(write_zip(tmp_path / "book.epub", {**BOOK, "META-INF/encryption.xml": secret}))
 
 
 @pytest.mark.parametrize("name", ["a.epub", "a.docx", "a.pptx", "a.odt"])
@@ -266,7 +284,7 @@ def test_zip_bombs_are_rejected(tmp_path: Path, name: str) -> None:
         "content.xml": "x",
         "_rels/.rels": RELATIONS,
     }
-    assert "zip bomb" in problem(zipped(tmp_path / name, bomb))
+    assert "zip bomb" in problem(write_zip(tmp_path / name, bomb))
 
 
 @pytest.mark.parametrize(
@@ -282,7 +300,7 @@ def test_a_file_that_is_too_large_is_a_problem(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("recollect.importers.documents.extract.LIMITS", Limits(document_bytes=10))
-    assert problem(zipped(tmp_path / "book.epub", BOOK)) == "larger than 10 bytes"
+    assert problem(write_zip(tmp_path / "book.epub", BOOK)) == "larger than 10 bytes"
 
 
 # -- web pages ---------------------------------------------------------------
@@ -291,12 +309,14 @@ PAGE = """<!DOCTYPE html>
 <!-- saved from url=(0022)https://saved.example/ -->
 <html lang="en-GB"><head><meta charset="utf-8"><title>Owls | Birds</title>
 <meta property="og:type" content="article"><meta property="og:title" content="Owls at Night">
-<meta name="author" content="Ann B"><meta name="keywords" content="owls, night"><link rel="canonical" href="https://birds.example/owls">
+<meta name="author" content="Ann B"><meta name="keywords" content="owls, night">
+<link rel="canonical" href="https://birds.example/owls">
 <meta property="article:published_time" content="2024-03-02T10:00:00+01:00"></head>
 <body><nav><a href="/">Home</a> <a href="/about">About us</a></nav><article><h1>Owls at Night</h1>
 <p>Owls see well in the dark, because their eyes are large and do not move.</p>
 <p>They hear even better, for the feathers of their face lead the sound – as a dish would.</p>
-<ul><li>barn owl</li><li>tawny owl</li></ul></article><footer>All rights reserved. Cookies.</footer></body></html>"""
+<ul><li>barn owl</li><li>tawny owl</li></ul></article>
+<footer>All rights reserved. Cookies.</footer></body></html>"""
 
 
 def test_an_article_is_imported_without_navigation(tmp_path: Path) -> None:
@@ -328,7 +348,10 @@ def test_a_page_that_is_not_an_article_is_imported_whole(tmp_path: Path) -> None
 
 
 def test_json_ld_gives_the_author_and_date_of_a_page(tmp_path: Path) -> None:
-    article = '"@type": ["NewsArticle"], "headline": "H", "datePublished": "2020-05-06", "author": [{"name": "Zed"}]'
+    article = (
+        '"@type": ["NewsArticle"], "headline": "H", "datePublished": "2020-05-06", '
+        '"author": [{"name": "Zed"}]'
+    )
     record = f'{{"@graph": [{{{article}}}]}}'
     (tmp_path / "a.html").write_text(
         f'<script type="application/ld+json">{record}</script><p>Some words.</p>'
@@ -364,7 +387,8 @@ def test_the_text_of_a_picture_is_its_metadata(tmp_path: Path) -> None:
     exif[0x9C9E] = "owl;dusk".encode("utf-16-le")
     exif.get_ifd(0x8769)[0x9003] = "2023:04:05 06:07:08"
     xmp = (
-        b'<x:xmpmeta xmlns:x="adobe:ns:meta/" xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:title><a><li>Owl</li></a></dc:title>'
+        b'<x:xmpmeta xmlns:x="adobe:ns:meta/" xmlns:dc="http://purl.org/dc/elements/1.1/">'
+        b"<dc:title><a><li>Owl</li></a></dc:title>"
         b"<dc:subject><b><li>bird</li></b></dc:subject></x:xmpmeta>"
     )
     image.save(tmp_path / "IMG_1.jpg", exif=exif, xmp=xmp)
@@ -434,7 +458,7 @@ def test_a_picture_with_a_huge_declared_size_is_rejected(tmp_path: Path) -> None
 def test_text_files_are_notes_unless_the_user_says_media(tmp_path: Path) -> None:
     for name, kind in (("a.md", "markdown"), ("b.txt", "txt")):
         (tmp_path / name).write_text("# Head\n\nWords.")
-        entry = Entry(name, 14, lambda name=name: (tmp_path / name).open("rb"))  # type: ignore[misc]
+        entry = Entry(name, 14, partial((tmp_path / name).open, "rb"))
         assert not media.claims(entry)
         assert media.accepts(entry)
         [item] = media.read(entry)
@@ -531,7 +555,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     Image.new("L", (3, 3)).save(folder / "a.jpg", exif=exif)
     return {
         ".pdf": pdf(folder / "a.pdf", [["One."], ["Two."]], "/Title (T)").read_bytes(),
-        ".epub": zipped(folder / "a.epub", BOOK).read_bytes(),
+        ".epub": write_zip(folder / "a.epub", BOOK).read_bytes(),
         ".docx": word(folder / "a.docx", "<w:p><w:r><w:t>One</w:t></w:r></w:p>").read_bytes(),
         ".html": PAGE.encode(),
         ".png": (folder / "a.png").read_bytes(),

@@ -5,19 +5,22 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from mediafiles import BOOK, pdf, zipped
+from mediafiles import BOOK, pdf, write_zip
 
 from recollect import Library
 from recollect.importers.items import cues_of, seconds_at, text_of
 from recollect.model.search import Filter
 
-SRT = "1\n00:00:01,000 --> 00:00:02,000\nOwls fly.\n\n2\n00:01:03,500 --> 00:01:05,000\nAt midnight.\n"
+SRT = (
+    "1\n00:00:01,000 --> 00:00:02,000\nOwls fly.\n\n"
+    "2\n00:01:03,500 --> 00:01:05,000\nAt midnight.\n"
+)
 
 
 def test_media_of_many_kinds_are_found_and_imported_once(library: Library, tmp_path: Path) -> None:
     folder = tmp_path / "shelf"
     folder.mkdir()
-    zipped(folder / "book.epub", BOOK)
+    write_zip(folder / "book.epub", BOOK)
     pdf(folder / "paper.pdf", [["Owls see well."], ["Kestrels hover."]])
     (folder / "talk.srt").write_text(SRT)
     (folder / "scan.pdf").write_bytes(pdf(tmp_path / "scan.pdf", [[]]).read_bytes())

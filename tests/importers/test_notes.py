@@ -18,11 +18,11 @@ from recollect.model.documents import Document
 from recollect.model.receipts import Problem
 from recollect.settings import LIMITS
 
-WRITTEN = (2024, 6, 1, 12, 30, 0)
+MODIFIED_AT = (2024, 6, 1, 12, 30, 0)
 
 
 def read(content: str | bytes, name: str = "folder/A note.md") -> Document:
-    return only(notes.read(replace(entry(content, name), modified=WRITTEN)))
+    return only(notes.read(replace(entry(content, name), modified=MODIFIED_AT)))
 
 
 def tags(content: str) -> Any:
@@ -122,7 +122,7 @@ def test_invalid_front_matter_is_imported_as_text() -> None:
 
 
 def test_times_come_from_the_front_matter_or_the_file() -> None:
-    file = datetime(*WRITTEN, tzinfo=UTC)
+    file = datetime(*MODIFIED_AT, tzinfo=UTC)
     note = read("---\ncreated: 2020-01-02\nupdated: 2021-03-04T05:06:07Z\n---\n")
     assert note.created_at == datetime(2020, 1, 2, tzinfo=UTC)
     assert note.updated_at == datetime(2021, 3, 4, 5, 6, 7, tzinfo=UTC)
@@ -177,7 +177,10 @@ def test_tags_in_the_text_are_found(text: str, expected: list[str]) -> None:
 
 
 def test_links_are_the_names_of_their_targets() -> None:
-    text = "[[A]] [[b/C|shown]] [[D#part]] ![[E.png]] [[F^block]] | [[G\\|shown]] | [[#here]] `[[code]]` [[A]] [[]]"
+    text = (
+        "[[A]] [[b/C|shown]] [[D#part]] ![[E.png]] [[F^block]] | [[G\\|shown]] | "
+        "[[#here]] `[[code]]` [[A]] [[]]"
+    )
     assert read(text).metadata["links"] == ["A", "b/C", "D", "E.png", "F", "G"]
 
 
@@ -237,7 +240,8 @@ def test_the_text_is_never_changed(text: str) -> None:
 
 def test_an_exported_note_is_the_same_when_imported() -> None:
     first = read(
-        "---\ntitle: A\ntags: [b]\naliases: [c]\ncreated: 2020-01-02\nupdated: 2021-01-02\nmood: good\n---\n"
+        "---\ntitle: A\ntags: [b]\naliases: [c]\n"
+        "created: 2020-01-02\nupdated: 2021-01-02\nmood: good\n---\n"
         "\nText #d [[E]]\n"
     )
     front_matter = {

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from mediafiles import one, problem, read, text, zipped
+from mediafiles import one, problem, read, text, write_zip
 
 from recollect.importers.entries import Entry, entries
 from recollect.importers.items import cues_of, seconds_at
@@ -181,7 +181,7 @@ def test_a_recording_without_a_transcript_is_a_problem_with_advice(tmp_path: Pat
 
 def test_a_recording_in_an_archive_finds_its_transcript(tmp_path: Path) -> None:
     data = silence(tmp_path / "a.wav").read_bytes()
-    path = zipped(
+    path = write_zip(
         tmp_path / "all.zip",
         {"x/talk.wav": data, "x/talk.srt": SRT, "y/talk.srt": SRT.replace("Owls", "Tits")},
     )
@@ -217,7 +217,7 @@ def test_the_transcriber_gets_a_copy_of_a_file_in_an_archive(
         monkeypatch,
         "import sys; print(len(open(sys.argv[1], 'rb').read()), 'bytes', sys.argv[1][-4:])",
     )
-    assert text(one(zipped(tmp_path / "a.zip", {"x.mp3": b"1234567"}))) == "7 bytes .mp3\n"
+    assert text(one(write_zip(tmp_path / "a.zip", {"x.mp3": b"1234567"}))) == "7 bytes .mp3\n"
 
 
 def test_files_that_the_transcriber_writes_are_deleted(

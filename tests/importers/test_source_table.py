@@ -1,4 +1,4 @@
-"""Everything known about a source is in one table, and the interfaces read it."""
+"""One table describes every source, and all interfaces use it."""
 
 from __future__ import annotations
 

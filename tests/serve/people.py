@@ -63,21 +63,21 @@ def world(request: pytest.FixtureRequest, folders: pytest.TempPathFactory) -> It
         if request.param == "postgres"
         else str(folders.mktemp("service"))
     )
-    created = World(home)
-    yield created
-    created.service.drain()
-    created.service.close()
+    instance = World(home)
+    yield instance
+    instance.service.drain()
+    instance.service.close()
 
 
 @contextmanager
-def listening(served: World) -> Iterator[str]:
+def listening(world: World) -> Iterator[str]:
     """Run the world's server on a free port until the end of the block. Yields its URL."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        started = threading.Event()
-        server = _Server(served.service, started.set)
+        is_ready = threading.Event()
+        server = _Server(world.service, is_ready.set)
         thread = threading.Thread(target=server.run, args=([listener],))
         thread.start()
-        started.wait(60)
+        is_ready.wait(60)
         try:
             yield f"http://127.0.0.1:{listener.getsockname()[1]}"
         finally:

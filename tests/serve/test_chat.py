@@ -298,10 +298,10 @@ def test_a_failure_of_the_model_has_our_error_body_and_the_message_is_saved(
 def test_the_answer_is_returned_even_if_saving_fails(
     client: TestClient, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def broken(*_: Any, **__: Any) -> None:
+    def fail(*_: Any, **__: Any) -> None:
         raise OSError("the disk is on fire")
 
-    monkeypatch.setattr(Library, "ensure_conversation", broken)
+    monkeypatch.setattr(Library, "ensure_conversation", fail)
     body = client.post("/chat", json={"message": "Hello"}).json()
     assert body["answer"] == "Answer 1 to Hello"
     assert "conversation_id" not in body and body["message_ids"] == []

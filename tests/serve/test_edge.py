@@ -1,4 +1,4 @@
-"""What the edge rejects before a request reaches a route, and what it adds to responses."""
+"""Requests that the edge rejects before they reach a route, and headers that it adds."""
 
 from __future__ import annotations
 
@@ -415,9 +415,9 @@ def test_a_request_id_is_echoed_or_generated(client: TestClient) -> None:
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 def test_head_equals_get_without_the_body(client: TestClient) -> None:
-    got, headed = client.get("/healthz"), client.head("/healthz")
-    assert (headed.status_code, headed.content) == (200, b"")
-    assert headed.headers["content-length"] == got.headers["content-length"]
+    get_response, head_response = client.get("/healthz"), client.head("/healthz")
+    assert (head_response.status_code, head_response.content) == (200, b"")
+    assert head_response.headers["content-length"] == get_response.headers["content-length"]
     assert client.head("/nothing").status_code == 404
 
 
@@ -542,28 +542,28 @@ def test_all_search_routes_take_turns(app: Any) -> None:
 
 
 def test_only_a_few_searches_run_at_once(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
-    running, most, lock = 0, 0, threading.Lock()
+    running, highest, lock = 0, 0, threading.Lock()
     search = Library.search
 
-    def watched(self: Library, *arguments: Any, **options: Any) -> Any:
-        nonlocal running, most
+    def count_and_search(self: Library, *arguments: Any, **options: Any) -> Any:
+        nonlocal running, highest
         with lock:
             running += 1
-            most = max(most, running)
+            highest = max(highest, running)
         try:
             return search(self, *arguments, **options)
         finally:
             with lock:
                 running -= 1
 
-    monkeypatch.setattr(Library, "search", watched)
+    monkeypatch.setattr(Library, "search", count_and_search)
 
     async def ask() -> list[int]:
         requests = [raw(app, "GET", "/api/v1/search", query="q=walrus") for _ in range(24)]
         return [answer.status for answer in await asyncio.gather(*requests)]
 
     assert asyncio.run(ask()) == [200] * 24
-    assert 1 <= most <= LIMITS.searches_at_once
+    assert 1 <= highest <= LIMITS.searches_at_once
 
 
 def test_a_search_that_waits_too_long_for_its_turn_gets_a_retry_after(

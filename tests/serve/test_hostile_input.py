@@ -253,7 +253,7 @@ INJECTIONS = [
 
 
 def test_no_parameter_of_any_route_is_interpreted_as_code(world: World, client: TestClient) -> None:
-    tried = 0
+    attempts = 0
     before = client.post("/conversations/c1/export").json()
     for path, operations in world.app.openapi()["paths"].items():
         if path == "/api/events" or path.startswith("/v1/") or "get" not in operations:
@@ -270,17 +270,14 @@ def test_no_parameter_of_any_route_is_interpreted_as_code(world: World, client: 
                     for p in operations["get"]["parameters"]
                     if p["name"] in others
                 }
-                query = (
-                    {**parameters, parameter["name"]: text}
-                    if parameter["in"] == "query"
-                    else parameters
-                )
-                answer = client.get(url, params=query)
-                assert answer.status_code in (200, 400, 403, 404), (url, query, answer.text)
+                if parameter["in"] == "query":
+                    parameters[parameter["name"]] = text
+                answer = client.get(url, params=parameters)
+                assert answer.status_code in (200, 400, 403, 404), (url, parameters, answer.text)
                 assert "x-evil" not in answer.headers
                 assert "root:" not in answer.text
-                tried += 1
-    assert tried > 500
+                attempts += 1
+    assert attempts > 500
     assert client.post("/conversations/c1/export").json() == before
 
 
@@ -406,7 +403,10 @@ def test_extreme_dates_are_accepted(client: TestClient) -> None:
 
 def test_stored_text_never_becomes_a_header(client: TestClient) -> None:
     plain = client.post("/conversations", json={"id": "plain", "title": "Plain"})
-    evil = '"\r\nSet-Cookie: a=b\r\nContent-Type: text/html\r\n\r\n<script>; filename=x.html \u202e\u4e2d'
+    evil = (
+        '"\r\nSet-Cookie: a=b\r\nContent-Type: text/html\r\n\r\n'
+        "<script>; filename=x.html \u202e\u4e2d"
+    )
     created = client.post("/conversations", json={"id": evil, "title": evil, "namespace": evil})
     assert created.status_code == 201
     assert created.headers.keys() == plain.headers.keys()

@@ -1,6 +1,6 @@
-"""Nobody sees, changes or learns anything of another user's library, by any route, on any store.
+"""Users cannot read, change or detect the library of another user, by any route, on any store.
 
-The routes are those of the app's own description: a new one is tried as soon as it is there.
+The routes come from the app's OpenAPI description, so new routes are tested automatically.
 """
 
 from __future__ import annotations

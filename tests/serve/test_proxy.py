@@ -108,7 +108,7 @@ def canonical(document: Document) -> list[str]:
     return [p.content for p in document.passages if p.canonical]
 
 
-def user_says(content: str) -> dict[str, Any]:
+def user_says(content: str) -> Any:
     return {"role": "user", "content": content}
 
 
@@ -316,7 +316,7 @@ def test_a_retry_of_the_openai_client_is_saved_once(
         [plain({"error": {"message": "later"}}, 500), plain({"error": {"message": "later"}}, 503)]
     )
     with openai.OpenAI(base_url=f"{address}/v1", api_key="x", max_retries=2) as client:
-        client.chat.completions.create(model=MODEL, messages=[user_says("Hello")])  # type: ignore[list-item]
+        client.chat.completions.create(model=MODEL, messages=[user_says("Hello")])
     assert len(upstream.requests) == 3
     assert messages_of(only(service)) == [("user", "Hello"), ("assistant", "Answer 1 to Hello")]
 
@@ -340,7 +340,7 @@ def test_tool_calls_and_results_are_recorded(
             )
         )
     )
-    with client.chat.completions.stream(model=MODEL, messages=[user_says("Weather?")]) as answer:  # type: ignore[list-item]
+    with client.chat.completions.stream(model=MODEL, messages=[user_says("Weather?")]) as answer:
         message = answer.get_final_completion().choices[0].message
     assert message.tool_calls is not None
     messages: list[Any] = [
@@ -505,8 +505,8 @@ def test_an_answer_broken_off_by_the_client_is_saved_in_part(
     assert upstream.client_disconnected.wait(30)
     http.get("/healthz")
     eventually(lambda: len(only(service).passages) == 2)
-    answered = only(service).passages[1]
-    assert answered.content == "Once upo" and answered.metadata["interrupted"] is True
+    answer_passage = only(service).passages[1]
+    assert answer_passage.content == "Once upo" and answer_passage.metadata["interrupted"] is True
     post_raw(http, HELLO)  # a repeated question becomes a branch of the same conversation
     assert canonical(only(service)) == ["Hello", "Answer 1 to Hello"]
 
@@ -530,10 +530,10 @@ def test_a_client_that_disconnects_early_stops_the_model(
 def test_the_response_is_unchanged_if_saving_fails(
     http: httpx.Client, upstream: StandIn, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(*_: Any) -> None:
+    def fail(*_: Any) -> None:
         raise OSError("the disk is on fire")
 
-    monkeypatch.setattr(Library, "add_messages", broken)
+    monkeypatch.setattr(Library, "add_messages", fail)
     reply = stream("Hello to you")
     upstream.replies.append(reply)
     status, _, pieces = post_raw(http, {**HELLO, "stream": True})
@@ -544,10 +544,10 @@ def test_the_response_is_unchanged_if_saving_fails(
 def test_the_response_is_unchanged_if_the_library_cannot_be_opened(
     http: httpx.Client, upstream: StandIn, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(*_: Any) -> None:
+    def fail(*_: Any) -> None:
         raise OSError("the disk is on fire")
 
-    monkeypatch.setattr(service.libraries, "borrow", broken)
+    monkeypatch.setattr(service.libraries, "borrow", fail)
     reply = stream("Hello to you")
     upstream.replies.append(reply)
     status, headers, pieces = post_raw(http, {**HELLO, "stream": True})
@@ -560,12 +560,12 @@ def test_a_question_that_could_not_be_saved_is_saved_with_the_answer(
 ) -> None:
     record = Library.add_messages
 
-    def broken(library: Library, conversation: str, messages: Any) -> int:
+    def fail(library: Library, conversation: str, messages: Any) -> int:
         if not any(m.role == "assistant" for m in messages):
             raise OSError("the disk is on fire")
         return record(library, conversation, messages)
 
-    monkeypatch.setattr(Library, "add_messages", broken)
+    monkeypatch.setattr(Library, "add_messages", fail)
     post_raw(http, HELLO)
     assert messages_of(only(service)) == [("user", "Hello"), ("assistant", "Answer 1 to Hello")]
 
@@ -575,12 +575,12 @@ def test_the_response_is_unchanged_if_only_the_answer_cannot_be_saved(
 ) -> None:
     record = Library.add_messages
 
-    def broken(library: Library, conversation: str, messages: Any) -> int:
+    def fail(library: Library, conversation: str, messages: Any) -> int:
         if any(m.role == "assistant" for m in messages):
             raise OSError("the disk is on fire")
         return record(library, conversation, messages)
 
-    monkeypatch.setattr(Library, "add_messages", broken)
+    monkeypatch.setattr(Library, "add_messages", fail)
     for reply in (completion("Hi."), stream("Hi.")):
         upstream.replies.append(reply)
         assert b"".join(post_raw(http, HELLO)[2]) == reply.body
@@ -663,7 +663,8 @@ def test_a_model_name_cannot_reach_other_paths(address: str, upstream: StandIn, 
     host, port = address.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port))) as connection:
         connection.sendall(
-            f"GET /v1/models/{path} HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\n\r\n".encode()
+            f"GET /v1/models/{path} HTTP/1.1\r\nHost: {host}:{port}\r\n".encode()
+            + b"Connection: close\r\n\r\n"
         )
         answer = b"".join(iter(lambda: connection.recv(65_536), b""))
     assert answer.startswith(b"HTTP/1.1 404") and upstream.requests == []
@@ -694,7 +695,7 @@ def test_unsupported_routes_are_rejected_with_an_explanation(
 def test_the_clients_own_key_is_passed_on_if_we_require_none(
     client: openai.OpenAI, upstream: StandIn
 ) -> None:
-    client.chat.completions.create(model=MODEL, messages=[user_says("Hello")])  # type: ignore[list-item]
+    client.chat.completions.create(model=MODEL, messages=[user_says("Hello")])
     assert upstream.requests[0].header("Authorization") == f"Bearer {CLIENTS_KEY}"
 
 
@@ -839,11 +840,11 @@ def metric(http: httpx.Client, name: str) -> float:
     )
 
 
-def eventually(true: Callable[[], bool]) -> None:
+def eventually(condition: Callable[[], bool]) -> None:
     """Wait for another thread."""
-    waited = threading.Event()
+    pause = threading.Event()
     for _ in range(3_000):
-        if true():
+        if condition():
             return
-        waited.wait(0.01)
-    raise AssertionError("it did not come to pass")
+        pause.wait(0.01)
+    raise AssertionError("the condition did not become true")

@@ -106,14 +106,14 @@ def must_not_serve(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def start(place: str, tmp_path: Path) -> Iterator[Start]:
-    started: list[Process] = []
+    servers: list[Process] = []
 
     def start_server(*arguments: str, **settings: str) -> Process:
-        started.append(Process(place, *arguments, log=tmp_path / f"log-{len(started)}", **settings))
-        return started[-1]
+        servers.append(Process(place, *arguments, log=tmp_path / f"log-{len(servers)}", **settings))
+        return servers[-1]
 
     yield start_server
-    for server in started:
+    for server in servers:
         if server.process.poll() is None:
             server.process.kill()
             server.process.wait()
@@ -122,9 +122,9 @@ def start(place: str, tmp_path: Path) -> Iterator[Start]:
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
-    ends = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + PATIENCE
     while not condition():
-        assert time.monotonic() < ends, "it did not happen"
+        assert time.monotonic() < deadline, "the condition did not become true"
         threading.Event().wait(0.02)
 
 
@@ -425,7 +425,7 @@ def test_too_many_connections_get_a_retry_after(
             for _ in range(2)
         ]
         host = f"Host: 127.0.0.1:{server_thread[1]}".encode()
-        for connection in connections:  # once they are answered, they were counted
+        for connection in connections:  # an answered connection has been counted
             connection.sendall(b"GET /healthz HTTP/1.1\r\n" + host + b"\r\n\r\n")
             assert connection.recv(20).startswith(b"HTTP/1.1 200")
         with socket.create_connection(server_thread, timeout=PATIENCE) as third:
