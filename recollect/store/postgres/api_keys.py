@@ -1,7 +1,7 @@
 """API keys in a PostgreSQL database.
 
-The keys have their own schema, which is created with the first key. They are read with the role that
-logs in, because the application's role has no access to them. A login other than the one that
+The keys have their own schema, which is created with the first key. They are read with the role
+that logs in, because the application's role has no access to them. A login other than the one that
 created the first key needs the role `recollect_keys`.
 """
 
@@ -77,10 +77,8 @@ class PostgresKeys(ApiKeys):
         def work(db: Session) -> None:
             if not self._has_table(db):
                 _set_up(db)
-            db.execute(
-                f"insert into {_TABLE} ({_COLUMN_NAMES}) values ({', '.join(['%s'] * len(COLUMNS))})",
-                to_row(key),
-            )
+            parameters = ", ".join(["%s"] * len(COLUMNS))
+            db.execute(f"insert into {_TABLE} ({_COLUMN_NAMES}) values ({parameters})", to_row(key))
 
         self._run(work)
 

@@ -85,7 +85,7 @@ def _inspect(connection: psycopg.Connection[Any], location: str) -> Server:
     _require_row_security(connection, role, location)
     vector_schema = extension_schema(connection, "vector")
     types = _column_types(connection)
-    # A server can have pgvector now that it did not have when the tables were created.
+    # If pgvector was installed after the tables were created, they do not use it.
     uses_pgvector = types["vector"]["numbers"].endswith("halfvec")
     version = connection.info.server_version
     return Server(

@@ -112,7 +112,9 @@ class Connection:
     def _execute(self, sql: str, values: Sequence[Any]) -> psycopg.RawCursor[Any]:
         # A prepared plan serves any owner, so it reads the statistics of every partition.
         # Statements that name the owner are planned each time, for one partition.
-        prepare = False if "owner = ?" in sql else None
+        prepare = None
+        if "owner = ?" in sql:
+            prepare = False
         return self._cursor.execute(number_parameters(sql), values, prepare=prepare, binary=True)
 
     # -- begin and commit ---

@@ -40,9 +40,9 @@ _TABLES = (
     "receipt",
     "last_key",
 )
-_MISSING = """from passage p where not exists
+_UNINDEXED_PASSAGES = """from passage p where not exists
   (select from passage_text t where t.owner = p.owner and t.key = p.key)"""
-_ORPHANED = """from passage_text t where not exists
+_ORPHANED_ROWS = """from passage_text t where not exists
   (select from passage p where p.owner = t.owner and p.key = t.key)"""
 
 
@@ -229,10 +229,10 @@ class PostgresStore(SqlStore[Connection]):
         return self._read(_verify)
 
     def repair(self, progress: Progress | None = None) -> None:
-        damaged = self.verify().damaged
-        if damaged:
+        damage = self.verify().damaged
+        if damage:
             raise DamagedLibrary(
-                f"{self.path} is damaged ({damaged[0]}). Nothing was changed: restore a backup, or "
+                f"{self.path} is damaged ({damage[0]}). Nothing was changed: restore a backup, or "
                 "export what can still be read with `recollect export`."
             )
         self._rebuild(progress)
@@ -240,12 +240,12 @@ class PostgresStore(SqlStore[Connection]):
     def _rebuild(self, progress: Progress | None) -> None:
         """Index everything again, a batch per transaction. It can be interrupted and restarted."""
         total = self._write(_clear_index)
-        number = 0
+        indexed_count = 0
         count = self._write_text(_index_batch)
         while count:
-            number += count
+            indexed_count += count
             if progress is not None:
-                progress(number, total)
+                progress(indexed_count, total)
             count = self._write_text(_index_batch)
         self.set_marker("text", text.VERSION)
 
@@ -270,7 +270,7 @@ def _index_batch(db: Connection, index: TextIndex) -> int:
     rows = db.rows(
         f"""select p.key, case when d.opening = p.key then d.title else '' end, p.content
         from passage p join document d on d.owner = p.owner and d.key = p.document
-        where p.key in (select p.key {_MISSING} limit ?)""",
+        where p.key in (select p.key {_UNINDEXED_PASSAGES} limit ?)""",
         (_REBUILD_BATCH,),
     )
     if rows:
@@ -289,7 +289,7 @@ def _verify(db: Connection) -> Findings:
         findings.damaged.append("1 message belongs to no conversation")
     elif orphans:
         findings.damaged.append(f"{orphans} messages belong to no conversation")
-    findings.unindexed = db.get(f"select count(*) {_MISSING}")
-    findings.orphaned = db.get(f"select count(*) {_ORPHANED}")
+    findings.unindexed = db.get(f"select count(*) {_UNINDEXED_PASSAGES}")
+    findings.orphaned = db.get(f"select count(*) {_ORPHANED_ROWS}")
     findings.orphaned_in_queue = space_sql.count_orphans(db)
     return findings

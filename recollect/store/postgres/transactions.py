@@ -220,7 +220,7 @@ class Transactions:
 
     @contextmanager
     def indexing_lock(self) -> Iterator[bool]:
-        """True if this lock of the user is acquired; False if somebody else holds it."""
+        """See Store.indexing_lock."""
         if self._is_closed:
             raise RecollectError("This library is closed.")
         is_locked = self._pool.locks.acquire(self.owner)

@@ -1,7 +1,7 @@
 """Vectors on PostgreSQL, compared by pgvector within the rows of one user.
 
-pgvector's half-precision numbers hold our eight-bit integers exactly. pgvector selects by the cosine
-of the integers. We then compute the scores as for SQLite, so both stores rank alike. Without
+pgvector's half-precision numbers hold our eight-bit integers exactly. pgvector selects by the
+cosine of the integers. We then compute the scores as for SQLite, so both stores rank alike. Without
 pgvector, all vectors of the user are read and compared here: slower, with the same results.
 
 Comparing all vectors of a user is exact and takes half a microsecond each. From GRAPH_FROM passages

@@ -69,7 +69,7 @@ _Matches = dict[int, _Match]
 
 
 def best(db: Connection, node: Node, filter: Filter, limit: int, counts: Counts) -> list[int]:
-    """The keys of matching passages, best first: those with the rarest words, shorter ones first."""
+    """The keys of matching passages, best first: rare words and short passages count most."""
     parts, size = _parts(db, node, counts)
     keys = keys_of_few(db, filter)
     if keys is not None:

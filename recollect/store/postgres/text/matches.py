@@ -28,16 +28,23 @@ _NO_LIMIT = 1 << 30
 
 def filter_arguments(db: Connection, filter: Filter) -> tuple[Any, ...]:
     """The filter as arguments of the search functions (see FILTER_PARAMETERS)."""
-    names = (filter.roles, filter.authors, filter.senders, filter.not_roles, filter.not_authors)
     documents = matching_documents(db, filter)
     return (
-        *([storable(name) for name in each] or None for each in names),
+        _names_or_null(filter.roles),
+        _names_or_null(filter.authors),
+        _names_or_null(filter.senders),
+        _names_or_null(filter.not_roles),
+        _names_or_null(filter.not_authors),
         micros(filter.after),
         micros(filter.before),
         documents.only,
         documents.without or None,
         filter.hidden,
     )
+
+
+def _names_or_null(names: Sequence[str]) -> list[str] | None:
+    return [storable(name) for name in names] or None
 
 
 def keys_of_few(db: Connection, filter: Filter) -> list[int] | None:
