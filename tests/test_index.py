@@ -17,7 +17,6 @@ from typing import Any
 import pytest
 
 import recollect
-from recollect import library as library_module
 from recollect.capture.agents import Session, SessionItem
 from recollect.importers.registry import find
 from recollect.index import background as background_module
@@ -26,6 +25,7 @@ from recollect.index.refresh import has_work, refresh
 from recollect.knowledge.api import Knowledge
 from recollect.library import Library
 from recollect.memory import backlog as observing
+from recollect.memory import observe_job
 from recollect.memory.api import Memory
 from recollect.model.documents import Document, Passage
 from recollect.model.kinds import OBSERVATION
@@ -836,7 +836,7 @@ def test_every_change_to_documents_wakes_the_background_indexer(
 ) -> None:
     monkeypatch.setenv("RECOLLECT_OBSERVER", "rules")
     monkeypatch.setattr(background_module, "PAUSE", 0.0)
-    monkeypatch.setattr(library_module, "_OBSERVE_INTERVAL", 0.0)
+    monkeypatch.setattr(observe_job, "_INTERVAL", 0.0)
     monkeypatch.setattr(plan, "MIN_VOLUME_PASSAGES", 10)
     library = background()
     operations = Writers(library, tmp_path)

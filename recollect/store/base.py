@@ -4,8 +4,8 @@ One store object serves one user's library. Every method is atomic and can be ca
 thread, and several processes may use one library at once. A write returns only after it is durable.
 `tests/store` holds the test suite that every store passes.
 
-Every method is marked as a reader (it returns or passes on what the library holds), a writer (it
-stores or removes something), both, or neither. The views in `store/views` rely on these marks: the
+Every method is marked as a reader (it returns stored data or passes it to a callback), a writer (it
+stores or removes data), both, or neither. The views in `store/views` rely on these marks: the
 redacting view must handle every writer, the audience view every reader. tests/store/test_views.py
 checks that they do.
 """
@@ -38,9 +38,9 @@ from recollect.store.values import (
 )
 
 READERS: set[str] = set()
-"""Methods that return or pass on what the library holds."""
+"""Methods that return stored data or pass it to a callback."""
 WRITERS: set[str] = set()
-"""Methods that store or remove something."""
+"""Methods that store or remove data."""
 NEUTRAL: set[str] = set()
 """Methods that do neither."""
 
@@ -129,7 +129,7 @@ class Documents(ABC):
     @writer
     @abstractmethod
     def revise(self, document: str, change: Callable[[Document], Document]) -> int:
-        """Replace the text of a document by what `change` returns, leaving no trace of the old.
+        """Replace the text of a document with what `change` returns. No trace of the old remains.
 
         The passages stay where they are; only their content may change. Earlier states kept for
         undoing imports, and observations, are deleted. Returns the number of changed passages.
@@ -575,4 +575,4 @@ class Care(ABC):
 
 
 class Store(Documents, TextSearch, Vectors, Receipts, Transfer, Care):
-    """One user's library. The module's docstring says what holds for every method."""
+    """One user's library. See the module docstring for what every method guarantees."""

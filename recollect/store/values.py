@@ -124,7 +124,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """How much a library holds, and a hash over everything except derived data."""
+    """Counts of what a library contains, and a hash of everything except derived data."""
 
     conversations: int
     notes: int
@@ -153,7 +153,7 @@ class Findings:
     """Entries of the embedding queue whose message does not exist."""
     never_embedded: int = 0
     """Messages that have no vector and are not queued for one. Only Library.verify counts them,
-    because it takes the model to tell them from messages that have no words to embed."""
+    because only the model knows which messages have no words to embed."""
 
     @property
     def healthy(self) -> bool:

@@ -1,4 +1,4 @@
-"""Roles that log in to the test server, and databases that belong to them; all are gone afterwards."""
+"""Temporary roles and databases on the test server."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 @contextmanager
 def login(server: str, options: str = "", member_of: str = "") -> Iterator[str]:
-    """A role that may log in, and what it may beside that."""
+    """Create a role that can log in. `options` and `member_of` give it more rights."""
     name = f"recollect_test_{uuid.uuid4().hex[:12]}"
     with psycopg.connect(server, autocommit=True) as db:
         db.execute(f"create role {name} login password 'secret' {options}")
@@ -31,12 +31,13 @@ def login(server: str, options: str = "", member_of: str = "") -> Iterator[str]:
 
 @contextmanager
 def own_database(server: str, owner: str = "") -> Iterator[str]:
-    """A fresh database of the server, as its owner sees it; without one, as whoever runs the tests."""
+    """Create a database. The address is for its owner, by default the user who runs the tests."""
     name = f"recollect_test_{uuid.uuid4().hex[:12]}"
+    sql = f"create database {name} encoding 'UTF8' template template0"
+    if owner:
+        sql += f" owner {owner}"
     with psycopg.connect(server, autocommit=True) as db:
-        db.execute(
-            f"create database {name} encoding 'UTF8' template template0 {f'owner {owner}' if owner else ''}"
-        )
+        db.execute(sql)
     try:
         yield of(server, owner, name)
     finally:
@@ -45,13 +46,17 @@ def own_database(server: str, owner: str = "") -> Iterator[str]:
 
 
 def of(server: str, login: str = "", database: str = "") -> str:
-    """The same address for another login or database."""
-    parts = conninfo_to_dict(server) | ({"dbname": database} if database else {})
-    return postgres.address(parts | ({"user": login, "password": "secret"} if login else {}))
+    """The address of the server with another login or database."""
+    parts = conninfo_to_dict(server)
+    if database:
+        parts |= {"dbname": database}
+    if login:
+        parts |= {"user": login, "password": "secret"}
+    return postgres.address(parts)
 
 
 def superuser() -> str:
-    """The server of this run, where whoever runs the tests may do anything."""
+    """The address of the test server. Skips the test if the user is not a superuser."""
     url = os.environ[postgres.URL]
     with psycopg.connect(url) as db:
         row = db.execute("select rolsuper from pg_roles where rolname = current_user").fetchone()

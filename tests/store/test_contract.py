@@ -51,7 +51,7 @@ def matching_ids(store: Store, query: str, filter: Filter = EVERYTHING) -> list[
     return [candidates[key] for key in keys]
 
 
-# -- saving and reading -----------------------------------------------------------
+# -- saving and reading ---
 
 
 def test_a_saved_document_is_read_back_unchanged(store: Store) -> None:
@@ -290,7 +290,7 @@ def test_any_message_is_read_back_unchanged(store: Store, turns: list[tuple[str,
     assert store.document(saved.id).passages == arrange(document).passages
 
 
-# -- one message at a time ----------------------------------------------------------
+# -- one message at a time ---
 
 
 def test_an_appended_message_follows_the_head_and_is_found_at_once(
@@ -377,7 +377,7 @@ def test_a_failing_writer_does_not_affect_the_others(store: Store) -> None:
     assert (len(errors), len(store.document("c1").passages)) == (10, 11)
 
 
-# -- titles, deleting, listing --------------------------------------------------------
+# -- titles, deleting, listing ---
 
 
 def test_a_document_is_found_by_its_current_title(store: Store) -> None:
@@ -439,7 +439,7 @@ def test_documents_are_listed_last_changed_first_with_an_exact_total(store: Stor
     assert store.summaries(EVERYTHING, "%", 10, 0) == ([], 0)
 
 
-# -- searching ---------------------------------------------------------------------------
+# -- searching ---
 
 
 @pytest.fixture
@@ -662,7 +662,7 @@ def test_recent_agrees_with_a_scan_of_all_messages(
     assert expected <= {c.id for c in conversations.recent(piece, EVERYTHING, 50)}
 
 
-# -- receipts ---------------------------------------------------------------------------------
+# -- receipts ---
 
 
 def test_undo_removes_what_an_import_added(store: Store) -> None:
@@ -730,7 +730,7 @@ def test_receipts_are_stored_and_listed_newest_first(
     ]
 
 
-# -- care ---------------------------------------------------------------------------------------
+# -- care ---
 
 
 def test_stats_count_documents_and_messages(conversations: Store) -> None:

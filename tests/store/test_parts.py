@@ -35,7 +35,7 @@ def conversation(*passages: Passage, id: str = "c1", **fields: Any) -> Document:
     return Document("test", id, passages=tuple(chain), **(defaults | fields))
 
 
-# -- reading -----------------------------------------------------------------------
+# -- reading ---
 
 
 def test_a_header_is_the_document_without_its_passages(store: Store) -> None:
@@ -133,7 +133,7 @@ def test_title_matches_are_opening_passages_of_titles_with_one_of_the_words(stor
     assert title_matches(Word("hello")) == set()
 
 
-# -- lists that depend on messages -----------------------------------------------------
+# -- lists that depend on messages ---
 
 
 def test_a_document_is_listed_if_one_message_passes_the_whole_filter(store: Store) -> None:
@@ -163,7 +163,7 @@ def test_a_document_is_listed_if_one_message_passes_the_whole_filter(store: Stor
     assert matching_ids(authors=("Ben",), conversations=("c2", "c1")) == ["c2"]
 
 
-# -- changing ----------------------------------------------------------------------------
+# -- changing ---
 
 
 def test_an_update_changes_only_the_given_fields(store: Store) -> None:
@@ -261,7 +261,7 @@ def test_a_popped_document_is_gone_and_can_be_saved_again(store: Store) -> None:
     assert store.documents_containing("test", ["b"]) == [("c1", "b")]
 
 
-# -- counting ----------------------------------------------------------------------------
+# -- counting ---
 
 
 def test_facets_count_documents(store: Store) -> None:

@@ -55,7 +55,7 @@ def matching_texts(store: Store, query: str, filter: Filter = EVERYTHING) -> lis
     return [contents[key] for key in keys]
 
 
-# -- rewriting ----------------------------------------------------------------------
+# -- rewriting ---
 
 
 def test_a_newer_note_replaces_the_stored_one(store: Store) -> None:
@@ -140,7 +140,7 @@ def test_long_texts_and_fields_are_read_back_as_rewritten(store: Store) -> None:
     ] == ["user_prompt"]
 
 
-# -- changes by a person --------------------------------------------------------------
+# -- changes by a person ---
 
 
 def test_a_person_can_rewrite_a_note_whatever_its_dates_are(store: Store) -> None:
@@ -200,7 +200,7 @@ def test_every_change_increments_the_version(store: Store) -> None:
     assert {s.id: s.version for s in store.summaries(EVERYTHING, "", 9, 0)[0]} == {"c1": 6, "n1": 4}
 
 
-# -- undo ------------------------------------------------------------------------------
+# -- undo ---
 
 
 def test_imports_of_a_note_can_be_undone_in_any_order(store: Store) -> None:
@@ -296,7 +296,7 @@ def test_a_note_has_the_text_of_the_last_import_or_person(
     assert store.verify().healthy
 
 
-# -- filters ----------------------------------------------------------------------------
+# -- filters ---
 
 
 @pytest.fixture
@@ -480,7 +480,7 @@ def test_filters_follow_changes_of_a_document(mixed: Store) -> None:
     assert matching_texts(mixed, "walrus", Filter(characters=("7",))) == []
 
 
-# -- counting ---------------------------------------------------------------------------
+# -- counting ---
 
 
 def test_every_kind_is_counted(mixed: Store) -> None:

@@ -50,7 +50,7 @@ class Database(Protocol):
 
 
 class TextIndex(Protocol):
-    """The text index. Whoever changes passages updates it in the same transaction."""
+    """The text index. Code that changes passages must update it in the same transaction."""
 
     def add(self, rows: Iterable[IndexRow]) -> None: ...
 

@@ -46,7 +46,7 @@ DOCUMENT_COLUMNS = (
     "version",
 )
 
-# Columns that hold identifiers. They can have any length, but an index holds only short texts.
+# Columns with identifiers. They can have any length, but indexes accept only short texts.
 _IDENTIFIERS = ("id", "parent", "source", "source_id", "head")
 
 # Version 0.1 used other names in the JSON that it stored.
@@ -236,7 +236,7 @@ def decode_document(row: Mapping[str, Any], passages: tuple[Passage, ...] = ()) 
 
 
 FILTER_CHARACTERS = 200
-"""Characters of metadata that filters compare; some indexes hold no more."""
+"""Characters of metadata that filters compare. Some indexes accept no more."""
 
 
 def filter_columns(row: Mapping[str, Any]) -> dict[str, str | None]:

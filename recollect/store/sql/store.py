@@ -88,8 +88,11 @@ class SqlStore(Store, Generic[Connection]):
     def _purge(self) -> None:
         """Called after text was deleted, for engines that keep copies of it elsewhere."""
 
-    def _forget_document(self, db: Connection, document: int) -> None:
-        """Called in the transaction that replaces the text of a document, given by its key."""
+    def _drop_document_copies(self, db: Connection, document: int) -> None:
+        """Called in a transaction that replaces the text of a document, given by its key.
+
+        For engines that keep copies of the text elsewhere.
+        """
 
     # -- documents ---
 
@@ -111,7 +114,7 @@ class SqlStore(Store, Generic[Connection]):
     ) -> SaveResult:
         def work(db: Connection, index: TextIndex) -> SaveResult:
             result = saving.rewrite(db, index, document, replacement, version)
-            self._forget_document(db, reading.key_of(db, result.id))
+            self._drop_document_copies(db, reading.key_of(db, result.id))
             return result
 
         result = self._write_text(work)
@@ -122,7 +125,7 @@ class SqlStore(Store, Generic[Connection]):
     def revise(self, document: str, change: Callable[[Document], Document]) -> int:
         def work(db: Connection, index: TextIndex) -> int:
             count = editing.revise(db, document, change, index)
-            self._forget_document(db, reading.key_of(db, document))
+            self._drop_document_copies(db, reading.key_of(db, document))
             return count
 
         count = self._write_text(work)
@@ -245,8 +248,8 @@ class SqlStore(Store, Generic[Connection]):
         self, text: str, filter: Filter, limit: int, offset: int
     ) -> tuple[list[Candidate], int]:
         def work(db: Connection) -> tuple[list[Candidate], int]:
-            resolved = resolve_filter(db, filter)
-            return self._text.find_substring(db, text, resolved, limit, offset)
+            resolved_filter = resolve_filter(db, filter)
+            return self._text.find_substring(db, text, resolved_filter, limit, offset)
 
         return self._search(work)
 

@@ -54,7 +54,7 @@ class Connection(apsw.Connection):
 
     _cache: tuple[int, dict[Hashable, Any]] = (0, {})
 
-    def cached(self, key: Hashable, compute: Callable[[], T]) -> T:
+    def memoize(self, key: Hashable, compute: Callable[[], T]) -> T:
         """A value that is valid until anybody writes. Only for connections that never write."""
         version: int = self.pragma("data_version")
         if self._cache[0] != version or len(self._cache[1]) >= _MAX_CACHED_VALUES:
@@ -189,7 +189,7 @@ def _retry_while_busy(action: Callable[[], T]) -> T:
 
 
 def translate_error(error: apsw.Error, path: Path) -> RecollectError:
-    """An error of SQLite as an error that tells people what to do."""
+    """An SQLite error as an error that explains what to do."""
     match error:
         case apsw.BusyError() | apsw.LockedError():
             return StoreBusy(

@@ -27,7 +27,7 @@ _MAX_MATCHES_PER_WORD = 20_000
 # Passages whose lengths are read at once. The size is fixed, so that a longer list of results
 # begins like a shorter one.
 _BATCH_PASSAGES = 600
-# The length of a typical message, which stands for the mean length in BM25.
+# The length of a typical message, used in place of the mean length in BM25.
 _TYPICAL_WORDS = 60
 
 

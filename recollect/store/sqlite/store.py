@@ -33,8 +33,10 @@ if TYPE_CHECKING:
     from recollect.store.sqlite.volumes.index import VolumeIndex
 
 T = TypeVar("T")
+
 # FTS5 counts matches one by one, so larger counts are lower bounds.
 _MAX_COUNTED_MATCHES = 20_000
+# Passages indexed in one transaction. Others can write in between.
 _PASSAGES_PER_REBUILD_BATCH = 5_000
 
 
@@ -45,15 +47,15 @@ class SqliteStore(SqlStore[Connection]):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._connections = Connections(path)
         self._vocabulary = text_index.VocabularyCache()
-        self._index = path.with_name("index")
+        self._index_folder = path.with_name("index")
         self._prepare(path)
 
     def _prepare(self, path: Path) -> None:
-        existed = path.exists()
+        is_new = not path.exists()
         try:
             db = connect(path)
             try:
-                if not existed:
+                if is_new:
                     # By name: closing a file descriptor would drop SQLite's locks.
                     os.chmod(path, 0o600)  # noqa: PTH101
                 migrate(db, path)
@@ -85,13 +87,13 @@ class SqliteStore(SqlStore[Connection]):
     def _volumes(self) -> VolumeIndex:
         from recollect.store.sqlite.volumes.index import VolumeIndex
 
-        return VolumeIndex(self._index / "volumes", self._connections)
+        return VolumeIndex(self._index_folder / "volumes", self._connections)
 
     @cached_property
     def _vectors(self) -> Vectors:
         from recollect.store.sqlite.vectors import Vectors
 
-        return Vectors(self._index / "vectors", self._connections)
+        return Vectors(self._index_folder / "vectors", self._connections)
 
     # -- transactions ---
 
@@ -118,13 +120,13 @@ class SqliteStore(SqlStore[Connection]):
 
     def _purge(self) -> None:
         """Remove deleted text from the index files and from the write-ahead log."""
-        if (self._index / "volumes").exists():
+        if (self._index_folder / "volumes").exists():
             self._volumes.sweep()
-        if (self._index / "vectors").exists():
+        if (self._index_folder / "vectors").exists():
             self._vectors.wipe()
         self._connections.purge_log()
 
-    def _forget_document(self, db: Connection, document: int) -> None:
+    def _drop_document_copies(self, db: Connection, document: int) -> None:
         """Drop the index volumes that still contain the old text of a document."""
         db.run(
             "delete from volume where exists ("
@@ -137,11 +139,11 @@ class SqliteStore(SqlStore[Connection]):
 
     def match(self, node: Node, filter: Filter, limit: int) -> list[int]:
         def work(db: Connection) -> list[int]:
-            resolved = resolve_filter(db, filter)
+            resolved_filter = resolve_filter(db, filter)
             if _has_volumes(db):
-                return self._volumes.match(db, node, resolved, limit)
-            keys = keys_in_few_documents(db, resolved)
-            hits = matching.best_matches(db, node, resolved, all_keys(db), limit, keys)
+                return self._volumes.match(db, node, resolved_filter, limit)
+            keys = keys_in_few_documents(db, resolved_filter)
+            hits = matching.best_matches(db, node, resolved_filter, all_keys(db), limit, keys)
             return [key for key, _ in hits]
 
         return self._search(work)
@@ -149,11 +151,11 @@ class SqliteStore(SqlStore[Connection]):
     def count(self, node: Node, filter: Filter) -> tuple[int, bool]:
         def work(db: Connection) -> tuple[int, bool]:
             limit = _MAX_COUNTED_MATCHES
-            resolved = resolve_filter(db, filter)
+            resolved_filter = resolve_filter(db, filter)
             if _has_volumes(db):
-                return self._volumes.count(db, node, resolved, limit)
-            keys = keys_in_few_documents(db, resolved)
-            count = matching.count_matches(db, node, resolved, all_keys(db), limit, keys)
+                return self._volumes.count(db, node, resolved_filter, limit)
+            keys = keys_in_few_documents(db, resolved_filter)
+            count = matching.count_matches(db, node, resolved_filter, all_keys(db), limit, keys)
             return count, count < limit
 
         return self._search(work)
@@ -161,10 +163,10 @@ class SqliteStore(SqlStore[Connection]):
     def frequencies(self, nodes: Sequence[Node]) -> tuple[list[int], int]:
         def work(db: Connection) -> tuple[list[int], int]:
             limit = _MAX_COUNTED_MATCHES
-            first_key, newest_key = all_keys(db)
+            key_range = all_keys(db)
+            _, newest_key = key_range
             if _has_volumes(db):
                 return self._volumes.frequencies(db, nodes, limit), newest_key
-            key_range = (first_key, newest_key)
             counts = [matching.count_matches(db, node, None, key_range, limit) for node in nodes]
             return counts, newest_key
 
@@ -241,16 +243,16 @@ class SqliteStore(SqlStore[Connection]):
         self._delete_files()
 
     def _delete_files(self) -> None:
-        for file in sorted(self._index.rglob("*"), reverse=True):
+        for file in sorted(self._index_folder.rglob("*"), reverse=True):
             if file.is_dir():
                 file.rmdir()
             else:
                 file.unlink()
-        if self._index.exists():
-            self._index.rmdir()
+        if self._index_folder.exists():
+            self._index_folder.rmdir()
         for suffix in ("", "-journal", "-wal", "-shm"):
             self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
-        with suppress(OSError):  # the folder may hold other files
+        with suppress(OSError):  # the folder may contain other files
             self.path.parent.rmdir()
 
     # -- care ---
@@ -285,14 +287,14 @@ class SqliteStore(SqlStore[Connection]):
     def refresh(
         self, progress: Progress | None = None, stop: Callable[[], bool] | None = None
     ) -> None:
-        if self.size() >= plan.MIN_VOLUME_PASSAGES or (self._index / "volumes").exists():
+        if self.size() >= plan.MIN_VOLUME_PASSAGES or (self._index_folder / "volumes").exists():
             self._volumes.refresh(progress, stop)
         self._clear_dropped_spaces()
-        if self.spaces() or (self._index / "vectors").exists():
+        if self.spaces() or (self._index_folder / "vectors").exists():
             self._vectors.refresh()
 
     def indexing_lock(self) -> AbstractContextManager[bool]:
-        return file_lock(self._index / "lock")
+        return file_lock(self._index_folder / "lock")
 
     def verify(self) -> Findings:
         # On a new connection: on a used one, FTS5 checks an older snapshot than it searches.
@@ -372,7 +374,7 @@ def _is_index_outdated(db: Connection) -> bool:
 
 
 def _is_index_behind(db: Connection) -> bool:
-    """Whether the index is incomplete, judged by its newest row: cheap enough for every start."""
+    """Whether the index is incomplete. Only its newest row is checked, which is fast."""
     newest = db.get("select max(key) from passage") or 0
     newest_indexed = db.get("select max(id) from passage_text_docsize") or 0
     if _is_index_outdated(db) or text_index.is_vocabulary_behind(db):

@@ -93,7 +93,7 @@ class Vectors:
             scores = self.cosines(db, space, query * query_scale, passing)
             return sorted(scores.items(), key=lambda hit: (-hit[1], hit[0]))[:limit]
         files = self._files(space)
-        documents = db.cached(document_filter(filter), lambda: matching_documents(db, filter))
+        documents = db.memoize(document_filter(filter), lambda: matching_documents(db, filter))
         deleted_rows = np.array([row for (row,) in db.rows("select row from wiped")], np.int64)
         scan = NearestScan(query, RowFilter(filter, documents, deleted_rows), limit)
         for start, end in files.batches():

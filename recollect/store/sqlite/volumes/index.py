@@ -308,12 +308,12 @@ def _is_single_word(node: Node) -> TypeGuard[Word]:
 def _selection_factory(db: Connection, filter: Filter) -> Callable[[tuple[int, ...]], Selection]:
     """A function that returns the selection for a filter and stale keys.
 
-    The documents are looked up on the first call, which may never come.
+    The documents are looked up on the first call. Without volumes there is no call.
     """
 
     @cache
     def selection(stale_keys: tuple[int, ...]) -> Selection:
-        documents = db.cached(document_filter(filter), lambda: matching_documents(db, filter))
+        documents = db.memoize(document_filter(filter), lambda: matching_documents(db, filter))
         return Selection(
             roles=filter.roles,
             authors=filter.authors,

@@ -28,7 +28,7 @@ from recollect.store.sqlite.volumes.words import split_words, truncate_word
 # Up to this many words with a prefix are all scored. Otherwise only the most frequent ones are.
 _MAX_SCORED_PREFIX_WORDS = 64
 _MOST_FREQUENT_PREFIX_WORDS = 16
-# Every word that may end a phrase makes a query of its own.
+# Each word that completes the phrase needs its own query.
 _MAX_PREFIX_PHRASES = 256
 # Tantivy's patterns have at most 1,000 states.
 _MAX_PATTERN_BYTES = 256
