@@ -44,10 +44,10 @@ def test_acknowledged_messages_survive_a_kill(series: int, tmp_path: Path) -> No
         lines = run_and_kill(APPENDER, str(home), first, lines=rng.randint(1, 60))
         acknowledged |= {int(line) for line in lines}
         with recollect.open(home) as library:
-            stored = [p.id for p in library.conversation("c1").passages]
-            assert len(stored) == len(set(stored))
-            assert {f"m{n}" for n in acknowledged} <= set(stored)
-            assert library._store.count(parse("acknowledged"), Filter())[0] == len(stored)
+            stored_ids = [p.id for p in library.conversation("c1").passages]
+            assert len(stored_ids) == len(set(stored_ids))
+            assert {f"m{n}" for n in acknowledged} <= set(stored_ids)
+            assert library._store.count(parse("acknowledged"), Filter())[0] == len(stored_ids)
             assert library.verify().healthy
     with recollect.open(home) as library:
         for n in acknowledged:
@@ -80,9 +80,9 @@ def test_an_import_survives_kills_and_finishes_when_run_again(series: int, tmp_p
         run_and_kill(IMPORTER, str(home), str(export), lines=rng.randint(1, 20))
         with recollect.open(home) as library:
             assert library.verify().healthy
-            stored = [p.id for d in library.documents() for p in d.passages]
-            assert len(stored) == len(set(stored))
-            assert library._store.count(parse("imported"), Filter())[0] == len(stored)
+            stored_ids = [p.id for d in library.documents() for p in d.passages]
+            assert len(stored_ids) == len(set(stored_ids))
+            assert library._store.count(parse("imported"), Filter())[0] == len(stored_ids)
     with recollect.open(home) as library:
         library.import_path(export)
         assert sorted(p.id for d in library.documents() for p in d.passages) == sorted(ids)

@@ -170,7 +170,7 @@ def test_the_requests_in_the_docs_succeed(place: str) -> None:
 
 
 def test_the_documented_setup_with_two_roles_works(database: str, user: str) -> None:
-    """An administrator runs the SQL of the page. The role of the programs can then use a library."""
+    """After an administrator ran the SQL of the page, the role of the programs can be used."""
     name = f"docs_{user[-12:]}"
     first, second = (text for page, text in blocks("sql") if page == "postgres.md")
 

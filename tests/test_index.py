@@ -166,23 +166,23 @@ library.index()
 """
 
 
-@pytest.mark.parametrize(("batches", "when", "stored"), [(3, "after", 20), (6, "before", 30)])
+@pytest.mark.parametrize(("batches", "when", "count"), [(3, "after", 20), (6, "before", 30)])
 def test_indexing_resumes_after_a_kill(
     library: recollect.Library,
     place: str,
     monkeypatch: pytest.MonkeyPatch,
     batches: int,
     when: str,
-    stored: int,
+    count: int,
 ) -> None:
     fill(library, 40)
     command = [sys.executable, "-c", INDEXER, place, str(batches), when]
     assert subprocess.run(command, check=False).returncode == -9
-    assert count_embedded(library) == stored
+    assert count_embedded(library) == count
     assert library.search("dog", options=SearchOptions(now=NOW)).hits
     texts = record_texts(monkeypatch)
     library.index()
-    assert (len(texts), count_embedded(library)) == (40 - stored, 40)
+    assert (len(texts), count_embedded(library)) == (40 - count, 40)
 
 
 def test_messages_added_since_the_last_run_count_as_not_embedded(
@@ -808,9 +808,9 @@ class Writers:
 
 READERS = {
     Library: """activity admission archive close conversation conversations conversations_with
-      digest documents embedding_status exclusion facets find_id find_text index knowledge match_expression
-      memory message message_ids messages missing_features receipts recent related search size stats
-      summary verify version view wake_indexer""",
+      digest documents embedding_status exclusion facets find_id find_text index knowledge
+      match_expression memory message message_ids messages missing_features receipts recent related
+      search size stats summary verify version view wake_indexer""",
     Knowledge: "document export find get list media_types search transcript",
     Memory: "get read search timeline",
 }

@@ -504,7 +504,7 @@ def test_a_download_leaves_a_quantised_model_and_no_other_files(
     assert OnnxModel(folder).embed(["red"])[0] == pytest.approx([0.6, 0, 0.8], abs=0.02)
     names = list(dict.fromkeys(name for name, _, _ in steps))
     assert names == ["downloading", "unpacking", "quantising"]
-    assert all(done <= total for _, done, total in steps)
+    assert all(count <= total for _, count, total in steps)
 
 
 def test_a_download_writes_nothing_to_the_log_or_the_terminal(

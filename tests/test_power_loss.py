@@ -82,12 +82,12 @@ def lost_messages(disk: Path, folder: Path, synchronous: str, acknowledged: int)
         writer.communicate()
     with mount(after, folder / "after") as at, recollect.open(at / "home") as library:
         try:
-            stored = {p.id for p in library.conversation("c1").messages}
+            stored_ids = {p.id for p in library.conversation("c1").messages}
         except recollect.RecollectError:
             return len(acknowledged_ids)
         assert library.verify().healthy
-        assert library.search("acknowledged").total == len(stored)
-        return sum(f"m{n}" not in stored for n in acknowledged_ids)
+        assert library.search("acknowledged").total == len(stored_ids)
+        return sum(f"m{n}" not in stored_ids for n in acknowledged_ids)
 
 
 @pytest.mark.parametrize("cut", range(CUTS))

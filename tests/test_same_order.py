@@ -66,6 +66,7 @@ QUERIES = (
 
 
 def documents(seed: int, messages: int) -> list[Document]:
+    """Random conversations with at least this many messages."""
     rng = Random(seed)
     conversations: list[Document] = []
     count = 0
@@ -73,26 +74,7 @@ def documents(seed: int, messages: int) -> list[Document]:
         number = len(conversations)
         topic = rng.choice(TOPICS).split()
         start = NOW - timedelta(days=rng.uniform(0, 90))
-        passages = []
-        for turn in range(rng.randint(1, 9)):
-            words = rng.choices(COMMON.split(), k=rng.randint(2, 30)) + rng.choices(
-                topic, k=rng.randint(1, 8)
-            )
-            rng.shuffle(words)
-            text = " ".join(words) + rng.choice(["", ".", "?", " " + rng.choice(UNUSUAL)])
-            if rng.random() < 0.05 and passages:
-                text = passages[0].content
-            passages.append(
-                Passage(
-                    f"m{turn}",
-                    rng.choice(["user", "assistant", "tool", None]),
-                    text,
-                    author=rng.choice([None, None, "Ada", "Ben"]),
-                    parent=f"m{turn - 1}" if turn else None,
-                    created_at=None if rng.random() < 0.05 else start + timedelta(minutes=turn),
-                    visibility="hidden" if rng.random() < 0.05 else "all",
-                )
-            )
+        passages = random_passages(rng, topic, start)
         count += len(passages)
         conversations.append(
             Document(
@@ -106,6 +88,37 @@ def documents(seed: int, messages: int) -> list[Document]:
             )
         )
     return conversations
+
+
+def random_passages(rng: Random, topic: list[str], start: datetime) -> list[Passage]:
+    """One to nine messages about a topic. Some have no time, some are hidden, some are copies."""
+    passages: list[Passage] = []
+    for turn in range(rng.randint(1, 9)):
+        text = random_text(rng, topic)
+        if passages and rng.random() < 0.05:
+            text = passages[0].content
+        passage = Passage(
+            f"m{turn}",
+            rng.choice(["user", "assistant", "tool", None]),
+            text,
+            author=rng.choice([None, None, "Ada", "Ben"]),
+            created_at=start + timedelta(minutes=turn),
+        )
+        if passages:
+            passage = passage._replace(parent=passages[-1].id)
+        if rng.random() < 0.05:
+            passage = passage._replace(created_at=None)
+        if rng.random() < 0.05:
+            passage = passage._replace(visibility="hidden")
+        passages.append(passage)
+    return passages
+
+
+def random_text(rng: Random, topic: list[str]) -> str:
+    words = rng.choices(COMMON.split(), k=rng.randint(2, 30))
+    words += rng.choices(topic, k=rng.randint(1, 8))
+    rng.shuffle(words)
+    return " ".join(words) + rng.choice(["", ".", "?", " " + rng.choice(UNUSUAL)])
 
 
 @pytest.fixture

@@ -187,9 +187,9 @@ def test_the_cache_of_words_has_a_maximum_size() -> None:
 
 def test_counts_are_the_same_after_a_round_trip_through_bytes() -> None:
     counts = Counts.of(TALK)
-    stored = counts.to_bytes()
-    again = Counts.from_bytes(stored)
-    assert len(stored) < 2_000
+    data = counts.to_bytes()
+    again = Counts.from_bytes(data)
+    assert len(data) < 2_000
     assert again.documents == counts.documents == len(TALK)
     assert np.array_equal(again.pieces, counts.pieces)
     assert StaticModel(again).version == StaticModel(counts).version

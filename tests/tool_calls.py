@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import jsonschema
@@ -63,3 +64,7 @@ class Caller:
             fields = {"thread_id": thread_id, "author": "cursor-agent", "content": content}
             self.answer("msg_post", **fields, **options)
         return thread_id
+
+
+MakeCaller = Callable[..., Caller]
+"""A fixture that creates clients: its options are those of the context."""

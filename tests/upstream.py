@@ -193,8 +193,8 @@ def stream(text: str, **more: Any) -> Reply:
 
 def compress(reply: Reply, size: int = 7) -> Reply:
     """The same reply compressed, in pieces of a few bytes."""
-    packed = gzip.compress(reply.body, mtime=0)
-    reply.pieces = [packed[n : n + size] for n in range(0, len(packed), size)]
+    data = gzip.compress(reply.body, mtime=0)
+    reply.pieces = [data[n : n + size] for n in range(0, len(data), size)]
     reply.headers = {**reply.headers, "Content-Encoding": "gzip"}
     return reply
 

@@ -1,4 +1,4 @@
-"""The clauses of docs/contracts, and the mark for tests that prove them."""
+"""The clauses of docs/contracts, and the marker for tests that prove them."""
 
 from __future__ import annotations
 

@@ -20,8 +20,8 @@ from recollect.serve.app import make_app
 from recollect.serve.http.service import Service, ServiceConfig
 from recollect.settings import place as parse_place
 
-# -- what a test runs on ---
-# By default, tests run on SQLite, those that search with the index embedded and in the background.
+# -- stores and states ---
+# By default, tests run on SQLite. Those that search run in two states: embedded and background.
 # The other combinations of stores and states are marked `full`. Tests marked `every_store` are the
 # happy paths that also run on PostgreSQL by default (`both_stores` would select every state).
 
@@ -185,8 +185,8 @@ def app(service: Service) -> ASGIApp:
     app = make_app(service)
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
-        """Undo what the test client does and a server does not: it decodes a path twice, and shuts
-        the app down when the client closes."""
+        """Behave like a real server. The test client decodes a path twice, and shuts the app down
+        when the client closes."""
         if scope["type"] == "http":
             await app({**scope, "path": unquote(scope["raw_path"].decode())}, receive, send)
         elif scope["type"] == "lifespan":

@@ -59,11 +59,11 @@ def add(
                 "id": f"{conversation}-{number}",
                 "conversation_id": conversation,
                 "role": message.role,
-                "content": message.content
-                if shape == "canonical-plain"
-                else json.dumps([message.content]),
+                "content": message.content,
                 "create_time": _store_time(message.at, shape),
             }
+            if shape != "canonical-plain":
+                row["content"] = json.dumps([message.content])
             if shape == "working":
                 row["parent_id"] = f"{conversation}-{number - 1}"
             else:
@@ -76,4 +76,6 @@ def _store_time(at: str | None, shape: str) -> float | str | None:
     if at is None:
         return None
     seconds = datetime.fromisoformat(at).timestamp()
-    return seconds if shape == "canonical-plain" else str(seconds)
+    if shape == "canonical-plain":
+        return seconds
+    return str(seconds)

@@ -20,7 +20,7 @@ NO_MATCH = "No matching messages."
 
 
 class Tool:
-    """The tool as a client calls it. By default it searches where the settings say."""
+    """The tool as a client calls it. By default it searches the library in the settings."""
 
     def __init__(
         self, home: Path | str | None = None, user: str | None = None, **options: Any
@@ -47,7 +47,9 @@ class Tool:
 
     def blocks(self, **arguments: Any) -> list[str]:
         text = self.search(**arguments)
-        return [] if text == NO_MATCH else text.split(SEPARATOR)
+        if text == NO_MATCH:
+            return []
+        return text.split(SEPARATOR)
 
     def contents(self, **arguments: Any) -> list[str]:
         """The messages of an answer, without their headers."""

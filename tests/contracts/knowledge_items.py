@@ -55,31 +55,26 @@ def note(
     item_id: str, text: str, title: str = "", days: int = 0, tags: tuple[str, ...] = ()
 ) -> Document:
     at = NOW - timedelta(days=days)
-    about = {"tags": list(tags)} if tags else {}
-    return with_text(
-        Document(
-            "notes", item_id, title or item_id, NOTE, created_at=at, updated_at=at, metadata=about
-        ),
-        text,
-    )
+    metadata = {}
+    if tags:
+        metadata["tags"] = list(tags)
+    times = {"created_at": at, "updated_at": at}
+    document = Document("notes", item_id, title or item_id, NOTE, metadata=metadata, **times)
+    return with_text(document, text)
 
 
 def media(item_id: str, text: str, kind: str = "pdf", days: int = 0) -> Document:
     at = NOW - timedelta(days=days)
-    about = {"media_type": kind, "url": "https://example.org/x"}
-    return with_text(
-        Document("media", item_id, item_id, MEDIA, created_at=at, updated_at=at, metadata=about),
-        text,
-    )
+    metadata = {"media_type": kind, "url": "https://example.org/x"}
+    times = {"created_at": at, "updated_at": at}
+    document = Document("media", item_id, item_id, MEDIA, metadata=metadata, **times)
+    return with_text(document, text)
 
 
 def video(item_id: str, cues: list[Cue]) -> Document:
-    return with_cues(
-        Document(
-            "media", item_id, item_id, MEDIA, created_at=NOW, metadata={"media_type": "video"}
-        ),
-        cues,
-    )
+    metadata = {"media_type": "video"}
+    document = Document("media", item_id, item_id, MEDIA, created_at=NOW, metadata=metadata)
+    return with_cues(document, cues)
 
 
 def prompt(name: str, **fields: str) -> Document:
@@ -91,7 +86,7 @@ def character(name: str, **fields: str) -> Document:
 
 
 def save(library: Library, *documents: Document) -> None:
-    """Save documents in one go, and wake the background thread, which the store alone does not."""
+    """Save documents at once, and wake the background thread, which the store does not."""
     library._store.save(documents)
     library.wake_indexer()
 
@@ -109,13 +104,13 @@ def search_page(
     )
 
 
-def search(library: Library, query: str, **more: Any) -> list[dict[str, Any]]:
-    results: list[dict[str, Any]] = search_page(library, query, **more)["results"]
+def search(library: Library, query: str, **options: Any) -> list[dict[str, Any]]:
+    results: list[dict[str, Any]] = search_page(library, query, **options)["results"]
     return results
 
 
-def uris(library: Library, query: str, **more: Any) -> list[str]:
-    return [result["uri"] for result in search(library, query, **more)]
+def uris(library: Library, query: str, **options: Any) -> list[str]:
+    return [result["uri"] for result in search(library, query, **options)]
 
 
 def get(library: Library, source: str, item_id: str, **options: Any) -> dict[str, Any]:

@@ -46,7 +46,7 @@ class Proof:
         self._outcomes: dict[str, set[str]] = {}
         self._missing: list[str] = []
 
-    # -- what was selected ---
+    # -- selection ---
 
     def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
         for item in items:
@@ -77,7 +77,7 @@ class Proof:
     def _is_contract_test(self, path: Path) -> bool:
         return path.is_relative_to(self._tests)
 
-    # -- what came of it ---
+    # -- outcomes ---
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.when != "call" and report.passed:

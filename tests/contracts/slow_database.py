@@ -13,7 +13,7 @@ from recollect.settings import LIMITS
 from recollect.store.sql import store as sql_store
 
 MESSAGES = 3_000
-"""So many matching messages take SQLite longer than no time at all."""
+"""Matching messages. Searching so many takes SQLite longer than the limit of zero seconds."""
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """The states that the index of a user's library can be in.
 
-Searching must keep its promises in each of them. The fixture `state` activates one; `settle` then
-brings a library into it, before a search looks at what a test has written.
+The contracts hold in each of them. The fixture `state` activates one; `settle` then brings a
+library into it, after a test has written and before it searches.
 """
 
 from __future__ import annotations
@@ -52,21 +52,21 @@ def activate(state: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def settle(library: Library) -> None:
-    """Bring everything that was written so far into the active state."""
+    """Bring everything written so far into the active state."""
     if _active == FRESH:
         return
     if _active == BACKGROUND:
-        wait_until(lambda: not waits(library))
+        wait_until(lambda: not has_pending_work(library))
     else:
         for _ in range(2):  # a second pass merges the small volumes of the first
-            if waits(library):
+            if has_pending_work(library):
                 library.index()
-    assert not waits(library)
+    assert not has_pending_work(library)
     assert bool(library._store.spaces()) == (_active != SEALED and library._store.size() > 0)
 
 
-def waits(library: Library) -> bool:
-    """Whether anything waits to be sealed or embedded."""
+def has_pending_work(library: Library) -> bool:
+    """Whether anything must still be sealed or embedded."""
     return has_work(library._store, models.embedding_setting())
 
 
@@ -75,5 +75,5 @@ def wait_until(condition: Callable[[], bool]) -> None:
     deadline = time.monotonic() + PATIENCE
     clock = threading.Event()
     while not condition():
-        assert time.monotonic() < deadline, "the background thread left work undone"
+        assert time.monotonic() < deadline, "the background thread did not finish its work"
         clock.wait(0.01)

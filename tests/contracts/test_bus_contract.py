@@ -29,11 +29,11 @@ TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{6})?\+00:00")
 
 
 def thread(
-    client: Client, topic: str, *contents: str, author: str = "cursor-agent", **more: Any
+    client: Client, topic: str, *contents: str, author: str = "cursor-agent", **fields: Any
 ) -> str:
     thread_id: str = client.post("/api/threads", json={"topic": topic}).json()["id"]
     for content in contents:
-        answer = post(client, thread_id, author=author, content=content, **more)
+        answer = post(client, thread_id, author=author, content=content, **fields)
         assert answer.status_code == 201, answer.text
     return thread_id
 
@@ -50,14 +50,14 @@ def search(client: Client, q: str, **parameters: Any) -> dict[str, Any]:
     return page
 
 
-def plain(snippet: str) -> str:
+def text_of(snippet: str) -> str:
     """The text of a snippet, without marks and escapes."""
     return unescape(re.sub("</?mark>", "", snippet))
 
 
 def contents(client: Client, q: str, **parameters: Any) -> list[str]:
     """The snippets of the results without marks, in alphabetical order."""
-    return sorted(plain(r["snippet"]) for r in search(client, q, **parameters)["results"])
+    return sorted(text_of(r["snippet"]) for r in search(client, q, **parameters)["results"])
 
 
 # -- GET /api/search ---------------------------------------------------------
@@ -76,49 +76,35 @@ def test_a_query_is_required(client: Client, parameters: dict[str, Any]) -> None
 @proves("C2-02")
 @pytest.mark.every_state
 @pytest.mark.every_store
-def test_all_threads_are_searched_or_just_one(client: Client) -> None:
+def test_a_search_covers_all_threads_or_only_one(client: Client) -> None:
     first = thread(client, "One", "consensus one")
     thread(client, "Two", "consensus two")
     client.post(
         "/conversations",
         json={"id": "c1", "messages": [{"role": "user", "content": "consensus three"}]},
     )
-    assert contents(client, "consensus") == ["consensus one", "consensus three", "consensus two"]
+    everything = ["consensus one", "consensus three", "consensus two"]
+    assert contents(client, "consensus") == everything
+    assert contents(client, "consensus", thread_id="") == everything
     assert contents(client, "consensus", thread_id=first) == ["consensus one"]
     assert contents(client, "consensus", thread_id="c1") == ["consensus three"]
-    assert contents(client, "consensus", thread_id="") == [
-        "consensus one",
-        "consensus three",
-        "consensus two",
-    ]
-    assert search(client, "consensus", thread_id="nobody") == {
-        "results": [],
-        "total": 0,
-        "query": "consensus",
-    }
+    empty = {"results": [], "total": 0, "query": "consensus"}
+    assert search(client, "consensus", thread_id="nobody") == empty
 
 
 @proves("C2-03", "C2-05")
 @pytest.mark.every_state
-def test_the_limit_is_clamped_and_the_total_is_true(client: Client) -> None:
+def test_the_limit_is_clamped_and_the_total_is_exact(client: Client) -> None:
     messages = [{"role": "user", "content": f"performance {n}"} for n in range(205)]
     client.post("/conversations", json={"id": "c1", "messages": messages})
-    for limit, count in (
-        (None, 50),
-        (5, 5),
-        (0, 1),
-        (-1, 1),
-        (200, 200),
-        (201, 200),
-        (10**30, 200),
-    ):
-        page = search(client, "performance", **({} if limit is None else {"limit": limit}))
+    page = search(client, "performance")
+    assert (len(page["results"]), page["total"]) == (50, 205)
+    for limit, count in ((5, 5), (0, 1), (-1, 1), (200, 200), (201, 200), (10**30, 200)):
+        page = search(client, "performance", limit=limit)
         assert (len(page["results"]), page["total"]) == (count, 205), limit
-    for invalid in ("x", "", "1.5", "NaN"):
-        assert (
-            client.get("/api/search", params={"q": "performance", "limit": invalid}).status_code
-            == 400
-        )
+    for limit in ("x", "", "1.5", "NaN"):
+        answer = client.get("/api/search", params={"q": "performance", "limit": limit})
+        assert answer.status_code == 400, limit
 
 
 @proves("C2-04", "C2-07")
@@ -242,7 +228,7 @@ SENTENCES = (
 
 
 @pytest.fixture
-def sentences(client: Client) -> Client:
+def searchable(client: Client) -> Client:
     thread(client, "T", *SENTENCES)
     return client
 
@@ -253,7 +239,7 @@ def assert_matches(client: Client, q: str, *numbers: int) -> None:
 
 @proves("C2-11", "C2-12", "C2-13", "C2-14", "C2-15", "C2-16")
 @pytest.mark.every_state
-def test_expressions_match_as_documented(sentences: Client) -> None:
+def test_expressions_match_as_documented(searchable: Client) -> None:
     for q, numbers in {
         "angular": (0, 1),
         "angular signals": (0, 1),
@@ -283,7 +269,7 @@ def test_expressions_match_as_documented(sentences: Client) -> None:
         "NEAR(angular fast, 5)": (0,),
         "angular + signals": (0,),
     }.items():
-        assert_matches(sentences, q, *numbers)
+        assert_matches(searchable, q, *numbers)
 
 
 @proves("C2-16")
@@ -336,9 +322,9 @@ MALFORMED = [
 
 @proves("C2-17")
 @pytest.mark.every_state
-def test_a_malformed_expression_matches_nothing_and_warns(sentences: Client) -> None:
+def test_a_malformed_expression_matches_nothing_and_warns(searchable: Client) -> None:
     for q in MALFORMED:
-        page = search(sentences, q)
+        page = search(searchable, q)
         assert (page["results"], page["total"], page["query"]) == ([], 0, q.strip()), q
         assert page["warning"], q
         assert page.keys() == {"results", "total", "query", "warning"}
@@ -351,20 +337,20 @@ def test_a_malformed_expression_matches_nothing_and_warns(sentences: Client) -> 
 @pytest.mark.every_state
 def test_a_snippet_has_at_most_twenty_words_around_the_match(client: Client) -> None:
     before, after = (" ".join(f"{side}{n}" for n in range(40)) for side in ("b", "a"))
-    for content, cut in (
+    for content, ellipses in (
         (f"{before} needle {after}", (True, True)),
         (f"needle {after}", (False, True)),
         (f"{before} needle", (True, False)),
         ("a needle in a haystack", (False, False)),
     ):
-        thread_id = thread(client, f"cut at {cut}", content)
+        thread_id = thread(client, f"ellipses {ellipses}", content)
         (result,) = search(client, "needle", thread_id=thread_id)["results"]
         snippet = result["snippet"]
-        assert (snippet.startswith("…"), snippet.endswith("…")) == cut
+        assert (snippet.startswith("…"), snippet.endswith("…")) == ellipses
         assert "<mark>needle</mark>" in snippet
-        words = plain(snippet).strip("…").split()
+        words = text_of(snippet).strip("…").split()
         assert len(words) <= 20
-        assert plain(snippet).strip("…") in content
+        assert text_of(snippet).strip("…") in content
 
 
 @proves("C2-19")
@@ -372,10 +358,8 @@ def test_a_snippet_has_at_most_twenty_words_around_the_match(client: Client) -> 
 def test_every_matching_word_is_marked(client: Client) -> None:
     thread(client, "T", "The brown Fox saw a brownish FOX")
     (result,) = search(client, "brown fox")["results"]
-    assert (
-        result["snippet"]
-        == "The <mark>brown</mark> <mark>Fox</mark> saw a brownish <mark>FOX</mark>"
-    )
+    expected = "The <mark>brown</mark> <mark>Fox</mark> saw a brownish <mark>FOX</mark>"
+    assert result["snippet"] == expected
 
 
 @proves("C2-18")
@@ -415,7 +399,7 @@ def test_no_markup_of_a_message_survives_in_a_snippet(client: Client) -> None:
         snippet = result["snippet"]
         assert snippet.count("<mark>needle</mark>") == 1
         assert not re.search("[<>\"']", snippet.replace("<mark>needle</mark>", ""))
-        assert plain(snippet) == content
+        assert text_of(snippet) == content
         assert (result["thread_topic"], result["author"]) == (f"<b>{n}</b>", "<i>evil</i>")
 
 
@@ -438,9 +422,8 @@ def test_a_human_only_message_is_masked_for_agents(
     client: Client, agent: Client, mark: dict[str, Any]
 ) -> None:
     thread_id = thread(client, "T", "a secret word", "a common word")
-    assert (
-        post(client, thread_id, author="boss", content="a secret raise", **mark).status_code == 201
-    )
+    answer = post(client, thread_id, author="boss", content="a secret raise", **mark)
+    assert answer.status_code == 201
     assert contents(client, "secret") == ["a secret raise", "a secret word"]
     page = search(agent, "secret")
     assert page["total"] == 2
@@ -465,7 +448,7 @@ def test_a_human_only_message_is_masked_for_agents(
     ],
 )
 @pytest.mark.parametrize("route", ["conversation", "message", "interaction", "restore"])
-def test_a_human_only_message_is_masked_on_every_route_whichever_saved_it(
+def test_every_route_masks_a_human_only_message_whichever_route_saved_it(
     client: Client, agent: Client, mark: dict[str, Any], route: str
 ) -> None:
     message = {"id": "m1", "role": "user", "content": "a secret raise", **mark}
@@ -490,7 +473,7 @@ def test_a_human_only_message_is_masked_on_every_route_whichever_saved_it(
 
 
 def save(client: Client, route: str, message: dict[str, Any]) -> str:
-    """Save a conversation with one message through one of the routes; its id."""
+    """Save a conversation with one message through one of the routes, and return its id."""
     title = {"title": "A title"}
     if route == "message":
         client.post("/conversations", json={"id": "c1", **title})
@@ -555,9 +538,8 @@ def test_an_agent_sees_only_some_metadata_of_a_human_only_message(
     )
     hidden = public | {"content_hidden": True, "content_hidden_reason": "human_only"}
     assert search(agent, "hush")["results"][0]["metadata"] == hidden
-    assert (
-        agent.get(f"/api/threads/{thread_id}/messages").json()["messages"][0]["metadata"] == hidden
-    )
+    (message,) = agent.get(f"/api/threads/{thread_id}/messages").json()["messages"]
+    assert message["metadata"] == hidden
     assert search(client, "hush")["results"][0]["metadata"]["salary"] == 5
 
 
@@ -565,13 +547,13 @@ def test_an_agent_sees_only_some_metadata_of_a_human_only_message(
 
 
 @proves("C2-26")
-def test_a_thread_is_opened_by_its_topic(client: Client) -> None:
+def test_a_thread_is_created_once_for_each_topic(client: Client) -> None:
     response = client.post(
         "/api/threads", json={"topic": "Release 1.0", "metadata": {"status": "review"}}
     )
     assert response.status_code == 201
-    messages = response.json()
-    assert messages.keys() == {
+    body = response.json()
+    assert body.keys() == {
         "id",
         "thread_id",
         "topic",
@@ -582,14 +564,10 @@ def test_a_thread_is_opened_by_its_topic(client: Client) -> None:
         "last_seq",
         "metadata",
     }
-    assert messages["id"] == messages["thread_id"]
-    assert (messages["topic"], messages["status"], messages["last_seq"]) == (
-        "Release 1.0",
-        "review",
-        0,
-    )
+    assert body["id"] == body["thread_id"]
+    assert (body["topic"], body["status"], body["last_seq"]) == ("Release 1.0", "review", 0)
     again = client.post("/api/threads", json={"topic": "Release 1.0"})
-    assert (again.status_code, again.json()) == (200, messages)
+    assert (again.status_code, again.json()) == (200, body)
     assert client.post("/api/threads", json={"topic": "release 1.0"}).status_code == 201
     for invalid in (
         {},
@@ -603,7 +581,7 @@ def test_a_thread_is_opened_by_its_topic(client: Client) -> None:
 
 
 @proves("C2-27")
-def test_threads_are_listed_with_a_true_total(client: Client) -> None:
+def test_threads_are_listed_with_an_exact_total(client: Client) -> None:
     client.post("/conversations", json={"id": "c1", "title": "A chat"})
     ids = [thread(client, f"Topic {n}", "hello", "again") for n in range(3)]
     page = client.get("/api/threads", params={"limit": 2}).json()
@@ -623,8 +601,8 @@ def test_threads_are_listed_with_a_true_total(client: Client) -> None:
 @proves("C2-28")
 def test_a_thread_can_be_read_and_deleted(client: Client) -> None:
     thread_id = thread(client, "T", "hello")
-    messages = client.get(f"/api/threads/{thread_id}").json()
-    assert (messages["topic"], messages["message_count"], messages["last_seq"]) == ("T", 1, 1)
+    summary = client.get(f"/api/threads/{thread_id}").json()
+    assert (summary["topic"], summary["message_count"], summary["last_seq"]) == ("T", 1, 1)
     assert client.get(f"/conversations/{thread_id}").json()["messages"][0]["content"] == "hello"
     assert client.delete(f"/api/threads/{thread_id}").json() == {
         "success": True,
@@ -710,8 +688,8 @@ def test_messages_are_read_in_order_after_a_seq(client: Client) -> None:
     assert read_page(after_seq=5) == ([], 5, False)
     assert read_page(after_seq=10**30) == ([], 5, False)
     assert read_page(after_seq=-3, limit=0) == ([1], 5, True)
-    messages = client.get(f"/api/threads/{thread_id}/messages").json()["messages"][0]
-    assert messages | {"id": "", "created_at": ""} == {
+    first = client.get(f"/api/threads/{thread_id}/messages").json()["messages"][0]
+    assert first | {"id": "", "created_at": ""} == {
         "id": "",
         "thread_id": thread_id,
         "author": "cursor-agent",

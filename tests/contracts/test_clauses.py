@@ -1,4 +1,4 @@
-"""Every clause of docs/contracts has a test, and a full run fails where no such test passed."""
+"""Every clause of docs/contracts has a test, and a full run fails if no test of a clause passed."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ def test_every_test_names_clauses_that_exist(all_marks: set[tuple[str, str]]) ->
 
 def test_clauses_are_numbered_without_gaps_and_every_id_is_used_once() -> None:
     sizes = {"C0": 45, "C1": 41, "C2": 45, "C3": 52, "C4": 35}
-    numbered = [f"{name}-{n:02}" for name, size in sizes.items() for n in range(1, size + 1)]
-    assert sorted(CLAUSES) == numbered
+    expected = [f"{name}-{n:02}" for name, size in sizes.items() for n in range(1, size + 1)]
+    assert sorted(CLAUSES) == expected
 
 
-# -- the plugin, on a small suite of its own ---
+# -- the plugin, with a small suite ---
 
 PAGE = """# Fruit
 
@@ -138,7 +138,7 @@ def test_a_run_reports_clauses_whose_tests_did_not_pass(suite: Path, workers: st
     assert run(suite, "-n", workers) == (1, UNPROVED)
 
 
-def test_a_run_without_failures_fails_while_a_clause_is_not_proved(suite: Path) -> None:
+def test_a_run_without_failures_fails_if_a_clause_is_not_proved(suite: Path) -> None:
     passing = SUITE.format(limes="True", dates="")
     (suite / "suite" / "test_fruit.py").write_text(passing)
     unproved = [line for line in UNPROVED if "failed)" not in line or "xfailed" in line]
@@ -160,5 +160,5 @@ def test_a_run_without_failures_fails_while_a_clause_is_not_proved(suite: Path) 
     ids=lambda selection: selection[0].partition(":")[0],
 )
 def test_a_run_of_some_tests_reports_nothing(suite: Path, selection: list[str]) -> None:
-    _, reported = run(suite, *selection)
-    assert reported == []
+    _, clauses = run(suite, *selection)
+    assert clauses == []

@@ -91,9 +91,8 @@ def test_timestamps_of_any_form_are_compared_as_points_in_time(
         db.executemany("insert into messages values (?, ?, ?, ?, ?)", rows)
     monkeypatch.setenv("CONVERSATION_DB", str(path))
     assert tool.contents() == [f"message {n}" for n in (0, 1, 2, 3, 4, 5, 6, 9, 8, 7)]
-    assert tool.contents(start_date="2023-11-14T22:13:21", end_date="2023-11-14T22:13:24") == [
-        f"message {n}" for n in (2, 3, 4)
-    ]
+    period = {"start_date": "2023-11-14T22:13:21", "end_date": "2023-11-14T22:13:24"}
+    assert tool.contents(**period) == ["message 2", "message 3", "message 4"]
     assert tool.blocks()[3] == "[2023-11-14 22:13] user (conv: T)\nmessage 3"
 
 
@@ -236,7 +235,7 @@ def test_a_foreign_message_without_a_role_or_title_has_placeholders(
 
 
 @proves("C0-33")
-def test_long_content_is_cut_at_two_thousand_characters(history: History, tool: Tool) -> None:
+def test_long_content_is_truncated_at_2_000_characters(history: History, tool: Tool) -> None:
     history.add("", *user_messages("x" * 2_000, "y" * 2_001, f"  {'z' * 2_000}  "))
     assert tool.contents() == ["z" * 2_000, "y" * 2_000 + "...", "x" * 2_000]
 
@@ -422,7 +421,5 @@ def test_a_path_that_is_not_a_regular_file_is_refused(
     os.mkfifo(pipe)
     for path in (str(pipe), "/dev/zero"):
         monkeypatch.setenv("CONVERSATION_DB", path)
-        assert (
-            tool.error()
-            == f"Error: {path} is not a regular file. Give the path of a database file."
-        )
+        expected = f"Error: {path} is not a regular file. Give the path of a database file."
+        assert tool.error() == expected

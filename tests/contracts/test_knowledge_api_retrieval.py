@@ -85,10 +85,8 @@ def test_chats_are_located_by_message(collection: Library) -> None:
 @pytest.mark.every_state
 def test_fields_are_located_by_name_and_offset(collection: Library) -> None:
     (hit,) = search(collection, "lighthouse", sources=["characters"])
-    assert (hit["loc"]["field"], hit["loc"]["approx_offset"]) == (
-        "description",
-        len("She lives in a "),
-    )
+    assert hit["loc"]["field"] == "description"
+    assert hit["loc"]["approx_offset"] == len("She lives in a ")
     (hit,) = search(collection, "lighthouse", sources=["prompts"])
     assert hit["loc"]["field"] == "system_prompt"
 
@@ -98,7 +96,7 @@ def test_fields_are_located_by_name_and_offset(collection: Library) -> None:
 
 @proves("C3-16")
 @pytest.mark.parametrize("item", [("notes", "Coast"), ("media", "talk.mp4")])
-def test_a_chunk_is_named_by_uuid_index_or_offset(
+def test_a_chunk_is_selected_by_uuid_index_or_offset(
     collection: Library, item: tuple[str, str]
 ) -> None:
     start = 0
@@ -121,7 +119,7 @@ def test_a_chunk_is_named_by_uuid_index_or_offset(
 
 
 @proves("C3-16")
-def test_a_second_names_the_chunk_that_is_spoken_then(collection: Library) -> None:
+def test_a_second_selects_the_chunk_that_is_spoken_then(collection: Library) -> None:
     chunks = chunks_of(collection, "talk.mp4")
     for second, number in ((0, 0), (1.9, 0), (2, 1), (101, 50), (299, 149), (9_999, 149)):
         answer = get(collection, "media", "talk.mp4", mode="chunk", loc={"seconds": second})
@@ -130,7 +128,9 @@ def test_a_second_names_the_chunk_that_is_spoken_then(collection: Library) -> No
 
 
 @proves("C3-16")
-def test_a_message_is_the_chunk_of_a_chat_and_a_field_that_of_a_prompt(collection: Library) -> None:
+def test_the_chunk_of_a_chat_is_a_message_and_that_of_a_prompt_is_a_field(
+    collection: Library,
+) -> None:
     for loc in ({"message_id": "chat:2"}, {"message_index": 2}):
         answer = get(collection, "chats", "chat", mode="chunk", loc=loc)
         assert answer["content"] == "Kim: Then tell me of the foghorn.\n"
@@ -202,11 +202,11 @@ def test_siblings_fill_the_budget_on_both_sides(
 @proves("C3-18")
 @pytest.mark.parametrize("mode", ["chunk", "chunk_with_siblings"])
 @pytest.mark.parametrize("budget", [16, 40])
-def test_an_anchor_over_the_budget_is_cut_around_the_match(
+def test_an_anchor_over_the_budget_is_truncated_around_the_match(
     collection: Library, mode: str, budget: int
 ) -> None:
-    lengthy = "Nothing here. " * 30
-    text = f"{lengthy}Then the narwhal sang. {lengthy}"
+    filler = "Nothing here. " * 30
+    text = f"{filler}Then the narwhal sang. {filler}"
     save(collection, note("Sea", text), prompt("Diver", details=text))
     save(collection, media("sea.pdf", text))
     collection.add_conversation("sea", messages=[{"id": "m", "role": "user", "content": text}])
@@ -227,18 +227,18 @@ def test_an_anchor_over_the_budget_is_cut_around_the_match(
 
 
 @proves("C3-20")
-def test_an_item_over_the_cap_is_returned_in_pages(library: Library) -> None:
+def test_an_item_over_the_length_limit_is_returned_in_pages(library: Library) -> None:
     text = "".join(f"Sentence number {n} of a very long text. " for n in range(6_000))
     save(library, note("Long", text))
-    parts, at = [], 0
+    parts, offset = [], 0
     while True:
-        answer = get(library, "notes", "Long", mode="full", offset=at)
+        answer = get(library, "notes", "Long", mode="full", offset=offset)
         assert len(answer["content"]) <= LONGEST_ANSWER
         parts.append(answer["content"])
         assert answer["page"]["total"] == len(text)
         if answer["page"]["next_offset"] is None:
             break
-        at = answer["page"]["next_offset"]
+        offset = answer["page"]["next_offset"]
     assert len(parts) == 3
     assert "".join(parts) == text
 
@@ -253,8 +253,8 @@ def test_auto_depends_on_the_token_budget(collection: Library) -> None:
     assert len(answer["attachments"]) > 1
 
 
-def cut(library: Library, **options: Any) -> tuple[str, list[dict[str, Any]]]:
-    """The whole note in chunks of another size, with where each starts and ends."""
+def split(library: Library, **options: Any) -> tuple[str, list[dict[str, Any]]]:
+    """The whole note in chunks of another size, with the start and end of each."""
     everything = {"mode": "chunk_with_siblings", "max_tokens": 50_000, "loc": {"approx_offset": 0}}
     answer = get(library, "notes", "Coast", **everything, **options)
     return answer["content"], answer["attachments"]
@@ -262,8 +262,10 @@ def cut(library: Library, **options: Any) -> tuple[str, list[dict[str, Any]]]:
 
 @proves("C3-22")
 @pytest.mark.parametrize("size", [10, 30, 100, 400])
-def test_text_is_cut_anew_into_chunks_of_the_requested_size(collection: Library, size: int) -> None:
-    text, chunks = cut(collection, chunk_size_tokens=size)
+def test_text_is_split_again_into_chunks_of_the_requested_size(
+    collection: Library, size: int
+) -> None:
+    text, chunks = split(collection, chunk_size_tokens=size)
     assert text == COAST
     assert [chunk["chunk_index"] for chunk in chunks] == [*range(len(chunks))]
     assert [chunk["start"] for chunk in chunks[1:]] == [chunk["end"] for chunk in chunks[:-1]]
@@ -271,7 +273,7 @@ def test_text_is_cut_anew_into_chunks_of_the_requested_size(collection: Library,
     assert max(sizes) <= size
     assert len(chunks) <= 3 * count_tokens(COAST) / size
     wide = {"chunk_size_tokens": size, "chars_per_token": 2}
-    _, narrower = cut(collection, **wide)
+    _, narrower = split(collection, **wide)
     assert max(chunk["end"] - chunk["start"] for chunk in narrower) <= 2 * size
 
 
@@ -279,7 +281,7 @@ def test_text_is_cut_anew_into_chunks_of_the_requested_size(collection: Library,
 @pytest.mark.parametrize("overlap", [15, 25])
 def test_neighbouring_chunks_share_at_most_the_overlap(collection: Library, overlap: int) -> None:
     options = {"chunk_size_tokens": 50, "chunk_overlap_tokens": overlap}
-    text, chunks = cut(collection, **options)
+    text, chunks = split(collection, **options)
     assert text == COAST, "the answer repeats nothing"
     pairs = itertools.pairwise(chunks)
     shared = [count_tokens(before["end"] - after["start"]) for before, after in pairs]
@@ -295,17 +297,18 @@ def test_neighbouring_chunks_share_at_most_the_overlap(collection: Library, over
 
 @proves("C3-22")
 @pytest.mark.parametrize("item", [("notes", "Coast"), ("media", "talk.mp4")])
-def test_stored_chunks_are_used_if_they_are_preferred(
-    collection: Library, item: tuple[str, str]
-) -> None:
+def test_stored_chunks_are_used_if_preferred(collection: Library, item: tuple[str, str]) -> None:
     chunk = chunks_of(collection, item[1])[2]
     options = {"mode": "chunk", "loc": {"chunk_uuid": chunk.id}}
     for preference in ({}, {"prefer_prechunked": True, "chunk_size_tokens": 30}):
         answer = get(collection, *item, **options, **preference)
         assert answer["content"] == chunk.content
         assert answer["attachments"][0]["chunk_uuid"] == chunk.id
-    for anew in ({"chunk_size_tokens": 30}, {"chunk_size_tokens": 30, "prefer_prechunked": False}):
-        answer = get(collection, *item, **options, **anew)
+    for preference in (
+        {"chunk_size_tokens": 30},
+        {"chunk_size_tokens": 30, "prefer_prechunked": False},
+    ):
+        answer = get(collection, *item, **options, **preference)
         assert count_tokens(answer["content"]) <= 30
         assert answer["content"] in chunk.content
     without = get(collection, *item, **options, prefer_prechunked=False)
@@ -324,7 +327,7 @@ def test_stored_chunks_are_used_if_they_are_preferred(
         ("characters", "Ada", "sailor"),
     ],
 )
-def test_without_a_location_a_search_in_the_item_finds_the_place(
+def test_without_a_location_a_search_in_the_item_finds_one(
     collection: Library, source: str, item_id: str, query: str
 ) -> None:
     answer = get(collection, source, item_id, mode="chunk", query=query)
@@ -333,7 +336,7 @@ def test_without_a_location_a_search_in_the_item_finds_the_place(
 
 
 @proves("C3-25")
-def test_messages_of_a_chat_are_lines_in_pages(collection: Library) -> None:
+def test_the_messages_of_a_chat_are_lines_in_pages(collection: Library) -> None:
     collection.add_conversation(
         "long", messages=[{"role": "user", "content": f"message {n}"} for n in range(450)]
     )
@@ -376,11 +379,9 @@ def test_characters_and_prompts_are_returned_as_fields(collection: Library) -> N
     by_name = collection.knowledge.get("prompts", "keeper")
     assert by_name["content"]["system_prompt"] == "You keep a lighthouse."
     assert by_name == collection.knowledge.get("prompts", "Keeper")
-    created = collection.knowledge.create("prompts", {"name": "By number", "user_prompt": "x"})
-    assert (
-        collection.knowledge.get("prompts", created.id)["meta"]
-        == collection.knowledge.get("prompts", "by number")["meta"]
-    )
+    id_ = collection.knowledge.create("prompts", {"name": "By number", "user_prompt": "x"}).id
+    by_id = collection.knowledge.get("prompts", id_)
+    assert by_id["meta"] == collection.knowledge.get("prompts", "by number")["meta"]
 
 
 @proves("C3-26")
@@ -404,13 +405,10 @@ def test_a_transcript_is_available_in_every_format(collection: Library) -> None:
         "WEBVTT\n\n00:00:00.000 --> 00:00:02.000\n"
     )
     segments = knowledge.transcript("talk.mp4", "json", True)["segments"]
-    assert (len(segments), segments[3]) == (
-        150,
-        {"start": 6, "end": 8, "text": "we come to lighthouse number 3."},
-    )
-    assert knowledge.transcript("talk.mp4", "json")["segments"][3] == {
-        "text": "we come to lighthouse number 3."
-    }
+    text = "we come to lighthouse number 3."
+    assert len(segments) == 150
+    assert segments[3] == {"start": 6, "end": 8, "text": text}
+    assert knowledge.transcript("talk.mp4", "json")["segments"][3] == {"text": text}
     assert knowledge.transcript("paper.pdf").startswith("On the optics")
     with pytest.raises(InvalidInput, match="has no times"):
         knowledge.transcript("paper.pdf", "srt")
@@ -419,7 +417,7 @@ def test_a_transcript_is_available_in_every_format(collection: Library) -> None:
 
 
 @proves("C3-28")
-def test_a_missing_item_is_named(collection: Library) -> None:
+def test_a_missing_item_is_an_error_that_names_it(collection: Library) -> None:
     for source, message in (
         ("media", "Media not found: 7"),
         ("chats", "Conversation not found: 7"),

@@ -36,8 +36,8 @@ PARAMETERS = {
     "knowledge.get": {"source", "id", "retrieval"},
 }
 """The tools of the contract with all their parameters."""
-OURS = {"knowledge.search": {"shape"}}
-"""Parameters that we add. `notes.write` is a tool of our own."""
+EXTRA_PARAMETERS = {"knowledge.search": {"shape"}}
+"""Parameters that are not in the contract. Neither is the tool `notes.write`."""
 
 
 @pytest.fixture
@@ -95,7 +95,9 @@ def test_every_tool_is_offered_by_default_with_dots_or_underscores(
 @pytest.mark.parametrize("name", PARAMETERS)
 def test_tools_take_the_documented_parameters_and_are_read_only(caller: Caller, name: str) -> None:
     tool = next(tool for tool in Catalog(names="dotted").listing() if tool["name"] == name)
-    assert tool["inputSchema"]["properties"].keys() == PARAMETERS[name] | OURS.get(name, set())
+    assert tool["inputSchema"]["properties"].keys() == PARAMETERS[name] | EXTRA_PARAMETERS.get(
+        name, set()
+    )
     assert tool["inputSchema"]["additionalProperties"] is False
     assert tool["annotations"]["readOnlyHint"] is True
 
@@ -109,8 +111,8 @@ def test_an_answer_is_the_documented_object_also_as_text(caller: Caller, library
         answer = result["structuredContent"]
         assert json.loads(result["content"][0]["text"]) == answer
         assert answer.keys() == {"results", "has_more", "next_offset", "total_estimated"}
-        read = caller.answer("knowledge_get", source=source, id=answer["results"][0]["id"])
-        assert read.keys() == {"meta", "content", "attachments"}
+        item = caller.answer("knowledge_get", source=source, id=answer["results"][0]["id"])
+        assert item.keys() == {"meta", "content", "attachments"}
 
 
 @proves("C3-43")
@@ -149,7 +151,7 @@ def test_errors_name_the_tool_or_the_missing_item(caller: Caller, library: Libra
 
 
 @proves("C3-45")
-def test_arguments_override_preferences_and_those_the_defaults(
+def test_arguments_override_preferences_and_preferences_override_defaults(
     place: str, library: Library
 ) -> None:
     library.knowledge.create("notes", {"title": "Long", "content": "The quagga sleeps. " * 200})
@@ -202,33 +204,31 @@ def test_the_header_identifies_a_session_over_http(
 ) -> None:
     with service.libraries.borrow(user) as library:
         fill(library)
-    config = base64.b64encode(
-        json.dumps({"snippet_length": 12, "user_id": "bob"}).encode()
-    ).decode()
+    preferences = json.dumps({"snippet_length": 12, "user_id": "bob"})
+    config = base64.b64encode(preferences.encode()).decode()
 
     def request(method: str, session: str = "", path: str = "/mcp", **params: Any) -> Any:
         body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-        headers = {"accept": "application/json, text/event-stream"} | (
-            {"mcp-session-id": session} if session else {}
-        )
+        headers = {"accept": "application/json, text/event-stream"}
+        if session:
+            headers["mcp-session-id"] = session
         return client.post(path, json=body, headers=headers)
 
-    about = {"name": "tldw", "version": "1"}
+    client_info = {"name": "tldw", "version": "1"}
     response = request(
         "initialize",
         path=f"/mcp?config={config}",
         protocolVersion="2025-06-18",
         capabilities={},
-        clientInfo=about,
+        clientInfo=client_info,
     )
     session = response.headers["mcp-session-id"]
 
     def search(session: str) -> list[dict[str, Any]]:
         call = {"name": "knowledge.search", "arguments": {"query": "quagga", "limit": 3}}
-        answer: list[dict[str, Any]] = request("tools/call", session, **call).json()["result"][
-            "structuredContent"
-        ]["results"]
-        return answer
+        answer = request("tools/call", session, **call).json()["result"]["structuredContent"]
+        results: list[dict[str, Any]] = answer["results"]
+        return results
 
     first, second = search(session), search(session)
     assert (len(first), len(second)) == (3, 2)
@@ -239,7 +239,7 @@ def test_the_header_identifies_a_session_over_http(
 
 @proves("C3-48")
 @pytest.mark.every_state
-def test_the_last_query_tells_where_to_read(session: Caller, library: Library) -> None:
+def test_an_item_is_read_at_the_match_of_the_last_query(session: Caller, library: Library) -> None:
     filler = "Nothing is said here of it. " * 300
     id_ = library.knowledge.create(
         "notes", {"title": "Long", "content": f"{filler}Now the quagga. {filler}"}
@@ -247,10 +247,8 @@ def test_the_last_query_tells_where_to_read(session: Caller, library: Library) -
     assert "quagga" not in session.answer("notes_get", note_id=id_)["content"]
     session.answer("notes_search", query="quagga")
     for mode in ("snippet", "chunk"):
-        assert (
-            "quagga"
-            in session.answer("notes_get", note_id=id_, retrieval={"mode": mode})["content"]
-        )
+        item = session.answer("notes_get", note_id=id_, retrieval={"mode": mode})
+        assert "quagga" in item["content"], mode
 
 
 # -- deep research -----------------------------------------------------------------

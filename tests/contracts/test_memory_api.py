@@ -364,31 +364,26 @@ def test_the_limit_is_clamped(library: Library, agent: Memory) -> None:
 @proves("C4-08")
 @pytest.mark.every_state
 def test_days_are_inclusive(memories: Library, agent: Memory) -> None:
-    assert agent.ids("authentication", after="2025-12-01") == agent.ids(
-        "authentication", after="2025-11-16"
-    )
+    since_december = agent.ids("authentication", after="2025-12-01")
+    assert since_december == agent.ids("authentication", after="2025-11-16")
     assert agent.ids("authentication", before="2025-11-15") == ["obs-def456"]
     assert agent.ids("authentication", after="2025-11-15", before="2025-11-15") == ["obs-def456"]
-    assert "session-abc123" in agent.text(
-        "search", query=["JWT", "React Router"], before="2025-12-01"
-    )
-    assert agent.text("search", query=["JWT", "React Router"], before="2025-11-30").startswith(
-        "No conversations found"
-    )
+    concepts = ["JWT", "React Router"]
+    assert "session-abc123" in agent.text("search", query=concepts, before="2025-12-01")
+    text = agent.text("search", query=concepts, before="2025-11-30")
+    assert text.startswith("No conversations found")
 
 
 @proves("C4-09")
 @pytest.mark.every_state
-def test_projects_are_named_as_results_show_them(memories: Library, agent: Memory) -> None:
+def test_projects_are_filtered_by_the_names_in_results(memories: Library, agent: Memory) -> None:
     assert agent.ids("authentication", projects=["auth-service"]) == ["obs-def456"]
     assert len(agent.ids("authentication", projects=["auth-service", "my-api"])) == 3
     assert agent.ids("authentication", projects=["/home/me/auth-service"]) == ["obs-def456"]
-    assert "session-abc123" in agent.text(
-        "search", query=["JWT", "React Router"], projects=["my-api"]
-    )
-    assert "No conversations" in agent.text(
-        "search", query=["JWT", "React Router"], projects=["auth-service"]
-    )
+    concepts = ["JWT", "React Router"]
+    assert "session-abc123" in agent.text("search", query=concepts, projects=["my-api"])
+    text = agent.text("search", query=concepts, projects=["auth-service"])
+    assert "No conversations" in text
 
 
 @proves("C4-10")
@@ -457,10 +452,8 @@ def test_an_array_finds_conversations_that_contain_all_concepts(
     head, _, block = text.partition("\n\n")
     assert head == "## Search Results (1 conversation)"
     assert CONVERSATION_BLOCK.fullmatch(block), block
-    assert (
-        "**Path:** `/my-api/session-abc123.jsonl`" in block
-        and "Summary: About session-abc123" in block
-    )
+    assert "**Path:** `/my-api/session-abc123.jsonl`" in block
+    assert "Summary: About session-abc123" in block
     assert agent.text("search", query=["React Router", "PKCE"]).startswith("No conversations found")
 
 
@@ -486,12 +479,9 @@ def test_json_has_results_and_total(memories: Library, agent: Memory) -> None:
     page = agent.answer("search", query=["JWT", "React Router"], response_format="json")
     (result,) = page["results"]
     assert {"path", "project", "date", "score", "summary", "snippet"} <= result.keys()
-    assert (result["path"], result["project"], result["date"], page["total"]) == (
-        "/my-api/session-abc123.jsonl",
-        "my-api",
-        "2025-12-01",
-        1,
-    )
+    assert result["path"] == "/my-api/session-abc123.jsonl"
+    assert (result["project"], result["date"]) == ("my-api", "2025-12-01")
+    assert page["total"] == 1
 
 
 NO_OBSERVATIONS = "No observations found matching your query."
@@ -518,7 +508,7 @@ def test_without_matches_the_answer_says_so(memories: Library, agent: Memory) ->
 @proves("C4-17")
 @pytest.mark.every_state
 @pytest.mark.fails_with_vectors(UNRELATED)
-def test_words_that_nobody_used_find_nothing(memories: Library, agent: Memory) -> None:
+def test_unknown_words_find_nothing(memories: Library, agent: Memory) -> None:
     assert agent.text("search", query="quagga zebra") == NO_OBSERVATIONS
     assert agent.json(query="quagga zebra") == {"results": [], "total": 0}
 
@@ -590,11 +580,8 @@ def test_details_are_in_the_order_of_the_ids(memories: Library, agent: Memory) -
     assert text.startswith(
         "Retrieved 3 observations:\n\n## [auth-service, 2025-11-15 14:30] - pattern: OAuth2"
     )
-    assert re.findall(r"^## \[.*?\] - (\w+)", text, re.MULTILINE) == [
-        "pattern",
-        "decision",
-        "bugfix",
-    ]
+    types = re.findall(r"^## \[.*?\] - (\w+)", text, re.MULTILINE)
+    assert types == ["pattern", "decision", "bugfix"]
     assert text.count("\n\n---\n\n") == 2
     assert agent.text("get_observations", ids=["obs-abc123"] * 20).startswith(
         "Retrieved 20 observations:"
@@ -624,9 +611,8 @@ def test_lines_are_counted_from_one(memories: Library, agent: Memory) -> None:
     path = "/my-api/session-abc123.jsonl"
     lines = agent.text("read", path=path).split("\n")
     for first, last in ((1, 1), (3, 8), (8, len(lines)), (2, len(lines) + 9)):
-        assert agent.text("read", path=path, startLine=first, endLine=last) == "\n".join(
-            lines[first - 1 : last]
-        )
+        text = agent.text("read", path=path, startLine=first, endLine=last)
+        assert text == "\n".join(lines[first - 1 : last])
     assert agent.text("read", path=path, startLine=6) == "\n".join(lines[5:])
 
 
@@ -634,7 +620,9 @@ def test_lines_are_counted_from_one(memories: Library, agent: Memory) -> None:
 @pytest.mark.parametrize(
     "path", ["/etc/passwd", "../../etc/passwd", "/my-api/session-zzz.jsonl", "", "library.db"]
 )
-def test_no_file_of_the_computer_can_be_read(memories: Library, agent: Memory, path: str) -> None:
+def test_files_outside_the_library_cannot_be_read(
+    memories: Library, agent: Memory, path: str
+) -> None:
     assert agent.error_text("read", path=path) == f"File not found: {path}"
 
 
@@ -643,8 +631,7 @@ def test_no_file_of_the_computer_can_be_read(memories: Library, agent: Memory, p
 
 @proves("C4-25", "C4-26")
 def test_an_invalid_query_is_an_error(memories: Library, agent: Memory) -> None:
-    wrong: list[Any] = [7, None, {"a": 1}, ["ab", 7], True]
-    for query in wrong:
+    for query in (7, None, {"a": 1}, ["ab", 7], True):
         assert agent.error_text("search", query=query) == "Query must be string or array"
     assert agent.error_text("search") == "Query must be string or array"
     assert agent.error_text("search", query="x") == "Query must be at least 2 characters"
@@ -668,10 +655,8 @@ def test_an_unknown_id_is_an_error(memories: Library, agent: Memory) -> None:
     error = agent.error_text("get_observations", ids=["obs-nope", "obs-abc123", "obs-neither"])
     assert error == "Invalid observation ID: obs-nope, obs-neither"
     assert agent.error_text("get_observations", ids=[]) == "Must provide at least 1 observation ID"
-    assert (
-        agent.error_text("get_observations", ids=["obs-abc123"] * 21)
-        == "Cannot get more than 20 observations at once"
-    )
+    error = agent.error_text("get_observations", ids=["obs-abc123"] * 21)
+    assert error == "Cannot get more than 20 observations at once"
 
 
 @proves("C4-30")
@@ -796,30 +781,20 @@ def test_a_timeline_lists_what_was_observed_around_an_anchor(
 
 @proves("C4-35")
 @pytest.mark.every_state
-def test_forgotten_memories_are_gone(memories: Library, agent: Memory) -> None:
+def test_forgotten_memories_are_deleted(memories: Library, agent: Memory) -> None:
     preview = agent.text("forget", ids=["obs-fix789"])
-    assert (
-        preview.startswith("This would delete 1 observation, for good:\n- obs-fix789")
-        and "confirm" in preview
-    )
-    assert agent.text("forget", ids=["obs-fix789"], confirm=True).startswith(
-        "Forgot 1 observation, for good:"
-    )
-    assert (
-        agent.error_text("get_observations", ids=["obs-fix789"])
-        == "Invalid observation ID: obs-fix789"
-    )
+    assert preview.startswith("This would delete 1 observation, for good:\n- obs-fix789")
+    assert "confirm" in preview
+    text = agent.text("forget", ids=["obs-fix789"], confirm=True)
+    assert text.startswith("Forgot 1 observation, for good:")
+    error = agent.error_text("get_observations", ids=["obs-fix789"])
+    assert error == "Invalid observation ID: obs-fix789"
     text = agent.text("forget", ids=["obs-def456"], scope="conversation", confirm=True)
     assert text.startswith("Forgot 1 conversation with 2 messages and 1 observation, for good:")
-    assert agent.error_text("read", path="/auth-service/session-def456.jsonl").startswith(
-        "File not found"
-    )
-    assert agent.text("forget", project="my-api", before="2025-11-30", confirm=True).startswith(
-        "Nothing matches"
-    )
-    assert agent.text("forget", project="my-api", confirm=True).startswith(
-        "Forgot 1 conversation with 4 messages"
-    )
-    assert (
-        agent.text("search", query="authentication") == "No observations found matching your query."
-    )
+    error = agent.error_text("read", path="/auth-service/session-def456.jsonl")
+    assert error.startswith("File not found")
+    text = agent.text("forget", project="my-api", before="2025-11-30", confirm=True)
+    assert text.startswith("Nothing matches")
+    text = agent.text("forget", project="my-api", confirm=True)
+    assert text.startswith("Forgot 1 conversation with 4 messages")
+    assert agent.text("search", query="authentication") == NO_OBSERVATIONS

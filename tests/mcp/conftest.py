@@ -5,12 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "serve"))
 
 from people import STORES, World, listening, world
+from tool_calls import Caller, MakeCaller
 from wire import HttpUser, Probe, Web
 
 from recollect.serve.mcp.tools.conversations.handlers import Handlers
@@ -24,7 +26,7 @@ def close_connections() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module", params=STORES)
-def served(
+def web_on_each_store(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Web]:
     """A server on each store."""
@@ -49,3 +51,22 @@ def probe(monkeypatch: pytest.MonkeyPatch) -> Iterator[Probe]:
     )
     yield probe
     probe.release.set()
+
+
+@pytest.fixture
+def make_caller(request: pytest.FixtureRequest, place: str) -> Iterator[MakeCaller]:
+    """Creates clients that call tools directly. The test module names their TOOLSETS."""
+    callers: list[Caller] = []
+
+    def make(**options: Any) -> Caller:
+        callers.append(Caller(place, *request.module.TOOLSETS, **options))
+        return callers[-1]
+
+    yield make
+    for caller in callers:
+        caller.close()
+
+
+@pytest.fixture
+def agent(make_caller: MakeCaller) -> Caller:
+    return make_caller()

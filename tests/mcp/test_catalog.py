@@ -94,11 +94,12 @@ def test_every_tool_has_a_handler(definition: Tool) -> None:
 def test_no_handler_loads_the_web_service() -> None:
     """The stdio server answers every tool without the modules that only the service needs."""
     modules = ", ".join(toolset.handlers for toolset in TOOLSETS.values())
-    script = f"import {modules}, sys; print(*(m for m in sys.modules))"
-    imported = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
-    ).stdout.split()
-    assert not {"fastapi", "starlette", "pydantic", "uvicorn", "asyncio"} & set(imported)
+    script = f"import {modules}, sys; print(*sys.modules)"
+    command = [sys.executable, "-c", script]
+    process = subprocess.run(command, capture_output=True, text=True, check=True)
+    packages = {name.split(".")[0] for name in process.stdout.split()}
+    heavy = "pydantic starlette fastapi uvicorn httpx mcp numpy asyncio apsw jinja2"
+    assert not packages & set(heavy.split())
 
 
 def test_no_tool_takes_a_user_or_a_location() -> None:
@@ -123,7 +124,7 @@ def test_tools_are_listed_in_the_order_of_their_definitions() -> None:
 
 
 @pytest.mark.usefixtures("stand_in")
-def test_names_have_underscores_and_may_be_called_with_dots() -> None:
+def test_names_have_underscores_and_can_be_called_with_dots() -> None:
     catalog = Catalog()
     assert names(catalog) == ["notes_search", "notes_add", "notes_late"]
     for name in ("notes_search", "notes.search"):
@@ -143,11 +144,8 @@ def test_dotted_names_are_listed_on_demand() -> None:
 def test_a_prefix_and_a_new_name_replace_the_old_name() -> None:
     catalog = Catalog(prefix="my_", rename={"notes.search": "find"})
     assert names(catalog) == ["my_find", "my_notes_add", "my_notes_late"]
-    assert (
-        "notes_search" not in catalog
-        and "my_notes_search" not in catalog
-        and "notes_add" not in catalog
-    )
+    for name in ("notes_search", "my_notes_search", "notes_add"):
+        assert name not in catalog
     assert catalog.call("my.find", Context(), {}) == "searched {}"
     assert (catalog.name_of("notes_search"), catalog.name_of("unknown")) == ("my_find", None)
 

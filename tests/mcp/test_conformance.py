@@ -1,5 +1,4 @@
-"""The fixtures of the conformance suite: offered by the test server only, through the product's
-extension points."""
+"""The fixtures of the conformance suite exist only in the test server."""
 
 from __future__ import annotations
 
@@ -44,7 +43,7 @@ def test_the_product_has_no_fixtures() -> None:
 
 
 @pytest.mark.parametrize("options", [(), ("--toolsets", "all")])
-def test_fixtures_take_the_same_path_as_every_tool(tmp_path: Path, options: tuple[str]) -> None:
+def test_fixtures_are_called_like_every_other_tool(tmp_path: Path, options: tuple[str]) -> None:
     with running("--home", str(tmp_path), *options, start=START) as server:
         server.send(*REQUESTS)
         answers: dict[int, Any] = {answer["id"]: answer for answer in server.finish()}
@@ -63,7 +62,7 @@ def test_fixtures_take_the_same_path_as_every_tool(tmp_path: Path, options: tupl
     assert len(results[9]["resourceTemplates"]) == 6
 
 
-def test_one_toolset_may_be_selected_without_the_others(tmp_path: Path) -> None:
+def test_fixtures_can_be_selected_without_the_other_toolsets(tmp_path: Path) -> None:
     with running("--toolsets", "conformance,conversations", start=START) as server:
         server.send(request(1, "tools/list"))
         tools = {tool["name"] for tool in server.receive()["result"]["tools"]}

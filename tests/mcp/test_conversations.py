@@ -83,14 +83,12 @@ def test_older_messages_replace_hidden_ones(
 ) -> None:
     monkeypatch.setenv("RECOLLECT_HUMAN_ONLY", "hide")
     add(library, {"content": "the oldest"}, {"content": "the older"}, *SECRETS * 5)
-    assert [block.split("\n")[1] for block in search(library, limit=2).split("\n\n---\n\n")] == [
-        "the older",
-        "the oldest",
-    ]
+    blocks = search(library, limit=2).split("\n\n---\n\n")
+    assert [block.split("\n")[1] for block in blocks] == ["the older", "the oldest"]
     assert search(library, limit=1).endswith("the older")
 
 
-def test_the_service_does_not_search_the_databases_of_its_process(
+def test_the_service_ignores_the_database_in_its_environment(
     library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add(library, {"content": "of the library"})
@@ -112,10 +110,8 @@ def test_searching_does_not_create_a_library(place: str) -> None:
 
 def test_the_calls_of_a_process_share_a_session_and_its_preferences(tmp_path: Path) -> None:
     local = LocalLibrary(str(tmp_path))
-    one, other = (
-        local.context(),
-        local.context({"snippet_length": 1e9, "user": "bob", "max_tokens": "x"}),
-    )
+    one = local.context()
+    other = local.context({"snippet_length": 1e9, "user": "bob", "max_tokens": "x"})
     assert one.session is other.session is not None
     assert (dict(one.config), dict(other.config)) == ({}, {"snippet_length": 1_000})
     assert one.agent and other.user is None

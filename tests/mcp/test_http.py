@@ -1,4 +1,4 @@
-"""MCP over HTTP, message by message: sessions, both eras, streams, limits and errors."""
+"""MCP over HTTP: sessions, the stateless protocol, streams, limits and errors."""
 
 from __future__ import annotations
 
@@ -72,30 +72,26 @@ def code(answer: httpx.Response) -> int:
     return error_code
 
 
-# -- sessions of the handshake era ---
+# -- sessions ---
 
 
 @pytest.mark.both_stores
-def test_a_session_is_started_used_and_ended(served: Web) -> None:
-    ann = served.new_user()
-    served.remember(ann.user, "the walrus was Paul")
+def test_a_session_is_started_used_and_ended(web_on_each_store: Web) -> None:
+    ann = web_on_each_store.new_user()
+    web_on_each_store.remember(ann.user, "the walrus was Paul")
     introduction = ann.start_session()
-    assert (introduction["protocolVersion"], introduction["serverInfo"]["name"]) == (
-        OLD,
-        "recollect",
-    )
-    assert "conversation_search" in [
-        tool["name"] for tool in ann.post(message("tools/list")).json()["result"]["tools"]
-    ]
-    assert "the walrus was Paul" in text_of(
-        ann.post(call(query="walrus"), mcp_protocol_version=OLD).json()
-    )
+    assert introduction["protocolVersion"] == OLD
+    assert introduction["serverInfo"]["name"] == "recollect"
+    tools = ann.post(message("tools/list")).json()["result"]["tools"]
+    assert "conversation_search" in [tool["name"] for tool in tools]
+    answer = ann.post(call(query="walrus"), mcp_protocol_version=OLD)
+    assert "the walrus was Paul" in text_of(answer.json())
     assert ann.send("DELETE").status_code == 200
     for answer in (ann.post(message("tools/list")), ann.send("GET"), ann.send("DELETE")):
         assert is_problem(answer, 404)
 
 
-def test_a_session_id_may_be_in_the_query(ann: HttpUser) -> None:
+def test_a_session_id_can_be_in_the_query(ann: HttpUser) -> None:
     ann.start_session()
     key, ann.session = ann.session, ""
     assert ann.post(message("ping"), f"/mcp?mcp-session-id={key}").json()["result"] == {}
@@ -103,7 +99,7 @@ def test_a_session_id_may_be_in_the_query(ann: HttpUser) -> None:
     assert ann.post(message("ping"), f"/mcp?mcp-session-id={key}").status_code == 404
 
 
-def test_a_client_may_choose_its_session_id(ann: HttpUser) -> None:
+def test_a_client_can_choose_its_session_id(ann: HttpUser) -> None:
     key = f"mine-{uuid.uuid4()}"
     assert ann.post(initialize(), mcp_session_id=key).headers["mcp-session-id"] == key
     ann.session = key
@@ -124,12 +120,12 @@ def test_get_and_delete_need_a_session(ann: HttpUser) -> None:
     assert is_problem(ann.post(message("ping")), 404)
 
 
-@pytest.mark.parametrize("how", ["header", "query"])
-def test_another_users_session_is_not_found(web: Web, probe: Probe, how: str) -> None:
+@pytest.mark.parametrize("location", ["header", "query"])
+def test_another_users_session_is_not_found(web: Web, probe: Probe, location: str) -> None:
     ann, mallory = web.new_user(), web.new_user()
     ann.start_session()
     path = "/mcp"
-    if how == "header":
+    if location == "header":
         mallory.session = ann.session
     else:
         path = f"/mcp?mcp-session-id={ann.session}"
@@ -171,12 +167,8 @@ def test_notifications_and_responses_are_accepted_without_an_answer(ann: HttpUse
 def test_a_session_keeps_what_initialize_negotiated(web: Web, probe: Probe) -> None:
     ann = web.new_user()
     ann.start_session(client="my-client", version="2025-03-26")
-    assert [
-        answer["id"] for answer in ann.post([message("ping", 1), message("ping", 2)]).json()
-    ] == [
-        1,
-        2,
-    ]
+    batch = ann.post([message("ping", 1), message("ping", 2)]).json()
+    assert [answer["id"] for answer in batch] == [1, 2]
     assert ann.post([notification("notifications/x")]).status_code == 202
     ann.post(call())
     assert (probe.contexts[-1].client, probe.contexts[-1].agent) == ("my-client", False)
@@ -187,7 +179,7 @@ def test_a_session_keeps_what_initialize_negotiated(web: Web, probe: Probe) -> N
     assert probe.contexts[-1].agent
 
 
-def test_openais_client_is_recognised_only_in_the_handshake_era(ann: HttpUser) -> None:
+def test_openais_client_is_recognised_only_in_a_handshake(ann: HttpUser) -> None:
     ann.start_session(client="openai-mcp")
     names = [tool["name"] for tool in ann.post(message("tools/list")).json()["result"]["tools"]]
     assert names == ["knowledge_search", "knowledge_get", "search", "fetch"]
@@ -296,13 +288,11 @@ def test_a_message_that_is_too_long_gets_413(ann: HttpUser) -> None:
 @pytest.mark.parametrize("version", ["1999-01-01", "x", "2026-07-29", ""])
 def test_an_unknown_protocol_version_is_an_error(ann: HttpUser, version: str) -> None:
     ann.start_session()
-    responses = [
-        ann.post(body, mcp_protocol_version=version)
-        for body in (message("ping"), notification("notifications/x"))
-    ]
     for answer in (
-        *responses,
-        *(ann.send(method, mcp_protocol_version=version) for method in ("GET", "DELETE")),
+        ann.post(message("ping"), mcp_protocol_version=version),
+        ann.post(notification("notifications/x"), mcp_protocol_version=version),
+        ann.send("GET", mcp_protocol_version=version),
+        ann.send("DELETE", mcp_protocol_version=version),
     ):
         assert (answer.status_code, code(answer)) == (400, -32022)
         assert answer.json()["error"]["data"]["supported"] == [NEW]
@@ -314,12 +304,12 @@ def test_other_http_methods_get_405(ann: HttpUser) -> None:
     assert ann.send("OPTIONS").headers["allow"] == "GET, HEAD, POST, DELETE, OPTIONS"
 
 
-# -- the stateless era ---
+# -- the stateless protocol ---
 
 
-def test_stateless_requests_need_no_session(served: Web) -> None:
-    ann = served.new_user()
-    served.remember(ann.user, "the walrus was Paul")
+def test_stateless_requests_need_no_session(web_on_each_store: Web) -> None:
+    ann = web_on_each_store.new_user()
+    web_on_each_store.remember(ann.user, "the walrus was Paul")
     discovery = ann.ask(message("server/discover"))
     assert discovery.json()["result"]["supportedVersions"] == [NEW]
     listing = ann.ask(message("tools/list"))
@@ -366,7 +356,7 @@ def test_a_repeated_header_is_an_error(ann: HttpUser) -> None:
         assert (answer.status_code, code(answer)) == (400, -32020)
 
 
-def test_the_name_header_may_be_base64(ann: HttpUser, probe: Probe) -> None:
+def test_the_name_header_can_be_base64(ann: HttpUser, probe: Probe) -> None:
     name = f"=?base64?{base64.b64encode(b'conversation_search').decode()}?="
     assert ann.ask(call(), **{"Mcp-Name": name}).status_code == 200
 
@@ -377,18 +367,13 @@ def test_errors_have_the_http_status_of_the_specification(ann: HttpUser) -> None
     )
     answer = ann.post(unknown, **{**headers_of(unknown), "MCP-Protocol-Version": "2027-01-01"})
     assert (answer.status_code, code(answer)) == (400, -32022)
-    assert (ann.ask(message("no/such")).status_code, code(ann.ask(message("no/such")))) == (
-        404,
-        -32601,
-    )
-    assert (ann.ask(message("initialize")).status_code, code(ann.ask(message("initialize")))) == (
-        404,
-        -32601,
-    )
-    assert (ann.ask(call("no_such_tool")).status_code, code(ann.ask(call("no_such_tool")))) == (
-        400,
-        -32602,
-    )
+    for request, status, expected in (
+        (message("no/such"), 404, -32601),
+        (message("initialize"), 404, -32601),
+        (call("no_such_tool"), 400, -32602),
+    ):
+        answer = ann.ask(request)
+        assert (answer.status_code, code(answer)) == (status, expected)
     bare = message("tools/list")
     answer = ann.post(bare, **headers_of(bare))
     assert (answer.status_code, code(answer)) == (400, -32602)
@@ -400,22 +385,18 @@ def test_errors_have_the_http_status_of_the_specification(ann: HttpUser) -> None
 def test_only_post_is_allowed_and_notifications_are_ignored(ann: HttpUser) -> None:
     for method in ("GET", "DELETE"):
         assert is_problem(ann.send(method, mcp_protocol_version=NEW), 405)
-    assert (
-        ann.post(
-            notification("notifications/cancelled", requestId=1), mcp_protocol_version=NEW
-        ).status_code
-        == 202
-    )
+    cancel = notification("notifications/cancelled", requestId=1)
+    assert ann.post(cancel, mcp_protocol_version=NEW).status_code == 202
 
 
-@pytest.mark.parametrize("how", ["header", "query", "argument"])
-def test_a_stateless_client_may_choose_a_session_key(web: Web, probe: Probe, how: str) -> None:
+@pytest.mark.parametrize("location", ["header", "query", "argument"])
+def test_a_stateless_client_can_choose_a_session_key(web: Web, probe: Probe, location: str) -> None:
     ann, bob = web.new_user(), web.new_user()
 
     def ask(who: HttpUser) -> Any:
-        if how == "header":
+        if location == "header":
             who.ask(call(), **{"mcp-session-id": "k"})
-        elif how == "query":
+        elif location == "query":
             who.ask(call(), "/mcp?mcp-session-id=k")
         else:
             who.ask(call(session_id="k"))
@@ -438,10 +419,12 @@ def test_an_invalid_session_key_is_an_error(ann: HttpUser, key: str) -> None:
 # -- streams ---
 
 
-@pytest.mark.parametrize("era", [OLD, NEW])
-def test_progress_is_reported_to_clients_that_ask(ann: HttpUser, probe: Probe, era: str) -> None:
+@pytest.mark.parametrize("version", [OLD, NEW])
+def test_progress_is_reported_to_clients_that_ask(
+    ann: HttpUser, probe: Probe, version: str
+) -> None:
     probe.progress = 3
-    if era == NEW:
+    if version == NEW:
         request = stateless(call(), progressToken="t")
         answer = ann.post(request, **headers_of(request))
     else:
@@ -449,14 +432,15 @@ def test_progress_is_reported_to_clients_that_ask(ann: HttpUser, probe: Probe, e
         answer = ann.post(call(meta={"progressToken": "t"}))
     assert answer.headers["content-type"].startswith("text/event-stream")
     *notifications, last = answers(answer.text)
-    assert [sent["params"]["progress"] for sent in notifications] == [1, 2, 3]
-    assert {sent["params"]["progressToken"] for sent in notifications} == {"t"}
+    params = [notification["params"] for notification in notifications]
+    assert [fields["progress"] for fields in params] == [1, 2, 3]
+    assert {fields["progressToken"] for fields in params} == {"t"}
     assert text_of(last) == f"for {ann.user}"
-    if era == NEW:
+    if version == NEW:
         answer = ann.ask(call())
     else:
         answer = ann.post(call())
-    assert answer.headers["content-type"] == "application/json", "nobody request for progress"
+    assert answer.headers["content-type"] == "application/json", "no progress was requested"
 
 
 def test_a_client_without_streams_gets_only_the_answer(ann: HttpUser, probe: Probe) -> None:
@@ -476,10 +460,8 @@ def test_a_slow_answer_becomes_a_stream(
         assert answer.headers["content-type"].startswith("text/event-stream")
         assert next(line for line in lines if line) == ": keep-alive"
         probe.release.set()
-        assert (
-            text_of(json.loads(next(line for line in lines if line.startswith("data: "))[6:]))
-            == f"for {ann.user}"
-        )
+        data = next(line for line in lines if line.startswith("data: "))
+        assert text_of(json.loads(data.removeprefix("data: "))) == f"for {ann.user}"
 
 
 @pytest.mark.parametrize("quick_seconds", [0.0, TIMEOUT])
@@ -494,7 +476,7 @@ def test_quick_and_slow_json_answers_are_the_same(
     assert ann.ask(call("unknown"), accept=accept).status_code == 400
 
 
-def test_a_client_may_listen_until_its_session_ends(
+def test_a_client_can_listen_until_its_session_ends(
     ann: HttpUser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(streamable_http, "TICK_SECONDS", 0.01)
@@ -553,11 +535,9 @@ def test_an_interrupted_stream_can_be_resumed(ann: HttpUser, probe: Probe) -> No
     assert not context.is_cancelled(), "a lost connection does not cancel the call"
     probe.release.set()
     answer = ann.send("GET", last_event_id=last)
-    assert [sent.get("method", "answer") for sent in answers(answer.text)] == [
-        "notifications/progress",
-        "answer",
-    ]
-    assert text_of(answers(answer.text)[-1]) == f"for {ann.user}"
+    progress, result = answers(answer.text)
+    assert progress["method"] == "notifications/progress"
+    assert text_of(result) == f"for {ann.user}"
     ids = [event["id"] for event in events(answer.text) if "id" in event]
     assert text_of(answers(ann.send("GET", last_event_id=ids[0]).text)[-1]) == f"for {ann.user}"
 
@@ -583,11 +563,11 @@ def test_other_users_and_sessions_cannot_resume_a_stream(
 
 def test_older_clients_get_no_priming_event(ann: HttpUser, probe: Probe) -> None:
     ann.start_session(version="2025-06-18")
-    sent = events(ann.post(call(meta={"progressToken": 1})).text)
-    assert all(event["data"] for event in sent)
+    stream = events(ann.post(call(meta={"progressToken": 1})).text)
+    assert all(event["data"] for event in stream)
     ann.start_session()
-    sent = events(ann.post(call(meta={"progressToken": 1})).text)
-    assert [event for event in sent if not event.get("data")], (
+    stream = events(ann.post(call(meta={"progressToken": 1})).text)
+    assert [event for event in stream if not event.get("data")], (
         "newer clients learn the stream's id at once"
     )
 
@@ -655,20 +635,19 @@ def test_a_request_of_a_session_can_be_cancelled(ann: HttpUser, probe: Probe) ->
             "the same id in another session is another request"
         )
         other.session = ann.session
-        assert (
-            other.post(notification("notifications/cancelled", requestId="long")).status_code == 202
-        )
+        cancel = notification("notifications/cancelled", requestId="long")
+        assert other.post(cancel).status_code == 202
         assert future.result(TIMEOUT).json()["error"]["code"] == -32800
     assert probe.saw_cancellation.wait(TIMEOUT)
 
 
-@pytest.mark.parametrize("era", [OLD, NEW])
+@pytest.mark.parametrize("version", [OLD, NEW])
 def test_a_disconnect_cancels_a_call_without_a_session(
-    ann: HttpUser, probe: Probe, era: str
+    ann: HttpUser, probe: Probe, version: str
 ) -> None:
     probe.hold()
     body, headers = call(), {}
-    if era == NEW:
+    if version == NEW:
         body = stateless(call(), progressToken=1)
         headers = headers_of(body)
     request = ann.request("POST", content=json.dumps(body).encode(), **headers)
@@ -758,10 +737,8 @@ def test_the_edge_calls_mcp_directly_and_counts_and_logs_the_request(
 def test_errors_on_the_direct_route_have_the_usual_shape(
     app_without_framework: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert (
-        asyncio.run(raw(app_without_framework, "POST", "/mcp/unknown")).json["error"]["code"]
-        == "NOT_FOUND"
-    )
+    answer = asyncio.run(raw(app_without_framework, "POST", "/mcp/unknown"))
+    assert answer.json["error"]["code"] == "NOT_FOUND"
 
     def fail(*_: object) -> None:
         raise ValueError("a secret")
@@ -778,30 +755,18 @@ def test_errors_on_the_direct_route_have_the_usual_shape(
 
 
 def test_the_edge_checks_host_origin_and_key_first(ann: HttpUser) -> None:
-    body = message("tools/list")
+    content = json.dumps(message("tools/list")).encode()
+
+    def send(method: str, path: str = "/mcp", **headers: str | None) -> httpx.Response:
+        return ann.http.send(ann.request(method, path, content, **headers))
+
     for method in ("POST", "GET", "DELETE"):
-        content = json.dumps(body).encode()
-        assert is_problem(
-            ann.http.send(ann.request(method, content=content, host="evil.example")), 421
-        )
-        assert is_problem(
-            ann.http.send(ann.request(method, content=content, origin="https://evil.example")), 403
-        )
-        assert is_problem(ann.http.send(ann.request(method, content=content, origin="null")), 403)
-        assert is_problem(
-            ann.http.send(ann.request(method, content=content, authorization=None)), 401
-        )
-        assert is_problem(
-            ann.http.send(ann.request(method, content=content, authorization="Bearer rk_x")), 401
-        )
-    assert is_problem(
-        ann.http.send(
-            ann.request(
-                "POST", f"/mcp?key={ann.key}", json.dumps(body).encode(), authorization=None
-            )
-        ),
-        401,
-    )
+        assert is_problem(send(method, host="evil.example"), 421)
+        assert is_problem(send(method, origin="https://evil.example"), 403)
+        assert is_problem(send(method, origin="null"), 403)
+        assert is_problem(send(method, authorization=None), 401)
+        assert is_problem(send(method, authorization="Bearer rk_x"), 401)
+    assert is_problem(send("POST", f"/mcp?key={ann.key}", authorization=None), 401)
 
 
 CLAIMS = (
@@ -826,12 +791,10 @@ def claims_of(victim: str) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("era", [OLD, NEW])
-def test_nothing_in_a_request_changes_the_identity(web: Web, probe: Probe, era: str) -> None:
-    victim, mallory = (
-        web.new_user(),
-        web.new_user(("read",), agent=True, toolsets=("conversations",)),
-    )
+@pytest.mark.parametrize("version", [OLD, NEW])
+def test_nothing_in_a_request_changes_the_identity(web: Web, probe: Probe, version: str) -> None:
+    victim = web.new_user()
+    mallory = web.new_user(("read",), agent=True, toolsets=("conversations",))
     claims = claims_of(victim.user)
     config = base64.b64encode(json.dumps(claims).encode()).decode()
     headers = {
@@ -849,7 +812,7 @@ def test_nothing_in_a_request_changes_the_identity(web: Web, probe: Probe, era: 
     path = f"/mcp?{query}&config={config.replace('+', '%2B')}"
     request = call(meta={**claims, "config": claims, "progressToken": "x"})
     request["params"] |= claims
-    if era == NEW:
+    if version == NEW:
         request = stateless(request, **claims)
         headers |= headers_of(request)
     else:
@@ -858,11 +821,8 @@ def test_nothing_in_a_request_changes_the_identity(web: Web, probe: Probe, era: 
     answer = mallory.post(request, path, **{**headers, "accept": "application/json"})
     assert text_of(answer.json()) == f"for {mallory.user}"
     context = probe.contexts[-1]
-    assert (context.user, context.agent, context.scopes) == (
-        mallory.user,
-        True,
-        frozenset(("read",)),
-    )
+    assert (context.user, context.agent) == (mallory.user, True)
+    assert context.scopes == frozenset(("read",))
     assert set(context.config) <= {
         "snippet_length",
         "max_tokens",
@@ -870,7 +830,7 @@ def test_nothing_in_a_request_changes_the_identity(web: Web, probe: Probe, era: 
         "order_by",
         "chars_per_token",
     }
-    if era == NEW:
+    if version == NEW:
         listing = mallory.ask(message("tools/list"), path)
     else:
         listing = mallory.post(message("tools/list"), path)
@@ -885,11 +845,11 @@ class Victim(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def victim(served: Web) -> Victim:
+def victim(web_on_each_store: Web) -> Victim:
     """A user with one item in every source, about a canary that sings."""
-    victim = served.new_user()
-    served.remember(victim.user, "the canary sings", "canary")
-    with served.world.service.libraries.borrow(victim.user) as library:
+    victim = web_on_each_store.new_user()
+    web_on_each_store.remember(victim.user, "the canary sings", "canary")
+    with web_on_each_store.world.service.libraries.borrow(victim.user) as library:
         message = {
             "role": "user",
             "content": "We decided that the canary sings at 7, because it likes the morning.",
@@ -912,8 +872,10 @@ def victim(served: Web) -> Victim:
 
 
 @pytest.mark.parametrize("tool", all_tools(), ids=lambda tool: f"{tool.toolset}.{tool.name}")
-def test_no_tool_shows_another_users_data(served: Web, victim: Victim, tool: Tool) -> None:
-    mallory = served.new_user()
+def test_no_tool_shows_another_users_data(
+    web_on_each_store: Web, victim: Victim, tool: Tool
+) -> None:
+    mallory = web_on_each_store.new_user()
     source = next((source for source in victim.ids if tool.name.startswith(source)), "notes")
     profile = {"research": "/mcp/research", "memory": "/mcp/memory"}.get(tool.toolset, "/mcp")
     values = {
@@ -945,14 +907,14 @@ def test_no_tool_shows_another_users_data(served: Web, victim: Victim, tool: Too
         assert answer.status_code == 200
         assert answer.json()["result"]["isError"] is True, "unknown arguments are an error"
         assert "sings" not in answer.text
-    with served.world.service.libraries.borrow(victim.user) as library:
+    with web_on_each_store.world.service.libraries.borrow(victim.user) as library:
         assert library.conversation("perch").passages, "nothing was deleted"
 
 
-def test_many_clients_with_the_same_ids_get_their_own_answers(served: Web) -> None:
-    people = [served.new_user() for _ in range(4)]
+def test_many_clients_with_the_same_ids_get_their_own_answers(web_on_each_store: Web) -> None:
+    people = [web_on_each_store.new_user() for _ in range(4)]
     for person in people:
-        served.remember(person.user, f"canary of {person.user}")
+        web_on_each_store.remember(person.user, f"canary of {person.user}")
 
     def ask(number: int) -> bool:
         me = people[number % len(people)]
@@ -976,9 +938,8 @@ def test_many_clients_with_the_same_ids_get_their_own_answers(served: Web) -> No
 
 def test_a_key_sees_only_the_tools_it_may_use(web: Web) -> None:
     def tools(who: HttpUser, path: str = "/mcp") -> list[str]:
-        return [
-            tool["name"] for tool in who.ask(message("tools/list"), path).json()["result"]["tools"]
-        ]
+        answer = who.ask(message("tools/list"), path).json()
+        return [tool["name"] for tool in answer["result"]["tools"]]
 
     everybody = web.new_user()
     for profile, toolsets in PROFILES.items():
@@ -995,10 +956,8 @@ def test_a_key_sees_only_the_tools_it_may_use(web: Web) -> None:
     reader = web.new_user(("read",))
     assert "msg_post" in tools(everybody)
     assert "msg_post" not in tools(reader)
-    assert (reader.ask(call("msg_post")).status_code, code(reader.ask(call("msg_post")))) == (
-        400,
-        -32602,
-    )
+    answer = reader.ask(call("msg_post"))
+    assert (answer.status_code, code(answer)) == (400, -32602)
     assert tools(web.new_user(toolsets=("conversations",))) == ["conversation_search"]
     assert tools(web.new_user(toolsets=("conversations",)), "/mcp/research") == []
     for path in ("/mcp/unknown", "/mcp/ws", "/mcp/research/x", "/mcp/"):
@@ -1069,26 +1028,28 @@ def test_concurrent_calls_are_limited(
         assert "result" in future.result(TIMEOUT).json()
 
 
-def test_searches_take_turns(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
-    now, most, lock = 0, 0, threading.Lock()
-    together = threading.Barrier(LIMITS.searches_at_once)
+def test_the_number_of_concurrent_searches_is_limited(
+    web: Web, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running, most, lock = 0, 0, threading.Lock()
+    # Each search waits until as many run as are allowed.
+    barrier = threading.Barrier(LIMITS.searches_at_once)
 
     def search(*_: object) -> str:
-        nonlocal now, most
+        nonlocal running, most
         with lock:
-            now += 1
-            most = max(most, now)
-        together.wait(TIMEOUT)
+            running += 1
+            most = max(most, running)
+        barrier.wait(TIMEOUT)
         with lock:
-            now -= 1
+            running -= 1
         return "x"
 
     monkeypatch.setattr(Handlers, "conversation_search", search)
     ann = web.new_user()
     with ThreadPoolExecutor(12) as pool:
-        assert {
-            answer.status_code for answer in pool.map(lambda _: ann.post(call()), range(12))
-        } == {200}
+        results = pool.map(lambda _: ann.post(call()), range(12))
+        assert {answer.status_code for answer in results} == {200}
     assert most == LIMITS.searches_at_once
 
 
@@ -1098,33 +1059,31 @@ def test_rejected_requests_and_abandoned_sessions_use_bounded_memory(tmp_path: P
     text, _ = new_key(service.keys, "ann", "", ("read",))
     key = ("authorization", f"Bearer {text}")
     json_ = ("content-type", "application/json")
-    begin = json.dumps(initialize()).encode()
+    first = json.dumps(initialize()).encode()
+
+    async def status(method: str, *headers: tuple[str, str], body: bytes = b"") -> int:
+        answer = await raw(app, method, "/mcp", headers=[key, *headers], body=body)
+        return int(answer.status)
 
     async def reject(count: int) -> None:
         for number in range(count):
             unknown = ("mcp-session-id", f"{number}")
-            for method in ("GET", "HEAD", "DELETE", "OPTIONS", "POST"):
-                await raw(app, method, "/mcp", body=begin)  # no key
-            assert (await raw(app, "GET", "/mcp", headers=[key])).status == 400
-            assert (await raw(app, "DELETE", "/mcp", headers=[key])).status == 400
-            assert (
-                await raw(app, "HEAD", "/mcp", headers=[key, ("accept", "*/*"), unknown])
-            ).status == 404
-            assert (await raw(app, "POST", "/mcp", headers=[key, json_], body=b"{")).status == 400
-            assert (
-                await raw(app, "POST", "/mcp", headers=[key, json_, unknown], body=b"{}")
-            ).status == 404
             version = ("mcp-protocol-version", "x")
-            assert (
-                await raw(app, "POST", "/mcp", headers=[key, json_, version], body=b"{}")
-            ).status == 400
+            for method in ("GET", "HEAD", "DELETE", "OPTIONS", "POST"):
+                await raw(app, method, "/mcp", body=first)  # no key
+            assert await status("GET") == 400
+            assert await status("DELETE") == 400
+            assert await status("HEAD", ("accept", "*/*"), unknown) == 404
+            assert await status("POST", json_, body=b"{") == 400
+            assert await status("POST", json_, unknown, body=b"{}") == 404
+            assert await status("POST", json_, version, body=b"{}") == 400
 
     async def start_sessions(count: int, end: bool) -> None:
         for _ in range(count):
-            answer = await raw(app, "POST", "/mcp", headers=[key, json_], body=begin)
-            session = ("mcp-session-id", answer.headers["mcp-session-id"])
+            answer = await raw(app, "POST", "/mcp", headers=[key, json_], body=first)
             if end:
-                assert (await raw(app, "DELETE", "/mcp", headers=[key, session])).status == 200
+                session = ("mcp-session-id", answer.headers["mcp-session-id"])
+                assert await status("DELETE", session) == 200
 
     async def growth(work: Any, *arguments: Any) -> int:
         gc.collect()

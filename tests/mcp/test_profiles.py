@@ -29,8 +29,8 @@ SOURCES = [
     "prompts_get",
 ]
 MEMORY = ["search", "get_observations", "read", "timeline", "forget"]
-EVERY = ["conversation_search", *BUS, *KNOWLEDGE, *SOURCES, *MEMORY]
-DEFAULT = [name for name in EVERY if name not in ("timeline", "forget")]
+DEFAULT_TOOLSETS = ["conversation_search", *BUS, *KNOWLEDGE, *SOURCES, *MEMORY]
+DEFAULT = [name for name in DEFAULT_TOOLSETS if name not in ("timeline", "forget")]
 RESEARCH = ["search", "fetch"]
 WRITERS = ["bus_connect", "msg_post", "notes_write", "forget"]
 MODERN = {
@@ -61,9 +61,9 @@ def list_tools(dispatcher: Dispatcher, **params: Any) -> list[str]:
         ({"profile": "letta"}, ["conversation_search"]),
         ({"toolsets": ["bus"]}, BUS),
         ({"toolsets": ["research", "conversations"]}, ["conversation_search", *RESEARCH]),
-        ({"toolsets": ["default"]}, EVERY),
+        ({"toolsets": ["default"]}, DEFAULT_TOOLSETS),
         ({"profile": "memory"}, MEMORY),
-        ({"toolsets": ["all"]}, [*EVERY, "fetch"]),
+        ({"toolsets": ["all"]}, [*DEFAULT_TOOLSETS, "fetch"]),
         ({"tools": ["search"]}, ["search"]),
         ({"tools": ["search", "fetch"]}, RESEARCH),
         ({"toolsets": ["bus"], "profile": "research"}, BUS),
@@ -78,7 +78,7 @@ def list_tools(dispatcher: Dispatcher, **params: Any) -> list[str]:
         ({"allowed": set()}, []),
     ],
 )
-def test_which_tools_are_list_tools(options: dict[str, Any], expected: list[str]) -> None:
+def test_options_select_the_listed_tools(options: dict[str, Any], expected: list[str]) -> None:
     catalog = Catalog(**options)
     assert names(catalog) == expected
     for tool in all_tools():
@@ -106,12 +106,8 @@ def test_a_tool_that_is_not_offered_cannot_be_called() -> None:
 
 def initialize(catalog: Catalog, name: str) -> Dispatcher:
     dispatcher = Dispatcher(catalog)
-    ask(
-        dispatcher,
-        "initialize",
-        protocolVersion="2025-06-18",
-        clientInfo={"name": name, "version": "1.0.0"},
-    )
+    client = {"name": name, "version": "1.0.0"}
+    ask(dispatcher, "initialize", protocolVersion="2025-06-18", clientInfo=client)
     return dispatcher
 
 
@@ -134,7 +130,7 @@ def test_a_second_initialize_replaces_the_first() -> None:
 @pytest.mark.parametrize(
     "options", [{"profile": "letta"}, {"toolsets": ["default"]}, {"tools": ["msg_list"]}]
 )
-def test_openais_client_gets_the_selected_tools_if_there_is_a_selection(
+def test_a_selection_of_tools_applies_to_openais_client_too(
     options: dict[str, Any],
 ) -> None:
     assert list_tools(initialize(Catalog(**options), "openai-mcp")) == names(Catalog(**options))
@@ -144,7 +140,7 @@ def test_openais_client_gets_no_more_than_its_key_allows() -> None:
     assert list_tools(initialize(Catalog(allowed={"conversations", "bus"}), "openai-mcp")) == []
 
 
-def test_the_client_name_does_not_matter_in_the_stateless_era() -> None:
+def test_the_client_name_does_not_matter_in_the_stateless_protocol() -> None:
     dispatcher = initialize(Catalog(), "codex")
     assert list_tools(dispatcher, _meta=MODERN) == DEFAULT
     assert list_tools(Dispatcher(Catalog()), _meta=MODERN) == DEFAULT

@@ -1,10 +1,9 @@
-"""The official Python SDK against real sockets; all transports list and answer the same."""
+"""The official Python SDK over real sockets. All transports list and answer the same."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
+from mcp_server import command
 from websockets.sync.client import connect
 from wire import NEW, OLD, TIMEOUT, HttpUser, Web, call, message
 
@@ -23,13 +23,8 @@ from recollect.serve.identity.accounts import new_key
 from recollect.serve.mcp.toolsets import PROFILES
 from recollect.settings import place as resolve_place
 
-START = """
-import sys
-from recollect.serve.mcp.transports.stdio import main
-sys.exit(main(sys.argv[1:]))
-"""
 CONTENT = 'The tower in 东京: "café" 🗼\nsecond line'
-ERAS = [("legacy", OLD), ("auto", NEW), (NEW, NEW)]
+VERSIONS = [("legacy", OLD), ("auto", NEW), (NEW, NEW)]
 
 
 async def session(who: HttpUser, mode: str, path: str = "/mcp", app: Any = None) -> dict[str, Any]:
@@ -61,10 +56,12 @@ async def session(who: HttpUser, mode: str, path: str = "/mcp", app: Any = None)
             }
 
 
-@pytest.mark.parametrize(("mode", "version"), ERAS)
-def test_the_python_sdk_lists_and_calls_the_tool(served: Web, mode: str, version: str) -> None:
-    ann = served.new_user()
-    served.remember(ann.user, CONTENT, "Travel")
+@pytest.mark.parametrize(("mode", "version"), VERSIONS)
+def test_the_python_sdk_lists_and_calls_the_tool(
+    web_on_each_store: Web, mode: str, version: str
+) -> None:
+    ann = web_on_each_store.new_user()
+    web_on_each_store.remember(ann.user, CONTENT, "Travel")
     assert asyncio.run(session(ann, mode, "/mcp/letta")) == {
         "version": version,
         "tools": ["conversation_search"],
@@ -74,7 +71,7 @@ def test_the_python_sdk_lists_and_calls_the_tool(served: Web, mode: str, version
     }
 
 
-@pytest.mark.parametrize(("mode", "version"), ERAS)
+@pytest.mark.parametrize(("mode", "version"), VERSIONS)
 def test_the_python_sdk_talks_to_the_app_without_a_socket(
     place: str, user: str, mode: str, version: str
 ) -> None:
@@ -91,7 +88,7 @@ def test_the_python_sdk_talks_to_the_app_without_a_socket(
     service.close()
 
 
-@pytest.mark.parametrize(("mode", "version"), ERAS)
+@pytest.mark.parametrize(("mode", "version"), VERSIONS)
 def test_the_python_sdk_reads_resources_and_prompts(web: Web, mode: str, version: str) -> None:
     ann = web.new_user()
     web.remember(ann.user, CONTENT, "Travel")
@@ -121,9 +118,9 @@ def test_the_python_sdk_reports_a_wrong_key(web: Web, mode: str) -> None:
 
 @pytest.mark.parametrize("profile", PROFILES)
 def test_all_transports_list_and_answer_the_same(web: Web, tmp_path: Path, profile: str) -> None:
-    """The library has the same content, too."""
     ann = web.new_user()
     web.remember(ann.user, CONTENT, "Travel")
+    # The stdio server has another library, with the same conversation.
     home = str(tmp_path / "home")
     with recollect.open(home) as library:
         message_ = {"role": "user", "content": CONTENT, "created_at": "2026-01-02T03:04:05Z"}
@@ -155,13 +152,7 @@ def test_all_transports_list_and_answer_the_same(web: Web, tmp_path: Path, profi
 
 async def over_stdio(home: str, profile: str, requests: list[dict[str, Any]]) -> list[Any]:
     process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-c",
-        START,
-        "--home",
-        home,
-        "--profile",
-        profile,
+        *command("--home", home, "--profile", profile),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         limit=10_000_000,
@@ -176,7 +167,7 @@ async def over_stdio(home: str, profile: str, requests: list[dict[str, Any]]) ->
     return answers
 
 
-def test_the_python_sdk_sees_the_same_over_stdio_and_http(web: Web, tmp_path: Path) -> None:
+def test_the_python_sdk_lists_the_same_tools_over_stdio_and_http(web: Web, tmp_path: Path) -> None:
     ann = web.new_user()
 
     async def list_tools(client: Client) -> list[Any]:
@@ -184,18 +175,15 @@ def test_the_python_sdk_sees_the_same_over_stdio_and_http(web: Web, tmp_path: Pa
             return [tool.model_dump() for tool in (await client.list_tools()).tools]
 
     async def both() -> tuple[list[Any], list[Any]]:
-        server = StdioServerParameters(
-            command=sys.executable, args=["-c", START, "--home", str(tmp_path / "home")]
-        )
+        program, *arguments = command("--home", str(tmp_path / "home"))
+        server = StdioServerParameters(command=program, args=arguments)
         async with httpx2.AsyncClient(
             headers={"Authorization": f"Bearer {ann.key}"}, timeout=TIMEOUT
         ) as http:
-            remote = Client(
-                streamable_http_client(f"{ann.address}/mcp", http_client=http), mode="auto"
-            )
-            return await list_tools(
-                Client(server, mode="auto", read_timeout_seconds=TIMEOUT)
-            ), await list_tools(remote)
+            transport = streamable_http_client(f"{ann.address}/mcp", http_client=http)
+            remote = Client(transport, mode="auto")
+            local = Client(server, mode="auto", read_timeout_seconds=TIMEOUT)
+            return await list_tools(local), await list_tools(remote)
 
-    local, remote = asyncio.run(both())
-    assert local == remote
+    over_stdio, over_http = asyncio.run(both())
+    assert over_stdio == over_http

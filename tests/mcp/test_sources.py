@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import quote
 
@@ -18,6 +17,7 @@ from recollect.serve.mcp.protocol import Dispatcher
 from recollect.serve.mcp.tools.sources import handlers as sources
 from recollect.serve.mcp.tools.sources.definitions import SOURCES
 
+TOOLSETS = ("sources",)
 SRT = """1
 00:00:01,000 --> 00:00:04,000
 The quagga is extinct.
@@ -26,14 +26,6 @@ The quagga is extinct.
 00:00:05,500 --> 00:00:09,000
 Nobody saw it since.
 """
-MakeCaller = Callable[..., Caller]
-
-
-@pytest.fixture
-def agent(place: str) -> Iterator[Caller]:
-    caller = Caller(place, "sources")
-    yield caller
-    caller.close()
 
 
 def create(library: Library, source: str, **fields: Any) -> str:
@@ -100,10 +92,8 @@ def test_notes_can_be_written_found_read_and_changed(agent: Caller) -> None:
     assert agent.answer("notes_search", query="quagga", keywords=["farm"])["results"] == []
     edit = agent.answer("notes_write", note_id=note["id"], content="The okapi sleeps.", version=1)
     assert (edit["version"], edit["title"], edit["tags"]) == (2, "Stables", ["zoo"])
-    assert (
-        agent.answer("notes_get", note_id=note["id"], retrieval={"mode": "full"})["content"]
-        == "The okapi sleeps."
-    )
+    whole = agent.answer("notes_get", note_id=note["id"], retrieval={"mode": "full"})
+    assert whole["content"] == "The okapi sleeps."
     assert agent.answer("notes_search", query="quagga")["results"] == []
     assert agent.answer("notes_write", note_id=note["uri"], keywords=[])["tags"] is None
 
@@ -161,9 +151,8 @@ def test_media_are_found_by_type_and_date_and_read_at_the_match(
     assert ids(agent.answer("media_search", query="quagga", date_from="2025-01-01")) == [paper]
     assert ids(agent.answer("media_search", query="quagga", date_to="2024-01-15")) == [video]
     recent = agent.answer("media_search", query="quagga", order_by="recent")["results"]
-    assert [r["last_modified"] for r in recent] == sorted(
-        (r["last_modified"] for r in recent), reverse=True
-    )
+    times = [result["last_modified"] for result in recent]
+    assert times == sorted(times, reverse=True)
     (result,) = agent.answer("media_search", query="nobody", media_types="video")["results"]
     assert result["loc"]["seconds"] == 5.5
     assert result["media_type"] == "video"
@@ -181,23 +170,18 @@ def test_a_transcript_is_available_in_every_format(
     answer = agent.answer("media_transcript", media_id=id_)
     assert answer.keys() == {"content"}
     assert " ".join(answer["content"].split()) == "The quagga is extinct. Nobody saw it since."
-    assert (
-        "00:00:05,500 --> 00:00:09,000"
-        in agent.answer("media_transcript", media_id=id_, format="srt")["content"]
-    )
-    assert agent.answer("media_transcript", media_id=id_, format="vtt")["content"].startswith(
-        "WEBVTT"
-    )
+    srt = agent.answer("media_transcript", media_id=id_, format="srt")["content"]
+    assert "00:00:05,500 --> 00:00:09,000" in srt
+    vtt = agent.answer("media_transcript", media_id=id_, format="vtt")["content"]
+    assert vtt.startswith("WEBVTT")
     cues = agent.answer("media_transcript", media_id=f"media://{id_}", format="json")["content"]
     assert [cue["start"] for cue in cues["segments"]] == [1.0, 5.5]
     with_times = agent.answer("media_transcript", media_id=id_, include_timestamps=True)["content"]
     assert "0:05" in with_times
     monkeypatch.setattr(sources, "MAX_TRANSCRIPT_LENGTH", 10)
     monkeypatch.setattr(sources, "MAX_CUES", 1)
-    assert (
-        len(agent.answer("media_transcript", media_id=id_, format="json")["content"]["segments"])
-        == 1
-    )
+    cues = agent.answer("media_transcript", media_id=id_, format="json")["content"]
+    assert len(cues["segments"]) == 1
     assert "media_get" in agent.answer("media_transcript", media_id=id_)["truncated"]
     assert agent.error("media_transcript", media_id=7) == {"error": "Media not found: 7"}
     assert "format: 'mp3'" in agent.error("media_transcript", media_id=id_, format="mp3")["error"]
@@ -251,9 +235,8 @@ def test_a_chat_is_read_in_pages_or_around_a_message(agent: Caller, library: Lib
         f"m{n}" for n in range(100, 120)
     ]
     assert last["page"]["next_page"] is None
-    assert (
-        agent.answer("chats_get", conversation_id="c1", page_size=10**6)["page"]["page_size"] == 200
-    )
+    largest = agent.answer("chats_get", conversation_id="c1", page_size=10**6)
+    assert largest["page"]["page_size"] == 200
     retrieval = {"mode": "chunk_with_siblings", "loc": {"message_id": "m60"}, "sibling_window": 1}
     around = agent.answer("chats_get", conversation_id="c1", retrieval=retrieval)
     assert around["content"] == "user: said 59\nuser: said 60\nuser: said 61\n"
@@ -300,9 +283,8 @@ def test_prompts_are_searched_in_the_given_fields(agent: Caller, library: Librar
     ) == [id_]
     assert ids(agent.answer("prompts_search", query="quagga", fields=["user_prompt"])) == []
     assert ids(agent.answer("prompts_search", query="zoo", fields=["keywords"])) == [id_]
-    assert (
-        "fields: 'colour'" in agent.error("prompts_search", query="x", fields=["colour"])["error"]
-    )
+    error = agent.error("prompts_search", query="x", fields=["colour"])
+    assert "fields: 'colour'" in error["error"]
     for name in (id_, "Zoologist", f"prompts://{id_}"):
         content = agent.answer("prompts_get", prompt_id_or_name=name)["content"]
         assert (content["name"], content["user_prompt"]) == ("Zoologist", "Go on.")
@@ -314,7 +296,7 @@ def test_prompts_are_searched_in_the_given_fields(agent: Caller, library: Librar
 @pytest.mark.parametrize(
     "tool", [tool.name for tool in SOURCES.tools if tool.name.endswith("_search")]
 )
-def test_every_search_is_paged_alike(agent: Caller, library: Library, tool: str) -> None:
+def test_every_search_is_paged_in_the_same_way(agent: Caller, library: Library, tool: str) -> None:
     source = tool.removesuffix("_search")
     for n in range(12):
         if source == "chats":
@@ -417,16 +399,16 @@ def test_a_long_item_is_read_in_parts(
 ) -> None:
     monkeypatch.setattr(resources, "PART_LENGTH", 400)
     text = " ".join(f"word{n}" for n in range(300))
-    uri, text_of_parts = f"notes://{create(library, 'notes', title='Long', content=text)}", ""
+    uri = f"notes://{create(library, 'notes', title='Long', content=text)}"
+    whole = ""
     for _ in range(20):
         part = resource(agent, "resources/read", uri=uri)["result"]["contents"][0]["text"]
-        text_of_parts += "".join(
-            line.removeprefix("> ") for line in part.splitlines() if line.startswith("> ")
-        )
+        quotes = [line for line in part.splitlines() if line.startswith("> ")]
+        whole += "".join(line.removeprefix("> ") for line in quotes)
         if "The next part: " not in part:
             break
         uri = part.rsplit("The next part: ", 1)[1]
-    assert text_of_parts.replace(" ", "") == text.replace(" ", "")
+    assert whole.replace(" ", "") == text.replace(" ", "")
 
 
 def test_a_key_for_conversations_reads_no_other_resources(agent: Caller, library: Library) -> None:
@@ -435,10 +417,8 @@ def test_a_key_for_conversations_reads_no_other_resources(agent: Caller, library
     catalog = Catalog(allowed={"conversations"})
     listing = resource(agent, "resources/list", catalog)["result"]["resources"]
     assert [entry["uri"] for entry in listing] == ["recollect://conversation/c1"]
-    assert (
-        len(resource(agent, "resources/templates/list", catalog)["result"]["resourceTemplates"])
-        == 1
-    )
+    templates = resource(agent, "resources/templates/list", catalog)["result"]
+    assert len(templates["resourceTemplates"]) == 1
     assert "result" in resource(agent, "resources/read", catalog, uri="chats://c1")
     for uri in (
         f"notes://{id_}",
@@ -464,7 +444,7 @@ def test_a_key_for_conversations_reads_no_other_resources(agent: Caller, library
 
 @pytest.mark.parametrize("id_", ["a", "a b/c", "a#b?c%d", "ü", "a://b", "types", "?start=3"])
 @pytest.mark.parametrize("message", ["", "m/1#2"])
-def test_an_address_survives_its_uri(id_: str, message: str) -> None:
+def test_an_address_is_the_same_after_a_round_trip_through_its_uri(id_: str, message: str) -> None:
     for start in (0, 7):
         address = Address("chats", id_, message, start)
         assert parse_address(address.uri) == address
@@ -473,5 +453,5 @@ def test_an_address_survives_its_uri(id_: str, message: str) -> None:
 @pytest.mark.parametrize(
     "text", ["", "notes", "notes:x", "notes://", "books://x", "notes://x?start=y", "notes://x?a=1"]
 )
-def test_an_invalid_address_is_none(text: str) -> None:
+def test_an_invalid_address_is_not_parsed(text: str) -> None:
     assert parse_address(text) is None

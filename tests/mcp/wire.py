@@ -1,4 +1,4 @@
-"""MCP clients that send exactly what a test wants to send, over real sockets."""
+"""MCP clients over real sockets, with full control of every message."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ def call(
 
 
 def stateless(request: dict[str, Any], **meta: Any) -> dict[str, Any]:
-    """The request as one of the stateless era."""
+    """The request in the stateless protocol."""
     return {**request, "params": {**request["params"], "_meta": {**META, **meta}}}
 
 
 def headers_of(request: dict[str, Any]) -> dict[str, str]:
-    """The headers that a request of the stateless era needs."""
+    """The headers that a request of the stateless protocol needs."""
     headers = {"MCP-Protocol-Version": NEW, "Mcp-Method": request["method"]}
     name_param = _NAME_PARAMS.get(request["method"])
     if name_param is not None:
@@ -105,9 +105,10 @@ class HttpUser:
         self.instances.append(self)
 
     def post(self, body: Any, path: str = "/mcp", **headers: str | None) -> httpx.Response:
-        """Post in the current session, if there is one. A header of None is left out."""
-        content = body if isinstance(body, bytes) else json.dumps(body).encode()
-        return self.http.send(self.request("POST", path, content, **headers))
+        """Post in the current session, if there is one. A header of None is omitted."""
+        if not isinstance(body, bytes):
+            body = json.dumps(body).encode()
+        return self.http.send(self.request("POST", path, body, **headers))
 
     def request(
         self, method: str, path: str = "/mcp", content: bytes = b"", **headers: str | None
@@ -128,7 +129,7 @@ class HttpUser:
         return self.http.send(self.request(method, path, **headers))
 
     def start_session(self, path: str = "/mcp", **about: Any) -> Any:
-        """Start a session of the handshake era."""
+        """Start a session with a handshake."""
         answer = self.post(initialize(**about), path)
         assert answer.status_code == 200, answer.text
         self.session = answer.headers["mcp-session-id"]
@@ -136,7 +137,7 @@ class HttpUser:
         return answer.json()["result"]
 
     def ask(self, body: dict[str, Any], path: str = "/mcp", **headers: str) -> httpx.Response:
-        """Send a request of the stateless era, with the headers it needs."""
+        """Send a request of the stateless protocol, with the headers it needs."""
         request = stateless(body)
         return self.post(request, path, **{**headers_of(request), **headers})
 
