@@ -22,13 +22,19 @@ from recollect.store.sql.encoding import (
     passage_digest,
     passage_row,
 )
+from recollect.store.sql.merging import (
+    is_older,
+    keep_creation_date,
+    keep_personal_metadata,
+    merge_fields,
+    merge_outlines,
+    unique_passages,
+)
 from recollect.store.sql.reading import key_of, read, read_header, read_row
 from recollect.store.values import SaveResult
 
 # Columns that do not count as a change of a rewritten document.
-_MINOR = ("head", "updated_at")
-# Metadata that belongs to the person. Imports only replace it if the source has it as well.
-_PERSONAL = ("tags", "forgotten")
+_MINOR_COLUMNS = ("head", "updated_at")
 
 
 def save(
@@ -121,7 +127,7 @@ class _Saver:
 
     def save(self, document: Document) -> SaveResult:
         key = self._stored_keys.get((identifier(document.source), identifier(document.source_id)))
-        document = replace(document, passages=_unique_passages(document.passages))
+        document = replace(document, passages=unique_passages(document.passages))
         if key is None:
             return self._create(document)
         return self._merge(key, document)
@@ -236,9 +242,9 @@ class _Saver:
         """Add what is new in a document to the stored one, and replace what changed."""
         self.flush()  # the document may be in the collected rows
         stored = read_header(self._db, key)
-        replaces = not document.partial and not _is_older(document, stored)
+        replaces = not document.partial and not is_older(document, stored)
         if rewriting.is_rewritable(stored.kind, document.kind):
-            document = _keep_creation_date(document, stored)
+            document = keep_creation_date(document, stored)
             if replaces:
                 return self._replace(key, stored, document)
             return self._compare(key, stored, document)
@@ -300,9 +306,9 @@ class _Saver:
     def _update_document(self, key: int, stored: Document, document: Document) -> str | None:
         """Update title, dates and metadata; returns the row before if anything changed."""
         updated = replace(
-            _merge_fields(document, stored),
+            merge_fields(document, stored),
             head=document.head or stored.head,
-            metadata=_keep_personal(document.metadata, stored.metadata),
+            metadata=keep_personal_metadata(document.metadata, stored.metadata),
         )
         old_row, new_row = document_row(stored), document_row(updated)
         if old_row == new_row:
@@ -320,7 +326,7 @@ class _Saver:
     ) -> list[int]:
         """Add new passages and number all passages again; returns the keys of the new ones."""
         stored_outline = passage_sql.load_outline(self._db, key)
-        outline = _merge_outlines(stored_outline, document, new, replaces)
+        outline = merge_outlines(stored_outline, document, new, replaces)
         head = None
         if replaces and document.head:
             head = identifier(document.head)
@@ -352,8 +358,8 @@ class _Saver:
     def rewrite(self, key: int, document: Document) -> SaveResult:
         """See Store.rewrite."""
         stored = read_header(self._db, key)
-        document = replace(document, passages=_unique_passages(document.passages))
-        is_newer = document.updated_at is not None and not _is_older(document, stored)
+        document = replace(document, passages=unique_passages(document.passages))
+        is_newer = document.updated_at is not None and not is_older(document, stored)
         if not is_newer or document.updated_at == stored.updated_at:
             now = datetime.now(UTC)
             document = replace(document, updated_at=max(stored.updated_at or now, now))
@@ -382,7 +388,7 @@ class _Saver:
         if not replacement:
             head = stored.head
         old_row = document_row(stored)
-        new_row = document_row(replace(_merge_fields(document, stored), head=head))
+        new_row = document_row(replace(merge_fields(document, stored), head=head))
         result = SaveResult(
             stored.id,
             False,
@@ -391,7 +397,7 @@ class _Saver:
             changed=replacement.changed,
             removed=replacement.removed,
             document_changed=any(
-                old_row[name] != new_row[name] for name in new_row if name not in _MINOR
+                old_row[name] != new_row[name] for name in new_row if name not in _MINOR_COLUMNS
             ),
         )
         if replacement or result.document_changed:
@@ -425,88 +431,6 @@ class _Saver:
         )
 
 
-# -- merging ---
-
-
-def _merge_fields(document: Document, stored: Document) -> Document:
-    """The document with the identity of the stored one, and its title and dates where missing."""
-    return replace(
-        document,
-        id=stored.id,
-        source=stored.source,
-        source_id=stored.source_id,
-        kind=stored.kind,
-        title=document.title or stored.title,
-        created_at=document.created_at or stored.created_at,
-        updated_at=document.updated_at or stored.updated_at,
-    )
-
-
-def _keep_personal(metadata: Mapping[str, Any], stored: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The metadata with the stored personal values that the source does not have."""
-    personal = {name: stored[name] for name in _PERSONAL if name in stored and name not in metadata}
-    if not personal:
-        return metadata
-    return {**metadata, **personal}
-
-
-def _keep_creation_date(document: Document, stored: Document) -> Document:
-    """The document with the earlier of the two creation dates. Touching a file changes its date."""
-    if document.created_at is None or stored.created_at is None:
-        return document
-    if document.created_at <= stored.created_at:
-        return document
-    passages = []
-    for passage in document.passages:
-        if passage.created_at == document.created_at:
-            passage = passage._replace(created_at=stored.created_at)
-        passages.append(passage)
-    return replace(document, created_at=stored.created_at, passages=tuple(passages))
-
-
-def _merge_outlines(
-    stored: Mapping[str, Passage], document: Document, new: Sequence[Passage], replaces: bool
-) -> dict[str, Passage]:
-    """The outline of a conversation from stored and new passages.
-
-    If the document replaces the stored one, its order comes first. Passages that are copies of
-    another document's are not stored here, so they are left out.
-    """
-    if not replaces:
-        return dict(stored) | {identifier(p.id): _outline(p) for p in new}
-    stored_or_new = stored.keys() | {identifier(p.id) for p in new}
-    outlines = {identifier(p.id): _outline(p) for p in document.passages}
-    merged = {id_: passage for id_, passage in outlines.items() if id_ in stored_or_new}
-    return merged | {id_: passage for id_, passage in stored.items() if id_ not in outlines}
-
-
-def _outline(passage: Passage) -> Passage:
-    """What the order of passages depends on, with ids as they are stored."""
-    parent = passage.parent
-    if parent is not None:
-        parent = identifier(parent)
-    return Passage(identifier(passage.id), None, "", parent=parent, created_at=passage.created_at)
-
-
 def _preferred_ids(document: Document) -> tuple[str, str]:
     id_ = document.id or document.source_id
     return id_, f"{document.source}:{id_}"
-
-
-def _unique_passages(passages: tuple[Passage, ...]) -> tuple[Passage, ...]:
-    """One passage per id: the last one, at the position of the first."""
-    ids = {passage.id for passage in passages}
-    if len(ids) == len(passages) and "".join(ids).isascii():
-        return passages
-    unique: dict[str, Passage] = {}
-    for passage in passages:
-        unique[identifier(passage.id)] = passage
-    if len(unique) == len(passages):
-        return passages
-    return tuple(unique.values())
-
-
-def _is_older(document: Document, stored: Document) -> bool:
-    if document.updated_at is None or stored.updated_at is None:
-        return False
-    return document.updated_at < stored.updated_at

@@ -61,14 +61,14 @@ class VolumeIndex:
     def match(self, db: Connection, node: Node, filter: Filter, limit: int) -> list[int]:
         """The keys of the passages that match, best first."""
         selection = _selection_factory(db, filter)
-        results, rest = self._search_volumes(
+        results, fts_ranges = self._search_volumes(
             db, node, lambda volume, stale: volume.best_matches(node, selection(stale), limit)
         )
         hits = [hit for result in results for hit in result]
         keys = None
-        if rest:
+        if fts_ranges:
             keys = keys_in_few_documents(db, filter)
-        for key_range in rest:
+        for key_range in fts_ranges:
             hits += best_matches(db, node, filter, key_range, limit, keys)
         hits.sort(key=lambda hit: (-hit[1], -hit[0]))
         return [key for key, _ in hits[:limit]]
@@ -81,13 +81,15 @@ class VolumeIndex:
         FTS5 counts at most `limit` matches per range. Without a filter, hidden passages count too.
         """
         selection = _selection_factory(db, filter or Filter(hidden=True))
-        results, rest = self._search_volumes(
+        results, fts_ranges = self._search_volumes(
             db, node, lambda volume, stale: volume.count_matches(node, selection(stale))
         )
         keys = None
-        if filter and rest:
+        if filter and fts_ranges:
             keys = keys_in_few_documents(db, filter)
-        counts = [count_matches(db, node, filter, key_range, limit, keys) for key_range in rest]
+        counts = [
+            count_matches(db, node, filter, key_range, limit, keys) for key_range in fts_ranges
+        ]
         return sum(results) + sum(counts), all(count < limit for count in counts)
 
     def frequencies(self, db: Connection, nodes: Sequence[Node], limit: int) -> list[int]:
@@ -105,10 +107,10 @@ class VolumeIndex:
         words = [form.text for form in forms if _is_single_word(form)]
         if len(words) < len(forms):
             return self.count(db, node, None, limit)[0]
-        frequencies, rest = self._search_volumes(
+        frequencies, fts_ranges = self._search_volumes(
             db, node, lambda volume, _: sum(volume.frequencies(words, True)), with_stale=False
         )
-        counts = [count_matches(db, node, None, key_range, limit) for key_range in rest]
+        counts = [count_matches(db, node, None, key_range, limit) for key_range in fts_ranges]
         return sum(frequencies) + sum(counts)
 
     def _search_volumes(
@@ -127,21 +129,21 @@ class VolumeIndex:
         if not supports(node):
             return [], [all_keys(db)]
         results: list[T] = []
-        answered: list[KeyRange] = []
-        rest = list(snapshot.gaps)
+        answered_ranges: list[KeyRange] = []
+        fts_ranges = list(snapshot.gaps)
         for key_range, volume in snapshot.volumes:
             try:
                 results.append(search(volume, snapshot.stale_keys))
-                answered.append(key_range)
+                answered_ranges.append(key_range)
             except (UnsupportedQuery, UnreadableVolume):
-                rest.append(key_range)
+                fts_ranges.append(key_range)
         if with_stale:
-            rest += [
+            fts_ranges += [
                 (key, key)
                 for key in snapshot.stale_keys
-                if any(first <= key <= last for first, last in answered)
+                if any(first <= key <= last for first, last in answered_ranges)
             ]
-        return results, rest
+        return results, fts_ranges
 
     def _snapshot(self, db: Connection) -> Snapshot:
         volumes: list[tuple[KeyRange, Volume]] = []

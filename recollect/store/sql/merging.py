@@ -1,0 +1,96 @@
+"""Combine a new version of a document with the stored one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from recollect.language.text import identifier
+from recollect.model.documents import Document, Passage
+
+# Metadata that belongs to the person. Imports only replace it if the source has it as well.
+_PERSONAL_METADATA = ("tags", "forgotten")
+
+
+def merge_fields(document: Document, stored: Document) -> Document:
+    """The document with the identity of the stored one, and its title and dates where missing."""
+    return replace(
+        document,
+        id=stored.id,
+        source=stored.source,
+        source_id=stored.source_id,
+        kind=stored.kind,
+        title=document.title or stored.title,
+        created_at=document.created_at or stored.created_at,
+        updated_at=document.updated_at or stored.updated_at,
+    )
+
+
+def keep_personal_metadata(
+    metadata: Mapping[str, Any], stored: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """The metadata with the stored personal values that the source does not have."""
+    personal = {
+        name: stored[name] for name in _PERSONAL_METADATA if name in stored and name not in metadata
+    }
+    if not personal:
+        return metadata
+    return {**metadata, **personal}
+
+
+def keep_creation_date(document: Document, stored: Document) -> Document:
+    """The document with the earlier of the two creation dates. Touching a file changes its date."""
+    if document.created_at is None or stored.created_at is None:
+        return document
+    if document.created_at <= stored.created_at:
+        return document
+    passages = []
+    for passage in document.passages:
+        if passage.created_at == document.created_at:
+            passage = passage._replace(created_at=stored.created_at)
+        passages.append(passage)
+    return replace(document, created_at=stored.created_at, passages=tuple(passages))
+
+
+def merge_outlines(
+    stored: Mapping[str, Passage], document: Document, new: Sequence[Passage], replaces: bool
+) -> dict[str, Passage]:
+    """The outline of a conversation from stored and new passages.
+
+    If the document replaces the stored one, its order comes first. Passages that are copies of
+    another document's are not stored here, so they are left out.
+    """
+    if not replaces:
+        return dict(stored) | {identifier(p.id): _outline(p) for p in new}
+    stored_or_new = stored.keys() | {identifier(p.id) for p in new}
+    outlines = {identifier(p.id): _outline(p) for p in document.passages}
+    merged = {id_: passage for id_, passage in outlines.items() if id_ in stored_or_new}
+    return merged | {id_: passage for id_, passage in stored.items() if id_ not in outlines}
+
+
+def _outline(passage: Passage) -> Passage:
+    """What the order of passages depends on, with ids as they are stored."""
+    parent = passage.parent
+    if parent is not None:
+        parent = identifier(parent)
+    return Passage(identifier(passage.id), None, "", parent=parent, created_at=passage.created_at)
+
+
+def unique_passages(passages: tuple[Passage, ...]) -> tuple[Passage, ...]:
+    """One passage per id: the last one, at the position of the first."""
+    ids = {passage.id for passage in passages}
+    if len(ids) == len(passages) and "".join(ids).isascii():
+        return passages
+    unique: dict[str, Passage] = {}
+    for passage in passages:
+        unique[identifier(passage.id)] = passage
+    if len(unique) == len(passages):
+        return passages
+    return tuple(unique.values())
+
+
+def is_older(document: Document, stored: Document) -> bool:
+    if document.updated_at is None or stored.updated_at is None:
+        return False
+    return document.updated_at < stored.updated_at
