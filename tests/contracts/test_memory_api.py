@@ -346,7 +346,7 @@ def test_vector_mode_without_vectors_says_how_to_make_them(
 ) -> None:
     agent.text("search", query="authentication")
     error = agent.error_text("search", query="authentication", mode="vector")
-    assert error.startswith("There are no vectors to search in yet.")
+    assert error.startswith("There are no vectors to search yet.")
 
 
 @proves("C4-07")

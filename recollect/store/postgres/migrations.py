@@ -1,12 +1,14 @@
 """Create and migrate the schema on a PostgreSQL server.
 
-There are two roles besides the one that migrates. Neither can log in or bypass row-level security.
+There are three roles:
 
-- The tables belong to the role that migrated. Policies apply to it as well (`force`).
+- The role that migrates owns the tables. Policies apply to it as well (`force`).
 - Connections use `recollect_app`. It sees the rows of the owner that the transaction names.
 - `recollect_search` owns the functions that search the text index. PostgreSQL does not use an index
   for `@@` under a policy, because `@@` is not leakproof. So a policy lets this role read all of
   `passage_text`, and each function selects the rows of the owner.
+
+The last two can neither log in nor bypass row-level security.
 """
 
 from __future__ import annotations

@@ -32,14 +32,14 @@ from recollect.store.postgres.server_errors import explain_error, explain_errors
 T = TypeVar("T")
 Rows = list[tuple[Any, ...]]
 
-# The default level of the database does not matter. At any other level, a write that waited for
-# the lock would fail.
+# The level is set explicitly: at a stricter one, a write that waited for the lock would fail.
 _BEGIN = "begin isolation level read committed"
-# A transaction is not retried more often, because it may be what breaks the connection.
+# A transaction that breaks its connection this often is given up: it may be the cause.
 _ATTEMPTS = 5
 # Commit tokens stored for each user.
 _TOKENS = 64
-# The server should cancel a search at its limit. After so many more seconds, we stop waiting.
+# The server should cancel a search at its time limit. If it does not, we stop waiting this many
+# seconds later.
 _HANG_SECONDS = 5.0
 
 

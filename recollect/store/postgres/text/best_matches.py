@@ -24,13 +24,13 @@ from recollect.store.postgres.text.matches import (
     matches_outside_index,
 )
 
-# Words that have more matches together are common, and only select candidates in pairs.
+# The rarest words of a query may have this many matches together. The other words are common.
 _COMMON_FROM = 4_000
-# The rarest words select the candidates alone only if the caller wants at most so many.
+# For a larger number of results, all words select candidates.
 _RARE_WORDS_LIMIT = 200
-# Candidates that the rare words and the pairs of common words select.
+# The number of candidates that rare words and pairs of common words select.
 _RARE_WORDS_CANDIDATES = 300
-# Candidates are sorted by score, which considers the length, in groups of this size.
+# Candidates are sorted by score in groups of this size (see `_sort`).
 _GROUP = 600
 
 _CANDIDATES = f"""select * from candidates(?::tsquery[], ?::float8[], ?::boolean, ?::integer,

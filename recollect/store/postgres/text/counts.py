@@ -19,8 +19,8 @@ from recollect.store.postgres.text.matches import (
 
 # Counting stops at this number of matches.
 _LIMIT = 20_000
-# If one alternative of a query has so many matches, its count is returned as a lower bound.
-# Counting all alternatives would take longer than the search itself.
+# If one alternative of a query has this many matches, its count is returned as a lower bound:
+# counting all alternatives would take longer than the search itself.
 _LOWER_BOUND_FROM = 4_000
 # A larger count stays in the cache until the library has changed by two percent.
 _APPROXIMATE_FROM = 1_000

@@ -13,7 +13,7 @@ from recollect.store.postgres.text.lexemes import LONGEST, NO_MATCH
 from recollect.store.postgres.text.matches import FILTER_PARAMETERS, filter_arguments
 from recollect.store.postgres.text.vocabulary import words_with_fragment
 
-# From so many matches on, scanning from the newest passage is faster than sorting the matches.
+# With this many matches, scanning from the newest passage is faster than sorting them.
 _MANY = 3_000
 CONTAINS = 'strpos(coalesce(t.folded, lower(p.content collate "C")), ?) > 0'
 """Whether a passage contains a folded text. ASCII texts are not stored in folded form."""
