@@ -147,14 +147,17 @@ def open_page(
         page = context.new_page()
         problems: list[str] = []
         page.on("pageerror", lambda error: problems.append(str(error)))
-        page.on(
-            "console",
-            lambda message: problems.append(message.text) if message.type == "error" else None,
-        )
-        page.on(
-            "dialog",
-            lambda dialog: (problems.append(f"dialog: {dialog.message}"), dialog.dismiss()),
-        )
+
+        def on_console(message: Any) -> None:
+            if message.type == "error":
+                problems.append(message.text)
+
+        def on_dialog(dialog: Any) -> None:
+            problems.append(f"dialog: {dialog.message}")
+            dialog.dismiss()
+
+        page.on("console", on_console)
+        page.on("dialog", on_dialog)
         pages.append((page, problems))
         page.goto(site.url + path)
         if ready:

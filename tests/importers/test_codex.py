@@ -675,14 +675,13 @@ JUNK = st.one_of(
 
 
 def places(value: object, at: tuple[object, ...] = ()) -> list[tuple[object, ...]]:
-    inside = (
-        value.items()
-        if isinstance(value, dict)
-        else enumerate(value)
-        if isinstance(value, list)
-        else ()
-    )
-    return [at, *(place for key, inner in inside for place in places(inner, (*at, key)))]
+    """The paths of all values inside a JSON value."""
+    items: list[tuple[object, object]] = []
+    if isinstance(value, dict):
+        items = [*value.items()]
+    elif isinstance(value, list):
+        items = [*enumerate(value)]
+    return [at, *(place for key, inner in items for place in places(inner, (*at, key)))]
 
 
 def mutant(lines: list[object], place: tuple[object, ...], junk: object) -> list[object]:

@@ -66,22 +66,24 @@ def public_pem(key: Any) -> bytes:
 
 
 def jwk(key: Any, kid: str | None = "one", **more: Any) -> dict[str, Any]:
-    algorithm = (
-        jwt.algorithms.ECAlgorithm
-        if isinstance(key, ec.EllipticCurvePrivateKey)
-        else jwt.algorithms.RSAAlgorithm
-    )
-    fields = json.loads(algorithm.to_jwk(key.public_key()))
-    return {**fields, **({"kid": kid} if kid else {}), **more}
+    if isinstance(key, ec.EllipticCurvePrivateKey):
+        fields = json.loads(jwt.algorithms.ECAlgorithm.to_jwk(key.public_key()))
+    else:
+        fields = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(key.public_key()))
+    if kid:
+        fields["kid"] = kid
+    return {**fields, **more}
 
 
 def sign(claims: Any, header: dict[str, Any] | None = None, secret: bytes = SECRET.encode()) -> str:
     """Build a token by hand, so that it can contain anything."""
-    parts = [{"alg": "HS256", "typ": "JWT"} if header is None else header, claims]
-    message = b".".join(
-        encode(p if isinstance(p, bytes) else json.dumps(p).encode()) for p in parts
-    )
-    return (message + b"." + encode(hmac.new(secret, message, hashlib.sha256).digest())).decode()
+    if header is None:
+        header = {"alg": "HS256", "typ": "JWT"}
+    if not isinstance(claims, bytes):
+        claims = json.dumps(claims).encode()
+    message = encode(json.dumps(header).encode()) + b"." + encode(claims)
+    signature = hmac.new(secret, message, hashlib.sha256).digest()
+    return (message + b"." + encode(signature)).decode()
 
 
 def encode(data: bytes) -> bytes:

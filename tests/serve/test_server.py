@@ -129,11 +129,11 @@ def wait_until(condition: Callable[[], bool]) -> None:
 
 
 def read_all(connection: socket.socket) -> bytes:
-    received = b""
+    data = b""
     with suppress(ConnectionResetError):
-        while part := connection.recv(65_536):
-            received += part
-    return received
+        for part in iter(lambda: connection.recv(65_536), b""):
+            data += part
+    return data
 
 
 # -- shutting down ---
