@@ -233,8 +233,8 @@ def test_each_request_chooses_its_protocol(dispatcher: Dispatcher) -> None:
 def test_a_call_without_a_valid_tool_is_refused(
     dispatcher: Dispatcher, params: dict[str, Any]
 ) -> None:
-    for era in ({}, modern()):
-        answer = ask(dispatcher, "tools/call", {**era, **params})
+    for envelope in ({}, modern()):
+        answer = ask(dispatcher, "tools/call", {**envelope, **params})
         assert code(answer) == -32602
         assert len(answer["error"]["message"]) < 200
 
@@ -258,9 +258,9 @@ def test_a_crash_of_a_tool_is_logged_and_hidden_from_the_client(
     assert "RuntimeError: secret" in caplog.text
 
 
-def test_an_unknown_cursor_is_refused(dispatcher: Dispatcher) -> None:
-    assert code(ask(dispatcher, "tools/list", {"cursor": "abc"})) == -32602
-    assert result(dispatcher, "tools/list", {"cursor": None})["tools"]
+def test_a_null_cursor_is_the_first_page(dispatcher: Dispatcher) -> None:
+    first_page = result(dispatcher, "tools/list")
+    assert result(dispatcher, "tools/list", {"cursor": None}) == first_page
 
 
 def test_instructions_and_tool_descriptions_are_short_and_constant(dispatcher: Dispatcher) -> None:
@@ -278,20 +278,20 @@ def test_a_structured_answer_is_also_text(dispatcher: Dispatcher) -> None:
     )
     assert answer["content"] == [{"type": "text", "text": "as text"}]
     assert answer["structuredContent"] == {"n": [1]}
-    for version in (*HANDSHAKE, MODERN):
-        era = {"resultType": "complete"} if version == MODERN else {}
-        methods.parse_server_result("tools/call", version, {**answer, **era})
+    for version in HANDSHAKE:
+        methods.parse_server_result("tools/call", version, answer)
+    methods.parse_server_result("tools/call", MODERN, {**answer, "resultType": "complete"})
 
 
 def test_a_call_over_the_rate_limit_says_when_to_retry(dispatcher: Dispatcher) -> None:
-    for era in ({}, modern()):
-        params = {**era, "name": "conversation_search", "arguments": {"limited": 1}}
+    for envelope in ({}, modern()):
+        params = {**envelope, "name": "conversation_search", "arguments": {"limited": 1}}
         answer = ask(dispatcher, "tools/call", params)
         assert code(answer) == -32000
         assert answer["error"]["data"] == {"retryAfter": 7}
 
 
-def test_a_dotted_name_is_accepted_and_never_listing(dispatcher: Dispatcher) -> None:
+def test_a_dotted_name_is_accepted_but_never_listed(dispatcher: Dispatcher) -> None:
     answer = result(dispatcher, "tools/call", {"name": "conversation.search"})
     assert "conversation" in answer["content"][0]["text"]
     assert not any("." in tool["name"] for tool in result(dispatcher, "tools/list")["tools"])
@@ -315,13 +315,13 @@ def notifications(
 def test_progress_is_reported_to_a_client_that_sent_a_token(
     dispatcher: Dispatcher, token: Any
 ) -> None:
-    for era in ({}, ENVELOPE):
-        messages = notifications(dispatcher, {**era, "progressToken": token})
+    for envelope in ({}, ENVELOPE):
+        messages = notifications(dispatcher, {**envelope, "progressToken": token})
         assert [method for method, _ in messages] == ["notifications/progress"] * 3
         assert [params["progress"] for _, params in messages] == [1, 2, 3]
         _, first = messages[0]
         assert first == {"progressToken": token, "progress": 1, "total": 3, "message": "looking"}
-        version = MODERN if era else "2025-11-25"
+        version = MODERN if envelope else "2025-11-25"
         methods.parse_server_notification("notifications/progress", version, first)
 
 
@@ -360,10 +360,10 @@ def test_a_long_list_of_tools_is_paged(
     whole = result(dispatcher, "tools/list")
     assert "nextCursor" not in whole
     monkeypatch.setattr(protocol, "TOOLS_PER_PAGE", 3)
-    for era in ({}, modern()):
+    for envelope in ({}, modern()):
         tools, cursor = [], None
         while True:
-            page = result(dispatcher, "tools/list", {**era, "cursor": cursor})
+            page = result(dispatcher, "tools/list", {**envelope, "cursor": cursor})
             tools += page["tools"]
             cursor = page.get("nextCursor")
             if cursor is None:
@@ -373,7 +373,7 @@ def test_a_long_list_of_tools_is_paged(
 
 
 @pytest.mark.parametrize(
-    "cursor", ["", "0", "-3", "1", "4", "3.0", "٣", "9999999", "9" * 5_000, 3, [3], {}, True]
+    "cursor", ["", "abc", "0", "-3", "1", "4", "3.0", "٣", "9999999", "9" * 5_000, 3, [3], {}, True]
 )
 def test_a_cursor_that_the_server_never_issued_is_refused(
     dispatcher: Dispatcher, cursor: Any, monkeypatch: pytest.MonkeyPatch
@@ -417,22 +417,22 @@ def add(local: LocalLibrary, id: str, title: str, *messages: Any) -> None:
     local.open(create=True).add_conversation(id, title, messages=complete)
 
 
-def test_conversations_are_listing_and_read_as_markdown(local: LocalLibrary) -> None:
+def test_conversations_are_listed_and_can_be_read_as_markdown(local: LocalLibrary) -> None:
     add(
         local,
         "c/1 ü?",
         "Fruit",
         {"role": "user", "content": "an apple\nand a pear", "created_at": "2026-01-02"},
     )
-    for era in ({}, modern()):
-        version = MODERN if era else "2025-11-25"
-        listing = ask_library(local, "resources/list", **era)["result"]
+    for envelope in ({}, modern()):
+        version = MODERN if envelope else "2025-11-25"
+        listing = ask_library(local, "resources/list", **envelope)["result"]
         resource, types = listing["resources"]
         assert types["uri"] == "media://types"
         assert (resource["name"], resource["mimeType"]) == ("Fruit", "text/markdown")
         assert resource["uri"] == "recollect://conversation/c%2F1%20%C3%BC%3F"
         methods.parse_server_result("resources/list", version, listing)
-        answer = ask_library(local, "resources/read", **era, uri=resource["uri"])["result"]
+        answer = ask_library(local, "resources/read", **envelope, uri=resource["uri"])["result"]
         methods.parse_server_result("resources/read", version, answer)
         (content,) = answer["contents"]
         assert (content["uri"], content["mimeType"]) == (resource["uri"], "text/markdown")
@@ -440,7 +440,7 @@ def test_conversations_are_listing_and_read_as_markdown(local: LocalLibrary) -> 
         assert content["text"].endswith(
             "## user · 2026-01-02T00:00:00+00:00\n\n> an apple\n> and a pear"
         )
-        assert ("ttlMs" in listing, "ttlMs" in answer) == (bool(era), bool(era))
+        assert ("ttlMs" in listing, "ttlMs" in answer) == (bool(envelope), bool(envelope))
 
 
 def test_a_long_conversation_is_split_into_parts(local: LocalLibrary) -> None:
@@ -539,8 +539,8 @@ def test_a_missing_resource_has_the_error_code_of_the_protocol(
     local: LocalLibrary, uri: str
 ) -> None:
     add(local, "c1", "T", "x")
-    for era, expected in (({}, -32002), (modern(), -32602)):
-        answer = ask_library(local, "resources/read", **era, uri=uri)
+    for envelope, expected in (({}, -32002), (modern(), -32602)):
+        answer = ask_library(local, "resources/read", **envelope, uri=uri)
         assert code(answer) == expected
         assert len(json.dumps(answer)) < 4_000
 
@@ -556,8 +556,8 @@ def test_without_a_library_the_only_resource_is_the_list_of_media_types(
 
 def test_a_template_describes_how_to_read_any_conversation(dispatcher: Dispatcher) -> None:
     for version in (*HANDSHAKE, MODERN):
-        era = modern() if version == MODERN else {}
-        listing = result(dispatcher, "resources/templates/list", era)
+        envelope = modern() if version == MODERN else {}
+        listing = result(dispatcher, "resources/templates/list", envelope)
         methods.parse_server_result("resources/templates/list", version, listing)
         template = listing["resourceTemplates"][0]["uriTemplate"]
         assert template.startswith("recollect://conversation/{id}")
@@ -593,11 +593,11 @@ def test_a_catalog_of_bus_tools_only_has_no_resources_or_prompts(method: str) ->
 def test_the_prompt_uses_the_topic_and_the_current_name_of_the_tool() -> None:
     dispatcher = Dispatcher(Catalog(rename={"conversation_search": "history"}, prefix="my_"))
     for version in (*HANDSHAKE, MODERN):
-        era = modern() if version == MODERN else {}
-        listing = result(dispatcher, "prompts/list", era)
+        envelope = modern() if version == MODERN else {}
+        listing = result(dispatcher, "prompts/list", envelope)
         methods.parse_server_result("prompts/list", version, listing)
         assert [prompt["name"] for prompt in listing["prompts"]] == ["recall"]
-        params = {**era, "name": "recall", "arguments": {"topic": " the {tool} of 东京 "}}
+        params = {**envelope, "name": "recall", "arguments": {"topic": " the {tool} of 东京 "}}
         prompt = result(dispatcher, "prompts/get", params)
         methods.parse_server_result("prompts/get", version, prompt)
         text = prompt["messages"][0]["content"]["text"]

@@ -447,7 +447,7 @@ def test_any_combination_of_operators_is_parsed_or_gives_an_error_with_a_reason(
 
 
 @given(QUERY_PARTS)
-def test_an_unparsed_tree_is_parsed_into_the_same_tree(parts: list[str]) -> None:
+def test_a_tree_written_as_text_is_parsed_into_the_same_tree(parts: list[str]) -> None:
     try:
         tree = parse(" ".join(parts))
     except InvalidInput:

@@ -468,7 +468,7 @@ def test_the_key_can_be_sent_unencrypted_to_this_machine(host: str) -> None:
     assert RemoteModel(f"http://{host}/v1", "m", KEY).name == "m"
 
 
-def test_a_password_in_the_address_is_error_of() -> None:
+def test_a_password_in_the_address_is_refused() -> None:
     with pytest.raises(InvalidInput, match="RECOLLECT_EMBEDDINGS_KEY") as error:
         RemoteModel("https://me:hunter2@example.com/v1", "m")
     assert "hunter2" not in str(error.value)

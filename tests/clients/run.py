@@ -287,7 +287,7 @@ def conformance_failures(output: str) -> str:
 
 
 def required_scenarios(version: str) -> set[str]:
-    """The scenarios that a version of the protocol requires of a server, as the suite lists them."""
+    """The scenarios that the suite requires of a server with this version of the protocol."""
     folder = MODULES / "@modelcontextprotocol" / "conformance" / "requirements"
     requirements = (folder / f"{version}.yaml").read_text()
     part = re.search(r"^server:\n((?:  - .*\n)+)", requirements, re.M)

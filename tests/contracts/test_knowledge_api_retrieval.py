@@ -119,7 +119,7 @@ def test_a_chunk_is_selected_by_uuid_index_or_offset(
 
 
 @proves("C3-16")
-def test_a_second_selects_the_chunk_that_is_spoken_then(collection: Library) -> None:
+def test_a_time_in_seconds_selects_the_chunk_spoken_at_that_time(collection: Library) -> None:
     chunks = chunks_of(collection, "talk.mp4")
     for second, number in ((0, 0), (1.9, 0), (2, 1), (101, 50), (299, 149), (9_999, 149)):
         answer = get(collection, "media", "talk.mp4", mode="chunk", loc={"seconds": second})

@@ -455,4 +455,6 @@ def test_many_frames_at_once_are_all_answered(ann: HttpUser) -> None:
         connection.sendall(b"".join(frames) + frame(Opcode.PING, b"x") * 100)
         data = b""
         while data.count(b'"result"') < 1_000:
-            data += connection.recv(65_536)
+            part = connection.recv(65_536)
+            assert part, "the server closed the connection"
+            data += part
