@@ -221,6 +221,7 @@ def test_transcripts_of_sub_agents_are_imported(session: Session) -> None:
     agent.write_text(json.dumps(record) + "\n")
     hook("stop", session.event)
     until(lambda: stored_texts(f"{session.id}:7") == ["find the cause"])
+    assert stored_texts(session.id) == ["look around", "Done."]
 
 
 def test_a_missing_transcript_is_logged(session: Session) -> None:

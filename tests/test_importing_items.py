@@ -80,7 +80,7 @@ def test_a_changed_note_is_rewritten_and_its_import_can_be_undone(
     assert titles(library) == []
 
 
-def test_an_uploaded_note_is_recognised_in_another_upload_folder(
+def test_an_uploaded_note_is_recognized_in_another_upload_folder(
     library: Library, tmp_path: Path
 ) -> None:
     for number in (1, 2):

@@ -136,7 +136,7 @@ def test_a_rewound_session_keeps_both_branches(workspace: Workspace) -> None:
     assert "seal" in workspace.words()
 
 
-def test_a_file_replaced_by_renaming_is_recognised(workspace: Workspace) -> None:
+def test_a_file_replaced_by_renaming_is_recognized(workspace: Workspace) -> None:
     workspace.write(turn(1, "walrus"))
     draft = workspace.file.with_suffix(".tmp")
     draft.write_text(turn(1, "walrus") + turn(2, "penguin"))

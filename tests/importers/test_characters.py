@@ -130,7 +130,7 @@ def charx(card: Any, **files: bytes) -> bytes:
 @pytest.mark.parametrize(
     "card", [V1, V2, V3, [V2], {**V1, **V2}, {"char_name": "A", "char_persona": "B"}]
 )
-def test_cards_are_recognised(card: Any) -> None:
+def test_cards_are_recognized(card: Any) -> None:
     assert characters.claims(entry(card, "a.json"))
 
 

@@ -56,11 +56,11 @@ def one(content: Any, role: str = "assistant", **more: Any) -> Any:
 @pytest.mark.parametrize(
     "name", ["conversations.json", "conversations-000.json", "export/conversations-012.json"]
 )
-def test_the_files_of_both_layouts_are_recognised(name: str) -> None:
+def test_the_files_of_both_layouts_are_recognized(name: str) -> None:
     assert chatgpt.claims(entry([chat(TREE)], name))
 
 
-def test_a_conversation_in_a_file_of_any_name_is_recognised() -> None:
+def test_a_conversation_in_a_file_of_any_name_is_recognized() -> None:
     assert chatgpt.claims(entry(chat(TREE), "my chat.json"))
     assert chatgpt.claims(entry({"conversations": [chat(TREE)]}, "backup.json"))
 

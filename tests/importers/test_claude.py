@@ -83,7 +83,7 @@ def links(document: Document) -> dict[str, str | None]:
         ("memories/acc-1.json", MEMORY),
     ],
 )
-def test_the_files_of_an_export_are_recognised(name: str, content: Any) -> None:
+def test_the_files_of_an_export_are_recognized(name: str, content: Any) -> None:
     assert claude.claims(entry(content, name))
     assert not chatgpt.claims(entry(content, name))
 

@@ -125,7 +125,7 @@ def test_transcripts_are_detected_by_their_first_lines(first):
     assert claude_code.claims(entry(first, name="anything.JSONL"))
 
 
-def test_a_first_line_longer_than_the_head_is_recognised():
+def test_a_first_line_longer_than_the_head_is_recognized():
     assert claude_code.claims(entry(user("u1", None, "clay " * 50_000)))
 
 

@@ -495,7 +495,7 @@ def test_equal_prompts_after_a_fork_differ_if_turns_have_ids():
     assert set(ids(fork)[2:]).isdisjoint(ids(parent))
 
 
-def test_a_sub_agent_that_copies_only_messages_is_recognised():
+def test_a_sub_agent_that_copies_only_messages_is_recognized():
     started = event("task_started", turn_id=TURNS[0])
     tools = [
         item("function_call", name="f", arguments="{}", call_id="c"),

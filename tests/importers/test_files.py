@@ -64,7 +64,7 @@ def test_a_zip_is_read_in_place(tmp_path: Path) -> None:
     assert sorted(p.name for p in tmp_path.iterdir()) == ["export.zip"]
 
 
-def test_a_zip_is_recognised_without_its_suffix(tmp_path: Path) -> None:
+def test_a_zip_is_recognized_without_its_suffix(tmp_path: Path) -> None:
     assert names(archive(tmp_path / "download", **{"a.json": b"[]"})) == ["download/a.json"]
 
 

@@ -58,7 +58,7 @@ def test_a_transcript_alone_is_a_video_with_times(tmp_path: Path) -> None:
     ("name", "kind"),
     [("My Podcast 7.vtt", "podcast"), ("audio note.vtt", "audio"), ("a.vtt", "video")],
 )
-def test_a_podcast_is_recognised_by_its_name(tmp_path: Path, name: str, kind: str) -> None:
+def test_a_podcast_is_recognized_by_its_name(tmp_path: Path, name: str, kind: str) -> None:
     (tmp_path / name).write_text("WEBVTT\nLanguage: de\n\n00:01.000 --> 00:02.000\n<v Ann>Hallo")
     item = one(tmp_path / name)
     assert (item.metadata["media_type"], item.metadata["language"]) == (kind, "de")
@@ -84,12 +84,12 @@ def test_subtitles_in_an_old_encoding_are_read(tmp_path: Path) -> None:
         {"events": [{"tStartMs": 0, "dDurationMs": 5, "segs": [{"utf8": "Owls fly."}]}]},
     ],
 )
-def test_json_transcripts_are_recognised_by_their_keys(tmp_path: Path, record: object) -> None:
+def test_json_transcripts_are_recognized_by_their_keys(tmp_path: Path, record: object) -> None:
     (tmp_path / "a.json").write_text(json.dumps(record))
     assert text(one(tmp_path / "a.json")).strip() == "Owls fly."
 
 
-def test_a_transcript_that_begins_with_its_whole_text_is_recognised(tmp_path: Path) -> None:
+def test_a_transcript_that_begins_with_its_whole_text_is_recognized(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text(
         json.dumps({"text": "x" * 100_000, "segments": WHISPER["segments"]})
     )

@@ -616,7 +616,7 @@ def test_keys_for_other_purposes_are_rejected(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "complaint"),
+    ("settings", "message"),
     [
         (lambda _: JwtSettings(secret="short"), "at least 32 bytes"),
         (
@@ -630,9 +630,9 @@ def test_keys_for_other_purposes_are_rejected(tmp_path: Path) -> None:
     ],
 )
 def test_invalid_settings_are_rejected_at_startup(
-    settings: Any, complaint: str, tmp_path: Path
+    settings: Any, message: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(InvalidInput, match=complaint):
+    with pytest.raises(InvalidInput, match=message):
         Tokens(settings(tmp_path))
 
 

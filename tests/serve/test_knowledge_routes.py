@@ -512,16 +512,11 @@ def test_restoring_does_not_overwrite_a_later_change(
 
 
 def test_conversations_cannot_be_restored_here(client: TestClient) -> None:
-    request_json(
-        client, "POST", "/restore", 400, json={"id": "c", "kind": "conversation", "messages": []}
-    )
-    request_json(
-        client,
-        "POST",
-        "/restore",
-        400,
-        json={"id": "c", "kind": "note", "messages": [{"id": "x"}]},
-    )
+    for document in (
+        {"id": "c", "kind": "conversation", "messages": []},
+        {"id": "c", "kind": "note", "messages": [{"id": "x"}]},
+    ):
+        request_json(client, "POST", "/restore", 400, json=document)
 
 
 def test_deleting_without_undo_does_not_return_the_document(
@@ -774,10 +769,11 @@ def test_responses_match_the_openapi_description(
         ("DELETE", f"{note}?undo=true", None, item),
     ):
         answer = client.request(method, ADDRESS + path, json=body)
+        assert answer.is_success, answer.text
         operation = description["paths"][ADDRESS + template][method.lower()]
-        schema = operation["responses"][str(answer.status_code)]["content"]["application/json"][
-            "schema"
-        ]
-        jsonschema.Draft202012Validator(
-            {**schema, "components": description["components"]}
-        ).validate(json.loads(answer.text))
+        content = operation["responses"][str(answer.status_code)]["content"]
+        schema = {
+            **content["application/json"]["schema"],
+            "components": description["components"],
+        }
+        jsonschema.Draft202012Validator(schema).validate(json.loads(answer.text))

@@ -261,7 +261,7 @@ def test_jwt_settings_are_enough_to_serve_other_computers(place: str) -> None:
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 @pytest.mark.parametrize(
-    ("arguments", "settings", "complaint"),
+    ("arguments", "settings", "message"),
     [
         (["--host", "192.0.2.1"], {"RECOLLECT_JWT_SECRET": "x" * 32}, "Cannot listen"),
         (["--port", "70000"], {}, "not a port"),
@@ -280,12 +280,12 @@ def test_invalid_options_are_explained(
     must_not_serve: None,
     arguments: list[str],
     settings: dict[str, str],
-    complaint: str,
+    message: str,
 ) -> None:
     for name, value in settings.items():
         monkeypatch.setenv(name, value)
     assert main(["serve", "--home", place, *arguments]) == 1
-    assert complaint in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
