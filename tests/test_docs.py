@@ -115,7 +115,7 @@ def test_toml_in_the_docs_is_valid(page: str, text: str) -> None:
     assert tomllib.loads(text)
 
 
-# -- requests in the docs ----------------------------------------------------------------
+# -- requests in the docs -----------------------------------------------------
 
 
 def requests_of(page: str) -> list[tuple[str, str, dict[str, str], str | None]]:
@@ -170,7 +170,7 @@ def test_the_requests_in_the_docs_succeed(place: str) -> None:
 
 
 def test_the_documented_setup_with_two_roles_works(database: str, user: str) -> None:
-    """After an administrator ran the SQL of the page, the role of the programs can be used."""
+    """An administrator runs the SQL of the page; then programs can use the role it creates."""
     name = f"docs_{user[-12:]}"
     first, second = (text for page, text in blocks("sql") if page == "postgres.md")
 

@@ -94,7 +94,7 @@ def test_the_best_hit_comes_first_and_the_total_counts_all_matches(
     assert library.match_expression("seal", conversations=["nowhere"]).total == 0
 
 
-# -- excerpts ------------------------------------------------------------------------------
+# -- excerpts -----------------------------------------------------------------
 
 
 def test_an_excerpt_has_twenty_words_around_the_match_and_marks_whole_words() -> None:

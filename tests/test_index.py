@@ -103,7 +103,7 @@ def stop_after(steps: int) -> Callable[[], bool]:
     return lambda: next(answers, True)
 
 
-# -- step by step --------------------------------------------------------------------
+# -- step by step -------------------------------------------------------------
 
 
 def test_index_embeds_everything_once(
@@ -256,7 +256,7 @@ def test_edited_messages_and_renamed_conversations_get_new_vectors(
     assert [float(old @ new) < 0.9 for old, new in zip(before, after, strict=True)] == [True, True]
 
 
-# -- another model ---------------------------------------------------------------------
+# -- another model ------------------------------------------------------------
 
 
 def test_a_library_that_has_grown_is_embedded_again_and_stays_searchable(
@@ -411,7 +411,7 @@ def test_a_missing_or_unknown_model_is_an_error_that_names_it(
     assert "m0" in ids(library.search("dog"))
 
 
-# -- in the background --------------------------------------------------------------------
+# -- in the background --------------------------------------------------------
 
 
 @pytest.fixture

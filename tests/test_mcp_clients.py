@@ -40,7 +40,7 @@ def home(tmp_path: Path) -> Path:
     return folder
 
 
-# -- Python ----------------------------------------------------------------
+# -- Python -------------------------------------------------------------------
 
 
 async def python_session(home: Path, mode: str) -> dict[str, Any]:
@@ -107,7 +107,7 @@ def test_the_python_sdk_reads_conversations_and_prompts(home: Path, mode: str) -
     }
 
 
-# -- TypeScript ------------------------------------------------------------
+# -- TypeScript ---------------------------------------------------------------
 
 
 @pytest.fixture(scope="session")

@@ -81,7 +81,7 @@ def modern(**params: Any) -> dict[str, Any]:
     return {"_meta": dict(ENVELOPE), **params}
 
 
-# -- the handshake protocol ----------------------------------------------
+# -- the handshake protocol ---------------------------------------------------
 
 
 @pytest.mark.parametrize("version", HANDSHAKE)
@@ -146,7 +146,7 @@ def test_methods_outside_the_capabilities_do_not_exist(dispatcher: Dispatcher, m
         assert len(answer["error"]["message"]) < 200
 
 
-# -- the stateless protocol -----------------------------------------------------
+# -- the stateless protocol ---------------------------------------------------
 
 
 def test_discover_describes_the_server(dispatcher: Dispatcher) -> None:
@@ -217,7 +217,7 @@ def test_each_request_chooses_its_protocol(dispatcher: Dispatcher) -> None:
     assert "resultType" in result(dispatcher, "tools/list", modern())
 
 
-# -- tools -----------------------------------------------------------------
+# -- tools --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -297,7 +297,7 @@ def test_a_dotted_name_is_accepted_but_never_listed(dispatcher: Dispatcher) -> N
     assert not any("." in tool["name"] for tool in result(dispatcher, "tools/list")["tools"])
 
 
-# -- progress and cancellation -----------------------------------------------
+# -- progress and cancellation ------------------------------------------------
 
 
 def notifications(
@@ -351,7 +351,7 @@ def test_a_cancellation_reaches_the_context_of_the_request() -> None:
     assert request_context.is_cancelled()
 
 
-# -- pages -----------------------------------------------------------------
+# -- pages --------------------------------------------------------------------
 
 
 def test_a_long_list_of_tools_is_paged(
@@ -386,7 +386,7 @@ def test_a_cursor_that_the_server_never_issued_is_refused(
             assert code(ask(dispatcher, method, {"cursor": cursor})) == -32602
 
 
-# -- resources -------------------------------------------------------------
+# -- resources ----------------------------------------------------------------
 
 
 @pytest.fixture
@@ -587,7 +587,7 @@ def test_a_catalog_of_bus_tools_only_has_no_resources_or_prompts(method: str) ->
     assert code(ask(dispatcher, method, {"uri": "recollect://conversation/c1"})) == -32601
 
 
-# -- prompts ---------------------------------------------------------------
+# -- prompts ------------------------------------------------------------------
 
 
 def test_the_prompt_uses_the_topic_and_the_current_name_of_the_tool() -> None:
@@ -625,7 +625,7 @@ def test_a_prompt_without_a_topic_is_refused(
     assert len(answer["error"]["message"]) < 200
 
 
-# -- the name of the client --------------------------------------------------------------
+# -- the name of the client ---------------------------------------------------
 
 
 def initialize(catalog: Catalog, name: Any) -> Dispatcher:
@@ -661,7 +661,7 @@ def test_a_tool_knows_the_name_of_the_client_in_both_protocols() -> None:
     assert client_name(dispatcher, _meta={**ENVELOPE, **info}) == "stateless"
 
 
-# -- messages --------------------------------------------------------------
+# -- messages -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("id_", [None, 1.5, True, [1], {"a": 1}])
@@ -764,7 +764,7 @@ def test_any_text_can_be_encoded_on_one_line() -> None:
     assert json.loads(line) == {"text": "\ud800 \u2028 \x00 日本 😀\n"}
 
 
-# -- any input --------------------------------------------------------------
+# -- any input ----------------------------------------------------------------
 
 KEYS = """
     jsonrpc id method params result error name arguments cursor _meta uri topic clientInfo

@@ -51,7 +51,7 @@ sys.exit(stdio.main(sys.argv[1:]))
 # The server as the console script starts it.
 COMMAND = "from recollect.__main__ import main; import sys; sys.exit(main())"
 
-# -- in a process ----------------------------------------------------------
+# -- in a process -------------------------------------------------------------
 
 
 @pytest.mark.both_stores
@@ -253,7 +253,7 @@ def test_a_conversation_can_be_read_as_a_resource(place: str) -> None:
         assert "> an apple" in results[2]["contents"][0]["text"]
 
 
-# -- options -----------------------------------------------------------
+# -- options ------------------------------------------------------------------
 
 
 def parse_with_argparse(argv: list[str]) -> dict[str, Any] | None:
@@ -317,7 +317,7 @@ def test_common_options_need_no_argparse(argv: list[str]) -> None:
     assert options == parse_with_argparse(argv)
 
 
-# -- the connection --------------------------------------------------------
+# -- the connection -----------------------------------------------------------
 
 
 class PausedCatalog(Catalog):
@@ -505,7 +505,7 @@ def test_calls_without_a_valid_id_are_not_run(
     assert catalog.started.empty()
 
 
-# -- lines -----------------------------------------------------------------
+# -- lines --------------------------------------------------------------------
 
 
 def lines_of(*parts: bytes) -> Iterator[bytes | None]:

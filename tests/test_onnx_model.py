@@ -39,7 +39,7 @@ TABLE = np.array(
 )
 
 
-# -- the real model -----------------------------
+# -- the real model -----------------------------------------------------------
 
 
 @pytest.fixture(scope="session")
@@ -163,7 +163,7 @@ def test_a_downloaded_model_is_not_downloaded_again(
     assert download_model("gte-small", weights.parent, keep_full=True) == weights
 
 
-# -- tiny models ------------------------------------------------------------
+# -- tiny models --------------------------------------------------------------
 
 Build = Callable[..., Path]
 

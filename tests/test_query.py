@@ -148,7 +148,7 @@ def test_any_text_is_parsed_or_gives_an_error_with_a_reason(text: str) -> None:
         assert str(error).endswith(".")
 
 
-# -- fields, minus and literal text ------------------------------------------
+# -- fields, minus and literal text -------------------------------------------
 
 
 def fields(text: str) -> Fields:

@@ -65,7 +65,7 @@ def parts_by_key(query: Question, *pool: ScoredCandidate) -> dict[int, dict[str,
     return {scored.candidate.key: scored.parts for scored in ranking(query, *pool)}
 
 
-# -- every pool ---------------------------------------------------------------------
+# -- every pool ---------------------------------------------------------------
 
 WORDS = ["walrus", "tusk", "ice", "and", "the", "?"]
 candidate_values = st.builds(
@@ -178,7 +178,7 @@ def test_the_later_of_two_equal_messages_comes_first() -> None:
     ) == [2, 1]
 
 
-# -- each part ---------------------------------------------------------------------
+# -- each part ----------------------------------------------------------------
 
 
 def test_a_rare_word_counts_more_than_a_common_one() -> None:

@@ -117,7 +117,7 @@ def error_of(model: RemoteModel, *, query: bool = False) -> str:
     return str(error.value)
 
 
-# -- requests ----------------------------------------------------------------
+# -- requests -----------------------------------------------------------------
 
 
 def test_every_text_gets_a_unit_vector_in_order(server: StandIn) -> None:
@@ -199,7 +199,7 @@ def test_no_request_is_sent_before_it_is_needed(server: StandIn) -> None:
     assert len(server.requests) == 1
 
 
-# -- retries ----------------------------------------------------------
+# -- retries ------------------------------------------------------------------
 
 
 def test_a_busy_server_is_retried_after_the_time_in_retry_after(server: StandIn) -> None:
@@ -286,7 +286,7 @@ def test_client_errors_are_not_retried(server: StandIn) -> None:
         assert len(server.requests) == 1
 
 
-# -- errors --------------------------------------------------
+# -- errors -------------------------------------------------------------------
 
 
 def test_a_refused_key_is_an_error_that_names_the_setting(server: StandIn) -> None:
@@ -402,7 +402,7 @@ def test_an_invalid_address_is_refused_at_once(address: str) -> None:
         RemoteModel(address, "m")
 
 
-# -- the key ---------------------------------------------------------------
+# -- the key ------------------------------------------------------------------
 
 
 def test_the_key_is_sent_as_a_bearer_token_if_there_is_one(server: StandIn) -> None:

@@ -116,7 +116,7 @@ def add_samples(library: recollect.Library) -> None:
     )
 
 
-# -- operators, quotes and fields --------------------------------------------------
+# -- operators, quotes and fields ---------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -269,7 +269,7 @@ def test_hidden_messages_are_found_only_with_the_hidden_filter(sample: recollect
     assert ids(sample.search('"internal instructions"', hidden)) == ["n4"]
 
 
-# -- every hit satisfies the query -------------------------------------------------
+# -- every hit satisfies the query --------------------------------------------
 
 
 @pytest.mark.parametrize("mode", ["both", "vector"])
@@ -387,7 +387,7 @@ def test_an_unknown_mode_or_group_is_refused(
         library.search("x", options=SearchOptions(mode=mode, group=group))
 
 
-# -- times -------------------------------------------------------------------------
+# -- times --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("mode", ["text", "both"])
@@ -396,7 +396,7 @@ def test_a_time_in_the_query_ranks_its_messages_higher_and_removes_none(
 ) -> None:
     days = (1, 8, 28, 30, 75, 400)
     for day in days:
-        # The spaces make the texts differ, so that they are not copies, but not their meaning.
+        # With extra spaces, the texts mean the same but are not copies of each other.
         text = f"I went to the restaurant with friends and {' ' * day}we had fish"
         library.add_conversation(f"c{day}", messages=[message(f"d{day}", text, days=day)])
     others = [
@@ -445,7 +445,7 @@ def test_relative_times_in_a_query_depend_on_now(library: recollect.Library) -> 
         assert ids(page)[0] == first, now
 
 
-# -- changes are visible at once ---------------------------------------------------
+# -- changes are visible at once ----------------------------------------------
 
 
 @in_every_state
@@ -539,7 +539,7 @@ def test_deleted_words_are_not_used_to_expand_a_substring(library: recollect.Lib
     assert page.hits[0].terms == ("cript",)
 
 
-# -- pages and totals --------------------------------------------------------------
+# -- pages and totals ---------------------------------------------------------
 
 
 _SEA = ["sea", "ice", "tusk", "fish"]
@@ -643,7 +643,7 @@ def test_limit_and_offset_are_clamped_and_a_page_past_the_end_is_empty(
     assert library.search("walrus", options=SearchOptions(limit=10**9, offset=-5)).total == 30
 
 
-# -- hits and their scores ---------------------------------------------------------
+# -- hits and their scores ----------------------------------------------------
 
 
 @pytest.mark.parametrize("mode", ["text", "both", "vector"])
@@ -794,7 +794,7 @@ def test_a_matching_title_ranks_all_messages_of_the_conversation_higher(
     assert ids(library.search("holidays budget", options=options))[0] == "d"
 
 
-# -- concepts ----------------------------------------------------------------------
+# -- concepts -----------------------------------------------------------------
 
 
 @in_every_state
@@ -863,7 +863,7 @@ def test_too_few_too_many_or_empty_concepts_are_refused(
         library.search(concepts)
 
 
-# -- related -----------------------------------------------------------------------
+# -- related ------------------------------------------------------------------
 
 
 @in_every_state
@@ -930,7 +930,7 @@ def test_a_very_long_message_has_related_messages(library: recollect.Library) ->
     assert ids(library.related("c1", "a", SearchOptions(mode="text"))) == ["b"]
 
 
-# -- with and without vectors ------------------------------------------------------
+# -- with and without vectors -------------------------------------------------
 
 
 def test_without_vectors_search_uses_words_and_vector_mode_is_an_error(

@@ -35,7 +35,7 @@ def similarity(one: str, other: str, model: StaticModel = MODEL) -> float:
     return float(first @ second)
 
 
-# -- meaning -----------------------------------------------------------------
+# -- meaning ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_the_only_message_of_a_library_has_a_unit_vector() -> None:
     assert np.linalg.norm(vector) == pytest.approx(1, abs=1e-5)
 
 
-# -- vectors --------------------------------------------------------
+# -- vectors ------------------------------------------------------------------
 
 
 def test_a_text_has_the_same_vector_in_every_batch() -> None:
@@ -141,7 +141,7 @@ def test_a_text_of_a_megabyte_is_embedded() -> None:
     assert float(vectors[0] @ MODEL.embed_query("ships in a port, bad weather")) > 0.3
 
 
-# -- tokenizing -----------------------------------------------------------------
+# -- tokenizing ---------------------------------------------------------------
 
 
 def pieces(text: str) -> list[str]:
@@ -182,7 +182,7 @@ def test_the_cache_of_words_has_a_maximum_size() -> None:
     assert tokenizer.of("w20") == [0, 3, 1]
 
 
-# -- storing -----------------------------------------------------------------
+# -- storing ------------------------------------------------------------------
 
 
 def test_counts_are_the_same_after_a_round_trip_through_bytes() -> None:

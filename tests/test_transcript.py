@@ -23,7 +23,7 @@ def speakers_and_texts(text: str) -> list[tuple[str | None, str]]:
     return [(cue.speaker, cue.text) for cue in parse(text).cues]
 
 
-# -- SRT ---------------------------------------------------------------------
+# -- SRT ----------------------------------------------------------------------
 
 
 def test_srt_is_parsed_into_times_and_lines() -> None:
@@ -97,7 +97,7 @@ def test_a_cue_never_ends_before_it_starts() -> None:
     assert parse("0:09 --> 0:04\na").cues == (Cue(9, 9, "a"),)
 
 
-# -- VTT and SBV -------------------------------------------------------------
+# -- VTT and SBV --------------------------------------------------------------
 
 
 def test_vtt_headers_comments_styles_and_cue_ids_are_not_text() -> None:
@@ -155,7 +155,7 @@ def test_the_output_of_whisper_is_parsed() -> None:
     assert parse(text).cues == (Cue(0, 2, "Owls fly."), Cue(62, 63.5, "At night."))
 
 
-# -- speakers ----------------------------------------------------------------
+# -- speakers -----------------------------------------------------------------
 
 
 def test_a_name_in_capitals_before_a_colon_is_the_speaker() -> None:
@@ -181,7 +181,7 @@ def test_text_that_only_looks_like_a_speaker_stays_text(line: str) -> None:
     assert speakers_and_texts(f"0:01 --> 0:02\n{line}") == [(None, line)]
 
 
-# -- rolling captions ------------------------------------------------------
+# -- rolling captions ---------------------------------------------------------
 
 
 def test_rolling_captions_keep_each_line_once_with_its_time() -> None:
@@ -240,7 +240,7 @@ def test_any_lines_that_roll_through_two_rows_are_kept_once_in_order(lines: list
     assert texts(str(write(cues, "srt"))) == lines
 
 
-# -- JSON --------------------------------------------------------------------
+# -- JSON ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -319,7 +319,7 @@ def test_anything_else_is_plain_text() -> None:
     assert parse("Just words.\nTwo lines.") == Transcript("text", text="Just words.\nTwo lines.")
 
 
-# -- writing -----------------------------------------------------------------
+# -- writing ------------------------------------------------------------------
 
 WORDS = st.text(st.characters(exclude_categories=("C", "Z")), min_size=1, max_size=9)
 LINES = st.lists(WORDS, min_size=1, max_size=4).map(" ".join)
@@ -372,7 +372,7 @@ def test_every_format_is_written() -> None:
         write(cues, "sbv")
 
 
-# -- any input ----------------------------------------------------------
+# -- any input ----------------------------------------------------------------
 
 PIECES = [
     "WEBVTT",

@@ -106,7 +106,7 @@ def text_of(message: dict[str, Any]) -> str:
     return "that"
 
 
-# -- replies -------------------------------------------------------------------
+# -- replies ------------------------------------------------------------------
 
 
 def plain(content: Any, status: int = 200, **headers: str) -> Reply:
@@ -199,7 +199,7 @@ def compress(reply: Reply, size: int = 7) -> Reply:
     return reply
 
 
-# -- the socket ----------------------------------------------------------------
+# -- the socket ---------------------------------------------------------------
 
 
 class _Server(ThreadingHTTPServer):

@@ -180,7 +180,7 @@ def _join(events: list[Json]) -> Json:
     return {**message, "content": blocks, "stop_reason": "end_turn"}
 
 
-# -- Anthropic ---------------------------------------------------------------
+# -- Anthropic ----------------------------------------------------------------
 
 
 def _anthropic(model: Model, request: Json) -> list[Json]:
@@ -232,7 +232,7 @@ def _anthropic(model: Model, request: Json) -> list[Json]:
     ]
 
 
-# -- OpenAI ------------------------------------------------------------------
+# -- OpenAI -------------------------------------------------------------------
 
 
 def _openai(model: Model, request: Json) -> list[Json]:

@@ -75,7 +75,7 @@ class Check(NamedTuple):
     """Returns a summary, or raises CheckFailed."""
 
 
-# -- processes -----------------------------------------------------------------
+# -- processes ----------------------------------------------------------------
 
 
 def run(command: list[str], folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -207,7 +207,7 @@ def path(profile: str) -> str:
     return "/mcp" if profile == "default" else f"/mcp/{profile}"
 
 
-# -- the inspector -------------------------------------------------------------
+# -- the inspector ------------------------------------------------------------
 
 
 def inspector(*arguments: str) -> Any:
@@ -250,7 +250,7 @@ def inspect_call(server: Server) -> str:
     return "calls a tool, reads a conversation, gets a prompt"
 
 
-# -- the conformance suite -------------------------------------------------------
+# -- the conformance suite ----------------------------------------------------
 
 
 def conformance(*arguments: str) -> Callable[[Server], str]:
@@ -295,7 +295,7 @@ def required_scenarios(version: str) -> set[str]:
     return set(re.findall(r"- (\S+)", part[1]))
 
 
-# -- the TypeScript SDKs -----------------------------------------------------------
+# -- the TypeScript SDKs ------------------------------------------------------
 
 
 def typescript(mode: str, transport: str) -> Callable[[Server], str]:
@@ -325,7 +325,7 @@ def typescript(mode: str, transport: str) -> Callable[[Server], str]:
     return check
 
 
-# -- agents --------------------------------------------------------------------------
+# -- agents -------------------------------------------------------------------
 
 
 def check_agent(model: Model, tools: list[str]) -> str:
@@ -391,7 +391,7 @@ def tools_with_prefix(model: Model, prefix: str) -> list[str]:
     return [name.removeprefix(prefix) for name in names if name.startswith(prefix)]
 
 
-# -- the plugin ----------------------------------------------------------------------
+# -- the plugin ---------------------------------------------------------------
 
 DECISION = (
     "We decided to keep the till in SQLite instead of a server, because the shop has no network at "
@@ -580,7 +580,7 @@ wire_api = "responses"
 """
 
 
-# -- all checks ----------------------------------------------------------------------
+# -- all checks ---------------------------------------------------------------
 
 EXPECTED = ["--expected-failures", str(HERE / "conformance-expected.yml")]
 # The suite runs these without scoring them; here they count.

@@ -60,7 +60,7 @@ def contents(client: Client, q: str, **parameters: Any) -> list[str]:
     return sorted(text_of(r["snippet"]) for r in search(client, q, **parameters)["results"])
 
 
-# -- GET /api/search ---------------------------------------------------------
+# -- GET /api/search ----------------------------------------------------------
 
 
 @proves("C2-01")
@@ -214,7 +214,7 @@ def test_only_content_is_searched(client: Client) -> None:
     assert search(client, "nothing NOT zebra")["total"] == 2
 
 
-# -- query syntax ------------------------------------------------------------
+# -- query syntax -------------------------------------------------------------
 
 SENTENCES = (
     "Angular signals are fast",
@@ -330,7 +330,7 @@ def test_a_malformed_expression_matches_nothing_and_warns(searchable: Client) ->
         assert page.keys() == {"results", "total", "query", "warning"}
 
 
-# -- snippets ----------------------------------------------------------------
+# -- snippets -----------------------------------------------------------------
 
 
 @proves("C2-18", "C2-19", "C2-20")
@@ -403,7 +403,7 @@ def test_no_markup_of_a_message_survives_in_a_snippet(client: Client) -> None:
         assert (result["thread_topic"], result["author"]) == (f"<b>{n}</b>", "<i>evil</i>")
 
 
-# -- human-only messages -----------------------------------------------------
+# -- human-only messages ------------------------------------------------------
 
 MARKS: list[dict[str, Any]] = [
     {"human_only": True},
@@ -543,7 +543,7 @@ def test_an_agent_sees_only_some_metadata_of_a_human_only_message(
     assert search(client, "hush")["results"][0]["metadata"]["salary"] == 5
 
 
-# -- threads -----------------------------------------------------------------
+# -- threads ------------------------------------------------------------------
 
 
 @proves("C2-26")

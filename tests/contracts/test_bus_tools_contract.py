@@ -48,7 +48,7 @@ def contents(caller: Caller, query: str, **arguments: Any) -> list[str]:
     )
 
 
-# -- msg_search ----------------------------------------------------------------
+# -- msg_search ---------------------------------------------------------------
 
 
 @proves("C2-31")
@@ -254,7 +254,7 @@ def test_with_the_setting_hide_a_human_only_message_cannot_be_guessed(
     assert search(person, "launch")["total"] == 413
 
 
-# -- other tools ----------------------------------------------------------------
+# -- other tools --------------------------------------------------------------
 
 
 @proves("C2-42")

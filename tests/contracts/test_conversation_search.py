@@ -13,7 +13,7 @@ from histories import NO_MATCH, History, Tool, user_messages
 
 PARAMETERS = ("query", "roles", "start_date", "end_date", "limit")
 
-# -- the tool --------------------------------------------------------------
+# -- the tool -----------------------------------------------------------------
 
 
 def definition(tool: Tool) -> dict[str, Any]:
@@ -67,7 +67,7 @@ def test_the_tool_can_have_another_name_next_to_lettas_own(place: str) -> None:
     alias.close()
 
 
-# -- parameters ------------------------------------------------------------
+# -- parameters ---------------------------------------------------------------
 
 
 @proves("C0-04", "C0-18")

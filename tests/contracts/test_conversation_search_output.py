@@ -20,7 +20,7 @@ import recollect
 from recollect.places import open_existing
 from recollect.settings import LIMITS
 
-# -- behaviour -------------------------------------------------------------
+# -- behaviour ----------------------------------------------------------------
 
 
 @proves("C0-20")
@@ -161,7 +161,7 @@ def test_a_message_without_its_conversation_is_not_returned(
     assert tool.contents() == tool.contents(query="apple") == ["an apple"]
 
 
-# -- output ----------------------------------------------------------------
+# -- output -------------------------------------------------------------------
 
 
 @proves("C0-29", "C0-30", "C0-34", "C0-36")
@@ -285,7 +285,7 @@ def test_stored_surrogates_and_nul_do_not_reach_the_client(
     assert tool.contents(query="broken") == ["broken \ufffd and \ufffd here"]
 
 
-# -- errors ----------------------------------------------------------------
+# -- errors -------------------------------------------------------------------
 
 
 @proves("C0-38", "C0-41")

@@ -31,7 +31,7 @@ from recollect.errors import Conflict, InvalidInput, NotFound
 from recollect.library import Library
 from recollect.serve.mcp.sessions import Session
 
-# -- results -----------------------------------------------------------------
+# -- results ------------------------------------------------------------------
 
 
 @proves("C3-01")
@@ -242,7 +242,7 @@ def test_text_that_an_edit_removed_is_not_found(collection: Library) -> None:
     assert all("page33" not in r["snippet"] for r in search(collection, "page33"))
 
 
-# -- searching -----------------------------------------------------------------
+# -- searching ----------------------------------------------------------------
 
 
 @proves("C3-29")

@@ -91,7 +91,7 @@ def test_fields_are_located_by_name_and_offset(collection: Library) -> None:
     assert hit["loc"]["field"] == "system_prompt"
 
 
-# -- retrieval ------------------------------------------------------------------
+# -- retrieval ----------------------------------------------------------------
 
 
 @proves("C3-16")

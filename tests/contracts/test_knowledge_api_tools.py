@@ -73,7 +73,7 @@ def uris(answer: Any) -> list[str]:
     return [result["uri"] for result in answer["results"]]
 
 
-# -- the tools -------------------------------------------------------------------
+# -- the tools ----------------------------------------------------------------
 
 
 @proves("C3-40")
@@ -147,7 +147,7 @@ def test_errors_name_the_tool_or_the_missing_item(caller: Caller, library: Libra
         assert caller.error(tool, **arguments)["error"].startswith(error)
 
 
-# -- preferences and sessions ------------------------------------------------------
+# -- preferences and sessions -------------------------------------------------
 
 
 @proves("C3-45")
@@ -251,7 +251,7 @@ def test_an_item_is_read_at_the_match_of_the_last_query(session: Caller, library
         assert "quagga" in item["content"], mode
 
 
-# -- deep research -----------------------------------------------------------------
+# -- deep research ------------------------------------------------------------
 
 
 class DeepResearch(Caller):
@@ -348,7 +348,7 @@ def test_the_compact_shape_has_five_fields(caller: Caller, library: Library) -> 
     assert [result["id"] for result in compact] == uris(plain)
 
 
-# -- resources and users ---------------------------------------------------------
+# -- resources and users ------------------------------------------------------
 
 
 @proves("C3-51")

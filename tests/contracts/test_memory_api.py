@@ -202,7 +202,7 @@ def memories(library: Library) -> Library:
     return library
 
 
-# -- search --------------------------------------------------------------------
+# -- search -------------------------------------------------------------------
 
 
 @proves("C4-01", "C4-03")
@@ -554,7 +554,7 @@ def test_exchanges_are_not_listed_beside_observations_or_under_their_filters(
         assert agent.text("search", query="React Router", **filters) == NO_OBSERVATIONS
 
 
-# -- details -------------------------------------------------------------------
+# -- details ------------------------------------------------------------------
 
 
 @proves("C4-19", "C4-21")
@@ -588,7 +588,7 @@ def test_details_are_in_the_order_of_the_ids(memories: Library, agent: Memory) -
     )
 
 
-# -- reading -------------------------------------------------------------------
+# -- reading ------------------------------------------------------------------
 
 
 @proves("C4-22")
@@ -626,7 +626,7 @@ def test_files_outside_the_library_cannot_be_read(
     assert agent.error_text("read", path=path) == f"File not found: {path}"
 
 
-# -- errors --------------------------------------------------------------------
+# -- errors -------------------------------------------------------------------
 
 
 @proves("C4-25", "C4-26")
@@ -671,7 +671,7 @@ def test_a_range_outside_the_conversation_is_an_error(memories: Library, agent: 
     )
 
 
-# -- the three layers ------------------------------------------------------------
+# -- the three layers ---------------------------------------------------------
 
 
 @proves("C4-31", "C4-32")

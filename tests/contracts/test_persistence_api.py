@@ -82,7 +82,7 @@ def error_of(answer: Any, status: int) -> str:
     return detail
 
 
-# -- saving ------------------------------------------------------------------
+# -- saving -------------------------------------------------------------------
 
 
 @proves("C1-01", "C1-03", "C1-04")
@@ -482,7 +482,7 @@ def test_concurrent_requests_store_a_message_once(client: Client) -> None:
     assert client.get("/conversations").json()["total"] == 2
 
 
-# -- listing -----------------------------------------------------------------
+# -- listing ------------------------------------------------------------------
 
 
 @proves("C1-10")
@@ -598,7 +598,7 @@ def test_the_last_changed_conversation_comes_first(client: Client) -> None:
     assert list_ids(client) == ["b", "a", "c"]
 
 
-# -- one conversation --------------------------------------------------------
+# -- one conversation ---------------------------------------------------------
 
 
 @proves("C1-16")
@@ -869,7 +869,7 @@ def test_only_an_export_can_be_restored(client: Client, body: Any) -> None:
     assert list_ids(client) == []
 
 
-# -- searching messages ------------------------------------------------------
+# -- searching messages -------------------------------------------------------
 
 
 @proves("C1-25")
@@ -972,7 +972,7 @@ def test_fifty_messages_are_returned_by_default(client: Client) -> None:
     assert (len(answer["messages"]), answer["total"]) == (50, 55)
 
 
-# -- exporting ---------------------------------------------------------------
+# -- exporting ----------------------------------------------------------------
 
 
 @pytest.fixture
@@ -1067,7 +1067,7 @@ def test_another_format_is_refused(client: Client, greetings: str, format: str) 
     assert error_of(answer, 400) == "Invalid format. Supported: json, txt, md"
 
 
-# -- errors ------------------------------------------------------------------
+# -- errors -------------------------------------------------------------------
 
 JSON = {"content-type": "application/json"}
 
