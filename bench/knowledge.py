@@ -22,7 +22,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -150,7 +152,7 @@ def spread(
 ) -> tuple[float, float]:
     """Median and 95th percentile in milliseconds."""
     times = sorted(
-        statistics.median(cpu(lambda q=query: work(q)) for _ in range(ROUNDS)) for query in queries
+        statistics.median(cpu(partial(work, query)) for _ in range(ROUNDS)) for query in queries
     )
     return statistics.median(times), times[int(len(times) * 0.95) - 1]
 
@@ -161,43 +163,56 @@ def search(items: int, keep: Path | None) -> None:
     print(
         f"{items:,} items, {library._store.size():,} passages; CPU ms, median and 95th percentile\n"
     )
+    show_searches(library, plain)
+    show_reads(library)
+    library.close()
+    if keep is None:
+        shutil.rmtree(folder)
+
+
+def show_searches(library: Library, plain: apsw.Connection) -> None:
     print(
         "| query | knowledge.search, text | text and vectors | by time | page 26 "
         "| separate FTS5 tables | FTS5 / text |"
     )
     print("|---|---|---|---|---|---|---|")
-    find = library.knowledge.search
+    by_text = KnowledgeOptions(limit=LIMIT, mode="text")
+    variants = (
+        by_text,
+        KnowledgeOptions(limit=LIMIT),
+        replace(by_text, order_by="recent"),
+        replace(by_text, offset=500),
+    )
     for kind, queries in corpus.many_queries(QUERIES).items():
         if kind not in ("question", "common word", "phrase", "prefix", "rare word"):
             continue
-        text = {
-            "phrase": lambda q: f'"{" ".join(q.words)}"',
-            "prefix": lambda q: f"{q.words[0]}*",
-        }.get(kind, lambda q: " ".join(q.words))
-        ways: list[Callable[[corpus.SampleQuery], Any]] = [
-            lambda q, t=text: find(t(q), KnowledgeOptions(limit=LIMIT, mode="text")),
-            lambda q, t=text: find(t(q), KnowledgeOptions(limit=LIMIT)),
-            lambda q, t=text: find(
-                t(q), KnowledgeOptions(limit=LIMIT, mode="text", order_by="recent")
-            ),
-            lambda q, t=text: find(t(q), KnowledgeOptions(limit=LIMIT, mode="text", offset=500)),
-            lambda q: search_plain_tables(plain, q.words),
+        engines: list[Callable[[corpus.SampleQuery], Any]] = [
+            lambda query, options=options: library.knowledge.search(query_text(query), options)
+            for options in variants
         ]
-        figures = [spread(way, queries) for way in ways]
+        engines.append(lambda query: search_plain_tables(plain, query.words))
+        figures = [spread(engine, queries) for engine in engines]
         cells = " | ".join(f"{median:.1f}, {tail:.1f}" for median, tail in figures)
         print(f"| {kind} | {cells} | {figures[-1][0] / figures[0][0]:.1f} |", flush=True)
-    anchor = find("error", KnowledgeOptions(sources=["notes"], limit=1))["results"][0]
+
+
+def query_text(query: corpus.SampleQuery) -> str:
+    if query.kind == "phrase":
+        return f'"{" ".join(query.words)}"'
+    if query.kind == "prefix":
+        return f"{query.words[0]}*"
+    return " ".join(query.words)
+
+
+def show_reads(library: Library) -> None:
+    options = KnowledgeOptions(sources=["notes"], limit=1)
+    anchor = library.knowledge.search("error", options)["results"][0]
     for mode in ("snippet", "chunk", "chunk_with_siblings", "full"):
         retrieval = parse_retrieval({"mode": mode, "loc": anchor["loc"], "max_tokens": 2_000}, {})
-        times = sorted(
-            cpu(lambda w=retrieval: library.knowledge.get("notes", anchor["id"], w))
-            for _ in range(50)
-        )
+        read = partial(library.knowledge.get, "notes", anchor["id"], retrieval)
+        times = [cpu(read) for _ in range(50)]
         print(f"\nget, {mode}: {statistics.median(times):.2f} ms", end="")
     print()
-    library.close()
-    if keep is None:
-        shutil.rmtree(folder)
 
 
 # -- importing ---------------------------------------------------------------

@@ -24,6 +24,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -333,7 +334,7 @@ def show_calls(folder: Path, messages: int, seconds: float) -> None:
         ),
     ]
     for work, questions, others in works:
-        for era in (HANDSHAKE, STATELESS):
+        for version in (HANDSHAKE, STATELESS):
             best = math.nan
             for kind, name in {"": OURS, **others}.items():
                 port = free_port()
@@ -341,36 +342,52 @@ def show_calls(folder: Path, messages: int, seconds: float) -> None:
                 if kind:
                     program = [sys.executable, "-m", "bench.plain_mcp"]
                     command = [*program, kind, str(home), str(port)]
-                with running(command, port) as pid:
-                    before, own = cpu(pid), time.process_time()
-                    load = uvloop.run(
-                        run_load(
-                            [Connection(port, era) for _ in range(CLIENTS)], seconds, questions
-                        )
-                    )
-                    cpu_time, own = cpu(pid) - before, time.process_time() - own
-                    resident = memory(pid)
-                rate = len(load.walls) / load.seconds
+                measurement = measure_calls(command, port, version, seconds, questions)
                 ratio = ""
                 if not kind:
-                    best = rate
-                elif rate:
-                    ratio = f"{best / rate:.1f} times"
-                each = cpu_time * 1000 / max(len(load.walls), 1) * seconds / (seconds + WARMUP)
-                table_row(
-                    work,
-                    era,
-                    name,
-                    f"{rate:,.0f}",
-                    ratio,
-                    format_ms(load.at(50)),
-                    format_ms(load.at(99)),
-                    load.failures.total(),
-                    f"{each:.2f}",
-                    f"{own / (seconds + WARMUP):.0%}",
-                    f"{resident:.0f}",
-                )
-                print_failures(load.failures)
+                    best = measurement.rate
+                elif measurement.rate:
+                    ratio = f"{best / measurement.rate:.1f} times"
+                table_row(work, version, name, *measurement.cells(ratio))
+                print_failures(measurement.load.failures)
+
+
+@dataclass
+class Calls:
+    """The load on a server, and what it cost the server and the clients."""
+
+    load: Load
+    server_cpu: float
+    client_cpu: float
+    resident: float
+
+    @property
+    def rate(self) -> float:
+        return len(self.load.walls) / self.load.seconds
+
+    def cells(self, ratio: str) -> list[object]:
+        duration = self.load.seconds + WARMUP
+        calls = max(len(self.load.walls), 1) * duration / self.load.seconds
+        return [
+            f"{self.rate:,.0f}",
+            ratio,
+            format_ms(self.load.at(50)),
+            format_ms(self.load.at(99)),
+            self.load.failures.total(),
+            f"{self.server_cpu * 1000 / calls:.2f}",
+            f"{self.client_cpu / duration:.0%}",
+            f"{self.resident:.0f}",
+        ]
+
+
+def measure_calls(
+    command: list[str], port: int, version: str, seconds: float, questions: list[str]
+) -> Calls:
+    connections = [Connection(port, version) for _ in range(CLIENTS)]
+    with running(command, port) as pid:
+        server, client = cpu(pid), time.process_time()
+        load = uvloop.run(run_load(connections, seconds, questions))
+        return Calls(load, cpu(pid) - server, time.process_time() - client, memory(pid))
 
 
 # -- memory growth ---------------------------------------------------------------------------

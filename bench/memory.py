@@ -249,11 +249,11 @@ def measure(path: Path, most: int | None) -> None:
                     for way, cost in every_way(library, question, targets, texts):
                         ways.setdefault(way, []).append(cost)
                     layers.append(reach(library, question, targets))
-    report(ways, layers)
+    report_tokens(ways, len(layers))
+    report_recall(layers)
 
 
-def report(ways: dict[str, list[Cost]], layers: list[tuple[list[bool], list[bool]]]) -> None:
-    questions = len(layers)
+def report_tokens(ways: dict[str, list[Cost]], questions: int) -> None:
     print(f"### Tokens until every right message has been read, {questions} questions\n")
     print(
         "| strategy | reads them all | median | mean | 90th percentile "
@@ -288,8 +288,11 @@ def report(ways: dict[str, list[Cost]], layers: list[tuple[list[bool], list[bool
                 f"{way}: of that mean, search {parts[0]:,.0f}, "
                 f"get_observations {parts[1]:,.0f}, read {parts[2]:,.0f}."
             )
-    print()
-    print("### Recall per layer\n")
+
+
+def report_recall(layers: list[tuple[list[bool], list[bool]]]) -> None:
+    questions = len(layers)
+    print("\n### Recall per layer\n")
     print("| layer | any right conversation | all of them |\n|---|---|---|")
     names = (
         f"1, search: the first {FIRST} observations",

@@ -240,25 +240,42 @@ async def run_clients(api: Api, kind: str, port: int, clients: int, seconds: flo
 # -- the whole run ---------------------------------------------------------------------------
 
 
-def show(
-    name: str,
-    api: Api,
-    command: list[str],
-    port: int,
-    environment: dict[str, str],
-    clients: int,
-    seconds: float,
-) -> None:
+@dataclass(frozen=True)
+class Workload:
+    clients: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Service:
+    """A server program and the requests it understands."""
+
+    name: str
+    api: Api
+    command: list[str]
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+def recollect_service(name: str, home: str) -> Service:
+    program = [sys.executable, "-m", "recollect", "--home", home, "--user", "bench"]
+    serve = [*program, "serve", "--rate-limit", "0", "--port"]
+    return Service(name, RECOLLECT, serve, {"RECOLLECT_INDEXING": "background"})
+
+
+def show(service: Service, workload: Workload) -> None:
+    """Run every kind of request on a fresh server. The port is the last argument of the command."""
     for kind in KINDS:
-        with running(command, port, environment) as process:
+        port = free_port()
+        with running([*service.command, str(port)], port, service.environment) as process:
             before = cpu(process.pid)
-            load = asyncio.run(run_clients(api, kind, port, clients, seconds))
+            load = asyncio.run(
+                run_clients(service.api, kind, port, workload.clients, workload.seconds)
+            )
             cpu_time = cpu(process.pid) - before
-            rate = len(load.walls) / load.seconds
             table_row(
                 kind,
-                name,
-                f"{rate:,.0f}",
+                service.name,
+                f"{len(load.walls) / load.seconds:,.0f}",
                 format_ms(load.at(50)),
                 format_ms(load.at(99)),
                 format_ms(load.at(100)),
@@ -269,7 +286,7 @@ def show(
         print_failures(load.failures)
 
 
-def main(messages: int, clients: int, seconds: float, keep: Path | None) -> None:
+def main(messages: int, workload: Workload, keep: Path | None) -> None:
     os.environ["RECOLLECT_INDEXING"] = "manual"
     with folder_for(keep) as folder:
         within = folder / f"service-{messages}"
@@ -280,49 +297,31 @@ def main(messages: int, clients: int, seconds: float, keep: Path | None) -> None
         with Server(within / "postgres") as server:
             url = server.database("service")
             build(url, messages)
-            documents = [document.source_id for document in corpus.documents(messages)]
             samples()  # generates the texts before the clock runs
-            RECOLLECT.conversations = PLAIN.conversations = documents
-            print(f"\n## {clients} clients on {messages:,} messages, {seconds:g} s each\n")
-            table_head(
-                "requests",
-                "service",
-                "requests / s",
-                "p50 ms",
-                "p99 ms",
-                "max ms",
-                "failed",
-                "server CPU ms per request",
-                "server MiB",
-            )
-            for name, place in (("Recollect, SQLite", str(home)), ("Recollect, PostgreSQL", url)):
-                port = free_port()
-                serve = [
-                    sys.executable,
-                    "-m",
-                    "recollect",
-                    "--home",
-                    place,
-                    "--user",
-                    "bench",
-                    "serve",
-                    "--port",
-                    str(port),
-                    "--rate-limit",
-                    "0",
-                ]
-                show(
-                    name,
-                    RECOLLECT,
-                    serve,
-                    port,
-                    {"RECOLLECT_INDEXING": "background"},
-                    clients,
-                    seconds,
-                )
-            port = free_port()
-            command = [sys.executable, "-m", "bench.plain_service", str(plain), str(port)]
-            show(PLAIN.name, PLAIN, command, port, {}, clients, seconds)
+            conversations = [document.source_id for document in corpus.documents(messages)]
+            RECOLLECT.conversations = PLAIN.conversations = conversations
+            plain_command = [sys.executable, "-m", "bench.plain_service", str(plain)]
+            show_header(messages, workload)
+            show(recollect_service("Recollect, SQLite", str(home)), workload)
+            show(recollect_service("Recollect, PostgreSQL", url), workload)
+            show(Service(PLAIN.name, PLAIN, plain_command), workload)
+
+
+def show_header(messages: int, workload: Workload) -> None:
+    print(
+        f"\n## {workload.clients} clients on {messages:,} messages, {workload.seconds:g} s each\n"
+    )
+    table_head(
+        "requests",
+        "service",
+        "requests / s",
+        "p50 ms",
+        "p99 ms",
+        "max ms",
+        "failed",
+        "server CPU ms per request",
+        "server MiB",
+    )
 
 
 if __name__ == "__main__":
@@ -334,4 +333,4 @@ if __name__ == "__main__":
         "--keep", type=Path, metavar="FOLDER", help="build the libraries here, or reuse them"
     )
     arguments = parser.parse_args()
-    main(arguments.messages, arguments.clients, arguments.seconds, arguments.keep)
+    main(arguments.messages, Workload(arguments.clients, arguments.seconds), arguments.keep)
