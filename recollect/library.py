@@ -405,7 +405,7 @@ class Library:
     def conversations_with(self, source: str, message_ids: Sequence[str]) -> list[tuple[str, str]]:
         """The recorded conversations of a source that have some of these messages.
 
-        Returns pairs of conversation id and message id; the conversation that changed last is first.
+        Returns pairs of conversation id and message id. The conversation changed last is first.
         """
         return self._store.documents_containing(source, message_ids)
 

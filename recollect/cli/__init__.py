@@ -1,4 +1,7 @@
-"""The command line: parse the arguments, call the library, print. One module per group of commands."""
+"""The command line: parse the arguments, call the library, print.
+
+There is one module per group of commands.
+"""
 
 from __future__ import annotations
 
@@ -33,10 +36,10 @@ examples:
   recollect search how did I fix the event loop        ask a question
   recollect search deadlock --role assistant --after 2025-06-01 --json
   recollect read CONVERSATION                          read a conversation
-  recollect knowledge search tomatoes                  conversations, notes, media, characters and prompts
+  recollect knowledge search tomatoes                  conversations, notes, media and more
   recollect memory search 'event loop'                 what was done, decided and learned
   recollect mcp                                        serve agents over stdio
-  recollect serve                                      the console and REST, at http://127.0.0.1:8765
+  recollect serve                                      the console and REST at 127.0.0.1:8765
 
 Every command has its own --help.
 """

@@ -1,4 +1,4 @@
-"""`recollect knowledge add`, `edit`, `delete` and `export`: change items, and write them to files."""
+"""`recollect knowledge add`, `edit`, `delete` and `export`: change items, write them to files."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _FIELDS = {"characters": "description", "prompts": "user_prompt"}
 _ADD_EXAMPLES = """\
   recollect knowledge add notes 'Roses' --text 'Prune them in late winter.' --tag garden
   recollect knowledge add notes --file ideas.md
-  recollect knowledge add media 'A talk' --transcript talk.srt --set media_type=video --set url=https://example.com/v
+  recollect knowledge add media 'A talk' --transcript talk.srt --set media_type=video
   recollect knowledge add prompts 'Summarise' --set user_prompt='Summarise this: {text}' --tag work
   recollect knowledge add characters 'Rosa' --set description=@rosa.txt
   recollect knowledge add notes 'Journal'                 opens $EDITOR
@@ -188,9 +188,8 @@ def _print_summary(arguments: argparse.Namespace, item: Summary, action: str) ->
         print_json(list_entry(item))
         return
     title = safe(item.title) or "Untitled"
-    console().print(
-        f"{action} [bold]{title}[/], version {item.version}. [dim]{arguments.kind} {safe(item.id)}[/]"
-    )
+    name = f"{arguments.kind} {safe(item.id)}"
+    console().print(f"{action} [bold]{title}[/], version {item.version}. [dim]{name}[/]")
 
 
 def _fields(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -269,7 +268,8 @@ def _edit_in_editor(text: str, suffix: str) -> str:
     with tempfile.TemporaryDirectory() as folder:
         draft = Path(folder) / f"draft{suffix}"
         draft.write_text(text, encoding="utf-8", errors="replace", newline="")
-        if subprocess.run([*shlex.split(editor), str(draft)]).returncode:  # noqa: S603 - the person's own editor
+        command = [*shlex.split(editor), str(draft)]
+        if subprocess.run(command).returncode:  # noqa: S603 - the person's own editor
             raise InvalidInput("The editor exited with an error. Nothing was changed.")
         return draft.read_text(encoding="utf-8", errors="replace")
 

@@ -26,7 +26,10 @@ Run the same command again to resume an interrupted move.
 The command moves one library; to move several, use a loop:
   for user in ann ben; do recollect move FROM TO --user "$user"; done
 """
-_UNFINISHED = "The move was interrupted. Run the same command again to resume it, or add --abort to discard it."
+_UNFINISHED = (
+    "The move was interrupted. Run the same command again to resume it, or add --abort to discard "
+    "it."
+)
 
 
 def register(commands: Commands) -> None:

@@ -10,7 +10,7 @@ from recollect.cli.common import Commands, add_command, existing, print_json
 from recollect.language.text import printable
 
 _EXAMPLES = """\
-  recollect memory search 'authentication'             observations: what was done, decided and learned
+  recollect memory search 'authentication'             what was done, decided and learned
   recollect memory search 'login' --type bugfix --file auth.ts --project my-api
   recollect memory get obs-1a2b3c4d5e6f7a8b            the details of one, with its source
   recollect memory read /my-api/SESSION.jsonl --lines 40-80
@@ -22,7 +22,7 @@ Every action has its own --help.
 _SEARCH_EXAMPLES = """\
   recollect memory search 'refresh tokens'
   recollect memory search ERR_AUTH_FAILED --mode text
-  recollect memory search 'React Router' --and authentication --and JWT      conversations that have all of them
+  recollect memory search 'React Router' --and JWT     conversations that have both
   recollect memory search tests --type bugfix --type test --after 2025-09-01 --json
 """
 _GET_EXAMPLES = "  recollect memory get obs-1a2b3c4d5e6f7a8b obs-8b7a6f5e4d3c2b1a\n"
@@ -36,7 +36,7 @@ _TIMELINE_EXAMPLES = """\
 """
 _FORGET_EXAMPLES = """\
   recollect memory forget obs-1a2b3c4d5e6f7a8b                 show what would be deleted
-  recollect memory forget obs-1a2b3c4d5e6f7a8b --yes           the observation only; the messages stay
+  recollect memory forget obs-1a2b3c4d5e6f7a8b --yes  the messages stay
   recollect memory forget obs-1a2b3c4d5e6f7a8b --conversation --yes
   recollect memory forget --path /my-api/SESSION.jsonl --yes
   recollect memory forget --project my-api --before 2024-12-31 --yes

@@ -33,7 +33,7 @@ from recollect.model.sources import WATCHED
 from recollect.places import open
 
 _WATCH_EXAMPLES = """\
-  recollect watch                                      Claude Code, Codex and Gemini CLI, until Ctrl-C
+  recollect watch                                      all coding agents, until Ctrl-C
   recollect watch --tool claude-code
   recollect watch --once                               import what has changed, then exit
   recollect watch --folder ~/transcripts --json

@@ -216,7 +216,8 @@ def _details_text(hit: ObservationHit) -> str:
     first, last = observation.lines
     source = f"**Source:** `{hit.path}` lines {first}-{last}"
     if observation.question_lines and observation.question_lines != observation.lines:
-        source += f", of which {observation.question_lines[0]}-{observation.question_lines[1]} what was asked"
+        first, last = observation.question_lines
+        source += f", of which {first}-{last} what was asked"
     parts.append(source)
     return "\n\n".join(parts)
 

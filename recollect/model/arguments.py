@@ -70,7 +70,7 @@ def parse_message(fields: Mapping[str, Any]) -> Passage:
 
 
 def parse_messages(conversation_id: str, messages: Iterable[Mapping[str, Json]]) -> list[Passage]:
-    """Convert messages. Without an id they are numbered; without a parent they follow each other."""
+    """Convert messages. Without an id they are numbered; without a parent they are a sequence."""
     passages: list[Passage] = []
     parent = None
     for number, message in enumerate(messages):

@@ -10,7 +10,8 @@ from datetime import datetime
 class Observation:
     """What one stretch of a conversation is worth remembering for, in its own words.
 
-    Derived from the conversation: `maker` names what made it, and making it anew from the same words gives the same id.
+    It is derived from the conversation. `maker` names what made it. Making it again from the same
+    words gives the same id.
     """
 
     id: str
@@ -23,7 +24,9 @@ class Observation:
     subtitle: str = ""
     narrative: str = ""
     facts: tuple[str, ...] = ()
-    """Sentences of the source, or facts from its structure ("Modified auth.ts (+12 -3)"), best first."""
+    """Sentences of the source, or facts from its structure ("Modified auth.ts (+12 -3)").
+
+    The best come first."""
     concepts: tuple[str, ...] = ()
     files_read: tuple[str, ...] = ()
     files_modified: tuple[str, ...] = ()

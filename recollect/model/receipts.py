@@ -38,7 +38,7 @@ class Counts:
 
 @dataclass(slots=True)
 class FileReceipt:
-    """What an import did with one file. `samples` says where problems were met, a few of each reason."""
+    """What an import did with one file. `samples` has the places of a few problems per reason."""
 
     name: str
     format: str

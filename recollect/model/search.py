@@ -109,7 +109,7 @@ class SearchOptions:
     limit: int = 20
     offset: int = 0
     now: datetime = field(default_factory=_now)
-    """The time that "last week" and other relative dates refer to. Text in ISO 8601 is converted."""
+    """The time that "last week" and other relative dates refer to; also as text in ISO 8601."""
     score: str = "rank"
     """"rank": Recollect's own score and order. "fts": the score and order of the text engine
     (BM25 or `ts_rank`), as a share of the best score."""

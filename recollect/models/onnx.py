@@ -223,8 +223,8 @@ def _pooling(path: Path) -> str:
         modes = [str(config.get("pooling_mode") or "mean")]
     if len(modes) > 1 or modes[0] not in POOLINGS:
         raise InvalidInput(
-            f"{path} requires {', '.join(modes)}. Recollect supports only pooling by the mean and by "
-            "the first token."
+            f"{path} requires {', '.join(modes)}. Recollect supports only pooling by the mean "
+            "and by the first token."
         )
     return POOLINGS[modes[0]]
 

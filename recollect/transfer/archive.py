@@ -125,7 +125,8 @@ class Archive:
             ):
                 names.setdefault(file, []).append((source, source_id))
             rows = db.rows(
-                "select id, source, seen_size, seen_at from file where excluded = '' and seen_at > 0"
+                "select id, source, seen_size, seen_at from file "
+                "where excluded = '' and seen_at > 0"
             )
             return {
                 source: (Stamp(size, at), tuple(names.get(id_, ())))
@@ -169,7 +170,7 @@ class Archive:
     # -- copies --
 
     def keep(self, source: Path, path: str, holds: Collection[Name]) -> bool:
-        """Copy a file, or the new part of it, to `path` in the archive. Returns whether there was any."""
+        """Copy a file, or its new part, to `path` in the archive. Returns whether there was any."""
 
         def work(db: Connection) -> bool:
             id_ = self._row(db, str(source), path)
@@ -355,7 +356,8 @@ class Archive:
         ):
             file.unlink(missing_ok=True)
         db.run(
-            "update file set size = 0, digest = null, stored = 0, members = 0, copies = 0 where id = ?",
+            "update file set size = 0, digest = null, stored = 0, members = 0, copies = 0 "
+            "where id = ?",
             (id_,),
         )
 

@@ -51,7 +51,8 @@ def configured_exclusion(folder: Path | None = None) -> Exclusion:
         text = ""
     patterns += [line for line in text.splitlines() if not line.lstrip().startswith("#")]
     stripped = [pattern.strip() for pattern in patterns]
-    return Exclusion(tuple(os.path.expanduser(pattern) for pattern in stripped if pattern))  # noqa: PTH111 - a pattern
+    # Patterns are not paths, so pathlib does not apply.
+    return Exclusion(tuple(os.path.expanduser(pattern) for pattern in stripped if pattern))  # noqa: PTH111
 
 
 @dataclass(slots=True)

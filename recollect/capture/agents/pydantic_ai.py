@@ -102,7 +102,9 @@ def _text(part: dict[str, Any]) -> str:
     content = part.get("content", "")
     if str(part.get("part_kind")).endswith("tool-call"):
         args = part.get("args") or ""
-        return f"{part.get('tool_name')} {args if isinstance(args, str) else json.dumps(args, ensure_ascii=False)}"
+        if not isinstance(args, str):
+            args = json.dumps(args, ensure_ascii=False)
+        return f"{part.get('tool_name')} {args}"
     text = content_text(content)
     return (
         text

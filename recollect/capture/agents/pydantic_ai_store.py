@@ -1,6 +1,7 @@
 """A conversation store for pydantic-ai (versions that have stores), with usage, branches and forks.
 
-`await store.save(await agent.run(question, conversation=await store.load(id) or Conversation(conversation_id=id)))`
+conversation = await store.load(id) or Conversation(conversation_id=id)
+await store.save(await agent.run(question, conversation=conversation))
 """
 
 from __future__ import annotations

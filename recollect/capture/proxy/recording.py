@@ -293,7 +293,7 @@ def _comparable(passage: Passage) -> _Comparable:
 def _find_overlap(stored: Sequence[_Comparable], request: Sequence[_Comparable]) -> tuple[int, int]:
     """The last position of the longest beginning of `request` in `stored`, and its length.
 
-    A repeated user message proves nothing: the beginning must contain an answer, or reach the end of
+    A repeated user message proves nothing: the beginning must contain an answer or reach the end of
     what is stored.
     """
     best = (0, 0)

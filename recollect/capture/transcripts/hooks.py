@@ -73,7 +73,8 @@ def _parse_arguments(arguments: list[str]) -> str | None:
             events.append(word)
     home = os.environ.get("RECOLLECT_HOME")
     if home and "://" not in home:  # the child process works in another folder
-        os.environ["RECOLLECT_HOME"] = os.path.abspath(os.path.expanduser(home))  # noqa: PTH100, PTH111
+        folder = os.path.expanduser(home)  # noqa: PTH111 - pathlib would slow every hook down
+        os.environ["RECOLLECT_HOME"] = os.path.abspath(folder)  # noqa: PTH100
     if len(events) == 1 and events[0] in EVENTS:
         return events[0]
     return None

@@ -159,7 +159,7 @@ class Watcher:
         for folder in self.folders:
             files |= _files(folder, folder.root)
         changes = [path for path, stamp in files.items() if self._stamps.get(path) != stamp]
-        # Sessions come before their sub-agents, which are excluded with them. Otherwise oldest first.
+        # Sessions come before their sub-agents, which are excluded with them; older first.
         changes.sort(key=lambda path: (is_agent(str(path)), files[path].modified))
         self._queue |= dict.fromkeys(changes)
         missing = [path for path in self._stamps if path not in files and not path.exists()]

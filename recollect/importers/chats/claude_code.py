@@ -3,9 +3,9 @@
 A file is one session, whatever session ids its records have: resuming copies old records into a new
 file with their old uuids. Passage ids are therefore record uuids, shared across the source, which
 identify copies. Records without a uuid are numbered by their line, which stays the same while a
-file grows. Sub-agents, inline (`isSidechain`) or in `agent-<id>.jsonl`, become documents that name their
-parent session. The project is the first `cwd`. Queued prompts are imported unless a later record
-repeats them. Embedded files are described, not stored.
+file grows. Sub-agents, inline (`isSidechain`) or in `agent-<id>.jsonl`, become documents that name
+their parent session. The project is the first `cwd`. Queued prompts are imported unless a later
+record repeats them. Embedded files are described, not stored.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Codex CLI: rollouts (`rollout-*.jsonl`), `codex exec --json`, and `history.jsonl`.
 
 A rollout is one thread, named by the `id` of its first session_meta; later ones were copied with
-the history of a fork. Visible text is written twice: response items are used, and events only if a file
-has no items of that kind. A rollback moves the canonical path; what was rolled back stays as a
-branch.
+the history of a fork. Visible text is written twice: response items are used, and events only if
+a file has no items of that kind. A rollback moves the canonical path; what was rolled back stays
+as a branch.
 
 Items have no ids that survive copying (times are rewritten, missing ids are filled in). So ids are
 made from the text and its turn: the turn's own id, which copies keep, or in older files the first
