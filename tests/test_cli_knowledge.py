@@ -154,10 +154,8 @@ def test_items_of_every_kind_can_be_read(run: Any, garden: dict[str, str]) -> No
     assert "The tomatoes stand in bed four." in run("read", "notes", garden["notes"])
     assert "She grows tomatoes." in run("read", "characters", "rosa")
     assert "Plan the tomatoes." in run("read", "prompt", "Planner")
-    assert (
-        json.loads(run("read", "notes", garden["notes"], "--json"))["content"]
-        == "The tomatoes stand in bed four."
-    )
+    note = json.loads(run("read", "notes", garden["notes"], "--json"))
+    assert note["content"] == "The tomatoes stand in bed four."
     assert "Note not found: nowhere" in run("read", "notes", "nowhere", fails=True)
 
 
@@ -183,10 +181,8 @@ def test_a_transcript_is_printed_or_written(
 ) -> None:
     assert run("transcript", garden["media"]) == "Water the tomatoes early.\nNever at noon.\n"
     assert "00:01:10" in run("transcript", garden["media"], "--timestamps")
-    assert (
-        json.loads(run("transcript", garden["media"], "--format", "json"))["segments"][1]["text"]
-        == "Never at noon."
-    )
+    transcript_json = json.loads(run("transcript", garden["media"], "--format", "json"))
+    assert transcript_json["segments"][1]["text"] == "Never at noon."
     target = tmp_path / "out.srt"
     run("transcript", garden["media"], "--format", "srt", "--output", str(target))
     assert target.read_text() == SRT
@@ -284,10 +280,8 @@ def test_an_editor_opens_in_a_terminal(
         "EDITOR", editor(tmp_path, "file.write_text(file.read_text().replace('Never', 'Only'))")
     )
     run("edit", "media", garden["media"])
-    assert (
-        run("transcript", garden["media"], "--format", "srt").rstrip()
-        == SRT.replace("Never", "Only").rstrip()
-    )
+    edited_srt = run("transcript", garden["media"], "--format", "srt")
+    assert edited_srt.rstrip() == SRT.replace("Never", "Only").rstrip()
     monkeypatch.setenv("EDITOR", editor(tmp_path, "pass"))
     run("edit", "media", garden["media"])
     monkeypatch.setenv("EDITOR", editor(tmp_path, "sys.exit(1)"))
@@ -311,10 +305,8 @@ def test_delete_asks_first_and_the_backup_can_be_imported(
     assert "not found" in run("read", "notes", garden["notes"], fails=True)
     assert main(["import", str(backup), "--home", place]) == 0
     assert "The tomatoes stand in bed four." in run("read", "notes", garden["notes"])
-    assert (
-        json.loads(run("delete", "prompts", "Planner", "--yes", "--json"))["deleted"]
-        == garden["prompts"]
-    )
+    deletion = json.loads(run("delete", "prompts", "Planner", "--yes", "--json"))
+    assert deletion["deleted"] == garden["prompts"]
 
 
 def test_every_kind_is_exported_in_every_format(

@@ -341,10 +341,8 @@ def test_tool_calls_and_their_results_are_stored(chat: Chat) -> None:
         "function": {"name": "weather", "arguments": '{"days":2,"city":"Rome"}'},
     }
     result = {"role": "tool", "tool_call_id": "call_1", "content": "Sunny"}
-    assert (
-        chat.say(question, assistant("", tool_calls=[same_call]), result, to="It is sunny.")
-        == first
-    )
+    answer_with_call = assistant("", tool_calls=[same_call])
+    assert chat.say(question, answer_with_call, result, to="It is sunny.") == first
     passages = chat.library.conversation(first).passages
     assert [(p.role, p.type, p.tool, p.content) for p in passages] == [
         ("user", "message", None, "Weather?"),
@@ -383,10 +381,8 @@ def test_legacy_function_calls_are_stored(chat: Chat) -> None:
         user("Weather?"), to=Answer((Choice(0, assistant(None, function_call=call), None),))
     )
     result = {"role": "function", "name": "weather", "content": "Sunny"}
-    assert (
-        chat.say(user("Weather?"), assistant(None, function_call=call), result, to="Sunny.")
-        == first
-    )
+    answer_with_call = assistant(None, function_call=call)
+    assert chat.say(user("Weather?"), answer_with_call, result, to="Sunny.") == first
     assert [p.tool for p in chat.library.conversation(first).passages] == [
         None,
         "weather",

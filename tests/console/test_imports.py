@@ -138,10 +138,8 @@ def test_a_zip_file_is_imported(
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         archive.writestr("conversations.json", EXPORT)
-    assert (
-        finish_job(service, send(client, "export.zip", buffer.getvalue()).json()["id"]).state
-        == DONE
-    )
+    job = send(client, "export.zip", buffer.getvalue()).json()["id"]
+    assert finish_job(service, job).state == DONE
     assert library.conversations()[1] == 1
 
 
@@ -185,12 +183,8 @@ def test_the_kind_of_a_file_can_be_given(
     )
     assert finish_job(service, answer.json()["id"]).state == DONE
     assert library._store.document("idea").kind == "prompt"
-    assert (
-        client.post(
-            "/api/imports", params={"name": "a.md", "as": "music"}, content=b"x"
-        ).status_code
-        == 400
-    )
+    response = client.post("/api/imports", params={"name": "a.md", "as": "music"}, content=b"x")
+    assert response.status_code == 400
 
 
 def test_an_empty_file_is_rejected(client: TestClient, service: Service) -> None:

@@ -151,10 +151,8 @@ def test_a_thread_is_a_document_with_its_project_and_git():
     assert (document.source, document.source_id, document.shared_ids) == ("codex", THREAD, True)
     assert (document.project, document.title) == ("/home/me/loom", "Warp the loom")
     assert document.metadata["git"] == git
-    assert (
-        document.created_at is not None
-        and document.created_at.isoformat() == "2026-03-01T09:59:59+00:00"
-    )
+    assert document.created_at is not None
+    assert document.created_at.isoformat() == "2026-03-01T09:59:59+00:00"
     assert [p.model for p in document.passages] == [None, "gpt-x"]
 
 

@@ -136,10 +136,8 @@ def test_times_come_from_the_front_matter_or_the_file() -> None:
 def test_no_time_is_invented() -> None:
     note = only(notes.read(entry("x", "a.md")))
     assert (note.created_at, note.updated_at) == (None, None)
-    assert (
-        only(notes.read(replace(entry("x", "a.md"), modified=(1980, 1, 1, 0, 0, 0)))).updated_at
-        is None
-    )
+    file = replace(entry("x", "a.md"), modified=(1980, 1, 1, 0, 0, 0))
+    assert only(notes.read(file)).updated_at is None
 
 
 # -- tags and links --------------------------------------------------------

@@ -95,12 +95,8 @@ def test_facts_not_supported_by_the_source_are_dropped(facts: list[str]) -> None
 
 
 def test_an_observation_with_an_unrelated_title_is_dropped() -> None:
-    assert (
-        observe_with(
-            answer(raw_observation(title="Quarterly revenue of Zanzibar mining grew"))
-        ).observations
-        == ()
-    )
+    unrelated = raw_observation(title="Quarterly revenue of Zanzibar mining grew")
+    assert observe_with(answer(unrelated)).observations == ()
 
 
 def test_an_observation_of_an_unknown_exchange_is_dropped() -> None:

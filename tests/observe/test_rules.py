@@ -79,15 +79,8 @@ def test_statements_about_oneself_are_facts_and_the_request_is_the_title() -> No
     "words", ["ok", "Thanks!", "continue", "Yes please", "hello", "weiter", "好的"]
 )
 def test_small_talk_gives_no_observation(words: str) -> None:
-    assert (
-        observe(
-            exchange(
-                ("user", words),
-                ("assistant", "You're welcome! Let me know if you need anything else."),
-            )
-        )
-        == []
-    )
+    answer = "You're welcome! Let me know if you need anything else."
+    assert observe(exchange(("user", words), ("assistant", answer))) == []
 
 
 def test_an_answer_to_a_mere_yes_is_observed() -> None:
@@ -132,12 +125,8 @@ def test_a_list_is_summarized_by_its_headings() -> None:
     ],
 )
 def test_cue_phrases_determine_the_type_of_a_conversation(words: str, type_: str) -> None:
-    assert (
-        only(
-            exchange(("user", words), ("assistant", "Understood, that is a clear statement."))
-        ).type
-        == type_
-    )
+    answer = "Understood, that is a clear statement."
+    assert only(exchange(("user", words), ("assistant", answer))).type == type_
 
 
 def test_facts_of_a_group_conversation_name_the_speaker() -> None:

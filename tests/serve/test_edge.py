@@ -93,12 +93,8 @@ def test_local_host_names_with_our_port_are_accepted(client: TestClient, host: s
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 def test_two_host_headers_are_rejected_even_if_both_are_ours(client: TestClient) -> None:
     for other in ("evil.example", "localhost:8765"):
-        assert (
-            client.get(
-                "/healthz", headers=[("Host", "localhost:8765"), ("Host", other)]
-            ).status_code
-            == 421
-        )
+        answer = client.get("/healthz", headers=[("Host", "localhost:8765"), ("Host", other)])
+        assert answer.status_code == 421
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
@@ -217,10 +213,8 @@ def test_a_simple_request_with_a_cookie_needs_an_origin(
     text = key(user=user)["Authorization"].removeprefix("Bearer ")
     headers = {"Cookie": f"recollect_key={text}", "Content-Type": content_type}
     assert probe_client.post("/probe", content=b"{}", headers=headers).status_code == 403
-    assert (
-        probe_client.post("/probe", content=b"{}", headers={**headers, "Origin": HERE}).status_code
-        == 200
-    )
+    answer = probe_client.post("/probe", content=b"{}", headers={**headers, "Origin": HERE})
+    assert answer.status_code == 200
     plain = {"Authorization": f"Bearer {text}", "Content-Type": content_type}
     assert probe_client.post("/probe", content=b"{}", headers=plain).status_code == 200
 
@@ -271,10 +265,8 @@ def test_only_configured_origins_may_send_requests(client_with_cors: TestClient)
     )
     assert answer.headers["access-control-allow-origin"] == "https://app.example"
     assert "origin" in answer.headers["vary"].lower()
-    assert (
-        client_with_cors.get("/healthz", headers={"Origin": "https://app.example.evil"}).status_code
-        == 403
-    )
+    response = client_with_cors.get("/healthz", headers={"Origin": "https://app.example.evil"})
+    assert response.status_code == 403
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
@@ -304,10 +296,8 @@ def test_a_body_that_is_too_large_is_rejected_by_its_length_and_while_it_arrives
         answer = probe_client.post(path, content=content, headers=headers)
         assert (answer.status_code, answer.json()["error"]["code"]) == (413, "PAYLOAD_TOO_LARGE")
         assert answer.headers["connection"] == "close"
-    assert (
-        probe_client.post(path, content=iter([b'{"a":', b'"b"}']), headers=headers).status_code
-        == 200
-    )
+    response = probe_client.post(path, content=iter([b'{"a":', b'"b"}']), headers=headers)
+    assert response.status_code == 200
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
@@ -389,11 +379,8 @@ def test_every_response_has_security_headers(client: TestClient, path: str) -> N
     assert "frame-ancestors 'none'" in headers["content-security-policy"]
     assert headers["x-content-type-options"] == "nosniff"
     assert headers["referrer-policy"] == "no-referrer"
-    assert (
-        headers["cross-origin-opener-policy"]
-        == headers["cross-origin-resource-policy"]
-        == "same-origin"
-    )
+    assert headers["cross-origin-opener-policy"] == "same-origin"
+    assert headers["cross-origin-resource-policy"] == "same-origin"
     assert headers["cache-control"] == "no-store"
     assert "server" not in headers
 

@@ -59,12 +59,10 @@ def garden(client: TestClient) -> dict[str, str]:
         {"id": "m1", "role": "user", "content": "How often do I water tomatoes?"},
         {"id": "m2", "role": "assistant", "content": "Every second day.", "author": "Bot"},
     ]
-    assert (
-        client.post(
-            "/conversations", json={"id": "talk", "title": "Watering", "messages": talk}
-        ).status_code
-        == 201
+    answer = client.post(
+        "/conversations", json={"id": "talk", "title": "Watering", "messages": talk}
     )
+    assert answer.status_code == 201
     return {
         "notes": create(
             client,

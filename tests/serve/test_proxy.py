@@ -412,10 +412,8 @@ def test_a_compressed_request_is_recorded(
     body = gzip.compress(json.dumps(HELLO).encode())
     upstream.replies.append(completion("Hi."))
     post_raw(http, body, **{"Content-Encoding": "gzip"})
-    assert (
-        upstream.requests[0].body == body
-        and upstream.requests[0].header("Content-Encoding") == "gzip"
-    )
+    assert upstream.requests[0].body == body
+    assert upstream.requests[0].header("Content-Encoding") == "gzip"
     assert messages_of(only(service)) == [("user", "Hello"), ("assistant", "Hi.")]
 
 
@@ -616,10 +614,8 @@ def test_the_error_names_the_setting_if_no_model_is_configured(
     with serving(service) as address:
         answer = httpx.post(address + CHAT, json=HELLO, trust_env=False)
     assert answer.status_code == 503
-    assert (
-        "RECOLLECT_MODEL" in answer.json()["detail"]
-        and answer.json()["error"]["code"] == "UNAVAILABLE"
-    )
+    assert "RECOLLECT_MODEL" in answer.json()["detail"]
+    assert answer.json()["error"]["code"] == "UNAVAILABLE"
 
 
 @pytest.mark.parametrize(
