@@ -6,12 +6,11 @@ import os
 import shutil
 import sys
 import tempfile
-import threading
 import uuid
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
-import apsw
 import postgres
 import pytest
 from hypothesis import HealthCheck, settings
@@ -19,8 +18,7 @@ from hypothesis import HealthCheck, settings
 import recollect
 from recollect.settings import SETTINGS
 from recollect.store.sqlite import store as sqlite_store
-from recollect.store.sqlite.connection import connect
-from recollect.store.sqlite.migrations import migrate
+from recollect.store.sqlite.connection import Connection, connect
 
 pytest_plugins = ["contracts.proof"]
 
@@ -91,22 +89,21 @@ def migrated_libraries(
 
     Tests of the migrations call `migrate` themselves.
     """
-    file = tmp_path_factory.mktemp("migrated") / "library.db"
-    sqlite_store.SqliteStore(file).close()
-    template = connect(file)
-    turn = threading.Lock()
+    template = tmp_path_factory.mktemp("migrated") / "library.db"
+    sqlite_store.SqliteStore(template).close()
 
-    def copy_or_migrate(db: apsw.Connection, path: Path) -> list[str]:
-        with turn:
-            if not db.execute("select count(*) from sqlite_schema").get:
-                with db.backup("main", template, "main") as backup:
-                    backup.step()
-        return migrate(db, path)
+    def copy_and_connect(path: Path) -> Connection:
+        if not path.exists():
+            copy = path.with_name(f"{uuid.uuid4()}.db")
+            shutil.copyfile(template, copy)
+            with suppress(FileExistsError):  # another process created the library
+                path.hardlink_to(copy)
+            copy.unlink()
+        return connect(path)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sqlite_store, "migrate", copy_or_migrate)
+        patch.setattr(sqlite_store, "connect", copy_and_connect)
         yield
-    template.close()
 
 
 @pytest.fixture(autouse=True)

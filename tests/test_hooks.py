@@ -8,16 +8,17 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 import recollect
 from recollect.capture.transcripts import hooks
+from recollect.capture.transcripts.drain import import_queue
 from recollect.capture.transcripts.inbox import Inbox
 from recollect.memory.digest import digest
 from recollect.model.observations import Observation
@@ -120,7 +121,7 @@ def stored_texts(id_: str) -> list[str]:
 def inbox_is_empty() -> bool:
     inbox = hooks.inbox()
     with inbox.lock() as acquired:
-        return acquired and not inbox.has_items()
+        return acquired and not inbox.items()
 
 
 @contextmanager
@@ -254,14 +255,14 @@ def test_an_import_is_retried_after_the_library_was_unavailable(
     hooks.inbox().put(str(session.path), user="default", event="stop")
     assert hooks.main(["import"]) == 0
     assert len(lines) == 1 and "will retry" in lines[0]
-    assert hooks.inbox().has_items()
+    assert hooks.inbox().items()
     monkeypatch.undo()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RECOLLECT_HOME", str(Path(folder).parent))
         patch.setenv("RECOLLECT_INDEXING", "manual")
         assert hooks.main(["import"]) == 0
         assert stored_texts(session.id) == ["one", "Done."]
-        assert not hooks.inbox().has_items()
+        assert not hooks.inbox().items()
 
 
 def test_excluded_projects_and_private_text_are_not_imported(
@@ -375,7 +376,7 @@ def test_queueing_a_transcript_imports_no_heavy_module(session: Session) -> None
 
 def test_a_transcript_is_queued_only_once(tmp_path: Path) -> None:
     inbox = Inbox(str(tmp_path / "spool"))
-    assert not inbox.has_items() and list(inbox.claim()) == []
+    assert not inbox.items() and list(inbox.claim()) == []
     for event in ("stop", "session-end"):
         inbox.put("/a.jsonl", user="ann", event=event)
     inbox.put("/b.jsonl")
@@ -397,7 +398,7 @@ def test_a_transcript_is_queued_only_once(tmp_path: Path) -> None:
     inbox.release(name)
     assert [item.get("event") for _, item in inbox.claim()] == ["again"]
     inbox.remove(name)
-    assert not inbox.has_items()
+    assert not inbox.items()
 
 
 def test_damaged_items_are_discarded(tmp_path: Path) -> None:
@@ -405,7 +406,29 @@ def test_damaged_items_are_discarded(tmp_path: Path) -> None:
     for number, text in enumerate(("", "{", "[]", '{"transcript": 5}', "\0")):
         (tmp_path / f"{number}.json").write_text(text)
     assert list(inbox.claim()) == []
-    assert not inbox.has_items()
+    assert not inbox.items()
+
+
+def test_a_transcript_queued_while_the_importer_stops_is_imported(tmp_path: Path) -> None:
+    """A hook that finds the lock taken starts no process, so the importer must look once more."""
+
+    class SlowInbox(Inbox):
+        late: ClassVar = ["/late.jsonl"]
+
+        def claim(self) -> Iterator[tuple[str, dict[str, Any]]]:
+            items = list(super().claim())
+            if not items and self.late:
+                self.put(self.late.pop())
+                with self.lock() as is_free:
+                    assert not is_free
+            yield from items
+
+    inbox = SlowInbox(str(tmp_path / "spool"))
+    inbox.put("/early.jsonl")
+    lines: list[str] = []
+    import_queue(inbox, lines.append)
+    assert lines == ["import: there is no /early.jsonl", "import: there is no /late.jsonl"]
+    assert not inbox.items()
 
 
 # -- the digest ---------------------------------------------------------------------

@@ -24,8 +24,9 @@ Log = Callable[[str], None]
 def import_queue(inbox: Inbox, log: Log) -> None:
     """Import what is queued, unless another process does.
 
-    Nothing is missed. An item that is queued before the last look is found by it; whoever queues
-    one later finds the lock free and starts another process. What fails stays queued for the next.
+    Nothing is missed. The last look is after the lock is released: whoever queues an item before it
+    is noticed, and whoever queues one later finds the lock free and starts another process. What
+    fails stays queued for the next.
     """
     failures: set[str] = set()
     while True:
@@ -39,7 +40,7 @@ def import_queue(inbox: Inbox, log: Log) -> None:
                 else:
                     failures.add(name)
                     inbox.release(name)
-        if not items:
+        if not items and inbox.items() <= failures:
             return
 
 

@@ -107,7 +107,7 @@ def _start_session(details: dict[str, Any]) -> None:
             output = {"hookEventName": "SessionStart", "additionalContext": text}
             sys.stdout.write(json.dumps({"hookSpecificOutput": output}))
             sys.stdout.flush()
-    if inbox().has_items():
+    if inbox().items():
         _start_import()
 
 

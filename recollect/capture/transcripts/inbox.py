@@ -41,8 +41,10 @@ class Inbox:
             os.close(file)
         os.replace(part, self._path(name + _QUEUED))  # noqa: PTH105
 
-    def has_items(self) -> bool:
-        return any(name.endswith((_QUEUED, _CLAIMED)) for name in self._names())
+    def items(self) -> set[str]:
+        """The names of the items that are queued or claimed."""
+        names = self._names()
+        return {name.partition(".")[0] for name in names if name.endswith((_QUEUED, _CLAIMED))}
 
     def claim(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """Claim what is queued: each item's name, for `remove` or `release`, and its record.
@@ -50,20 +52,18 @@ class Inbox:
         Only for the holder of the lock. Items that were claimed before belong to a process that
         ended in the middle, so they are claimed again.
         """
-        files = self._names()
-        items = {name.partition(".")[0] for name in files if name.endswith((_QUEUED, _CLAIMED))}
-        for item in sorted(items):
-            record = self._claim(item, is_queued=item + _QUEUED in files)
+        for item in sorted(self.items()):
+            record = self._claim(item)
             if record is None:
                 self.remove(item)
             else:
                 yield item, record
 
-    def _claim(self, item: str, *, is_queued: bool) -> dict[str, Any] | None:
+    def _claim(self, item: str) -> dict[str, Any] | None:
         """Claim one item and read its record; None if it is damaged."""
         path = self._path(item + _CLAIMED)
         try:
-            if is_queued:
+            with suppress(FileNotFoundError):  # it was claimed before
                 os.replace(self._path(item + _QUEUED), path)  # noqa: PTH105
             with open(path, "rb") as file:  # noqa: PTH123
                 record = json.loads(file.read())
