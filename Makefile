@@ -3,8 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-# Some tests wait for browsers, servers and disks, so one process more than cores keeps the cores busy.
-PYTEST := $(BIN)/python -m pytest --dist worksteal -n $$(($$(getconf _NPROCESSORS_ONLN) + 1))
+# Some tests wait for browsers, servers and disks, so two processes more than cores keep the cores busy.
+PYTEST := $(BIN)/python -m pytest --dist worksteal -n $$(($$(getconf _NPROCESSORS_ONLN) + 2))
 # Without cached bytecode, every process that a test starts would compile the package.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -22,6 +22,7 @@ check: $(READY)
 	$(BIN)/mypy
 
 pytest: $(READY)
+	@$(BIN)/python -m compileall -q recollect
 	$(PYTEST)
 
 # The console is tested in a real browser, which root on Debian installs here.

@@ -153,7 +153,7 @@ def summary(page: Page) -> list[object]:
 def test_both_stores_return_the_same_hits_in_the_same_order(
     libraries: list[recollect.Library], seed: int
 ) -> None:
-    conversations = documents(seed, 140 if seed else 600)
+    conversations = documents(seed, 140 if seed else 300)
     for library in libraries:
         library._store.save(conversations)
         library.index()

@@ -1053,6 +1053,7 @@ def test_the_number_of_concurrent_searches_is_limited(
     assert most == LIMITS.searches_at_once
 
 
+@pytest.mark.full
 def test_rejected_requests_and_abandoned_sessions_use_bounded_memory(tmp_path: Path) -> None:
     service = Service(tmp_path / "home", ServiceConfig(rate_per_minute=0))
     app = make_app(service)

@@ -336,6 +336,7 @@ def test_too_many_concurrent_requests_get_a_retry_after(
     assert client.get("/healthz").status_code == 200
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 def test_rejected_requests_use_no_memory(app: FastAPI, key: MakeKey, user: str) -> None:
     key(user=user)
