@@ -56,12 +56,13 @@ def settle(library: Library) -> None:
     if _active == FRESH:
         return
     if _active == BACKGROUND:
+        # Later the thread observes the conversations, which adds more to embed. Nobody waits for it.
         wait_until(lambda: not has_pending_work(library))
     else:
         for _ in range(2):  # a second pass merges the small volumes of the first
             if has_pending_work(library):
                 library.index()
-    assert not has_pending_work(library)
+        assert not has_pending_work(library)
     assert bool(library._store.spaces()) == (_active != SEALED and library._store.size() > 0)
 
 
