@@ -56,7 +56,7 @@ def settle(library: Library) -> None:
     if _active == FRESH:
         return
     if _active == BACKGROUND:
-        # Later the thread observes the conversations, which adds more to embed. Nobody waits for it.
+        # Later the thread observes the conversations, which adds more to embed.
         wait_until(lambda: not has_pending_work(library))
     else:
         for _ in range(2):  # a second pass merges the small volumes of the first
