@@ -1000,3 +1000,32 @@ def test_vector_mode_never_falls_back_to_words(
     hits = all_hits(library, "walrus", 3, mode="vector", now=NOW)
     assert {h.arms for h in hits} == {("vector",)}
     assert len(hits) <= 5
+
+
+# -- the reranker ---
+
+
+@pytest.mark.both_stores
+def test_the_reranker_raises_the_score_of_an_answer_in_other_words(
+    library: recollect.Library,
+) -> None:
+    texts = [
+        "The restaurant in the harbour serves fish, and my brother works at the restaurant.",
+        "A restaurant needs a licence; which licence a restaurant needs depends on the city.",
+        "We celebrated ten years of marriage with a dinner at Chez Paul, which was lovely.",
+        "The anniversary of the restaurant is in May.",
+    ]
+    messages = [message(f"m{number}", text) for number, text in enumerate(texts)]
+    library.add_conversation("c", messages=messages)
+    library.index()
+    question = "Which restaurant did we go to on our anniversary?"
+    plain = library.search(question, options=SearchOptions(now=NOW))
+    reranked = library.search(question, options=SearchOptions(now=NOW, rerank=True))
+    assert sorted(ids(plain)) == sorted(ids(reranked))
+    judgements = {hit.message_id: hit.parts["rerank"] for hit in reranked.hits}
+    assert judgements["m2"] > 0 > judgements["m1"]
+    scores = [hit.score for hit in reranked.hits]
+    assert scores == sorted(scores, reverse=True)
+    for hit in reranked.hits:
+        assert "rerank" in hit.parts and "rerank" not in plain.hits[0].parts
+        assert sum(hit.parts.values()) == pytest.approx(hit.score, abs=0.002)

@@ -66,6 +66,7 @@ PARTS = {
     "time": "it is from the time named in the query",
     "title": "the title contains words of the query",
     "question": "it is a question, so it rarely contains the answer",
+    "rerank": "the reranker judges that it answers the query",
 }
 _ARMS = {"text": "words", "vector": "meaning"}
 _BAR = 12
@@ -76,6 +77,9 @@ def register(commands: Commands) -> None:
         commands, "search", "search messages by words and meaning", search, _EXAMPLES
     )
     search_.add_argument("query", nargs="*", help="a question, words, or a query (see below)")
+    search_.add_argument(
+        "--rerank", action="store_true", help="let a small model judge the first hits (slower)"
+    )
     search_.add_argument(
         "--and",
         action="append",
@@ -159,6 +163,7 @@ def search(arguments: argparse.Namespace) -> int:
                 limit=arguments.limit,
                 offset=arguments.offset,
                 now=arguments.now,
+                rerank=arguments.rerank,
             ),
         )
         remarks = _remarks(library, page, arguments.mode)

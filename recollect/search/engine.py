@@ -22,6 +22,7 @@ from recollect.model.search import Filter, Hit, Page, SearchOptions
 from recollect.search import rank
 from recollect.search.hits import make_hit
 from recollect.search.rank import PERFECT_SCORE, Question, ScoredCandidate, normalize
+from recollect.search.rerank import rerank
 from recollect.search.terms import Term, any_term, query_terms
 from recollect.settings import LIMITS
 from recollect.store.base import Store
@@ -404,7 +405,10 @@ class Search:
             self._all_terms_match = all(len(s.terms) == len(self._terms) for s in ranking)
         if self._options.score == "fts":
             ranking = self._order_by_text_score(ranking)
-        return _merge_copies(ranking)
+        ranking = _merge_copies(ranking)
+        if self._options.rerank and self._options.score == "rank":
+            ranking = rerank(self._query.rest, ranking)
+        return ranking
 
     def _order_by_text_score(self, ranking: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
         """The same candidates with the text engine's scores, as shares of the best one."""

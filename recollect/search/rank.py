@@ -55,10 +55,14 @@ WEIGHTS: Mapping[str, float] = {
     "time": 4.0,  # +.003, -.030
     "title": 1.0,
     "question": -0.8,
+    # The reranker's judgement, in standard deviations; only if it is asked (`search.rerank`).
+    "rerank": 0.8,
 }
-# The score of a perfect hit. Most queries name neither a time nor a speaker.
+# Most queries name neither a time nor a speaker, and most are not reranked.
+_OPTIONAL = ("time", "speaker", "rerank")
+# The score of a perfect hit.
 PERFECT_SCORE = sum(
-    weight for name, weight in WEIGHTS.items() if weight > 0 and name not in ("time", "speaker")
+    weight for name, weight in WEIGHTS.items() if weight > 0 and name not in _OPTIONAL
 )
 
 _K1, _B = 0.9, 0.4  # BM25 of a message

@@ -79,6 +79,9 @@ class SearchParameters(PageParameters):
     score: Literal["rank", "fts"] = Field(
         "rank", description="Use Recollect's ranking, or that of the full-text engine."
     )
+    rerank: bool = Field(
+        False, description="Let a small model judge the first hits. Better for questions, slower."
+    )
 
 
 class RelatedParameters(PageParameters):
@@ -108,7 +111,7 @@ def search(access: AccessTo, parameters: Annotated[SearchParameters, Query()]) -
                 conversations=parameters.conversation,
                 hidden=parameters.hidden,
             ),
-            replace(parameters.options(), score=parameters.score),
+            replace(parameters.options(), score=parameters.score, rerank=parameters.rerank),
         )
     return json_response(_page(access, page))
 
