@@ -44,8 +44,8 @@ from bench import corpus
 from bench.quality import FOLDER, Question, libraries
 from recollect.library import Library
 from recollect.memory.api import Memory
-from recollect.memory.filters import MemoryFilter
 from recollect.memory.render import details_text, search_text
+from recollect.memory.request_filters import MemoryFilter
 from recollect.memory.results import ObservationHit
 from recollect.model.kinds import OBSERVATION
 from recollect.model.search import Filter, SearchOptions

@@ -15,10 +15,10 @@ from recollect.errors import InvalidInput, NotFound
 from recollect.language.text import storable
 from recollect.library import Library
 from recollect.memory import api, backlog
-from recollect.memory.filters import MemoryFilter
 from recollect.memory.names import conversation_id, conversation_path, file_name, project_name
 from recollect.memory.observe import as_document, conversation_text
 from recollect.memory.render import FACTS_LENGTH, search_text, top_facts
+from recollect.memory.request_filters import MemoryFilter
 from recollect.memory.results import MemoryResults, ObservationHit
 from recollect.model.audience import MASK, Audience
 from recollect.model.observations import Observation

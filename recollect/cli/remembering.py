@@ -150,7 +150,7 @@ def _add_forget(actions: Commands) -> None:
 
 def search(arguments: argparse.Namespace) -> int:
     from recollect.memory import render
-    from recollect.memory.filters import MemoryFilter
+    from recollect.memory.request_filters import MemoryFilter
 
     first = " ".join(arguments.query)
     query: str | list[str] = first

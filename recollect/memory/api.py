@@ -15,14 +15,6 @@ from recollect.errors import InvalidInput, NotFound
 from recollect.index.meaning import Meaning
 from recollect.language import query as query_language
 from recollect.language.text import fold, has_token, identifier, storable, truncate
-from recollect.memory.filters import (
-    MemoryFilter,
-    parse_anchor_date,
-    parse_day,
-    parse_query,
-    parse_texts,
-    parse_types,
-)
 from recollect.memory.names import conversation_id, conversation_path, is_folder, project_name
 from recollect.memory.observe import (
     FORGOTTEN_IDS,
@@ -30,6 +22,14 @@ from recollect.memory.observe import (
     conversation_text,
     forgotten_ids,
     from_passage,
+)
+from recollect.memory.request_filters import (
+    MemoryFilter,
+    parse_anchor_date,
+    parse_day,
+    parse_query,
+    parse_texts,
+    parse_types,
 )
 from recollect.memory.results import ConversationHit, Deletion, MemoryResults, ObservationHit
 from recollect.model.audience import Audience, is_human_only

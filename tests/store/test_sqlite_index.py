@@ -34,12 +34,12 @@ from recollect.language.query import (
 from recollect.model.documents import Document, Passage
 from recollect.model.search import Filter
 from recollect.models.embeddings import STATIC
-from recollect.store.sql import editing, reading, spaces
-from recollect.store.sqlite import SqliteStore, file_lock, matching, vectors
+from recollect.store.sql import changes, lookup, spaces
+from recollect.store.sqlite import SqliteStore, file_lock, fts_match, vectors
 from recollect.store.sqlite.key_ranges import KeyRange
 from recollect.store.sqlite.volumes import plan, volume
 from recollect.store.sqlite.volumes.index import VolumeIndex
-from recollect.store.sqlite.volumes.selection import Selection
+from recollect.store.sqlite.volumes.scope import Selection
 from recollect.store.sqlite.volumes.volume import Volume
 from recollect.store.sqlite.volumes.writer import Row
 from recollect.store.values import Space
@@ -321,7 +321,7 @@ def test_a_changed_message_counts_once_when_fts5_answers_for_its_volume(
 def test_filters_apply_before_the_limit_on_matches_per_word(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(matching, "_MAX_MATCHES_PER_WORD", 20)
+    monkeypatch.setattr(fts_match, "_MAX_MATCHES_PER_WORD", 20)
     fill(store)
     old = Filter(before=NOON + timedelta(minutes=3))
     assert matching_ids(store, "walrus", old) == ["m0", "m1", "m2", "m3"]
@@ -936,7 +936,7 @@ def test_vectors_deleted_before_a_kill_are_never_found_and_wiped_later(
 ) -> None:
     deleted_keys = {store.passage_key("c5", f"m{n}") for n in range(5, 10)}
     # The process was killed before it purged the index files.
-    store._write_text(lambda db, index: editing.delete(db, reading.key_of(db, "c5"), index))
+    store._write_text(lambda db, index: changes.delete(db, lookup.key_of(db, "c5"), index))
     assert not deleted_keys & {key for hits in nearest_to_all(store, space) for key, _ in hits}
     store.refresh()
     _, integers_file = files_of(store, space)

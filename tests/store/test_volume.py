@@ -26,7 +26,7 @@ from recollect.store.sqlite.fts_query import fts_query
 from recollect.store.sqlite.migrations import migrate
 from recollect.store.sqlite.text_index import prepare_text
 from recollect.store.sqlite.volumes.format import FORMAT, UnreadableVolume
-from recollect.store.sqlite.volumes.selection import Selection
+from recollect.store.sqlite.volumes.scope import Selection
 from recollect.store.sqlite.volumes.volume import UnsupportedQuery, Volume, supports
 from recollect.store.sqlite.volumes.writer import Row, WriteStopped, clear_unfinished, write_volume
 

@@ -24,8 +24,8 @@ from recollect.memory.observe.conversation_text import (
     conversation_text,
     speaker,
 )
+from recollect.memory.observe.cues import TYPES
 from recollect.memory.observe.exchanges import Exchange, split_exchanges
-from recollect.memory.observe.kinds import TYPES
 from recollect.memory.observe.phrases import MAX_CONCEPTS
 from recollect.memory.observe.prose import (
     fold_spaces,
@@ -33,7 +33,7 @@ from recollect.memory.observe.prose import (
     split_sentences,
     strip_markdown,
 )
-from recollect.memory.observe.words import words
+from recollect.memory.observe.sentence_words import words
 from recollect.model.documents import Document, Json
 from recollect.model.observations import Observation
 from recollect.settings import LIMITS

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from recollect.language.text import fold
 from recollect.memory.observe.salience import Salience
-from recollect.memory.observe.words import COMMON, terms, word_set
+from recollect.memory.observe.sentence_words import COMMON, terms, word_set
 
 MAX_CONCEPTS = 6
 _MAX_PHRASE_WORDS = 3

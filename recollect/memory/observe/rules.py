@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from recollect.memory.observe import kinds
+from recollect.memory.observe import cues
 from recollect.memory.observe.conversation_text import ConversationText, conversation_text
 from recollect.memory.observe.exchanges import (
     Exchange,
@@ -29,7 +29,7 @@ from recollect.memory.observe.prose import (
     without_lead,
 )
 from recollect.memory.observe.salience import Salience, is_about_self, is_empty
-from recollect.memory.observe.words import overlap, terms, words
+from recollect.memory.observe.sentence_words import overlap, terms, words
 from recollect.memory.observe.work import Work, basename, collect_work
 from recollect.model.documents import Document, Passage
 from recollect.model.observations import Observation
@@ -304,7 +304,7 @@ def _draft_talk(stretch: _Stretch, salience: Salience) -> _Draft | None:
     )
     if not title.strip():
         return None
-    type_ = kinds.type_of_talk(" ".join(statements), request, best_answer, question=bool(request))
+    type_ = cues.type_of_talk(" ".join(statements), request, best_answer, question=bool(request))
     draft = _Draft(type_, _format_title(title))
     facts = [text for text in statements if overlap(text, [draft.title]) < 0.9]
     title_start = draft.title.rstrip("…").casefold()
@@ -353,7 +353,7 @@ def _draft_work(stretch: _Stretch, salience: Salience) -> _Draft | None:
     title = _work_title(work, subject)
     if not title:
         return None
-    type_ = kinds.type_of_work(work, stretch.request[:2_000], outcome)
+    type_ = cues.type_of_work(work, stretch.request[:2_000], outcome)
     draft = _Draft(type_, _format_title(title))
     _add_work_facts(draft, work, answers, salience)
     new_statements = [text for text in statements if overlap(text, [draft.title]) < 0.8]
@@ -384,7 +384,7 @@ def _work_title(work: Work, subject: str) -> str:
 
 
 def _add_work_facts(draft: _Draft, work: Work, answers: Sequence[str], salience: Salience) -> None:
-    reasons = [answer for answer in answers if kinds.LEARNING.search(answer)]
+    reasons = [answer for answer in answers if cues.LEARNING.search(answer)]
     _add_facts(draft, (_best_clause(reason, salience) for reason in reasons[:2]), 1)
     runs = [run for run in work.runs.values() if run.is_test or "failed" in run.outcomes]
     _add_facts(draft, (run.description for run in runs), 2)
@@ -396,7 +396,10 @@ def _add_work_facts(draft: _Draft, work: Work, answers: Sequence[str], salience:
 
 def _draft_decision(stretch: _Stretch, work_draft: _Draft) -> Iterator[_Draft]:
     """A decision or lasting preference that the person mentioned during other work."""
-    for type_, cue in (("decision", kinds.DECISION), ("preference", kinds.PREFERENCE)):
+    for type_, cue in (
+        ("decision", cues.DECISION),
+        ("preference", cues.PREFERENCE),
+    ):
         if work_draft.type == type_:
             continue
         texts = [

@@ -11,8 +11,8 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 
-from recollect.memory.observe.kinds import DECISION, LEARNING, PREFERENCE, SECURITY
-from recollect.memory.observe.words import Cue, word_set, words
+from recollect.memory.observe.cues import DECISION, LEARNING, PREFERENCE, SECURITY
+from recollect.memory.observe.sentence_words import Cue, word_set, words
 
 _NAME = re.compile(
     r"(?<![.!?:\"“]\s)(?<!^)\b(?!I\b|I'|OK\b|AI\b)[A-Z][\w'’-]*[a-z0-9][\w'’-]*|\b[A-Z]{2,6}\d*\b"

@@ -6,11 +6,11 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from recollect.memory.observe import kinds
+from recollect.memory.observe import cues
 from recollect.memory.observe.exchanges import is_from_person, person_text, split_exchanges
 from recollect.memory.observe.prose import Sentence, is_prose, shorten, split_sentences
 from recollect.memory.observe.salience import Salience, is_empty
-from recollect.memory.observe.words import overlap
+from recollect.memory.observe.sentence_words import overlap
 from recollect.memory.observe.work import Work, collect_work
 from recollect.model.documents import Document, Passage
 
@@ -76,7 +76,7 @@ def _learned(sentences: Sequence[Sentence], salience: Salience) -> list[str]:
     texts = [
         sentence.text
         for sentence in sentences
-        if kinds.LEARNING.search(sentence.text)
+        if cues.LEARNING.search(sentence.text)
         and 20 <= len(sentence.text) <= 300
         and not sentence.question
     ]
@@ -88,7 +88,7 @@ def _notes(sentences: Sequence[Sentence]) -> list[str]:
         sentence.text
         for sentence in sentences
         if not sentence.question
-        and (kinds.DECISION.search(sentence.text) or kinds.PREFERENCE.search(sentence.text))
+        and (cues.DECISION.search(sentence.text) or cues.PREFERENCE.search(sentence.text))
     ]
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import groupby, zip_longest
 
 from recollect.memory.observe.prose import fold_spaces, shorten
-from recollect.memory.observe.words import word_set
+from recollect.memory.observe.sentence_words import word_set
 from recollect.model.documents import Json, Passage
 
 MAX_LENGTH = 40_000

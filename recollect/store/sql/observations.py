@@ -9,7 +9,7 @@ from __future__ import annotations
 from recollect.errors import NotFound
 from recollect.model.documents import Document
 from recollect.model.kinds import CONVERSATION
-from recollect.store.sql import editing, reading, saving
+from recollect.store.sql import changes, lookup, saving
 from recollect.store.sql.database import Database, TextIndex
 
 
@@ -35,11 +35,11 @@ def save(
 ) -> None:
     """See Store.save_observations."""
     try:
-        key = reading.key_of(db, conversation)
+        key = lookup.key_of(db, conversation)
     except NotFound:  # deleted in the meantime
         return
     if observations is None:
-        editing.delete_observations(db, key, index)
+        changes.delete_observations(db, key, index)
     else:
         saving.save(db, index, [observations], None, index_ids=True)
     if not complete:

@@ -11,7 +11,7 @@ from typing import Any
 from recollect.errors import InvalidInput, NotFound
 from recollect.language.text import from_micros, micros, storable
 from recollect.model.receipts import Counts, FileReceipt, Receipt
-from recollect.store.sql import editing, passages, rewriting
+from recollect.store.sql import changes, passages, rewriting
 from recollect.store.sql.database import Database, TextIndex
 from recollect.store.sql.encoding import load_keys, upgrade_row
 
@@ -148,7 +148,7 @@ def _undo_rewrite(
     if later is not None:
         _hand_over_state(db, document, later, before)
     elif before == rewriting.NEW:
-        editing.delete(db, document, index)
+        changes.delete(db, document, index)
     else:
         rewriting.restore_state(db, index, document, json.loads(before))
 
@@ -263,7 +263,7 @@ def _remove(db: Database, added_passages: dict[int, list[int]], index: TextIndex
             (document,),
         )
         if keys:
-            editing.delete_observations(db, document, index)
+            changes.delete_observations(db, document, index)
         if not remaining and not imports:
             db.run("delete from document where key = ?", (document,))
         elif keys:

@@ -22,6 +22,7 @@ from recollect.store.sql.encoding import (
     passage_digest,
     passage_row,
 )
+from recollect.store.sql.lookup import key_of, read, read_header, read_row
 from recollect.store.sql.merging import (
     is_older,
     keep_creation_date,
@@ -30,7 +31,6 @@ from recollect.store.sql.merging import (
     merge_outlines,
     unique_passages,
 )
-from recollect.store.sql.reading import key_of, read, read_header, read_row
 from recollect.store.values import SaveResult
 
 # Columns that do not count as a change of a rewritten document.

@@ -21,7 +21,14 @@ from recollect.model.receipts import Receipt
 from recollect.model.search import Filter
 from recollect.settings import LIMITS
 from recollect.store.base import Store
-from recollect.store.sql import editing, reading, rewriting, saving, statistics, transfer
+from recollect.store.sql import (
+    changes,
+    lookup,
+    rewriting,
+    saving,
+    statistics,
+    transfer,
+)
 from recollect.store.sql import observations as observation_sql
 from recollect.store.sql import receipts as receipt_sql
 from recollect.store.sql import spaces as space_sql
@@ -114,7 +121,7 @@ class SqlStore(Store, Generic[Connection]):
     ) -> SaveResult:
         def work(db: Connection, index: TextIndex) -> SaveResult:
             result = saving.rewrite(db, index, document, replacement, version)
-            self._drop_document_copies(db, reading.key_of(db, result.id))
+            self._drop_document_copies(db, lookup.key_of(db, result.id))
             return result
 
         result = self._write_text(work)
@@ -124,8 +131,8 @@ class SqlStore(Store, Generic[Connection]):
 
     def revise(self, document: str, change: Callable[[Document], Document]) -> int:
         def work(db: Connection, index: TextIndex) -> int:
-            count = editing.revise(db, document, change, index)
-            self._drop_document_copies(db, reading.key_of(db, document))
+            count = changes.revise(db, document, change, index)
+            self._drop_document_copies(db, lookup.key_of(db, document))
             return count
 
         count = self._write_text(work)
@@ -134,10 +141,10 @@ class SqlStore(Store, Generic[Connection]):
         return count
 
     def append(self, document: str, passage: Passage) -> Appended:
-        return self._write_text(lambda db, index: editing.append(db, document, passage, index))
+        return self._write_text(lambda db, index: changes.append(db, document, passage, index))
 
     def extend(self, document: str, passages: Sequence[Passage]) -> int:
-        return self._write_text(lambda db, index: editing.extend(db, document, passages, index))
+        return self._write_text(lambda db, index: changes.extend(db, document, passages, index))
 
     def update(
         self,
@@ -147,7 +154,7 @@ class SqlStore(Store, Generic[Connection]):
         metadata: Mapping[str, Any] | None = None,
     ) -> None:
         self._write_text(
-            lambda db, index: editing.update(db, document, index, title, project, metadata)
+            lambda db, index: changes.update(db, document, index, title, project, metadata)
         )
 
     def delete_undo_states(self, is_unwanted: Callable[[str], bool]) -> int:
@@ -157,59 +164,59 @@ class SqlStore(Store, Generic[Connection]):
 
     def delete_passage(self, document: str, passage: str) -> Passage:
         deleted_passage = self._write_text(
-            lambda db, index: editing.delete_passage(db, document, passage, index)
+            lambda db, index: changes.delete_passage(db, document, passage, index)
         )
         self._purge()
         return deleted_passage
 
     def delete(self, document: str) -> None:
-        self._write_text(lambda db, index: editing.delete(db, reading.key_of(db, document), index))
+        self._write_text(lambda db, index: changes.delete(db, lookup.key_of(db, document), index))
         self._purge()
 
     def pop(self, document: str) -> Document:
-        deleted_document = self._write_text(lambda db, index: editing.pop(db, document, index))
+        deleted_document = self._write_text(lambda db, index: changes.pop(db, document, index))
         self._purge()
         return deleted_document
 
     def document(self, id: str) -> Document:
-        return self._read(lambda db: reading.read(db, reading.key_of(db, id)))
+        return self._read(lambda db: lookup.read(db, lookup.key_of(db, id)))
 
     def header(self, id: str) -> Document:
-        return self._read(lambda db: reading.read_header(db, reading.key_of(db, id)))
+        return self._read(lambda db: lookup.read_header(db, lookup.key_of(db, id)))
 
     def summary(self, id: str) -> Summary:
-        return self._read(lambda db: reading.summary(db, id))
+        return self._read(lambda db: lookup.summary(db, id))
 
     def summaries(
         self, filter: Filter, search: str, limit: int, offset: int
     ) -> tuple[list[Summary], int]:
-        return self._search(lambda db: reading.summaries(db, filter, search, limit, offset))
+        return self._search(lambda db: lookup.summaries(db, filter, search, limit, offset))
 
     def find_id(self, source: str, source_id: str) -> str | None:
-        return self._read(lambda db: reading.find_id(db, source, source_id))
+        return self._read(lambda db: lookup.find_id(db, source, source_id))
 
     def documents_containing(self, source: str, passages: Sequence[str]) -> list[tuple[str, str]]:
-        return self._read(lambda db: reading.documents_containing(db, source, passages))
+        return self._read(lambda db: lookup.documents_containing(db, source, passages))
 
     def iter_documents(self, filter: Filter) -> Iterator[Document]:
-        for key in self._read(lambda db: reading.keys(db, filter)):
+        for key in self._read(lambda db: lookup.keys(db, filter)):
             with suppress(NotFound):  # deleted in the meantime
-                yield self._read(partial(reading.read, key=key))
+                yield self._read(partial(lookup.read, key=key))
 
     def positions(self, id: str) -> list[Position]:
-        return self._read(lambda db: reading.positions(db, id))
+        return self._read(lambda db: lookup.positions(db, id))
 
     def passage_page(self, id: str, position: int, limit: int) -> tuple[list[Passage], int]:
-        return self._read(lambda db: reading.passage_page(db, id, position, limit))
+        return self._read(lambda db: lookup.passage_page(db, id, position, limit))
 
     def passage_key(self, document: str, passage: str) -> int:
-        return self._search(lambda db: reading.passage_key(db, document, passage))
+        return self._search(lambda db: lookup.passage_key(db, document, passage))
 
     def passages_by_key(self, keys: Sequence[int]) -> dict[int, tuple[str, Passage]]:
-        return self._read(lambda db: reading.passages_by_key(db, keys))
+        return self._read(lambda db: lookup.passages_by_key(db, keys))
 
     def change_times(self, keys: Sequence[int]) -> list[tuple[int, str, datetime | None]]:
-        return self._read(lambda db: reading.change_times(db, keys))
+        return self._read(lambda db: lookup.change_times(db, keys))
 
     def unobserved(self, limit: int) -> tuple[list[tuple[str, int]], int]:
         return self._read(lambda db: observation_sql.unobserved(db, limit))
@@ -233,7 +240,7 @@ class SqlStore(Store, Generic[Connection]):
     # -- text search ---
 
     def title_matches(self, words: Sequence[Word]) -> list[int]:
-        return self._search(lambda db: reading.title_matches(db, words))
+        return self._search(lambda db: lookup.title_matches(db, words))
 
     def variants(self, words: Sequence[str]) -> list[tuple[str, ...]]:
         return self._search(lambda db: self._text.variants(db, words))

@@ -20,7 +20,7 @@ from recollect.store.sql import statistics, transfer
 from recollect.store.sql.database import TextIndex
 from recollect.store.sql.selection import resolve_filter
 from recollect.store.sql.store import SqlStore, TextQueries
-from recollect.store.sqlite import matching, text, text_index
+from recollect.store.sqlite import fts_match, passage_queries, text_index
 from recollect.store.sqlite.connection import Connection, Connections, connect, translate_error
 from recollect.store.sqlite.file_lock import file_lock
 from recollect.store.sqlite.key_ranges import all_keys, keys_in_few_documents
@@ -41,7 +41,7 @@ _PASSAGES_PER_REBUILD_BATCH = 5_000
 
 
 class SqliteStore(SqlStore[Connection]):
-    _text: ClassVar[TextQueries] = text
+    _text: ClassVar[TextQueries] = passage_queries
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -143,7 +143,7 @@ class SqliteStore(SqlStore[Connection]):
             if _has_volumes(db):
                 return self._volumes.match(db, node, resolved_filter, limit)
             keys = keys_in_few_documents(db, resolved_filter)
-            hits = matching.best_matches(db, node, resolved_filter, all_keys(db), limit, keys)
+            hits = fts_match.best_matches(db, node, resolved_filter, all_keys(db), limit, keys)
             return [key for key, _ in hits]
 
         return self._search(work)
@@ -155,7 +155,7 @@ class SqliteStore(SqlStore[Connection]):
             if _has_volumes(db):
                 return self._volumes.count(db, node, resolved_filter, limit)
             keys = keys_in_few_documents(db, resolved_filter)
-            count = matching.count_matches(db, node, resolved_filter, all_keys(db), limit, keys)
+            count = fts_match.count_matches(db, node, resolved_filter, all_keys(db), limit, keys)
             return count, count < limit
 
         return self._search(work)
@@ -167,7 +167,7 @@ class SqliteStore(SqlStore[Connection]):
             _, newest_key = key_range
             if _has_volumes(db):
                 return self._volumes.frequencies(db, nodes, limit), newest_key
-            counts = [matching.count_matches(db, node, None, key_range, limit) for node in nodes]
+            counts = [fts_match.count_matches(db, node, None, key_range, limit) for node in nodes]
             return counts, newest_key
 
         return self._search(work)
@@ -176,7 +176,7 @@ class SqliteStore(SqlStore[Connection]):
         query_words = list(words(node))
         counts, size = self.frequencies(query_words)
         frequencies = {word: (count, size) for word, count in zip(query_words, counts, strict=True)}
-        return matching.text_scores(frequencies, self.candidates(keys, Filter(hidden=True)))
+        return fts_match.text_scores(frequencies, self.candidates(keys, Filter(hidden=True)))
 
     # -- vectors ---
 
@@ -221,7 +221,7 @@ class SqliteStore(SqlStore[Connection]):
 
     def sample(self, limit: int) -> Iterator[str]:
         with self._connections.read() as db:
-            yield from text.sample(db, limit)
+            yield from passage_queries.sample(db, limit)
 
     # -- transfer ---
 

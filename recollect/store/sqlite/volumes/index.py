@@ -24,11 +24,11 @@ from recollect.model.search import Filter
 from recollect.store.sql.selection import document_filter, matching_documents
 from recollect.store.sqlite.connection import Connection, Connections
 from recollect.store.sqlite.file_lock import file_lock
+from recollect.store.sqlite.fts_match import best_matches, count_matches
 from recollect.store.sqlite.key_ranges import KeyRange, all_keys, keys_in_few_documents
-from recollect.store.sqlite.matching import best_matches, count_matches
 from recollect.store.sqlite.volumes.format import UnreadableVolume
 from recollect.store.sqlite.volumes.plan import ranges_to_seal
-from recollect.store.sqlite.volumes.selection import Selection
+from recollect.store.sqlite.volumes.scope import Selection
 from recollect.store.sqlite.volumes.volume import UnsupportedQuery, Volume, supports
 from recollect.store.sqlite.volumes.writer import Row, WriteStopped, clear_unfinished, write_volume
 from recollect.store.values import Progress

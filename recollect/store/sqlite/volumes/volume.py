@@ -14,16 +14,16 @@ from tantivy import FieldType, Occur, Query
 
 from recollect.language.query import And, Node, Not, Or, Word
 from recollect.language.text import indexable
+from recollect.store.sqlite.fts_match import inverse_document_frequency
 from recollect.store.sqlite.key_ranges import KeyRange
-from recollect.store.sqlite.matching import inverse_document_frequency
 from recollect.store.sqlite.volumes.format import (
     HIDDEN,
     VISIBLE,
     UnreadableVolume,
     read_manifest,
 )
-from recollect.store.sqlite.volumes.selection import Selection
-from recollect.store.sqlite.volumes.words import split_words, truncate_word
+from recollect.store.sqlite.volumes.scope import Selection
+from recollect.store.sqlite.volumes.tokenizer import split_words, truncate_word
 
 # Up to this many words with a prefix are all scored. Otherwise only the most frequent ones are.
 _MAX_SCORED_PREFIX_WORDS = 64

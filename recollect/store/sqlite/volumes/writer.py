@@ -14,7 +14,7 @@ import tantivy
 
 from recollect.store.sqlite.text_index import prepare_text
 from recollect.store.sqlite.volumes.format import FORMAT, HIDDEN, MANIFEST, VISIBLE, schema
-from recollect.store.sqlite.volumes.words import split_words, truncate_word
+from recollect.store.sqlite.volumes.tokenizer import split_words, truncate_word
 
 _UNFINISHED = ".part"
 # Memory that Tantivy fills before it writes a segment. 125,000 messages of sixty words need half of

@@ -14,7 +14,7 @@ from recollect.errors import RecollectError, SearchTimeout
 from recollect.language.text import storable
 from recollect.memory import render
 from recollect.memory.api import DEFAULT_LIMIT, DEFAULT_NEIGHBORS, MAX_LIMIT, MAX_NEIGHBORS
-from recollect.memory.filters import MemoryFilter
+from recollect.memory.request_filters import MemoryFilter
 from recollect.serve.mcp.arguments import TIMEOUT, Arguments, json_answer, sanitize
 from recollect.serve.mcp.context import Answer, Context, ToolError
 from recollect.serve.mcp.tools.memory.definitions import (

@@ -21,7 +21,7 @@ from recollect.store.sql.encoding import (
     passage_digest,
     passage_row,
 )
-from recollect.store.sql.reading import key_of, passage_key, read, read_header, read_row
+from recollect.store.sql.lookup import key_of, passage_key, read, read_header, read_row
 from recollect.store.values import Appended
 
 # -- adding passages ---

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from recollect.memory.observe.words import Cue
+from recollect.memory.observe.sentence_words import Cue
 from recollect.memory.observe.work import CONFIG, TEST, Work
 
 TYPES = (
