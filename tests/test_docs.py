@@ -236,3 +236,11 @@ def test_the_version_is_the_same_everywhere() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     assert project["version"] == __version__ == re.findall(r"^## (\S+)", changelog, re.MULTILINE)[0]
+
+
+def test_every_module_named_in_the_architecture_exists() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    names = set(re.findall(r"`([\w/]+/\w+\.py)`", text))
+    assert len(names) > 20
+    folders = (ROOT / "recollect", ROOT)
+    assert all(any((folder / name).exists() for folder in folders) for name in names), names

@@ -66,7 +66,7 @@ PARTS = {
     "time": "it is from the time named in the query",
     "title": "the title contains words of the query",
     "question": "it is a question, so it rarely contains the answer",
-    "rerank": "the reranker judges that it answers the query",
+    "rerank": "how well it answers the query, as the reranker judges",
 }
 _ARMS = {"text": "words", "vector": "meaning"}
 _BAR = 12
