@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import sys
+import unicodedata
 from datetime import UTC, datetime
 
 import pytest
@@ -20,6 +23,7 @@ from recollect.language.text import (
     moment,
     printable,
     storable,
+    tokens,
     truncate,
 )
 
@@ -99,6 +103,48 @@ def test_folding_ignores_case_in_any_alphabet() -> None:
 def test_characters_of_scripts_without_spaces_are_separated() -> None:
     assert indexable("日本語abcไทย").split() == ["日", "本", "語", "abc", "ไ", "ท", "ย"]
     assert indexable("Plain ASCII") == "plain ascii"
+
+
+_SYMBOLS = dict.fromkeys(
+    [0xA0, 0xB0, 0xB7, *range(0x2000, 0x2070), *range(0x2190, 0x2BFF), *range(0x1F000, 0x1FB00)],
+    " ",
+)
+_UNSPACED = re.compile(
+    "([\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff\u19e0-\u19ff\u1a20-\u1aaf"
+    "\u1100-\u11ff\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3031-\u3035\u3040-\u30ff\u3100-\u318f"
+    "\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff"
+    "\U00016fe0-\U00018cff\U0001b000-\U0001b16f\U00020000-\U0003ffff])"
+)
+
+
+def plain_indexable(text: str) -> str:
+    """What `indexable` must return, written without regard to speed."""
+    bare = unicodedata.normalize("NFKD", text.translate(_SYMBOLS))
+    bare = re.sub("[\u0300-\u036f]", "", bare).casefold()
+    return _UNSPACED.sub(r" \1 ", unicodedata.normalize("NFC", bare))
+
+
+def check_indexing(text: str) -> None:
+    prepared = plain_indexable(text)
+    assert indexable(text) == prepared
+    words = re.findall("(?:[^\\W_]|[\ue000-\uf8ff\U000f0000-\U0010fffd])+", prepared)
+    assert tokens(text) == words
+
+
+def test_every_character_is_indexed_as_a_plain_implementation_does() -> None:
+    for start in range(0, sys.maxunicode + 1, 0x1000):
+        characters = map(chr, range(start, start + 0x1000))
+        check_indexing("\n".join(f"a{character}B" for character in characters))
+
+
+_MIXED = st.text(
+    st.one_of(st.characters(), st.sampled_from("aB1 _\n\u2019\u2014\xe9\u0301日本ไ가🎉\ue000"))
+)
+
+
+@given(_MIXED)
+def test_any_text_is_indexed_as_a_plain_implementation_does(text: str) -> None:
+    check_indexing(text)
 
 
 def test_control_and_invisible_characters_never_reach_a_terminal_or_a_model() -> None:
