@@ -1,4 +1,4 @@
-"""Imports point one way, and the stdio server starts without heavy modules."""
+"""Imports point one way, and programs that people wait for start without heavy modules."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ import json
 import subprocess
 import sys
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+
+from recollect.cli import COMMANDS
 
 PACKAGE = Path(__file__).parents[1] / "recollect"
 
@@ -129,10 +132,10 @@ def test_interfaces_do_not_import_each_other() -> None:
 
 
 def loaded_modules(code: str) -> set[str]:
-    script = f"{code}\nimport sys\nprint('\\n'.join(sys.modules))"
+    script = f"{code}\nimport sys\nsys.stderr.write(' '.join(sys.modules))"
     command = [sys.executable, "-c", script]
     process = subprocess.run(command, capture_output=True, text=True, check=True)
-    return set(process.stdout.split())
+    return set(process.stderr.split())
 
 
 # Modules that the stdio server must not load before it has answered `initialize`: agents wait for
@@ -212,3 +215,21 @@ def test_the_stdio_server_starts_without_heavy_modules(arguments: list[str]) -> 
 def test_importing_the_package_loads_no_submodules_until_they_are_used() -> None:
     assert not any(m.startswith("recollect.") for m in loaded_modules("import recollect"))
     assert "recollect.library" in loaded_modules("import recollect; recollect.open")
+
+
+@pytest.mark.parametrize("option", ["--version", "--help"])
+def test_the_version_and_the_help_load_no_command(option: str) -> None:
+    code = f"""
+from contextlib import suppress
+from recollect.cli import main
+with suppress(SystemExit):
+    main(["{option}"])
+"""
+    modules = loaded_modules(code)
+    assert not {module.split(".")[0] for module in modules} & HEAVY
+    assert not any(module.startswith("recollect.cli.") for module in modules)
+
+
+def test_every_command_is_defined_by_its_module() -> None:
+    for name, (module, _) in COMMANDS.items():
+        assert callable(getattr(import_module(f"recollect.cli.{module}"), f"define_{name}"))

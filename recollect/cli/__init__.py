@@ -1,6 +1,7 @@
 """The command line: parse the arguments, call the library, print.
 
-There is one module per group of commands.
+There is one module per group of commands. It is imported when one of its commands is used, so
+that `--version`, `--help` and every other command start fast.
 """
 
 from __future__ import annotations
@@ -8,27 +9,45 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from importlib import import_module
 
 from recollect import __version__
-from recollect.cli import (
-    config,
-    doctor,
-    exporting,
-    importing,
-    indexing,
-    keys,
-    knowledge,
-    moving,
-    reading,
-    redacting,
-    remembering,
-    searching,
-    serving,
-    watching,
-)
-from recollect.cli.common import add_library
 from recollect.errors import RecollectError
 
+TYPE_CHECKING = False  # typing is not needed to print the help
+if TYPE_CHECKING:
+    from typing import Any
+
+COMMANDS = {
+    "import": (
+        "importing",
+        "import exports, transcripts, notes, media, characters and prompts",
+    ),
+    "search": ("searching", "search messages by words and meaning"),
+    "related": ("searching", "find messages similar to another one"),
+    "list": ("reading", "list conversations, most recently changed first"),
+    "read": ("reading", "read one conversation"),
+    "export": ("exporting", "export one conversation or everything"),
+    "knowledge": ("knowledge", "find, read and write notes, media, characters and prompts"),
+    "memory": (
+        "remembering",
+        "search what was done, decided and learned in past conversations",
+    ),
+    "watch": ("watching", "import the transcripts of coding agents while they are written"),
+    "hook": ("watching", "run by the hooks of a coding agent (see docs/plugin.md)"),
+    "archive": ("watching", "list or restore archived transcripts"),
+    "index": ("indexing", "index and embed new messages"),
+    "model": ("indexing", "show or download the embedding model"),
+    "move": ("moving", "copy a library to another place or database, and verify it"),
+    "stats": ("doctor", "show what is in the library"),
+    "doctor": ("doctor", "check the library, and repair its index"),
+    "config": ("config", "show or change the settings"),
+    "redact": ("redacting", "remove secrets from the library"),
+    "serve": ("serving", "serve REST, the console and metrics over HTTP"),
+    "keys": ("keys", "create, list and revoke API keys"),
+    "mcp": ("serving", "serve agents over stdio (MCP)"),
+}
+"""Each command with its module and a summary. `define_NAME` in the module adds its arguments."""
 _EXAMPLES = """\
 examples:
   recollect import ~/Downloads/chatgpt-export.zip      import an export; the format is detected
@@ -45,6 +64,31 @@ Every command has its own --help.
 """
 
 
+class Command(argparse.ArgumentParser):
+    """The parser of one command. It imports the module of the command when it is used."""
+
+    def __init__(self, *, command: str = "", **options: Any) -> None:
+        super().__init__(**options)
+        self._undefined = command
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        self._define()
+        return super().parse_known_args(args, namespace)
+
+    def format_help(self) -> str:
+        self._define()
+        return super().format_help()
+
+    def _define(self) -> None:
+        name = self._undefined
+        if not name:
+            return
+        self._undefined = ""
+        module, _ = COMMANDS[name]
+        define = getattr(import_module(f"recollect.cli.{module}"), f"define_{name}")
+        define(self)
+
+
 def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
         prog="recollect",
@@ -54,36 +98,34 @@ def parser() -> argparse.ArgumentParser:
     )
     add_library(top)
     top.add_argument("--version", action="version", version=f"recollect {__version__}")
-    commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    groups = (
-        importing,
-        searching,
-        reading,
-        exporting,
-        knowledge,
-        remembering,
-        watching,
-        indexing,
-        moving,
-        doctor,
-        config,
-        redacting,
-        serving,
-        keys,
+    commands = top.add_subparsers(
+        dest="command", metavar="COMMAND", required=True, prog="recollect", parser_class=Command
     )
-    for group in groups:
-        group.register(commands)
-    agents = commands.add_parser("mcp", help="serve agents over stdio (MCP)")
-    agents.set_defaults(run=_serve_agents)
+    for name, (_, summary) in COMMANDS.items():
+        commands.add_parser(name, command=name, help=summary, description=sentence(summary))
     return top
 
 
-def _serve_agents(arguments: argparse.Namespace) -> int:
-    """Start the stdio server. `__main__` usually handles `mcp` before the parser is built."""
-    from recollect.serve.mcp.transports.stdio import main as serve
+def add_library(parser: argparse.ArgumentParser, *, after_command: bool = False) -> None:
+    """Add --home and --user, which may stand before the command or after it."""
+    default = argparse.SUPPRESS if after_command else None
+    parser.add_argument(
+        "--home",
+        metavar="PLACE",
+        default=default,
+        help="where libraries are: a folder, or postgresql://… "
+        "(default: RECOLLECT_HOME, or your data folder)",
+    )
+    parser.add_argument(
+        "--user",
+        metavar="NAME",
+        default=default,
+        help="whose library (default: RECOLLECT_USER, or default)",
+    )
 
-    options = {"--home": arguments.home, "--user": arguments.user}
-    return serve([f"{flag}={value}" for flag, value in options.items() if value is not None])
+
+def sentence(summary: str) -> str:
+    return f"{summary[0].upper()}{summary[1:]}."
 
 
 def main(words: Sequence[str]) -> int:

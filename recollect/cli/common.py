@@ -13,6 +13,7 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
+from recollect.cli import add_library, sentence
 from recollect.errors import NotFound
 from recollect.language.text import iso, printable
 from recollect.library import Library
@@ -33,35 +34,33 @@ def add_command(
     run: Callable[[argparse.Namespace], int],
     examples: str,
 ) -> argparse.ArgumentParser:
+    """Add a command to a group, such as `recollect knowledge list`."""
     command: argparse.ArgumentParser = commands.add_parser(
-        name,
-        help=summary,
-        description=summary[0].upper() + summary[1:] + ".",
-        epilog="examples:\n" + examples,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        name, help=summary, description=sentence(summary)
     )
-    command.set_defaults(run=run)
-    add_library(command, after_command=True)
-    command.add_argument("--json", action="store_true", help="print JSON for programs")
+    define(command, run, examples)
     return command
 
 
-def add_library(parser: argparse.ArgumentParser, *, after_command: bool = False) -> None:
-    """Add --home and --user, which may stand before the command or after it."""
-    default = argparse.SUPPRESS if after_command else None
-    parser.add_argument(
-        "--home",
-        metavar="PLACE",
-        default=default,
-        help="where libraries are: a folder, or postgresql://… "
-        "(default: RECOLLECT_HOME, or your data folder)",
-    )
-    parser.add_argument(
-        "--user",
-        metavar="NAME",
-        default=default,
-        help="whose library (default: RECOLLECT_USER, or default)",
-    )
+def define(
+    command: argparse.ArgumentParser, run: Callable[[argparse.Namespace], int], examples: str
+) -> None:
+    """Set what a command runs, and add the options that every command has."""
+    _add_examples(command, examples)
+    command.set_defaults(run=run)
+    add_library(command, after_command=True)
+    command.add_argument("--json", action="store_true", help="print JSON for programs")
+
+
+def define_group(group: argparse.ArgumentParser, examples: str) -> Commands:
+    """Make a command a group of commands."""
+    _add_examples(group, examples)
+    return group.add_subparsers(dest="action", metavar="ACTION", required=True)
+
+
+def _add_examples(command: argparse.ArgumentParser, examples: str) -> None:
+    command.epilog = "examples:\n" + examples
+    command.formatter_class = argparse.RawDescriptionHelpFormatter
 
 
 def add_filters(command: argparse.ArgumentParser) -> None:

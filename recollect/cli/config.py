@@ -9,7 +9,7 @@ from typing import Any
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from recollect.cli.common import Commands, add_command, console, print_json, safe
+from recollect.cli.common import console, define, print_json, safe
 from recollect.errors import InvalidInput
 from recollect.settings import ENVIRONMENT, SETTINGS, Setting, config_file
 
@@ -25,8 +25,8 @@ _EXAMPLES = """\
 """
 
 
-def register(commands: Commands) -> None:
-    command = add_command(commands, "config", "show or change the settings", _list, _EXAMPLES)
+def define_config(command: argparse.ArgumentParser) -> None:
+    define(command, _list, _EXAMPLES)
     actions = command.add_subparsers(metavar="ACTION")
     for name, run, summary in (
         ("list", _list, "show every setting (the default)"),

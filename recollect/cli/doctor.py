@@ -10,7 +10,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from recollect import __version__
-from recollect.cli.common import Commands, add_command, console, existing, print_json, safe
+from recollect.cli.common import console, define, existing, print_json, safe
 from recollect.cli.indexing import space_records, space_summary
 from recollect.cli.progress import ProgressBar
 from recollect.library import Library
@@ -27,15 +27,12 @@ _DOCTOR_EXAMPLES = """\
 """
 
 
-def register(commands: Commands) -> None:
-    add_command(commands, "stats", "show what is in the library", stats, _STATS_EXAMPLES)
-    command = add_command(
-        commands,
-        "doctor",
-        "check the library, and repair its index",
-        doctor,
-        _DOCTOR_EXAMPLES,
-    )
+def define_stats(command: argparse.ArgumentParser) -> None:
+    define(command, stats, _STATS_EXAMPLES)
+
+
+def define_doctor(command: argparse.ArgumentParser) -> None:
+    define(command, doctor, _DOCTOR_EXAMPLES)
     command.add_argument(
         "--repair", action="store_true", help="rebuild the search index from the messages"
     )

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TextIO
 
-from recollect.cli.common import Commands, add_command, console, existing, plural
+from recollect.cli.common import console, define, existing, plural
 from recollect.errors import InvalidInput
 from recollect.model.documents import Document
 from recollect.transfer.export import as_json, as_markdown, as_text, write_json
@@ -23,10 +23,8 @@ _EXAMPLES = """\
 _TEXT_FORMATS: dict[str, Callable[[Document], str]] = {"txt": as_text, "md": as_markdown}
 
 
-def register(commands: Commands) -> None:
-    command = add_command(
-        commands, "export", "export one conversation or everything", run, _EXAMPLES
-    )
+def define_export(command: argparse.ArgumentParser) -> None:
+    define(command, run, _EXAMPLES)
     command.add_argument("conversation", nargs="?", help="its id (default: the whole library)")
     command.add_argument(
         "--format", choices=("json", "txt", "md"), default="json", help="(default: %(default)s)"

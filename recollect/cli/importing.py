@@ -10,9 +10,8 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from recollect.cli.common import (
-    Commands,
-    add_command,
     console,
+    define,
     existing,
     plural,
     print_json,
@@ -39,14 +38,8 @@ KINDS = tuple(kind.plural for kind in KIND_TABLE)
 _ROWS = 20
 
 
-def register(commands: Commands) -> None:
-    command = add_command(
-        commands,
-        "import",
-        "import exports, transcripts, notes, media, characters and prompts",
-        run,
-        _EXAMPLES,
-    )
+def define_import(command: argparse.ArgumentParser) -> None:
+    define(command, run, _EXAMPLES)
     command.add_argument(
         "paths", nargs="*", metavar="PATH", help="a file, zip or folder; the format is detected"
     )

@@ -11,9 +11,8 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from recollect.cli.common import (
-    Commands,
-    add_command,
     console,
+    define,
     existing,
     plural,
     print_json,
@@ -38,11 +37,12 @@ _INTERRUPTED = "Indexing was interrupted. Run `recollect index` to resume it."
 _WAITING = "Another process is indexing this library; waiting for it to finish."
 
 
-def register(commands: Commands) -> None:
-    add_command(commands, "index", "index and embed new messages", index, _INDEX_EXAMPLES)
-    command = add_command(
-        commands, "model", "show or download the embedding model", model, _MODEL_EXAMPLES
-    )
+def define_index(command: argparse.ArgumentParser) -> None:
+    define(command, index, _INDEX_EXAMPLES)
+
+
+def define_model(command: argparse.ArgumentParser) -> None:
+    define(command, model, _MODEL_EXAMPLES)
     command.add_argument("action", nargs="?", choices=("fetch",), help="download a model")
     command.add_argument("name", nargs="?", metavar="NAME", help=", ".join(models.DOWNLOADABLE))
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from recollect.cli.common import Commands, add_command, console, print_json, safe, when
+from recollect.cli.common import add_command, console, define_group, print_json, safe, when
 from recollect.errors import InvalidInput
 from recollect.language.text import bound
 from recollect.places import keys
@@ -37,15 +37,8 @@ Use it as:  curl -H "Authorization: Bearer KEY" http://127.0.0.1:8765/conversati
 """
 
 
-def register(commands: Commands) -> None:
-    group: argparse.ArgumentParser = commands.add_parser(
-        "keys",
-        help="create, list and revoke API keys",
-        description="Create, list and revoke the API keys of the server.",
-        epilog="examples:\n" + _EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    actions = group.add_subparsers(dest="action", metavar="ACTION", required=True)
+def define_keys(group: argparse.ArgumentParser) -> None:
+    actions = define_group(group, _EXAMPLES)
     add = add_command(actions, "add", "create a key; it is shown once", run_add, _ADD_EXAMPLES)
     add.add_argument("name", metavar="NAME", help="a name that tells you what the key is for")
     add.add_argument(

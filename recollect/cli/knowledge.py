@@ -20,6 +20,7 @@ from recollect.cli.common import (
     add_command,
     add_kind,
     console,
+    define_group,
     existing,
     kind_argument,
     print_json,
@@ -73,15 +74,8 @@ _COLOURS = {
 }
 
 
-def register(commands: Commands) -> None:
-    group: argparse.ArgumentParser = commands.add_parser(
-        "knowledge",
-        help="find, read and write notes, media, characters and prompts",
-        description="Find, read and write notes, media, characters and prompts.",
-        epilog="examples:\n" + _EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    actions = group.add_subparsers(dest="action", metavar="ACTION", required=True)
+def define_knowledge(group: argparse.ArgumentParser) -> None:
+    actions = define_group(group, _EXAMPLES)
     _add_search(actions)
     listing = add_command(
         actions,

@@ -6,7 +6,7 @@ import argparse
 import sys
 from dataclasses import asdict
 
-from recollect.cli.common import Commands, add_command, console, plural, print_json, safe
+from recollect.cli.common import console, define, plural, print_json, safe
 from recollect.cli.indexing import index_after_import
 from recollect.cli.progress import ProgressBar
 from recollect.errors import InvalidInput
@@ -32,14 +32,8 @@ _UNFINISHED = (
 )
 
 
-def register(commands: Commands) -> None:
-    command = add_command(
-        commands,
-        "move",
-        "copy a library to another place or database, and verify it",
-        run,
-        _EXAMPLES,
-    )
+def define_move(command: argparse.ArgumentParser) -> None:
+    define(command, run, _EXAMPLES)
     command.add_argument(
         "source",
         metavar="FROM",

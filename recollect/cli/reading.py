@@ -9,7 +9,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
-from recollect.cli.common import Commands, add_command, console, existing, print_json, safe, when
+from recollect.cli.common import console, define, existing, print_json, safe, when
 from recollect.errors import NotFound
 from recollect.language.text import printable
 from recollect.model.documents import Document, Passage
@@ -30,43 +30,44 @@ _READ_EXAMPLES = """\
 """
 
 
-def register(commands: Commands) -> None:
-    listing = add_command(
-        commands, "list", "list conversations, most recently changed first", list_, _LIST_EXAMPLES
-    )
-    listing.add_argument(
+def define_list(command: argparse.ArgumentParser) -> None:
+    define(command, list_, _LIST_EXAMPLES)
+    command.add_argument(
         "--limit", type=int, default=50, help="how many (default: %(default)s, at most 200)"
     )
-    listing.add_argument("--offset", type=int, default=0, help="how many to skip")
-    listing.add_argument(
+    command.add_argument("--offset", type=int, default=0, help="how many to skip")
+    command.add_argument(
         "--project",
         action="append",
         default=[],
         metavar="NAME",
         help="only this project",
     )
-    listing.add_argument(
+    command.add_argument(
         "--source",
         action="append",
         default=[],
         metavar="NAME",
         help=f"one of {', '.join(SOURCES)}",
     )
-    listing.add_argument(
+    command.add_argument(
         "--search", default="", metavar="TEXT", help="only titles or ids that contain this"
     )
-    reading = add_command(commands, "read", "read one conversation", read, _READ_EXAMPLES)
-    reading.add_argument("conversation", help="its id, as `list` and `search` show it")
-    reading.add_argument("--message", metavar="ID", help="only the messages around this one")
-    reading.add_argument(
+
+
+def define_read(command: argparse.ArgumentParser) -> None:
+    define(command, read, _READ_EXAMPLES)
+    command.add_argument("conversation", help="its id, as `list` and `search` show it")
+    command.add_argument("--message", metavar="ID", help="only the messages around this one")
+    command.add_argument(
         "--around",
         type=int,
         default=5,
         metavar="N",
         help="messages before and after it (default: %(default)s)",
     )
-    reading.add_argument("--branches", action="store_true", help="include other branches")
-    reading.add_argument(
+    command.add_argument("--branches", action="store_true", help="include other branches")
+    command.add_argument(
         "--hidden", action="store_true", help="include hidden messages, such as system prompts"
     )
 

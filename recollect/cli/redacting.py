@@ -8,7 +8,7 @@ from dataclasses import asdict
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from recollect.cli.common import Commands, add_command, console, existing, print_json, safe
+from recollect.cli.common import console, define, existing, print_json, safe
 from recollect.cli.progress import ProgressBar
 from recollect.transfer.redaction import Redaction
 
@@ -19,8 +19,8 @@ _EXAMPLES = """\
 _ROWS = 50
 
 
-def register(commands: Commands) -> None:
-    command = add_command(commands, "redact", "remove secrets from the library", redact, _EXAMPLES)
+def define_redact(command: argparse.ArgumentParser) -> None:
+    define(command, redact, _EXAMPLES)
     command.add_argument("--report", action="store_true", help="change nothing; only report")
 
 

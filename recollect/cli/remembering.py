@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import Any
 
-from recollect.cli.common import Commands, add_command, existing, print_json
+from recollect.cli.common import Commands, add_command, define_group, existing, print_json
 from recollect.language.text import printable
 
 _EXAMPLES = """\
@@ -43,15 +43,8 @@ _FORGET_EXAMPLES = """\
 """
 
 
-def register(commands: Commands) -> None:
-    group: argparse.ArgumentParser = commands.add_parser(
-        "memory",
-        help="search what was done, decided and learned in past conversations",
-        description="Search what was done, decided and learned in past conversations.",
-        epilog="examples:\n" + _EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    actions = group.add_subparsers(dest="action", metavar="ACTION", required=True)
+def define_memory(group: argparse.ArgumentParser) -> None:
+    actions = define_group(group, _EXAMPLES)
     command = add_command(actions, "search", "search observations", search, _SEARCH_EXAMPLES)
     command.add_argument("query", nargs="+", help="a question or words")
     command.add_argument(

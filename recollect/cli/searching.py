@@ -9,10 +9,9 @@ from rich.padding import Padding
 from rich.table import Table
 
 from recollect.cli.common import (
-    Commands,
-    add_command,
     add_filters,
     console,
+    define,
     existing,
     print_json,
     safe,
@@ -72,15 +71,13 @@ _ARMS = {"text": "words", "vector": "meaning"}
 _BAR = 12
 
 
-def register(commands: Commands) -> None:
-    search_ = add_command(
-        commands, "search", "search messages by words and meaning", search, _EXAMPLES
-    )
-    search_.add_argument("query", nargs="*", help="a question, words, or a query (see below)")
-    search_.add_argument(
+def define_search(command: argparse.ArgumentParser) -> None:
+    define(command, search, _EXAMPLES)
+    command.add_argument("query", nargs="*", help="a question, words, or a query (see below)")
+    command.add_argument(
         "--rerank", action="store_true", help="let a small model judge the first hits (slower)"
     )
-    search_.add_argument(
+    command.add_argument(
         "--and",
         action="append",
         default=[],
@@ -88,28 +85,29 @@ def register(commands: Commands) -> None:
         metavar="CONCEPT",
         help="only conversations that also contain this; may be repeated",
     )
-    _add_view(search_)
-    search_.add_argument(
+    _add_view(command)
+    command.add_argument(
         "--now",
         metavar="DATE",
         help='the date that "last week" and the like refer to (default: now)',
     )
-    search_.add_argument(
+    command.add_argument(
         "--score",
         choices=("rank", "fts"),
         default="rank",
         help="order by Recollect's ranking (default), or by the text engine's score",
     )
-    search_.add_argument(
+    command.add_argument(
         "--hidden", action="store_true", help="include hidden messages, such as system prompts"
     )
-    add_filters(search_)
-    related_ = add_command(
-        commands, "related", "find messages similar to another one", related, _RELATED_EXAMPLES
-    )
-    related_.add_argument("conversation", help="its id, as `list` and `search` show it")
-    related_.add_argument("message", help="the id of the message in it")
-    _add_view(related_)
+    add_filters(command)
+
+
+def define_related(command: argparse.ArgumentParser) -> None:
+    define(command, related, _RELATED_EXAMPLES)
+    command.add_argument("conversation", help="its id, as `list` and `search` show it")
+    command.add_argument("message", help="the id of the message in it")
+    _add_view(command)
 
 
 def _add_view(command: argparse.ArgumentParser) -> None:

@@ -1,11 +1,11 @@
-"""`recollect serve`: the server."""
+"""`recollect serve` and `recollect mcp`: the servers."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 
-from recollect.cli.common import Commands, add_command, console, safe
+from recollect.cli.common import console, define, safe
 from recollect.settings import place
 
 _EXAMPLES = """\
@@ -20,10 +20,8 @@ key, every client needs one (`recollect keys`). The log goes to standard error.
 """
 
 
-def register(commands: Commands) -> None:
-    command = add_command(
-        commands, "serve", "serve REST, the console and metrics over HTTP", run, _EXAMPLES
-    )
+def define_serve(command: argparse.ArgumentParser) -> None:
+    define(command, run, _EXAMPLES)
     command.add_argument(
         "--host",
         metavar="ADDRESS",
@@ -93,3 +91,15 @@ def run(arguments: argparse.Namespace) -> int:
         sys.stdout.flush()
 
     return serve(place(arguments.home), config, log_format=arguments.log_format, announce=announce)
+
+
+def define_mcp(command: argparse.ArgumentParser) -> None:
+    """`__main__` handles `mcp` before this parser is used, unless it cannot find the command."""
+    command.set_defaults(run=run_mcp)
+
+
+def run_mcp(arguments: argparse.Namespace) -> int:
+    from recollect.serve.mcp.transports.stdio import main as serve_agents
+
+    options = {"--home": arguments.home, "--user": arguments.user}
+    return serve_agents([f"{flag}={value}" for flag, value in options.items() if value is not None])

@@ -17,9 +17,8 @@ from rich.table import Table
 
 from recollect.capture.transcripts import hooks
 from recollect.cli.common import (
-    Commands,
-    add_command,
     console,
+    define,
     existing,
     plural,
     print_json,
@@ -51,14 +50,8 @@ _ARCHIVE_EXAMPLES = """\
 """
 
 
-def register(commands: Commands) -> None:
-    command = add_command(
-        commands,
-        "watch",
-        "import the transcripts of coding agents while they are written",
-        watch,
-        _WATCH_EXAMPLES,
-    )
+def define_watch(command: argparse.ArgumentParser) -> None:
+    define(command, watch, _WATCH_EXAMPLES)
     command.add_argument("--once", action="store_true", help="import what has changed, then exit")
     command.add_argument(
         "--tool",
@@ -78,25 +71,19 @@ def register(commands: Commands) -> None:
     command.add_argument(
         "--no-index", action="store_true", help="index later; text search works at once"
     )
-    command = add_command(
-        commands,
-        "hook",
-        "run by the hooks of a coding agent (see docs/plugin.md)",
-        hook,
-        _HOOK_EXAMPLES,
-    )
+
+
+def define_hook(command: argparse.ArgumentParser) -> None:
+    define(command, hook, _HOOK_EXAMPLES)
     command.add_argument(
         "event",
         choices=hooks.EVENTS,
         help="the event; the agent writes its details to standard input",
     )
-    command = add_command(
-        commands,
-        "archive",
-        "list or restore archived transcripts",
-        archive,
-        _ARCHIVE_EXAMPLES,
-    )
+
+
+def define_archive(command: argparse.ArgumentParser) -> None:
+    define(command, archive, _ARCHIVE_EXAMPLES)
     command.add_argument("action", choices=("list", "restore"))
     command.add_argument(
         "name", nargs="?", help="a number from the list, a conversation, a file name, or all"
