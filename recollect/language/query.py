@@ -59,6 +59,9 @@ from datetime import datetime
 from typing import NoReturn
 
 from recollect.errors import InvalidInput
+from recollect.language.detection import language_of
+from recollect.language.languages.base import Language
+from recollect.language.languages.english import ENGLISH
 from recollect.language.text import bound, fold, has_token
 from recollect.settings import LIMITS
 
@@ -140,6 +143,13 @@ class Query:
     """The operators did not fit together, so every word stands for itself. Fields still apply."""
     rest: str
     """The text as typed, without the fields."""
+
+    @property
+    def language(self) -> Language:
+        """The language of a plain query. Other queries match exactly as typed."""
+        if not self.plain:
+            return ENGLISH
+        return language_of(self.rest)
 
 
 class MalformedQuery(InvalidInput):
@@ -311,47 +321,66 @@ def any_of(node: Node) -> Node | None:
     return None
 
 
-def content_words(node: Node) -> tuple[Word, ...]:
-    """The words of a plain query without stopwords; all words if only stopwords are left."""
+def content_words(node: Node, language: Language = ENGLISH) -> tuple[Word, ...]:
+    """The words of a plain query without stop words; all words if only stop words are left.
+
+    Function words that are joined to another word are cut off: `l'avion` is `avion`.
+    """
     all_of_them = words(node)
     is_upper_case = all(word.text.upper() == word.text for word in all_of_them)
-    content = [word for word in all_of_them if not _is_stopword(word.text, is_upper_case)]
+    content = [
+        _without_joined_words(word, language)
+        for word in all_of_them
+        if not _is_stop_word(word.text, is_upper_case, language)
+    ]
     return tuple(content or all_of_them)
 
 
-def _is_stopword(text: str, query_is_upper_case: bool) -> bool:
+def _is_stop_word(text: str, query_is_upper_case: bool, language: Language) -> bool:
     if len(text) > 1 and text.isupper() and not query_is_upper_case:  # IT, US, WHO
         return False
-    bare = fold(text).replace("’", "'").strip("'\"“”‘.,;:!?…¿¡()[]")
-    if bare in STOPWORDS:
+    bare = _bare(text)
+    if bare in language.stop_words:
         return True
+    parts = _joined_parts(bare, language)
+    if len(parts) > 1:
+        return all(part in language.stop_words for part in parts)
     head, _, tail = bare.partition("'")
     if tail not in _CONTRACTIONS:
         return False
-    return head in STOPWORDS or head.removesuffix("n") in STOPWORDS
+    return head in language.stop_words or head.removesuffix("n") in language.stop_words
+
+
+def _without_joined_words(word: Word, language: Language) -> Word:
+    """The word without the function words at its beginning and end."""
+    parts = _joined_parts(_bare(word.text), language)
+    if len(parts) == 1:
+        return word
+    while parts and parts[0] in language.stop_words:
+        parts.pop(0)
+    while parts and parts[-1] in language.stop_words:
+        parts.pop()
+    text = "-".join(parts)
+    if not has_token(text):
+        return word
+    return Word(text, word.prefix)
+
+
+def _joined_parts(text: str, language: Language) -> list[str]:
+    """The parts of a word that a joiner of the language connects."""
+    for joiner in language.joiners[1:]:
+        text = text.replace(joiner, language.joiners[0])
+    if not language.joiners:
+        return [text]
+    return text.split(language.joiners[0])
+
+
+def _bare(text: str) -> str:
+    return fold(text).replace("\u2019", "'").strip("'\"“”‘.,;:!?…¿¡()[]«»")
 
 
 _CONTRACTIONS = frozenset(["s", "re", "ve", "ll", "d", "m", "t"])
-# Without `may`, which is also a month, and `like`, `said`, `id` and `let`, which can be the topic.
-_FUNCTION_WORDS = """
-    a an the this that these those
-    i me my myself we us our ours ourselves you your yours yourself yourselves he him his himself
-    she her hers herself it its itself they them their theirs themselves
-    someone something anyone anything everyone everything
-    am is are was were be been being do does did doing done have has had having will would shall
-    should can could might must won't shan't ain't
-    im ive youre whats whos wheres dont doesnt didnt isnt wasnt cant couldnt wouldnt
-    about above across after against along among around as at before behind below beneath beside
-    besides between beyond by down during except for from in inside into near of off on onto out
-    outside over per since through throughout till to toward towards under until up upon via with
-    within without
-    and or but nor so if then than because while although though whether unless
-    who whom whose which what when where why how
-    not no yes all any both each either every few many more most much neither none other others
-    another some such own same only very too also just ever again once here there now
-    please tell
-"""
-STOPWORDS = frozenset(_FUNCTION_WORDS.split())
+STOPWORDS = ENGLISH.stop_words
 
 
 # -- tokens ------------------------------------------------------------------

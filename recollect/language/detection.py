@@ -1,0 +1,139 @@
+"""The language of a query, by its function words.
+
+A query is taken as English unless its words speak for another language. Names, titles and loan
+words do not: "lake como", "mit license" and "die hard" stay English. So it takes two words of the
+language, one of which is not also English or a name, or a single one that opens a question ("wann")
+or names a day ("ayer"). Words that several languages share count for each of them in part.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache, lru_cache
+
+from recollect.language.languages import LATIN
+from recollect.language.languages.base import Language
+from recollect.language.languages.english import ENGLISH
+from recollect.language.text import fold, indexable
+
+_WORD = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*")
+_JOINER = re.compile("['-]")
+_MOST_WORDS = 40
+_LETTER_WEIGHT = 0.25
+_ENGLISH_TOO_EVIDENCE = 3  # words, if each of them is English as well: "was hat der"
+# Words of other languages that are English as well, or part of well-known names.
+_ENGLISH_LIKE_WORDS = """
+    ai al ali all alle allen alles als alt am ante apr april as ate au aug august aura auto
+    avant bad beau ben bent bien bin bist ca car casa ce certain chat chi chose com come
+    comment como con da dado dai dal dame dan das de dec december dei del dell den der des
+    dez di dia die do door dos dove du due ed el elf elk els em en er era erg es esa estate
+    et eu even fa fait falls fan favor feb fora ga gab gabs ha haben hat hay heel help hen
+    her hier hit ho id il ins io jan je jul juli jun juni la las le lei les li lo los ma mai
+    main mal man mar mars martes mas mayo me meme memes men mes met mi mia mine minute
+    minutes mis mit mon na nas ne nee neuf non nos nov november nun nur o oct okt ons onze
+    op or os ou outro par pas pendant pero plan plane plus poi por pour pro propose quest
+    quinta ron rot sag sage sai san sara se sea seine sep sept september ser sera si sim sin
+    so soi solo son sou sous soy state sub sui sur ta tag tal tale tales tan te tem ten ter
+    ti toe ton tout tu tue tun um un una uno van vi via vier vis voila vor vos vous want war
+    was week weekend weil wien wiens wil will wins winter wit wo word worden ya yo zip
+"""
+_ENGLISH_TOO = frozenset(_ENGLISH_LIKE_WORDS.split())
+
+
+@lru_cache(maxsize=1024)
+def language_of(text: str) -> Language:
+    """The language of a query; English if it is undecided."""
+    words = _words(text)
+    scores = _scores(words)
+    if not scores:
+        return ENGLISH
+    for letter in set(fold(text)):
+        for language in _languages_by_letter().get(letter, ()):
+            if language in scores:
+                scores[language] += _LETTER_WEIGHT
+    best_score = max(scores.values())
+    best, *others = [language for language, score in scores.items() if score == best_score]
+    if others or not _is_certain(best, words):
+        return ENGLISH
+    return best
+
+
+def _words(text: str) -> list[str]:
+    """The words of a text, and the parts of words with an apostrophe or a hyphen.
+
+    Words in capital letters are left out, because they are abbreviations (MIT, WAS, DIE).
+    """
+    plain = text.replace("\u2019", "'")
+    is_upper_case = plain.upper() == plain
+    words = []
+    for word in _WORD.findall(plain)[:_MOST_WORDS]:
+        if len(word) > 1 and word.isupper() and not is_upper_case:
+            continue
+        word = fold(word)
+        words.append(word)
+        if "'" in word or "-" in word:
+            words += _JOINER.split(word)
+    return words
+
+
+def _scores(words: list[str]) -> dict[Language, float]:
+    languages_by_word = _languages_by_word()
+    scores: dict[Language, float] = {}
+    for word in words:
+        languages = languages_by_word.get(word, ())
+        for language in languages:
+            scores[language] = scores.get(language, 0.0) + 1 / len(languages)
+    return scores
+
+
+def _is_certain(language: Language, words: list[str]) -> bool:
+    languages_by_word = _languages_by_word()
+    evidence = [word for word in words if language in languages_by_word.get(word, ())]
+    foreign = [
+        word
+        for word in evidence
+        if word not in _ENGLISH_TOO and ENGLISH not in languages_by_word[word]
+    ]
+    is_opened = words[0] in language.opening_words and words[0] in evidence
+    if not foreign:
+        return is_opened and len(evidence) >= _ENGLISH_TOO_EVIDENCE
+    if len(evidence) > 1 or foreign[0] in _moments(language):
+        return True
+    return is_opened
+
+
+@cache
+def _languages_by_word() -> dict[str, tuple[Language, ...]]:
+    """For each word that tells languages apart: the languages that have it."""
+    table: dict[str, tuple[Language, ...]] = {}
+    for language in LATIN:
+        for word in _telling_words(language):
+            if len(word) > 1 or not word.isascii():  # the s of "Ada's" is not French
+                table[word] = (*table.get(word, ()), language)
+    return table
+
+
+@cache
+def _languages_by_letter() -> dict[str, tuple[Language, ...]]:
+    table: dict[str, tuple[Language, ...]] = {}
+    for language in LATIN:
+        for letter in language.letters:
+            table[letter] = (*table.get(letter, ()), language)
+    return table
+
+
+def _telling_words(language: Language) -> set[str]:
+    times = language.times
+    texts = [*times.months, *times.weekdays, *times.numbers, *times.seasons, *times.units]
+    words = {word for text in texts for word in text.split()}
+    words |= _moments(language)
+    words |= set(language.typical_words.split())
+    words |= {indexable(word) for word in words}
+    return words | language.stop_words | language.opening_words
+
+
+@cache
+def _moments(language: Language) -> frozenset[str]:
+    """The adverbs of time that are a single word, such as `yesterday`."""
+    words = {word for word in language.times.moments if " " not in word}
+    return frozenset(words | {indexable(word) for word in words})

@@ -1,0 +1,144 @@
+"""What Recollect knows about a language: a record of words and patterns for each.
+
+Everything is written in lower case, with accents. Patterns are regular expressions in which a
+space stands for any white space. They are matched against text without accents, so the records
+are stripped of theirs when a pattern is compiled.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from recollect.language.text import fold, indexable
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TimeWords:
+    """The words for points in time.
+
+    A rule is a pattern and its English translation, which `language.when` understands. Both can
+    contain `{count}`, `{unit}`, `{day}`, `{month}`, `{weekday}`, `{season}` and `{year}`.
+    """
+
+    months: tuple[str, ...]
+    """Each with its abbreviations and other spellings, separated by spaces."""
+    weekdays: tuple[str, ...]
+    """From Monday. Like months."""
+    numbers: tuple[str, ...]
+    """From one to twelve. Like months."""
+    seasons: Mapping[str, str] = field(default_factory=dict)
+    """The names of `spring`, `summer`, `autumn` and `winter`."""
+    units: Mapping[str, str] = field(default_factory=dict)
+    """All forms of `minute`, `hour`, `day`, `week`, `month`, `year` and `weekend`."""
+    moments: Mapping[str, str] = field(default_factory=dict)
+    """Adverbs, and their translation: `gestern` is `yesterday`."""
+    rules: tuple[tuple[str, str], ...] = ()
+    ordinals: tuple[str, ...] = ()
+    """What follows a number that counts a day, such as `th` or a full stop."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Language:
+    code: str
+    """ISO 639-1."""
+    name: str
+    stemmer: str
+    """The name of the Snowball stemmer; empty if words are not inflected."""
+    function_words: str
+    """Articles, pronouns, auxiliaries, prepositions and the like, which are no evidence."""
+    question_words: str
+    """The function words with which a question can begin."""
+    personal_words: str
+    """The function words for the first and second person, which people use in questions."""
+    times: TimeWords
+    opening_verbs: str = ""
+    """Verbs with which a request can begin, such as `recommend`. They are evidence."""
+    frames: tuple[str, ...] = ()
+    """Patterns of phrases that frame a question and say nothing about its topic."""
+    requests: tuple[str, ...] = ()
+    """Patterns of phrases that ask for advice, such as "recommend" or "how should I"."""
+    asks_assistant: tuple[str, ...] = ()
+    """Patterns of phrases that ask what the assistant said."""
+    irregular_forms: str = ""
+    """Base forms, each followed by its irregular forms. Entries are separated by | or lines."""
+    joiners: str = ""
+    """Characters that join a function word to another word, as in `l'avion` or `dis-moi`."""
+    typical_words: str = ""
+    """Other frequent words by which the language is recognized. They are evidence."""
+    letters: str = ""
+    """Letters that are typical of this language."""
+    optional_accents: bool = True
+    """Whether people often omit accents. In German they write `ue` instead of `ü`."""
+
+    @cached_property
+    def stop_words(self) -> frozenset[str]:
+        return self._word_set(self.function_words, self.question_words, self.personal_words)
+
+    @cached_property
+    def opening_words(self) -> frozenset[str]:
+        """The words with which a question or a request can begin."""
+        return self._word_set(self.question_words, self.opening_verbs)
+
+    @cached_property
+    def persons(self) -> frozenset[str]:
+        return self._word_set(self.personal_words)
+
+    @cached_property
+    def base_forms(self) -> Mapping[str, str]:
+        """The base form of each irregular form, without accents."""
+        bases = {}
+        for entry in re.split(r"[|\n]", indexable(self.irregular_forms)):
+            base, *forms = entry.split() or [""]
+            for form in forms:
+                bases[form] = base
+        return bases
+
+    @cached_property
+    def _frame(self) -> re.Pattern[str] | None:
+        return compile_phrases(self.frames)
+
+    @cached_property
+    def _request(self) -> re.Pattern[str] | None:
+        return compile_phrases(self.requests)
+
+    @cached_property
+    def _assistant(self) -> re.Pattern[str] | None:
+        return compile_phrases(self.asks_assistant)
+
+    def frames_in(self, text: str) -> list[str]:
+        """The phrases of a text that say nothing about its topic, in indexable form."""
+        if self._frame is None:
+            return []
+        return [match[0] for match in self._frame.finditer(searchable(text))]
+
+    def is_request(self, text: str) -> bool:
+        """Whether a text asks for advice."""
+        return self._request is not None and self._request.search(searchable(text)) is not None
+
+    def is_about_assistant(self, text: str) -> bool:
+        """Whether a text asks what the assistant said."""
+        if self._assistant is None:
+            return False
+        return self._assistant.search(searchable(text)) is not None
+
+    def _word_set(self, *texts: str) -> frozenset[str]:
+        words = {word for text in texts for word in fold(text).split()}
+        if self.optional_accents:
+            words |= {indexable(word) for word in words}
+        return frozenset(words)
+
+
+def searchable(text: str) -> str:
+    """A text as phrases are matched against it: without accents, with straight apostrophes."""
+    return indexable(text.replace("\u2019", "'"))
+
+
+def compile_phrases(patterns: Iterable[str]) -> re.Pattern[str] | None:
+    """A pattern for any of the phrases, as whole words; None if there are none."""
+    alternatives = [indexable(pattern).replace(" ", r"\s+") for pattern in patterns]
+    if not alternatives:
+        return None
+    return re.compile(rf"\b(?:{'|'.join(alternatives)})\b")

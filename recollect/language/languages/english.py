@@ -1,0 +1,126 @@
+"""English. `language.when` has the rules for its times."""
+
+from __future__ import annotations
+
+from recollect.language.languages.base import Language, TimeWords
+
+_TIMES = TimeWords(
+    months=(
+        "january jan",
+        "february feb",
+        "march mar",
+        "april apr",
+        "may",
+        "june jun",
+        "july jul",
+        "august aug",
+        "september sep sept",
+        "october oct",
+        "november nov",
+        "december dec",
+    ),
+    weekdays=("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"),
+    numbers=(
+        "one",
+        "two couple",
+        "three",
+        "four",
+        "five",
+        "six",
+        "seven",
+        "eight",
+        "nine",
+        "ten",
+        "eleven",
+        "twelve",
+    ),
+    seasons={
+        "spring": "spring",
+        "summer": "summer",
+        "autumn": "autumn",
+        "fall": "autumn",
+        "winter": "winter",
+    },
+    ordinals=("st", "nd", "rd", "th"),
+)
+
+ENGLISH = Language(
+    code="en",
+    name="English",
+    stemmer="english",
+    times=_TIMES,
+    # Without `may`, which is also a month, and `like`, `said`, `id`, `let` and `mine`, which can
+    # be the topic.
+    function_words="""
+        a an the this that these those
+        myself ourselves yourself yourselves he him his himself she her hers herself it its itself
+        they them their theirs themselves
+        someone something anyone anything everyone everything
+        be been being doing done having shall might must won't shan't ain't
+        im ive youre dont doesnt didnt isnt wasnt cant couldnt wouldnt
+        about above across after against along among around as at before behind below beneath beside
+        besides between beyond by down during except for from in inside into near of off on onto out
+        outside over per since through throughout till to toward towards under until up upon via
+        with within without
+        and or but nor so if then than because while although though whether unless
+        not no yes all any both each either every few many more most much neither none other others
+        another some such own same only very too also just ever again once here there now
+        please
+    """,
+    question_words="""
+        who whom whose which what when where why how whats whos wheres
+        am is are was were do does did have has had will would should can could tell
+    """,
+    personal_words="i me my we us our ours you your yours i'm i've i'd",
+    opening_verbs="remind suggest recommend",
+    frames=(
+        "(?:what|which) (?:kind|type|sort)s? of",
+        "how (?:long|old|often|far|soon|late|early)",
+        "remind me",
+        "(?:was|am|were) wondering",
+        "(?:our|my|your) (?:previous|last|earlier) (?:conversation|chat|discussion)s?",
+        "in total",
+        "how many (?:days|weeks|months|years|times)",
+        "(?:days|weeks|months|years) (?:ago|passed)",
+        "(?:last|past|next|this) (?:day|week|month|year|weekend|time)s?",
+    ),
+    requests=(
+        "suggest(?:ions?)?",
+        "recommend(?:ations?)?",
+        "how (?:should|can|do|could) (?:i|we)",
+        "what should (?:i|we)",
+        "help me (?:plan|choose|decide|find)",
+        "plan (?:a|an|the|my|our)",
+        "any (?:ideas?|tips?|advice)",
+    ),
+    asks_assistant=(
+        r"you(?:'ve|r)?\b[^.?!]{0,40}\b(?:recommend|suggest|tell|told|mention|say|said|gave|give"
+        r"|provid|write|wrote|list|advi[cs]|creat|explain|describ|shar|helped|answer)\w*",
+        "(?:our|your) (?:previous|last|earlier)",
+        "remind me",
+        "assistant",
+        r"(?:chatgpt|claude|gemini|codex) (?:said|told|suggest|recommend|wrote)\w*",
+    ),
+    irregular_forms="""
+arise arose arisen|awake awoke awoken|beat beaten|become became|begin began begun|bend bent
+bite bit bitten|bleed bled|blow blew blown|break broke broken|breed bred|bring brought|build built
+burn burnt|buy bought|catch caught|choose chose chosen|cling clung|come came|creep crept
+deal dealt|dig dug|do does did done|draw drew drawn|dream dreamt|drink drank drunk
+drive drove driven|eat ate eaten|fall fell fallen|feed fed|fight fought|flee fled|fly flew flown
+forbid forbade forbidden|forget forgot forgotten|forgive forgave forgiven|freeze froze frozen
+get got gotten|give gave given|go goes went gone|grow grew grown|hang hung|have had|hear heard
+hide hid hidden|hold held|keep kept|kneel knelt|know knew known|lead led|lean leant|leap leapt
+learn learnt|lend lent|lose lost|make made|mean meant|meet met|overcome overcame|pay paid
+ride rode ridden|ring rang rung|rise rose risen|run ran|say said|seek sought|sell sold|send sent
+sew sewn|shake shook shaken|shoot shot|show shown|shrink shrank shrunk|sing sang sung
+sink sank sunk|sit sat|sleep slept|slide slid|speak spoke spoken|speed sped|spend spent|spin spun
+stand stood|steal stole stolen|stick stuck|sting stung|strike struck|swear swore sworn|sweep swept
+swell swollen|swim swam swum|swing swung|take took taken|teach taught|tear tore torn|tell told
+think thought|throw threw thrown|understand understood|undertake undertook|undo undone
+wake woke woken|wear wore worn|weave wove woven|weep wept|win won|withdraw withdrew withdrawn
+write wrote written|analysis analyses|child children|crisis crises|criterion criteria|foot feet
+goose geese|half halves|index indices|knife knives|leaf leaves|life lives|loaf loaves|man men
+mouse mice|person people|shelf shelves|thief thieves|tooth teeth|wife wives|wolf wolves
+woman women
+""",
+)

@@ -1,0 +1,139 @@
+"""The language of a query, and its stop words."""
+
+from __future__ import annotations
+
+import pytest
+
+from recollect.language.detection import language_of
+from recollect.language.languages import LATIN
+from recollect.language.languages.base import Language, compile_phrases
+from recollect.language.languages.english import ENGLISH
+from recollect.language.query import content_words, parse_query
+from recollect.language.text import fold
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("Was hat der Kunde gesagt?", "de"),
+        ("wann Zahnarzt", "de"),
+        ("Weißt du noch, wo ich das Fahrrad gekauft habe?", "de"),
+        ("letzte Woche", "de"),
+        ("hier ist es", "de"),
+        ("Quel vélo ai-je acheté ?", "fr"),
+        ("Te souviens-tu quand j’ai parlé de l’avion ?", "fr"),
+        ("avant-hier", "fr"),
+        ("¿Qué dije de la casa?", "es"),
+        ("como se llama mi perro", "es"),
+        ("ayer", "es"),
+        ("Cosa mi hai consigliato ieri?", "it"),
+        ("come si chiama il mio dentista", "it"),
+        ("o que eu disse sobre o carro", "pt"),
+        ("Como se chama o meu cão?", "pt"),
+        ("Wat zei ik over de fiets?", "nl"),
+        ("wanneer hebben we het huis gekocht", "nl"),
+        ("WAS HAT DER KUNDE GESAGT", "de"),
+    ],
+)
+def test_a_query_in_another_language_is_recognized_by_its_words(text: str, code: str) -> None:
+    assert language_of(text).code == code
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "?!",
+        "what did we say about the garden",
+        "When is Melanie's daughter's birthday?",
+        "die hard",
+        "lake como",
+        "mit license",
+        "MIT license der Universität",
+        "Carmen de la Cruz birthday",
+        "la restaurants",
+        "per se",
+        "Rechnung Telekom",
+        "was it a hit",
+        "trip in mai",
+        "asyncio.gather()",
+        "2024-05-01",
+    ],
+)
+def test_names_loan_words_and_short_queries_do_not_change_the_language(text: str) -> None:
+    assert language_of(text) is ENGLISH
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Was haben wir über den Garten gesagt?", ["Garten", "gesagt?"]),
+        ("fuer was ist das Geld", ["Geld"]),
+        ("Qu’est-ce que j’ai dit de l’avion ?", ["dit", "avion"]),
+        ("Te souviens-tu du rendez-vous avec ma tante", ["souviens", "rendez", "tante"]),
+        ("¿Cuándo compré el té de la tía?", ["compré", "té", "tía?"]),
+        ("Dov'era l'albergo che ho prenotato?", ["albergo", "prenotato?"]),
+        ("O que disse-me a médica sobre o pão?", ["disse", "médica", "pão?"]),
+        ("Wat heb ik over zo'n fiets gezegd", ["fiets", "gezegd"]),
+        ("was ist das", ["was", "ist", "das"]),
+        ("où est-il", ["où", "est-il"]),
+    ],
+)
+def test_stop_words_are_those_of_the_language_of_the_query(text: str, expected: list[str]) -> None:
+    query = parse_query(text)
+    assert query.node is not None
+    content = content_words(query.node, query.language)
+    assert [word.text for word in content if word.text != "?"] == expected
+
+
+def test_a_query_with_operators_has_no_language() -> None:
+    assert parse_query("wann AND wo").language is ENGLISH
+    assert parse_query("wann und wo").language.code == "de"
+
+
+@pytest.mark.parametrize("language", LATIN, ids=lambda language: language.name)
+def test_a_record_of_a_language_is_complete(language: Language) -> None:
+    assert all(word == fold(word) for word in language.stop_words)
+    times = language.times
+    assert (len(times.months), len(times.weekdays), len(times.numbers)) == (12, 7, 12)
+    for patterns in (language.frames, language.requests, language.asks_assistant):
+        assert compile_phrases(patterns) is not None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Can you recommend a hotel?",
+        "Kannst du mir ein Hotel empfehlen?",
+        "Peux-tu me recommander un hôtel ?",
+        "¿Me recomiendas un hotel?",
+        "Mi consigli un albergo?",
+        "Você me recomenda um hotel?",
+        "Kun je een hotel aanraden?",
+        "How should I water the roses?",
+        "Wie soll ich die Rosen gießen?",
+        "Comment dois-je arroser les roses ?",
+        "¿Cómo debo regar las rosas?",
+        "Come devo annaffiare le rose?",
+        "Como devo regar as rosas?",
+        "Hoe moet ik de rozen water geven?",
+    ],
+)
+def test_a_request_for_advice_is_recognized(text: str) -> None:
+    assert language_of(text).is_request(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "What hotel did you recommend?",
+        "Welches Hotel hast du mir empfohlen?",
+        "Quel hôtel m’as-tu recommandé ?",
+        "¿Qué hotel me recomendaste?",
+        "Quale albergo mi hai consigliato?",
+        "Que hotel você me recomendou?",
+        "Welk hotel heb je aangeraden?",
+    ],
+)
+def test_a_question_about_the_assistant_is_recognized(text: str) -> None:
+    assert language_of(text).is_about_assistant(text)
