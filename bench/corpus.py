@@ -2,8 +2,9 @@
 
 The vocabulary has 60,000 words in a Zipf distribution: English function words first, then computing
 terms, then invented words. Messages average about sixty words with a long tail. They contain what
-makes search hard: code, paths, error numbers, stock phrases and text without spaces. Everything is
-generated as a stream, so a larger corpus takes more time but not more memory.
+makes search hard: code, paths, error numbers, stock phrases, text without spaces, and curly quotes,
+dashes or emoji in every other message. Everything is generated as a stream, so a larger corpus
+takes more time but not more memory.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ _START = datetime(2023, 1, 1, tzinfo=UTC).timestamp()
 _SPAN = 3 * 365 * 86_400.0
 _MODEL = "gpt-4o"
 _MEAN_CHAT = 50
+_TYPOGRAPHIC_SHARE = 0.5  # of messages and titles
 
 
 def _words(text: str) -> tuple[str, ...]:
@@ -69,6 +71,7 @@ _PHRASES = (
     "maximum recursion depth exceeded",
     "too many open files",
 )
+_TYPOGRAPHY = ("“{}”", "“{}”", "{}’s", "{}’t", "{} —", "{} –", "{}…", "{} 👍", "{} 🎉", "→ {}")
 _UNSPACED = (
     "接続がタイムアウトしました。もう一度お試しください。",
     "この関数は空のリストを返します。",
@@ -120,7 +123,16 @@ def _prose(rng: Random, length: int) -> str:
         words[start] = words[start].capitalize()
         words[end] += rng.choice((".", ".", ".", ".", "?", ":", ".\n\n"))
         start = end + 1
+    if rng.random() < _TYPOGRAPHIC_SHARE:
+        _add_typography(rng, words)
     return " ".join(words).replace("\n ", "\n").rstrip()
+
+
+def _add_typography(rng: Random, words: list[str]) -> None:
+    """Put curly quotes, dashes or emoji next to some words: one in thirty, but at least one."""
+    for _ in range(1 + len(words) // 30):
+        position = rng.randrange(len(words))
+        words[position] = rng.choice(_TYPOGRAPHY).format(words[position])
 
 
 def _code(rng: Random) -> str:

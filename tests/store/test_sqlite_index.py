@@ -357,6 +357,26 @@ def test_new_messages_are_sealed_and_small_volumes_are_merged(
     assert_complete(store, 40)
 
 
+def test_a_slowly_growing_library_rewrites_each_message_a_few_times(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(plan, "MAX_VOLUME_PASSAGES", 10_000)
+    volumes: list[KeyRange] = []
+    rewritten_messages = 0
+    for start in range(1, 2_561, 10):
+        volumes.append((start, start + 9))
+        planner = plan._Planner()
+        for first, last in volumes:
+            planner.add_volume(first, last, 0)
+        planner.merge_small_volumes()
+        for first, last in planner.ranges:
+            rewritten_messages += last - first + 1
+            volumes = [v for v in volumes if not first <= v[0] <= last] + [(first, last)]
+    assert len(volumes) <= 10
+    assert [first for first, _ in volumes[1:]] == [last + 1 for _, last in volumes[:-1]]
+    assert rewritten_messages <= 8 * 2_560
+
+
 def test_a_volume_with_many_changes_is_written_again(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

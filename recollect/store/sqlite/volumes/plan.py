@@ -6,11 +6,13 @@ from recollect.store.sqlite.connection import Connection
 from recollect.store.sqlite.key_ranges import KeyRange, all_keys
 
 # FTS5 answers as fast for fewer passages.
-MIN_VOLUME_PASSAGES = 16_384
+MIN_VOLUME_PASSAGES = 1_024
 # A deletion drops the whole volume, which should not take long to write again.
 MAX_VOLUME_PASSAGES = 131_072
 # FTS5 is searched for every changed passage, so a volume with more of them is written again.
 _MAX_STALE_PASSAGES = 1_000
+# The same for one in so many of the passages of a volume. Small volumes are written quickly.
+_STALE_SHARE = 64
 # So many adjacent small volumes are merged.
 _VOLUMES_PER_MERGE = 4
 
@@ -32,7 +34,12 @@ def ranges_to_seal(db: Connection) -> list[KeyRange]:
 
 def unsealed_passages(db: Connection) -> int:
     """The number of passages that are to be sealed."""
-    return sum(last - first + 1 for first, last in ranges_to_seal(db))
+    return sum(map(_size, ranges_to_seal(db)))
+
+
+def _size(key_range: KeyRange) -> int:
+    first, last = key_range
+    return last - first + 1
 
 
 def _count_stale(db: Connection, first: int, last: int) -> int:
@@ -56,7 +63,8 @@ class _Planner:
                 self.ranges.append((start, end))
 
     def add_volume(self, first: int, last: int, stale_passages: int) -> None:
-        if stale_passages > _MAX_STALE_PASSAGES:
+        size = last - first + 1
+        if stale_passages > min(_MAX_STALE_PASSAGES, max(size // _STALE_SHARE, 1)):
             self.merge_small_volumes()
             self.ranges.append((first, last))
             return
@@ -65,7 +73,17 @@ class _Planner:
         self._small_volumes.append((first, last))
 
     def merge_small_volumes(self) -> None:
-        """Seal the adjacent volumes collected so far as one, if they are enough."""
-        if len(self._small_volumes) >= _VOLUMES_PER_MERGE:
-            self.ranges.append((self._small_volumes[0][0], self._small_volumes[-1][1]))
-        self._small_volumes.clear()
+        """Seal the last of the adjacent volumes collected so far as one, if they are enough.
+
+        A volume is merged only with as many passages as it has itself, so its size doubles, and a
+        passage is written again only a few times, however slowly a library grows.
+        """
+        volumes = self._small_volumes
+        passages_after = sum(map(_size, volumes))
+        for start in range(len(volumes) - _VOLUMES_PER_MERGE + 1):
+            size = _size(volumes[start])
+            passages_after -= size
+            if size <= passages_after:
+                self.ranges.append((volumes[start][0], volumes[-1][1]))
+                break
+        volumes.clear()
