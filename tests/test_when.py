@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recollect.language import when
 from recollect.language.when import Window, date_words, windows
 
 NOW = datetime(2026, 3, 18, 15, 30, tzinfo=UTC)  # a Wednesday
@@ -347,6 +348,18 @@ def test_every_window_begins_before_it_ends_and_quotes_the_text(text: str, now: 
         assert window.start.tzinfo is window.end.tzinfo is now.tzinfo
         assert window.words and window.words in text
         assert window.start.astimezone(UTC) < window.end.astimezone(UTC)
+
+
+PHRASES = st.lists(
+    st.sampled_from([*VOCABULARY.split(), *when._MOMENT, *when._TRANSLATIONS, *when._TIME_WORDS])
+).map(" ".join)
+
+
+@given(st.one_of(WORDS, PHRASES))
+def test_no_rule_matches_a_text_that_is_skipped_because_it_names_no_time(text: str) -> None:
+    line = when._Line(text).text
+    if any(rule.search(line) for rule, _ in when._rules()):
+        assert when._may_name_a_time(line)
 
 
 @pytest.mark.parametrize(

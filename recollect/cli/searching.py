@@ -6,7 +6,6 @@ import argparse
 from dataclasses import asdict
 
 from rich.padding import Padding
-from rich.table import Table
 
 from recollect.cli.common import (
     add_filters,
@@ -304,6 +303,8 @@ def _explain(hit: Hit, *, parts: bool = True) -> None:
     out.print(Padding(f"[magenta]{line}[/]", (0, 0, 0, 2)))
     if not parts or not hit.parts:
         return
+    from rich.table import Table
+
     table = Table.grid(padding=(0, 2))
     table.add_column(style="magenta")
     table.add_column(justify="right")

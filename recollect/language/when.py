@@ -47,6 +47,8 @@ def windows(text: str, now: datetime) -> tuple[Window, ...]:
     `now` is the time they are relative to; it must have a time zone.
     """
     line = _Line(text)
+    if not _may_name_a_time(line.text):
+        return ()
     calendar = _Calendar(now.replace(tzinfo=None))
     places: dict[Span, tuple[int, int]] = {}
     for rule, meaning in _rules():
@@ -191,6 +193,19 @@ _TRANSLATIONS = {  # without the French `hier`, which means "here" in German
     "este mes": "this month",
     "este ano": "this year",
 }
+
+_UNIT_NAMES = ("minute", "hour", "day", "week", "month", "year")
+_TIME_WORDS = frozenset(
+    [
+        *_UNIT_NAMES,
+        *(f"{unit}s" for unit in _UNIT_NAMES),
+        *_FOREIGN_UNITS,
+        "weekend",
+        "christmas",
+        *(max(phrase.split(), key=len) for phrase in (*_MOMENT, *_TRANSLATIONS)),
+    ]
+)
+"""Every rule needs a number or one of these words."""
 
 _YEAR_NUMBER = re.compile("(?:19[7-9]|20[0-9])[0-9]")
 _ORDINAL = re.compile("^([0-9]{1,2})(?:st|nd|rd|th)$")
@@ -592,7 +607,7 @@ _NUMERIC = (
 _NUMERIC_DATE = re.compile(_NUMERIC)
 _WEEKDAY = "W[0-6]"
 _SEASONS = "S[0-9]+"
-_UNITS = "(?:minute|hour|day|week|month|year)"
+_UNITS = f"(?:{'|'.join(_UNIT_NAMES)})"
 _SURE = "M[0-9]+"
 _NAME = "[MP][0-9]+"  # where another word confirms that it is a month
 _CALM = "(?:M[0-9]+|P[0-9]+(?= ,|$))"  # where it could be part of "this may be" and the like
@@ -700,6 +715,11 @@ _MEANINGS: list[tuple[Meaning, list[str]]] = [
     (_Calendar.translation, [_any(*_TRANSLATIONS)]),
     (_Calendar.moment, [f"(?<!most )(?P<moment>{_any(*_MOMENT)})"]),
 ]
+
+
+def _may_name_a_time(line: str) -> bool:
+    """Whether a rule can match. Most queries name no time, and need no rules compiled."""
+    return _DIGITS.search(line) is not None or not _TIME_WORDS.isdisjoint(line.split())
 
 
 @cache

@@ -19,7 +19,7 @@ import unicodedata
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from itertools import chain
 from pathlib import Path
 
@@ -91,9 +91,7 @@ def default_table() -> tuple[Table, Pieces]:
 
 
 _PLAIN = re.compile(r"[a-z0-9]+|[!-/:-@\[-`{-~]")
-_CJK = re.compile(
-    "[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002ceaf\U0002f800-\U0002fa1f]"
-)
+_CJK = "[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002ceaf\U0002f800-\U0002fa1f]"
 _PREFIX_LENGTH = 5
 _CONTINUATION = "##"  # marks pieces that do not start a word
 
@@ -103,9 +101,15 @@ class Pieces(dict[str, tuple[int, ...]]):
 
     def __init__(self, numbers: dict[str, int]) -> None:
         self._numbers = numbers
-        # The longest piece with each prefix. Without it, a megabyte of base64 takes seconds.
-        self._longest = {piece[:_PREFIX_LENGTH]: len(piece) for piece in sorted(numbers, key=len)}
         self._folding = _CharacterFolding()
+
+    @cached_property
+    def _longest(self) -> dict[str, int]:
+        """The length of the longest piece with each prefix.
+
+        Without it, a megabyte of base64 takes seconds. Words that are one piece do not need it.
+        """
+        return {piece[:_PREFIX_LENGTH]: len(piece) for piece in sorted(self._numbers, key=len)}
 
     def of(self, text: str) -> list[int]:
         """All known pieces of a text, in order."""
@@ -125,6 +129,9 @@ class Pieces(dict[str, tuple[int, ...]]):
 
     def _split(self, word: str) -> list[int]:
         """The longest piece that fits, repeatedly; nothing at all if a part has no piece."""
+        whole = self._numbers.get(word)
+        if whole is not None:
+            return [whole]
         pieces = []
         rest = word
         marker = ""
@@ -165,7 +172,7 @@ def _fold_character(character: str) -> str:
         return " "
     if category[0] == "C" or category == "Mn":
         return ""
-    if category[0] in "PS" or _CJK.match(character):
+    if category[0] in "PS" or re.match(_CJK, character):
         return f" {character} "
     return character
 

@@ -131,7 +131,7 @@ class NearestScan:
             row_scores = scores[indexes]
             threshold = np.partition(row_scores, len(indexes) - limit)[len(indexes) - limit]
             best: Indexes = indexes[row_scores >= threshold]
-            if len(np.unique(passages[best])) >= self._limit:
+            if len(set(passages[best].tolist())) >= self._limit:
                 return best
             limit *= 2
         return indexes
