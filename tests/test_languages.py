@@ -1,14 +1,16 @@
-"""The language of a query, and its stop words."""
+"""The language of a query, its stop words and its inflected forms."""
 
 from __future__ import annotations
 
 import pytest
 
+import recollect
 from recollect.language.detection import language_of
 from recollect.language.languages import LATIN
 from recollect.language.languages.base import Language, compile_phrases
 from recollect.language.languages.english import ENGLISH
 from recollect.language.query import content_words, parse_query
+from recollect.language.stem import stem
 from recollect.language.text import fold
 
 
@@ -137,3 +139,66 @@ def test_a_request_for_advice_is_recognized(text: str) -> None:
 )
 def test_a_question_about_the_assistant_is_recognized(text: str) -> None:
     assert language_of(text).is_about_assistant(text)
+
+
+# -- inflected forms ---
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("de", "rechnung rechnungen"),
+        ("de", "haus hauser hausern"),
+        ("de", "gehen ging gingen gegangen"),
+        ("de", "kaufen gekauft kaufte kauften"),
+        ("fr", "avion avions"),
+        ("fr", "acheter achete achetes achetees"),
+        ("fr", "cheval chevaux"),
+        ("es", "cancion canciones"),
+        ("es", "comprar compre compraron comprado"),
+        ("es", "ir fui fueron"),
+        ("it", "albergo alberghi"),
+        ("it", "scrivere scritto scrivo"),
+        ("pt", "reuniao reunioes"),
+        ("pt", "comprar comprei compraram"),
+        ("nl", "fiets fietsen"),
+        ("nl", "kopen kocht gekocht"),
+    ],
+)
+def test_inflected_forms_have_the_same_stem(code: str, words: str) -> None:
+    language = next(language for language in LATIN if language.code == code)
+    assert len({stem(word, language) for word in words.split()}) == 1
+
+
+def test_other_scripts_have_their_own_stemmer_in_every_language() -> None:
+    for language in LATIN:
+        assert stem("книги", language) == stem("книга", language)
+
+
+VOCABULARY = (
+    "Häuser haushalt ging gingen gegangen Rechnung Rechnungen Rechnungsdatum walking walked"
+)
+
+
+@pytest.mark.parametrize(
+    ("code", "word", "variants"),
+    [
+        ("de", "haus", {"haus", "hauser"}),
+        ("de", "gehen", {"gehen", "ging", "gingen", "gegangen"}),
+        ("de", "rechnungen", {"rechnung", "rechnungen"}),
+        ("de", "datum", {"datum", "rechnungsdatum"}),
+        ("en", "rechnungen", {"rechnungen"}),
+        ("en", "walk", {"walk", "walking", "walked"}),
+        ("fr", "walk", {"walk", "walking", "walked"}),
+        ("de", "zz", {"zz"}),
+    ],
+)
+@pytest.mark.both_stores
+def test_a_store_finds_the_inflected_forms_of_a_word(
+    library: recollect.Library, code: str, word: str, variants: set[str]
+) -> None:
+    library.add_conversation("c", messages=[{"role": "user", "content": VOCABULARY}])
+    language = next(language for language in LATIN if language.code == code)
+    (forms,) = library._store.variants([word], language)
+    assert forms[0] == word
+    assert set(forms) == variants

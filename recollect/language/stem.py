@@ -27,15 +27,45 @@ _SCRIPTS = (
     ("\u0b80", "\u0bff", "tamil"),
 )
 _LONGEST_WORD = 64
+_MIN_PREFIX_CHARACTERS = 3  # too many words begin with fewer
 _local = threading.local()
 
 
 def stem(word: str, language: Language = ENGLISH) -> str:
     """The stem of a lower-case word. Words with digits or of other scripts stay as they are."""
-    word = language.base_forms.get(word, word)
+    result = _stem(language.base_forms.get(word, word), language)
+    if language is not ENGLISH and result in language.base_forms:  # gingen, ging, gehen
+        return _stem(language.base_forms[result], language)
+    return result
+
+
+def related_words(word: str, language: Language) -> tuple[set[str], set[str]]:
+    """Where to look for words with the same stem, because a vocabulary has only English stems.
+
+    Returns words, and prefixes of words.
+    """
+    base = language.base_forms.get(word, word)
+    words = {word, base, *language.irregular_forms_of.get(base, ())}
+    prefixes = {_common_prefix(each, _stem(each, language)) for each in words}
+    return words, {prefix for prefix in prefixes if len(prefix) >= _MIN_PREFIX_CHARACTERS}
+
+
+def _common_prefix(first: str, second: str) -> str:
+    length = 0
+    for one, other in zip(first, second, strict=False):
+        if one != other:
+            break
+        length += 1
+    return first[:length]
+
+
+def _stem(word: str, language: Language) -> str:
     stemmer = _stemmer_of_script(word[:1])
     if stemmer == _LATIN:
         stemmer = language.stemmer
+        for ending, replacement in language.endings.items():
+            if word.endswith(ending):
+                word = word.removesuffix(ending) + replacement
     if not stemmer or len(word) > _LONGEST_WORD or not word.isalpha():
         return word
     result: str = _stemmer(stemmer).stemWord(word)

@@ -19,10 +19,14 @@ How wide a period is:
   2023.
 - A period that recurs every year or week is the latest one that has begun. A weekday, and anything
   with "last", is the latest one that is over. "Monday, May 8" is the latest May 8 on a Monday.
+
+The rules are English. Expressions in another language are translated into English by the rules of
+that language (`language.languages`), so they mean exactly the same.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
 import unicodedata
 from bisect import bisect_left
@@ -30,6 +34,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from functools import cache
+
+from recollect.language.detection import language_of
+from recollect.language.languages.base import Language
+from recollect.language.languages.english import ENGLISH
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +54,13 @@ def windows(text: str, now: datetime) -> tuple[Window, ...]:
 
     `now` is the time they are relative to; it must have a time zone.
     """
-    line = _Line(text)
-    if not _may_name_a_time(line.text):
+    language = language_of(text)
+    line = _Line(text, language)
+    if not _may_name_a_time(line.text, language):
         return ()
     calendar = _Calendar(now.replace(tzinfo=None))
     places: dict[Span, tuple[int, int]] = {}
-    for rule, meaning in _rules():
+    for rule, meaning in _rules(language):
         for match in rule.finditer(line.text):
             if not line.claim(match):
                 continue
@@ -75,68 +84,11 @@ def date_words(moment: datetime) -> str:
 
 # -- words -------------------------------------------------------------------
 
-_MONTHS = (
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-)
-_MONTH = {
-    name: number for number, month in enumerate(_MONTHS, start=1) for name in (month, month[:3])
-} | {"sept": 9}
-_SHORT_MONTHS = _MONTH.keys() - set(_MONTHS)
+_MONTHS = tuple(names.split()[0] for names in ENGLISH.times.months)
+_WEEKDAYS = ENGLISH.times.weekdays
 _AMBIGUOUS_MONTHS = ("may", "march")  # certainly months only with a capital letter
-_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
-_SEASON = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
-_NUMBERS = (
-    "one ein eine einem einer un une una",
-    "two couple zwei deux dos",
-    "three drei trois tres",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-    "eleven",
-    "twelve",
-)
-_NUMBER = {name: number for number, names in enumerate(_NUMBERS, start=1) for name in names.split()}
+_SEASON = {"spring": 3, "summer": 6, "autumn": 9, "winter": 12}
 _VAGUE = {"few": (2, 5), "several": (3, 8)}
-_FOREIGN_UNITS = {
-    "tag": "day",
-    "tagen": "day",
-    "woche": "week",
-    "wochen": "week",
-    "monat": "month",
-    "monaten": "month",
-    "jahr": "year",
-    "jahren": "year",
-    "jour": "day",
-    "jours": "day",
-    "semaine": "week",
-    "semaines": "week",
-    "mois": "month",
-    "an": "year",
-    "ans": "year",
-    "dia": "day",
-    "dias": "day",
-    "semana": "week",
-    "semanas": "week",
-    "mes": "month",
-    "meses": "month",
-    "ano": "year",
-    "anos": "year",
-}
 _PART = {  # start and end, in twentieths of the period
     "early": (0, 8),
     "mid": (6, 14),
@@ -163,57 +115,14 @@ _MOMENT = {  # start day and hour, end day and hour, relative to today
     "recently": (-30, 0, 1, 0),
     "lately": (-30, 0, 1, 0),
 }
-_TRANSLATIONS = {  # without the French `hier`, which means "here" in German
-    "heute": "today",
-    "gestern": "yesterday",
-    "gestern abend": "last night",
-    "vorgestern": "day before yesterday",
-    "letzte woche": "last week",
-    "letzten monat": "last month",
-    "letztes jahr": "last year",
-    "diese woche": "this week",
-    "diesen monat": "this month",
-    "dieses jahr": "this year",
-    "aujourd'hui": "today",
-    "hier soir": "last night",
-    "avant - hier": "day before yesterday",
-    "la semaine derniere": "last week",
-    "le mois dernier": "last month",
-    "l'annee derniere": "last year",
-    "cette semaine": "this week",
-    "cette annee": "this year",
-    "hoy": "today",
-    "ayer": "yesterday",
-    "anoche": "last night",
-    "anteayer": "day before yesterday",
-    "la semana pasada": "last week",
-    "el mes pasado": "last month",
-    "el ano pasado": "last year",
-    "esta semana": "this week",
-    "este mes": "this month",
-    "este ano": "this year",
-}
-
 _UNIT_NAMES = ("minute", "hour", "day", "week", "month", "year")
-_TIME_WORDS = frozenset(
-    [
-        *_UNIT_NAMES,
-        *(f"{unit}s" for unit in _UNIT_NAMES),
-        *_FOREIGN_UNITS,
-        "weekend",
-        "christmas",
-        *(max(phrase.split(), key=len) for phrase in (*_MOMENT, *_TRANSLATIONS)),
-    ]
-)
-"""Every rule needs a number or one of these words."""
 
 _YEAR_NUMBER = re.compile("(?:19[7-9]|20[0-9])[0-9]")
-_ORDINAL = re.compile("^([0-9]{1,2})(?:st|nd|rd|th)$")
-_PIECE = re.compile(
-    # 2023-05-08, 1.5, 10:30, 1,000
-    r"[0-9]+(?:[-./:][0-9]+|,[0-9]{1,3}(?![0-9]))++(?:[Tt][0-9:.]+[Zz]?)?(?!\w)"
-    r"|\w+(?:'\w+)*"
-)
+_DAY_FIRST = re.compile("([0-9]{1,2})[/-]([0-9]{1,2})[/-]((?:19|20)[0-9]{2})")
+# 2023-05-08, 1.5, 10:30, 1,000
+_NUMBER_PIECE = r"[0-9]+(?:[-./:][0-9]+|,[0-9]{1,3}(?![0-9]))++(?:[Tt][0-9:.]+[Zz]?)?(?!\w)"
+_PIECE = re.compile(rf"{_NUMBER_PIECE}|\w+(?:'\w+)*")
+_PIECE_WITH_ELISION = re.compile(rf"{_NUMBER_PIECE}|\w+'?")
 
 
 class _Line:
@@ -222,12 +131,16 @@ class _Line:
     Words are lower case, without accents and separated by single spaces. `,` stands for any
     punctuation, `-` for a hyphen. What the rules mention most is a capital letter and a number:
     M a month, P possibly a month, Q a month only next to a number, W a weekday, S a season (by its
-    first month), N a number word, O an ordinal, Y a year.
+    first month), N a number word, O an ordinal, Y a year. In other languages than English, U is a
+    unit, followed by its English name.
     """
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, language: Language) -> None:
         plain = text.translate({0x2019: "'", 0x2013: "-", 0x2014: "-"})
-        self._spans = [piece.span() for piece in _PIECE.finditer(plain)]
+        piece_pattern = _PIECE
+        if "'" in language.joiners:
+            piece_pattern = _PIECE_WITH_ELISION
+        self._spans = [piece.span() for piece in piece_pattern.finditer(plain)]
         self._starts: list[int] = []  # where each piece starts in the normalized text
         self._claimed = bytearray(len(self._spans))
         self.text = ""
@@ -235,11 +148,11 @@ class _Line:
         previous_word = ""
         for start, end in self._spans:
             if self.text:
-                self.text += _separator(previous_word, plain[previous_end:start])
+                self.text += _separator(previous_word, plain[previous_end:start], language)
             self._starts.append(len(self.text))
             previous_word = plain[start:end]
             previous_end = end
-            self.text += _encode_word(previous_word)
+            self.text += _encode_word(previous_word, language)
 
     def claim(self, match: re.Match[str]) -> bool:
         """Reserve the words of a match; False if another rule has one of them."""
@@ -260,24 +173,56 @@ class _Line:
         return slice(first, last)
 
 
-def _encode_word(text: str) -> str:
+def _encode_word(text: str, language: Language) -> str:
     """A word as the rules see it; see `_Line`."""
-    letters = (c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
-    word = "".join(letters).casefold().removesuffix("'s")
-    if word in _MONTH:
-        return f"{_month_letter(text, word)}{_MONTH[word]}"
-    if word in _WEEKDAYS:
-        return f"W{_WEEKDAYS.index(word)}"
-    if word in _SEASON:
-        return f"S{_SEASON[word]}"
-    if word in _NUMBER:
-        return f"N{_NUMBER[word]}"
+    word = _plain(text).removesuffix("'s")
+    code = _codes(language).get(word)
+    if code is not None:
+        if code[0] == "M" and language is ENGLISH:
+            return _month_letter(text, word) + code[1:]
+        return code
     if _YEAR_NUMBER.fullmatch(word):
         return "Y" + word
-    return _ORDINAL.sub(r"O\1", word)
+    if language is not ENGLISH:
+        word = _DAY_FIRST.sub(r"\1.\2.\3", word)
+    number = word.rstrip(_LETTERS)
+    if number.isdigit() and len(number) <= 2 and word[len(number) :] in language.times.ordinals:
+        return "O" + number
+    return word
+
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+def _plain(text: str) -> str:
+    """The text in lower case, without accents."""
+    letters = (c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
+    return "".join(letters).casefold()
+
+
+@cache
+def _codes(language: Language) -> dict[str, str]:
+    """The codes of the words of a language; see `_Line`."""
+    times = language.times
+    codes = {}
+    for number, names in enumerate(times.months, start=1):
+        for name in names.split():
+            codes[_plain(name)] = f"M{number}"
+    for number, names in enumerate(times.weekdays):
+        for name in names.split():
+            codes[_plain(name)] = f"W{number}"
+    for name, season in times.seasons.items():
+        codes[_plain(name)] = f"S{_SEASON[season]}"
+    for number, names in enumerate(times.numbers, start=1):
+        for name in names.split():
+            codes[_plain(name)] = f"N{number}"
+    for name, unit in times.units.items():
+        codes[_plain(name)] = f"U{unit}"
+    return codes
 
 
 def _month_letter(text: str, word: str) -> str:
+    """How certain it is that an English word is a month."""
     is_capitalized = text[0].isupper() and text[1:].islower()
     if is_capitalized:
         return "M"
@@ -288,13 +233,22 @@ def _month_letter(text: str, word: str) -> str:
     return "Q"
 
 
-def _separator(previous_word: str, gap: str) -> str:
+def _separator(previous_word: str, gap: str, language: Language) -> str:
     gap = gap.strip()
-    if not gap or (gap == "." and previous_word.lower() in _SHORT_MONTHS):
+    if not gap or (gap == "." and _has_full_stop(previous_word, language)):
         return " "
     if gap == "-":
         return " - "
     return " , "
+
+
+def _has_full_stop(word: str, language: Language) -> bool:
+    """Whether a full stop after this word does not end the sentence."""
+    if word.isdigit():
+        return "." in language.times.ordinals
+    plain = _plain(word)
+    is_full_name = any(plain == _plain(names.split()[0]) for names in language.times.months)
+    return _codes(language).get(plain, "").startswith("M") and not is_full_name
 
 
 # -- meanings ----------------------------------------------------------------
@@ -369,18 +323,9 @@ class _Calendar:
     def moment(self, match: re.Match[str]) -> Span:
         return self._moment(match["moment"])
 
-    def translation(self, match: re.Match[str]) -> Span:
-        words = _TRANSLATIONS[match[0]]
-        if words in _MOMENT:
-            return self._moment(words)
-        return self._period(words)
-
     def ago(self, match: re.Match[str]) -> Span:
         unit = match["unit"].removesuffix("s")
         return self._ago(*_count(match["count"]), unit)
-
-    def ago_translation(self, match: re.Match[str]) -> Span:
-        return self._ago(*_count(match["count"]), _FOREIGN_UNITS[match["unit"]])
 
     def half_ago(self, match: re.Match[str]) -> Span:
         if match["unit"] == "year":
@@ -657,10 +602,6 @@ _MEANINGS: list[tuple[Meaning, list[str]]] = [
         ],
     ),
     (
-        _Calendar.ago_translation,
-        [f"(?:vor|il y a|hace) (?P<count>[0-9]{{1,3}}|N[0-9]+) (?P<unit>{_any(*_FOREIGN_UNITS)})"],
-    ),
-    (
         _Calendar.up_to_now,
         [
             rf"(?:last|past|previous) (?P<count>{_SOME}) (?P<unit>{_UNITS}s?)(?! of\b)",
@@ -712,21 +653,95 @@ _MEANINGS: list[tuple[Meaning, list[str]]] = [
             rf"{_NAMED}(?! of\b| [0-9])|(?:last|this|past|over the|on the|at the) weekend(?! of\b)",
         ],
     ),
-    (_Calendar.translation, [_any(*_TRANSLATIONS)]),
     (_Calendar.moment, [f"(?<!most )(?P<moment>{_any(*_MOMENT)})"]),
 ]
 
 
-def _may_name_a_time(line: str) -> bool:
+Rules = list[tuple[re.Pattern[str], Meaning]]
+
+
+def _may_name_a_time(line: str, language: Language) -> bool:
     """Whether a rule can match. Most queries name no time, and need no rules compiled."""
-    return _DIGITS.search(line) is not None or not _TIME_WORDS.isdisjoint(line.split())
+    return _DIGITS.search(line) is not None or not _time_words(language).isdisjoint(line.split())
 
 
 @cache
-def _rules() -> list[tuple[re.Pattern[str], Meaning]]:
+def _time_words(language: Language) -> frozenset[str]:
+    """Every rule needs a number or one of these words."""
+    if language is ENGLISH:
+        plurals = [f"{unit}s" for unit in _UNIT_NAMES]
+        moments = [max(phrase.split(), key=len) for phrase in _MOMENT]
+        return frozenset([*_UNIT_NAMES, *plurals, *moments, "weekend", "christmas"])
+    units = [f"U{unit}" for unit in language.times.units.values()]
+    phrases = [_Line(words, language).text for words in language.times.moments]
+    return frozenset([*units, *(max(phrase.split(), key=len) for phrase in phrases)])
+
+
+@cache
+def _rules(language: Language) -> Rules:
     """Compiled on first use, because compiling takes longer than the rest of starting up."""
-    return [
-        (re.compile(rf"(?<!\S)(?:{p})(?!\S)"), meaning)
-        for meaning, patterns in _MEANINGS
-        for p in patterns
-    ]
+    if language is not ENGLISH:
+        return [*_translations(language), (_compile(_NUMERIC), _Calendar.period)]
+    return [(_compile(p), meaning) for meaning, patterns in _MEANINGS for p in patterns]
+
+
+def _compile(pattern: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<!\S)(?:{pattern})(?!\S)")
+
+
+# -- other languages ---------------------------------------------------------
+
+_PLACEHOLDER = re.compile("{([a-z]+[0-9]?)}")
+_PLACEHOLDERS = {
+    "count": "[0-9]{1,3}|N[0-9]+",
+    "one": "N1",
+    "unit": "U[a-z]+",
+    "week": "Uweek",
+    "day": "O?[0-9]{1,2}",
+    "month": "M[0-9]+",
+    "weekday": _WEEKDAY,
+    "season": _SEASONS,
+    "year": _YEAR,
+}
+
+
+def _translations(language: Language) -> Rules:
+    """The rules of a language. Longer adverbs come first."""
+    times = language.times
+    rules = [(_expand_placeholders(_plain(pattern)), english) for pattern, english in times.rules]
+    moments = sorted(times.moments, key=len, reverse=True)
+    rules += [(re.escape(_Line(words, language).text), times.moments[words]) for words in moments]
+    return [(_compile(pattern), _translated_meaning(english)) for pattern, english in rules]
+
+
+def _expand_placeholders(pattern: str) -> str:
+    """The pattern with a group for each placeholder. A name can occur more than once."""
+    numbers = itertools.count()
+
+    def group(match: re.Match[str]) -> str:
+        name = match[1]
+        return f"(?P<{name}_{next(numbers)}>{_PLACEHOLDERS[name.rstrip('2')]})"
+
+    return _PLACEHOLDER.sub(group, pattern)
+
+
+def _translated_meaning(english: str) -> Meaning:
+    def meaning(calendar: _Calendar, match: re.Match[str]) -> Span:
+        text = _translate(english, match)
+        for rule, english_meaning in _rules(ENGLISH):
+            english_match = rule.fullmatch(text)
+            if english_match is not None:
+                return english_meaning(calendar, english_match)
+        raise ValueError(f"There is no rule for `{text}`.")
+
+    return meaning
+
+
+def _translate(english: str, match: re.Match[str]) -> str:
+    """Fill the placeholders of the translation. What did not match is left out."""
+    values = {}
+    for group, value in match.groupdict().items():
+        if value is not None:
+            values[group.partition("_")[0]] = value.removeprefix("U")
+    text = _PLACEHOLDER.sub(lambda placeholder: values.get(placeholder[1], ""), english)
+    return " ".join(text.split())

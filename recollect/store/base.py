@@ -19,6 +19,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
+from recollect.language.languages.base import Language
+from recollect.language.languages.english import ENGLISH
 from recollect.language.query import Node, Word
 from recollect.model.documents import Document, Passage, Position, Summary
 from recollect.model.kinds import CONVERSATION
@@ -306,10 +308,11 @@ class TextSearch(ABC):
 
     @reader
     @abstractmethod
-    def variants(self, words: Sequence[str]) -> list[tuple[str, ...]]:
+    def variants(self, words: Sequence[str], language: Language = ENGLISH) -> list[tuple[str, ...]]:
         """For each word: the word and the words in the library that have the same stem.
 
-        If the library does not contain the word: the words that contain it as a substring.
+        The stems are those of a language. If the library does not contain the word: the words that
+        contain it as a substring.
         """
 
     @reader

@@ -20,7 +20,9 @@ class TimeWords:
     """The words for points in time.
 
     A rule is a pattern and its English translation, which `language.when` understands. Both can
-    contain `{count}`, `{unit}`, `{day}`, `{month}`, `{weekday}`, `{season}` and `{year}`.
+    contain `{count}`, `{unit}`, `{day}`, `{month}`, `{weekday}`, `{season}` and `{year}`; a
+    second month or year is `{month2}` and `{year2}`. A pattern can also contain `{one}` and
+    `{week}`. In a pattern, `l'` is a word of its own, and a hyphen has spaces around it.
     """
 
     months: tuple[str, ...]
@@ -64,6 +66,8 @@ class Language:
     """Patterns of phrases that ask what the assistant said."""
     irregular_forms: str = ""
     """Base forms, each followed by its irregular forms. Entries are separated by | or lines."""
+    endings: Mapping[str, str] = field(default_factory=dict)
+    """Endings without accents and what replaces them, where the stemmer depends on accents."""
     joiners: str = ""
     """Characters that join a function word to another word, as in `l'avion` or `dis-moi`."""
     typical_words: str = ""
@@ -89,12 +93,16 @@ class Language:
     @cached_property
     def base_forms(self) -> Mapping[str, str]:
         """The base form of each irregular form, without accents."""
-        bases = {}
+        return {form: base for base, forms in self.irregular_forms_of.items() for form in forms}
+
+    @cached_property
+    def irregular_forms_of(self) -> Mapping[str, tuple[str, ...]]:
+        """The irregular forms of each base form, without accents."""
+        all_forms: dict[str, tuple[str, ...]] = {}
         for entry in re.split(r"[|\n]", indexable(self.irregular_forms)):
             base, *forms = entry.split() or [""]
-            for form in forms:
-                bases[form] = base
-        return bases
+            all_forms[base] = (*all_forms.get(base, ()), *forms)
+        return all_forms
 
     @cached_property
     def _frame(self) -> re.Pattern[str] | None:

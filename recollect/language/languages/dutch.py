@@ -79,6 +79,10 @@ _TIMES = TimeWords(
         "laatst": "the other day",
         "pas geleden": "recently",
         "sinds gisteren": "since yesterday",
+        "met kerst": "at christmas",
+        "met kerstmis": "at christmas",
+        "afgelopen kerst": "at christmas",
+        "vorige kerst": "at christmas",
     },
     rules=(
         ("(?:in )?{month} (?:van )?volgend {unit}", "in {month} next {unit}"),
@@ -113,22 +117,20 @@ _TIMES = TimeWords(
         ("(?:in |de |het )*{season} (?:van )?{year}", "{season} {year}"),
         ("(?:de |het )?(?:afgelopen|vorige?) {season}", "last {season}"),
         ("(?:deze|dit|in de|in het) {season}", "this {season}"),
-        ("{one} half {unit} geleden", "half a {unit} ago"),
         ("(?:{one} )?half {unit} geleden", "half a {unit} ago"),
         ("(?:{one} paar|enkele|enige|wat) {unit} geleden", "few {unit} ago"),
-        ("(?:ongeveer |zo'n |zon )?{count} {unit} geleden", "{count} {unit} ago"),
+        ("(?:ongeveer |zo' n )?{count} {unit} geleden", "{count} {unit} ago"),
         (
             "(?:in |de )*(?:afgelopen|laatste) {count} {unit}",
             "last {count} {unit}",
         ),
-        ("(?:in |de )*(?:afgelopen|laatste) (?:paar )?(?:dagen|weken|maanden|jaren)", "recently"),
+        ("(?:in |de )*(?:afgelopen|laatste) paar {unit}", "last few {unit}"),
         ("(?:in |de |het )*(?:vorige?|afgelopen|verleden) {unit}", "last {unit}"),
         ("(?:deze|dit) {unit}", "this {unit}"),
         ("(?:afgelopen|vorige) {weekday}", "last {weekday}"),
         ("(?:op|deze) {weekday}", "on {weekday}"),
         ("(?:in|in het {unit}) {year}", "in {year}"),
         ("(?:met |op )?kerst(?:mis)? {year}", "christmas {year}"),
-        ("(?:met|op|afgelopen|vorige) kerst(?:mis)?", "at christmas"),
     ),
     ordinals=("e", "ste", "de"),
 )
@@ -221,6 +223,7 @@ bouwen bouwde gebouwd|leren leerde geleerd|plannen plande gepland|bestellen best
 betalen betaalde betaald|kosten kostte gekost|werken werkte gewerkt|koken kookte gekookt
 reizen reisde gereisd|spelen speelde gespeeld|wonen woonde gewoond woont|huren huurde gehuurd
 boeken boekte geboekt|repareren repareerde gerepareerd|verhuizen verhuisde verhuisd
+fietsen fiets fietst gefietst
 boek boeken|kind kinderen|stad steden|ei eieren|schip schepen|lid leden
 """,
     joiners="'",

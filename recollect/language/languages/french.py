@@ -73,12 +73,13 @@ _TIMES = TimeWords(
         "ces derniers temps": "recently",
         "l'autre jour": "the other day",
         "depuis hier": "since yesterday",
+        "à noël": "at christmas",
         "le week-end dernier": "last weekend",
         "ce week-end": "last weekend",
     },
     rules=(
         (
-            "(?:en |au mois de |au mois d' )?{month} (?:de )?(?:l' )?{unit} prochaine?",
+            "(?:en |au {unit} de |au {unit} d' )?{month} (?:de )?(?:l' )?{unit} prochaine?",
             "in {month} next {unit}",
         ),
         ("(?:en )?{month} (?:de )?(?:l' )?{unit} (?:derniere?|passee?)", "{month} last {unit}"),
@@ -109,13 +110,13 @@ _TIMES = TimeWords(
         ),
         ("(?:à la )?mi - {month}(?: {year})?", "mid {month} {year}"),
         ("(?:à la )?fin (?:de |d' )?(?:{month}(?: {year})?|{year})", "late {month} {year}"),
-        ("(?:en |au mois de |au mois d' )?{month} {year}", "{month} {year}"),
-        ("(?:en|au mois de|au mois d') {month}", "in {month}"),
+        ("(?:en |au {unit} de |au {unit} d' )?{month} {year}", "{month} {year}"),
+        ("(?:en|au {unit} de|au {unit} d') {month}", "in {month}"),
         ("{month} dernier", "in {month}"),
         ("(?:au |en |à l' |l' )?{season} {year}", "{season} {year}"),
         ("(?:le |l' |au )?{season} dernier", "last {season}"),
         ("(?:ce|cet|au|en|à l') {season}", "this {season}"),
-        ("il y a (?:environ |à peu près |déjà )?{one} demi - heure", "half an hour ago"),
+        ("il y a (?:environ |à peu près |déjà )?{one} demi - {unit}", "half an hour ago"),
         ("il y a (?:environ )?(?:quelques|plusieurs) {unit}", "few {unit} ago"),
         ("il y a (?:environ |à peu près |déjà )?{count} {unit}", "{count} {unit} ago"),
         ("(?:ces|les|des|aux?) {count} (?:derniers|dernières) {unit}", "last {count} {unit}"),
@@ -126,7 +127,6 @@ _TIMES = TimeWords(
         ("(?:ce|le) {weekday}", "on {weekday}"),
         ("(?:en|en l' {unit}) {year}", "in {year}"),
         ("(?:à|a) noël {year}|noël {year}", "christmas {year}"),
-        ("(?:à|a) noël(?: dernier)?", "at christmas"),
     ),
     ordinals=("er",),
 )
@@ -218,6 +218,7 @@ payer payé paie paye|acheter acheté achète|appeler appelle appelé|œil yeux|
 travail travaux|animal animaux|journal journaux
 """,
     joiners="'-",
+    endings={"ee": "e", "ees": "e"},
     typical_words="""
         dernier dernière passé prochain souviens rappelles dit parlé acheté demandé hier
         semaine prévu choisi trouvé

@@ -91,6 +91,11 @@ _TIMES = TimeWords(
         "vorletzten monat": "month before last",
         "vorletztes jahr": "year before last",
         "seit gestern": "since yesterday",
+        "an weihnachten": "at christmas",
+        "zu weihnachten": "at christmas",
+        "über weihnachten": "at christmas",
+        "letzte weihnachten": "at christmas",
+        "letztes weihnachten": "at christmas",
     },
     rules=(
         ("(?:im )?{month} (?:nächsten|kommenden) {unit}", "in {month} next {unit}"),
@@ -143,7 +148,7 @@ _TIMES = TimeWords(
             "last {count} {unit}",
         ),
         (
-            "(?:in |während )?(?:den|der|die) (?:letzten|vergangenen)(?: paar)? {unit}",
+            "(?:in den|während der|die) (?:letzten|vergangenen)(?: paar)? {unit}",
             "last few {unit}",
         ),
         (
@@ -158,9 +163,8 @@ _TIMES = TimeWords(
         ),
         ("(?:am )?(?:letzten|vergangenen|vorigen) {weekday}", "last {weekday}"),
         ("(?:am|diesen) {weekday}", "on {weekday}"),
-        ("(?:im jahr|im jahre|in) {year}", "in {year}"),
+        ("(?:im {unit}|in) {year}", "in {year}"),
         ("(?:an|zu|über) weihnachten {year}", "christmas {year}"),
-        ("(?:an|zu|über|letzte|letztes) weihnachten", "at christmas"),
     ),
     ordinals=(".",),
 )
@@ -260,18 +264,19 @@ springen sprang gesprungen|stehen stand gestanden|stehlen stahl gestohlen|steige
 sterben starb gestorben|tragen trug getragen trägt|treffen traf getroffen trifft
 trinken trank getrunken|tun tat getan|vergessen vergaß vergisst|verlieren verlor verloren
 waschen wusch gewaschen|werfen warf geworfen wirft|wissen wusste gewusst weiß
-ziehen zog gezogen|umziehen umgezogen|kaufen gekauft kaufte|machen gemacht machte
-sagen gesagt sagte|bauen gebaut baute|lernen gelernt lernte|planen geplant plante
-bestellen bestellt bestellte|bezahlen bezahlt bezahlte|kosten gekostet kostete
-arbeiten gearbeitet|kochen gekocht kochte|reisen gereist reiste|spielen gespielt spielte
-wohnen gewohnt wohnte|zahlen gezahlt zahlte|fragen gefragt fragte|suchen gesucht suchte
-buchen gebucht buchte|mieten gemietet mietete|reparieren repariert reparierte
+ziehen zog gezogen|umziehen umgezogen|kaufen kauft gekauft|machen macht gemacht
+sagen sagt gesagt|bauen baut gebaut|lernen lernt gelernt|planen plant geplant
+bestellen bestellt|bezahlen bezahlt|kosten kostet gekostet|arbeiten arbeitet gearbeitet
+kochen kocht gekocht|reisen reist gereist|spielen spielt gespielt|wohnen wohnt gewohnt
+zahlen zahlt gezahlt|fragen fragt gefragt|suchen sucht gesucht|buchen bucht gebucht
+mieten mietet gemietet|reparieren repariert|zeigen zeigt gezeigt|hören hört gehört
+erzählen erzählt|besuchen besucht|verkaufen verkauft|benutzen benutzt|brauchen braucht gebraucht
 haus häuser|buch bücher|kind kinder|mann männer|land länder|rad räder|stadt städte
 mutter mütter|vater väter|bruder brüder|baum bäume|zahn zähne|stuhl stühle
 """,
     typical_words="""
-        letzte letzten letztes letzter vorige vergangene gesagt gemacht gekauft gesprochen
-        besprochen gefragt geschrieben erzählt erwähnt über
+        anfang mitte ende letzte letzten letztes letzter vorige vergangene gesagt gemacht gekauft 
+        gesprochen besprochen gefragt geschrieben erzählt erwähnt über
     """,
     letters="äöüß",
     optional_accents=False,

@@ -84,16 +84,25 @@ _TIMES = TimeWords(
         "no outro dia": "the other day",
         "semana retrasada": "week before last",
         "desde ontem": "since yesterday",
+        "no natal": "at christmas",
+        "natal passado": "at christmas",
     },
     rules=(
+        (
+            "(?:no |o )?(?:último )?(?:fim|final) de {week}(?: passado)?",
+            "last weekend",
+        ),
         (
             "(?:em )?{month} do (?:próximo {unit}|{unit} (?:que vem|próximo))",
             "in {month} next year",
         ),
         ("(?:em )?{month} do {unit} passado", "{month} last {unit}"),
         ("(?:em )?{month} deste {unit}", "{month} this {unit}"),
-        ("(?:na |no )?{weekday} da {unit} passada", "{weekday} last {unit}"),
-        ("(?:na |no )?{weekday}(?: ,)? {day} de {month}(?: de {year})?", "{day} {month} {year}"),
+        ("(?:na |no )?{weekday}(?: - feira)? da {unit} passada", "{weekday} last {unit}"),
+        (
+            "(?:na |no )?{weekday}(?: - feira)?(?: ,)? {day} de {month}(?: de {year})?",
+            "{day} {month} {year}",
+        ),
         (
             "entre {month}(?: de {year})? e {month2}(?: de {year2})?",
             "between {month} {year} and {month2} {year2}",
@@ -105,7 +114,7 @@ _TIMES = TimeWords(
         ("desde (?:o dia |o )?{day} de {month}(?: de {year})?", "since {day} {month} {year}"),
         ("desde {month}(?: de {year})?", "since {month} {year}"),
         ("desde (?:a |o ){unit} passad[oa]", "since last {unit}"),
-        ("desde {weekday}", "since {weekday}"),
+        ("desde {weekday}(?: - feira)?", "since {weekday}"),
         ("desde {year}", "since {year}"),
         ("antes (?:do dia|de|do) {day} de {month}(?: de {year})?", "before {day} {month} {year}"),
         ("antes de {month}(?: de {year})?", "before {month} {year}"),
@@ -122,7 +131,7 @@ _TIMES = TimeWords(
         ("(?:em )?meados de (?:{month}(?: de {year})?|{year})", "mid {month} {year}"),
         ("(?:no )?(?:final|fim|fins) de (?:{month}(?: de {year})?|{year})", "late {month} {year}"),
         ("(?:em )?{month} de {year}", "{month} {year}"),
-        ("(?:em|no mês de) {month}|{month} passado", "in {month}"),
+        ("(?:em|no {unit} de) {month}|{month} passado", "in {month}"),
         ("(?:no |na )?{season} de {year}", "{season} {year}"),
         ("(?:no |na |o |a )?{season} passad[oa]", "last {season}"),
         ("(?:neste|nesta|este|esta|no|na) {season}", "this {season}"),
@@ -142,16 +151,10 @@ _TIMES = TimeWords(
             "last {unit}",
         ),
         ("(?:esta|este|nesta|neste|essa|esse|nessa|nesse) {unit}", "this {unit}"),
-        (
-            "(?:no |o )?(?:último )?fim de semana(?: passado)?|"
-            "(?:no |o )?(?:último )?(?:fim|final) de {unit}(?: passado)?",
-            "last weekend",
-        ),
-        ("(?:na |no )?{weekday} passad[oa]", "last {weekday}"),
-        ("(?:na|no|nesta|neste) {weekday}", "on {weekday}"),
+        ("(?:na |no )?{weekday}(?: - feira)? passad[oa]", "last {weekday}"),
+        ("(?:na|no|nesta|neste) {weekday}(?: - feira)?", "on {weekday}"),
         ("(?:em|no {unit} de) {year}", "in {year}"),
         ("(?:no )?natal de {year}", "christmas {year}"),
-        ("(?:no|neste|do) natal|natal passado", "at christmas"),
     ),
     ordinals=("o", "a"),
 )
@@ -242,6 +245,7 @@ chegar cheguei|comprar comprei|ficar fiquei|buscar busquei|começar comecei|prop
 ganhar ganho ganhei|gastar gasto gastei|mão mãos|pão pães|cão cães|alemão alemães|capitão capitães
 """,
     joiners="-",
+    endings={"oes": "ao", "aes": "ao"},
     typical_words="""
         passado passada próximo disse disseste falei falamos comprei perguntei chama
         chamava último última faz atrás

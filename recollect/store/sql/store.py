@@ -14,6 +14,8 @@ from functools import partial
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from recollect.errors import NotFound
+from recollect.language.languages.base import Language
+from recollect.language.languages.english import ENGLISH
 from recollect.language.query import Word
 from recollect.model.documents import Document, Passage, Position, Summary
 from recollect.model.kinds import CONVERSATION
@@ -52,7 +54,9 @@ Connection = TypeVar("Connection", bound=Database)
 class TextQueries(Protocol):
     """The queries that each engine's module `text` provides, under the same names."""
 
-    def variants(self, db: Any, words: Sequence[str]) -> list[tuple[str, ...]]: ...
+    def variants(
+        self, db: Any, words: Sequence[str], language: Language
+    ) -> list[tuple[str, ...]]: ...
 
     def candidates(self, db: Any, keys: Sequence[int], filter: Filter) -> list[Candidate]: ...
 
@@ -242,8 +246,8 @@ class SqlStore(Store, Generic[Connection]):
     def title_matches(self, words: Sequence[Word]) -> list[int]:
         return self._search(lambda db: lookup.title_matches(db, words))
 
-    def variants(self, words: Sequence[str]) -> list[tuple[str, ...]]:
-        return self._search(lambda db: self._text.variants(db, words))
+    def variants(self, words: Sequence[str], language: Language = ENGLISH) -> list[tuple[str, ...]]:
+        return self._search(lambda db: self._text.variants(db, words, language))
 
     def candidates(self, keys: Sequence[int], filter: Filter) -> list[Candidate]:
         return self._search(lambda db: self._text.candidates(db, keys, resolve_filter(db, filter)))

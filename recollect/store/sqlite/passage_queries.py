@@ -6,9 +6,12 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from recollect.language.stem import stem
+from recollect.language.languages.base import Language
+from recollect.language.languages.english import ENGLISH
+from recollect.language.stem import related_words, stem
 from recollect.language.text import fold
 from recollect.model.search import Filter
+from recollect.settings import LIMITS
 from recollect.store.sql.candidates import COLUMNS, decode_candidates
 from recollect.store.sql.selection import drop_common_kinds, few_documents
 from recollect.store.sqlite.connection import Connection
@@ -68,22 +71,45 @@ def sample(db: Connection, limit: int) -> Iterator[str]:
 # -- words ---
 
 
-def variants(db: Connection, words: Sequence[str]) -> list[tuple[str, ...]]:
+def variants(db: Connection, words: Sequence[str], language: Language) -> list[tuple[str, ...]]:
     """See Store.variants."""
-    return [(word, *sorted(_related_words(db, word) - {word})) for word in words]
+    return [(word, *sorted(_related_words(db, word, language) - {word})) for word in words]
 
 
-def _related_words(db: Connection, word: str) -> set[str]:
+def _related_words(db: Connection, word: str, language: Language) -> set[str]:
     """The words with the same stem. If the library has none: the words that contain this one."""
-    word_stem = stem(word)
+    if language is ENGLISH:
+        terms = _terms_with_stem(db, word)
+    else:
+        terms = _terms_of_language(db, word, language)
+    word_stem = stem(word, language)
+    same_stem = sorted(term for term in terms if stem(term, language) == word_stem)
+    if same_stem or len(word) < _MIN_SUBSTRING_CHARACTERS:
+        return set(same_stem[:_MAX_VARIANTS])
+    rows = db.rows("select term from word where instr(term, ?) limit ?", (word, _MAX_VARIANTS))
+    return {term for (term,) in rows}
+
+
+def _terms_with_stem(db: Connection, word: str) -> set[str]:
+    """The terms with the same English stem, which the vocabulary has."""
     rows = db.rows(
         "select term from word where stem = ?1 "
         "union select term from word where term in (?1, ?2) limit ?3",
-        (word_stem, word, _MAX_VARIANTS),
+        (stem(word), word, _MAX_VARIANTS),
     )
-    if rows or len(word) < _MIN_SUBSTRING_CHARACTERS:
-        return {term for (term,) in rows if stem(term) == word_stem}
-    rows = db.rows("select term from word where instr(term, ?) limit ?", (word, _MAX_VARIANTS))
+    return {term for (term,) in rows}
+
+
+def _terms_of_language(db: Connection, word: str, language: Language) -> set[str]:
+    """The terms that may have the same stem in this language."""
+    words, prefixes = related_words(word, language)
+    members, value = db.in_list(sorted(words))
+    rows = db.rows(f"select term from word where term in ({members})", (value,))
+    for prefix in prefixes:
+        rows += db.rows(
+            "select term from word where term >= ? and term < ? limit ?",
+            (prefix, prefix + "\U0010ffff", LIMITS.word_matches),
+        )
     return {term for (term,) in rows}
 
 

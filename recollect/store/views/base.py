@@ -12,6 +12,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from recollect.language.languages.base import Language
+from recollect.language.languages.english import ENGLISH
 from recollect.language.query import Node, Word
 from recollect.model.documents import Document, Passage, Position, Summary
 from recollect.model.kinds import CONVERSATION
@@ -148,8 +150,8 @@ class StoreView(Store):
     def frequencies(self, nodes: Sequence[Node]) -> tuple[list[int], int]:
         return self._store.frequencies(nodes)
 
-    def variants(self, words: Sequence[str]) -> list[tuple[str, ...]]:
-        return self._store.variants(words)
+    def variants(self, words: Sequence[str], language: Language = ENGLISH) -> list[tuple[str, ...]]:
+        return self._store.variants(words, language)
 
     def candidates(self, keys: Sequence[int], filter: Filter) -> list[Candidate]:
         return self._store.candidates(keys, filter)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from recollect.language.stem import stem
+from recollect.language.languages.base import Language
+from recollect.language.languages.english import ENGLISH
+from recollect.language.stem import related_words, stem
 from recollect.settings import LIMITS
 from recollect.store.postgres.connection import Connection
 from recollect.store.postgres.text.lexemes import LONGEST
@@ -57,21 +59,52 @@ def delete_unused_words(db: Connection, words: Sequence[str]) -> None:
     )
 
 
-def variants(db: Connection, words: Sequence[str]) -> list[tuple[str, ...]]:
+def variants(db: Connection, words: Sequence[str], language: Language) -> list[tuple[str, ...]]:
     """See Store.variants."""
-    stems = [stem(word) for word in words]
-    rows = db.rows(
-        """select w.term, coalesce(w.stem, w.term) from word w
-        where w.owner = ?::integer and (w.stem = any(?::text[]) or w.term = any(?::text[]))""",
-        (db.owner, stems, [*words, *stems]),
-    )
+    stems = [stem(word, language) for word in words]
+    if language is ENGLISH:
+        terms = _terms_with_stems(db, words, stems)
+    else:
+        terms = _terms_of_language(db, words, language)
     by_stem: dict[str, set[str]] = {}
-    for term, root in rows:
-        by_stem.setdefault(root, set()).add(term)
+    for term in terms:
+        by_stem.setdefault(stem(term, language), set()).add(term)
     return [
         (word, *sorted(_word_variants(db, word, by_stem.get(root, set())) - {word}))
         for word, root in zip(words, stems, strict=True)
     ]
+
+
+def _terms_with_stems(db: Connection, words: Sequence[str], stems: Sequence[str]) -> list[str]:
+    """The terms with these English stems, which the vocabulary has."""
+    rows = db.rows(
+        """select w.term from word w
+        where w.owner = ?::integer and (w.stem = any(?::text[]) or w.term = any(?::text[]))""",
+        (db.owner, stems, [*words, *stems]),
+    )
+    return [term for (term,) in rows]
+
+
+def _terms_of_language(db: Connection, words: Sequence[str], language: Language) -> list[str]:
+    """The terms that may have the same stem as one of the words in this language.
+
+    In every collation, words that begin with a prefix and go on with letters up to z are before the
+    prefix followed by many z.
+    """
+    exact: set[str] = set()
+    prefixes: set[str] = set()
+    for word in words:
+        more_words, more_prefixes = related_words(word, language)
+        exact |= more_words
+        prefixes |= more_prefixes
+    rows = db.rows(
+        """select term from word where owner = ?::integer and term = any(?::text[])
+        union select w.term from unnest(?::text[]) as prefix cross join lateral
+          (select term from word where owner = ?::integer
+           and term >= prefix and term <= prefix || repeat('z', 32) limit ?) w""",
+        (db.owner, sorted(exact), sorted(prefixes), db.owner, LIMITS.word_matches),
+    )
+    return [term for (term,) in rows]
 
 
 def _word_variants(db: Connection, word: str, same_stem: set[str]) -> set[str]:

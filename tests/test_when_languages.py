@@ -1,0 +1,301 @@
+"""Times in other languages mean what they mean in English."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from recollect.language.detection import language_of
+from recollect.language.languages import LATIN
+from recollect.language.languages.base import Language
+from recollect.language.when import windows
+
+NOW = datetime(2026, 3, 18, 15, 30, tzinfo=UTC)  # a Wednesday
+
+# What an English expression is in each language. `|` separates other ways to say it.
+TIMES = {
+    "yesterday": {
+        "de": "Was habe ich gestern gesagt?",
+        "fr": "Qu'est-ce que j'ai dit hier ?",
+        "es": "¿Qué dije ayer?",
+        "it": "Che cosa ho detto ieri?",
+        "pt": "O que eu disse ontem?",
+        "nl": "Wat zei ik gisteren?",
+    },
+    "day before yesterday": {
+        "de": "Was war vorgestern?",
+        "fr": "avant-hier",
+        "es": "¿Qué pasó anteayer?",
+        "it": "Che cosa ho fatto l’altro ieri?",
+        "pt": "O que eu fiz anteontem?",
+        "nl": "Wat deed ik eergisteren?",
+    },
+    "last week": {
+        "de": "Was habe ich letzte Woche gekauft?|Wen traf ich in der vergangenen Woche?",
+        "fr": "Qu’ai-je acheté la semaine dernière ?|la semaine passée",
+        "es": "¿Qué compré la semana pasada?",
+        "it": "Che cosa ho comprato la settimana scorsa?|la scorsa settimana con mio padre",
+        "pt": "O que comprei na semana passada?",
+        "nl": "Wat heb ik vorige week gekocht?|Wat heb ik afgelopen week gekocht?",
+    },
+    "this month": {
+        "de": "Was habe ich diesen Monat vor?|Wann war das in diesem Monat?",
+        "fr": "Qu’est-ce que j’ai fait ce mois ?",
+        "es": "¿Qué hice este mes?",
+        "it": "Che cosa ho fatto questo mese?",
+        "pt": "O que eu fiz neste mês?",
+        "nl": "Wat heb ik deze maand gedaan?",
+    },
+    "last year": {
+        "de": "Wo waren wir letztes Jahr?|Wo waren wir im vergangenen Jahr?",
+        "fr": "Où étions-nous l’année dernière ?|Où étions-nous l'an dernier ?",
+        "es": "¿Dónde estuvimos el año pasado?",
+        "it": "Dove eravamo l’anno scorso?|Dove eravamo lo scorso anno?",
+        "pt": "Onde estivemos no ano passado?",
+        "nl": "Waar waren we vorig jaar?",
+    },
+    "three days ago": {
+        "de": "Was habe ich vor drei Tagen gefragt?|Was war vor 3 Tagen?",
+        "fr": "Qu’ai-je demandé il y a trois jours ?|il y a environ 3 jours",
+        "es": "¿Qué pregunté hace tres días?|¿Qué pasó hace 3 días?",
+        "it": "Che cosa ho chiesto tre giorni fa?|Che cosa ho chiesto 3 giorni fa?",
+        "pt": "O que perguntei há três dias?|O que perguntei três dias atrás?",
+        "nl": "Wat vroeg ik drie dagen geleden?|Wat vroeg ik 3 dagen geleden?",
+    },
+    "two months ago": {
+        "de": "Was war vor zwei Monaten?",
+        "fr": "il y a deux mois",
+        "es": "¿Qué pasó hace dos meses?",
+        "it": "Che cosa è successo due mesi fa?",
+        "pt": "O que aconteceu há dois meses?",
+        "nl": "Wat gebeurde er twee maanden geleden?",
+    },
+    "a year ago": {
+        "de": "Was war vor einem Jahr?",
+        "fr": "Où étais-je il y a un an ?",
+        "es": "¿Qué pasó hace un año?",
+        "it": "Che cosa è successo un anno fa?",
+        "pt": "O que aconteceu há um ano?",
+        "nl": "Wat gebeurde er een jaar geleden?",
+    },
+    "a few weeks ago": {
+        "de": "Was war vor ein paar Wochen?|Was war vor einigen Wochen?",
+        "fr": "il y a quelques semaines",
+        "es": "¿Qué pasó hace unas semanas?|¿Qué pasó hace algunas semanas?",
+        "it": "Che cosa è successo qualche settimana fa?",
+        "pt": "O que aconteceu há algumas semanas?",
+        "nl": "Wat gebeurde er een paar weken geleden?",
+    },
+    "in the last 2 weeks": {
+        "de": "Was war in den letzten zwei Wochen?|Was war in den letzten 2 Wochen?",
+        "fr": "Qu’ai-je fait ces deux dernières semaines ?",
+        "es": "¿Qué pasó en las últimas dos semanas?",
+        "it": "Che cosa ho fatto nelle ultime due settimane?",
+        "pt": "O que eu fiz nas últimas duas semanas?",
+        "nl": "Wat deed ik in de afgelopen twee weken?",
+    },
+    "in March": {
+        "de": "Was habe ich im März geplant?",
+        "fr": "Qu’avais-je prévu en mars ?",
+        "es": "¿Qué planeé en marzo?",
+        "it": "Che cosa ho fatto a marzo?|Che cosa ho fatto in marzo?",
+        "pt": "O que eu fiz em março?",
+        "nl": "Wat heb ik in maart gedaan?",
+    },
+    "March 2024": {
+        "de": "Was war im März 2024?",
+        "fr": "Qu’ai-je dit en mars 2024 ?",
+        "es": "¿Qué dije en marzo de 2024?|¿Qué dije en marzo del 2024?",
+        "it": "Che cosa ho detto a marzo 2024?|Che cosa ho detto nel marzo del 2024?",
+        "pt": "O que eu disse em março de 2024?",
+        "nl": "Wat zei ik in maart 2024?",
+    },
+    "5 March 2024": {
+        "de": "Was war am 5. März 2024?|Was war am 5.3.2024?|Was war am Dienstag, 5. März 2024?",
+        "fr": "Qu’ai-je dit le 5 mars 2024 ?|Qu’ai-je dit le 5/3/2024 ?",
+        "es": "¿Qué dije el 5 de marzo de 2024?|¿Qué dije el martes 5 de marzo de 2024?",
+        "it": "Che cosa ho detto il 5 marzo 2024?|Che cosa ho detto il 5/3/2024?",
+        "pt": "O que eu disse em 5 de março de 2024?|O que eu disse no dia 5 de março de 2024?",
+        "nl": "Wat zei ik op 5 maart 2024?|Wat zei ik op 5-3-2024?",
+    },
+    "1 May": {
+        "de": "Was war am 1. Mai?",
+        "fr": "Qu’ai-je dit le 1er mai ?",
+        "es": "¿Qué dije el 1º de mayo?",
+        "it": "Che cosa ho detto il 1º maggio?",
+        "pt": "O que eu disse em 1º de maio?",
+        "nl": "Wat zei ik op 1 mei?",
+    },
+    "last Monday": {
+        "de": "Was war letzten Montag?|Was war am vergangenen Montag?",
+        "fr": "Qu’ai-je dit lundi dernier ?",
+        "es": "¿Qué dije el lunes pasado?|¿Qué dije el pasado lunes?",
+        "it": "Che cosa ho detto lunedì scorso?",
+        "pt": "O que eu disse na segunda-feira passada?|O que eu disse na segunda passada?",
+        "nl": "Wat zei ik afgelopen maandag?",
+    },
+    "on Friday": {
+        "de": "Was war am Freitag?",
+        "fr": "Qu’ai-je dit ce vendredi ?",
+        "es": "¿Qué dije el viernes?",
+        "it": "Che cosa ho detto di venerdì?",
+        "pt": "O que eu disse na sexta-feira?",
+        "nl": "Wat zei ik op vrijdag?",
+    },
+    "last summer": {
+        "de": "Wo war ich letzten Sommer?",
+        "fr": "Où étais-je l’été dernier ?",
+        "es": "¿Dónde estuve el verano pasado?",
+        "it": "Dove ero la scorsa estate?|Dove ero l’estate scorsa?",
+        "pt": "Onde estive no verão passado?",
+        "nl": "Waar was ik afgelopen zomer?",
+    },
+    "summer 2023": {
+        "de": "Wo war ich im Sommer 2023?",
+        "fr": "Où étais-je à l’été 2023 ?",
+        "es": "¿Dónde estuve en verano de 2023?",
+        "it": "Dove ero nell’estate del 2023?",
+        "pt": "Onde estive no verão de 2023?",
+        "nl": "Waar was ik in de zomer van 2023?",
+    },
+    "early May 2024": {
+        "de": "Was war Anfang Mai 2024?",
+        "fr": "Qu’ai-je dit début mai 2024 ?",
+        "es": "¿Qué dije a principios de mayo de 2024?",
+        "it": "Che cosa ho detto all’inizio di maggio 2024?",
+        "pt": "O que eu disse no início de maio de 2024?",
+        "nl": "Wat zei ik begin mei 2024?",
+    },
+    "late 2024": {
+        "de": "Was war Ende 2024?",
+        "fr": "Qu’ai-je dit fin 2024 ?",
+        "es": "¿Qué dije a finales de 2024?",
+        "it": "Che cosa ho detto alla fine del 2024?",
+        "pt": "O que eu disse no final de 2024?",
+        "nl": "Wat zei ik eind 2024?",
+    },
+    "in 2023": {
+        "de": "Wo war ich im Jahr 2023?|Wo war ich in 2023?",
+        "fr": "Où étais-je en 2023 ?",
+        "es": "¿Dónde estuve en 2023?|¿Dónde estuve en el año 2023?",
+        "it": "Dove ero nel 2023?",
+        "pt": "Onde estive em 2023?",
+        "nl": "Waar was ik in 2023?",
+    },
+    "since June": {
+        "de": "Was habe ich seit Juni gelernt?",
+        "fr": "Qu’ai-je appris depuis juin ?",
+        "es": "¿Qué aprendí desde junio?",
+        "it": "Che cosa ho imparato da giugno?",
+        "pt": "O que aprendi desde junho?",
+        "nl": "Wat heb ik sinds juni geleerd?",
+    },
+    "between May and July 2025": {
+        "de": "Was war zwischen Mai und Juli 2025?",
+        "fr": "Qu’ai-je dit entre mai et juillet 2025 ?",
+        "es": "¿Qué dije entre mayo y julio de 2025?",
+        "it": "Che cosa ho detto tra maggio e luglio 2025?",
+        "pt": "O que eu disse entre maio e julho de 2025?",
+        "nl": "Wat zei ik tussen mei en juli 2025?",
+    },
+    "May of last year": {
+        "de": "Was war im Mai letzten Jahres?",
+        "fr": "Qu’ai-je dit en mai de l’année dernière ?",
+        "es": "¿Qué dije en mayo del año pasado?",
+        "it": "Che cosa ho detto a maggio dell’anno scorso?",
+        "pt": "O que eu disse em maio do ano passado?",
+        "nl": "Wat zei ik in mei vorig jaar?",
+    },
+    "last weekend": {
+        "de": "Was war letztes Wochenende?|Was war am letzten Wochenende?",
+        "fr": "Qu’ai-je fait le week-end dernier ?",
+        "es": "¿Qué hice el fin de semana pasado?",
+        "it": "Che cosa ho fatto lo scorso fine settimana?",
+        "pt": "O que eu fiz no fim de semana passado?",
+        "nl": "Wat deed ik afgelopen weekend?",
+    },
+    "last night": {
+        "de": "Was habe ich gestern Abend gekocht?",
+        "fr": "Qu’ai-je mangé hier soir ?",
+        "es": "¿Qué cené anoche?",
+        "it": "Che cosa ho mangiato ieri sera?",
+        "pt": "O que eu comi ontem à noite?",
+        "nl": "Wat heb ik gisteravond gekookt?",
+    },
+    "at Christmas": {
+        "de": "Was haben wir an Weihnachten gekocht?",
+        "fr": "Qu’avons-nous mangé à Noël ?",
+        "es": "¿Qué comimos en Navidad?",
+        "it": "Che cosa abbiamo mangiato a Natale?",
+        "pt": "O que nós comemos no Natal?",
+        "nl": "Wat hebben we met Kerst gegeten?",
+    },
+    "recently": {
+        "de": "Was habe ich kürzlich gekauft?",
+        "fr": "Qu’ai-je acheté récemment ?",
+        "es": "¿Qué compré recientemente?",
+        "it": "Che cosa ho comprato di recente?",
+        "pt": "O que eu comprei recentemente?",
+        "nl": "Wat heb ik onlangs gekocht?",
+    },
+}
+CASES = [
+    (code, text, english)
+    for english, texts in TIMES.items()
+    for code, alternatives in texts.items()
+    for text in alternatives.split("|")
+]
+OTHER_LANGUAGES = [language for language in LATIN if language.code != "en"]
+
+
+def spans(text: str) -> list[tuple[datetime, datetime]]:
+    return [(window.start, window.end) for window in windows(text, NOW)]
+
+
+@pytest.mark.parametrize(("code", "text", "english"), CASES)
+def test_a_time_in_another_language_is_the_same_period_as_in_english(
+    code: str, text: str, english: str
+) -> None:
+    assert language_of(text).code == code
+    assert spans(text) == spans(english) != []
+
+
+@pytest.mark.parametrize("language", OTHER_LANGUAGES, ids=lambda language: language.name)
+def test_every_number_from_one_to_twelve_is_understood(language: Language) -> None:
+    frame = {
+        "de": "Was war vor {} Wochen?",
+        "fr": "il y a {} semaines",
+        "es": "¿Qué dije hace {} semanas?",
+        "it": "Che cosa ho detto {} settimane fa?",
+        "pt": "O que eu disse há {} semanas?",
+        "nl": "Wat zei ik {} weken geleden?",
+    }[language.code]
+    for number, names in enumerate(language.times.numbers, start=1):
+        for name in names.split():
+            assert spans(frame.format(name)) == spans(f"{number} weeks ago")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Was machen wir nächste Woche?",
+        "Was ist im Mai nächsten Jahres?",
+        "Wie viele Tage hat ein Jahr?",
+        "Wie spät ist es hier?",
+        "Qu’est-ce que je fais demain ?",
+        "J’ai été malade",
+        "¿Qué hago mañana?",
+        "Sei il mio amico?",
+        "O que eu faço amanhã?",
+        "Wat doe ik volgende week?",
+    ],
+)
+def test_what_is_not_in_the_past_is_not_a_time(text: str) -> None:
+    assert spans(text) == []
+
+
+def test_the_words_of_a_time_are_those_of_the_text() -> None:
+    texts = ["Was war letzte Woche?", "Où étais-je l’été dernier ?", "Was war am 5. März 2024?"]
+    words = [[window.words for window in windows(text, NOW)] for text in texts]
+    assert words == [["letzte Woche"], ["l’été dernier"], ["am 5. März 2024"]]
