@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.language.query import Word, parse, words
-from recollect.search.snippet import snippet
+from recollect.search.snippet import _fold, snippet
 
 
 def mark_matches(content: str, query: str, length: int = 60) -> str:
@@ -62,3 +62,8 @@ def test_a_snippet_has_a_maximum_length_and_contains_its_marks(
     text, marks = snippet(content, [Word(word)], length)
     assert len(text) <= length + 2
     assert all(0 <= start < end <= len(text) for start, end in marks)
+
+
+@given(st.text())
+def test_a_text_is_folded_like_each_of_its_characters(text: str) -> None:
+    assert _fold(text) == "".join(map(_fold, text))

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from recollect.model.search import Filter
-from recollect.store.sql.selection import few_documents
+from recollect.store.sql.selection import document_filter, few_documents
 from recollect.store.sqlite.connection import Connection
 from recollect.store.sqlite.filters import conditions
 
@@ -38,7 +38,8 @@ def keys_in_few_documents(db: Connection, filter: Filter) -> list[int] | None:
 
     None if there are too many such documents. The conditions on passages are not checked.
     """
-    documents = few_documents(db, filter)
+    memo_key = ("few documents", document_filter(filter))
+    documents = db.memoize(memo_key, lambda: few_documents(db, filter))
     if documents is None:
         return None
     sql = """select p.key from json_each(?) k cross join passage p on p.document = k.value

@@ -101,7 +101,9 @@ class NearestScan:
         self._query = query[None, :]
         self._row_filter = row_filter
         self._limit = limit
-        self._best: dict[int, float] = {}
+        self._passages: NDArray[np.int64] = np.empty(0, np.int64)
+        """The keys of the nearest passages so far, nearest first."""
+        self._scores: Vector = np.empty(0, np.float32)
         self._threshold = -np.inf
         """Only rows with a higher score can still be among the nearest."""
 
@@ -113,13 +115,18 @@ class NearestScan:
         scores *= columns("scale")
         indexes = self._row_filter.passing(columns, np.flatnonzero(scores > self._threshold))
         indexes = self._best_rows(columns("passage"), scores, indexes)
-        passages = columns("passage")[indexes].tolist()
-        for passage, score in zip(passages, scores[indexes].tolist(), strict=True):
-            if score > self._best.get(passage, -np.inf):
-                self._best[passage] = score
-        if len(self._best) >= self._limit:
-            self._best = dict(self.ranked())
-            self._threshold = min(self._best.values())
+        if len(indexes):
+            self._add(columns("passage")[indexes], scores[indexes])
+
+    def _add(self, passages: NDArray[np.int64], scores: Vector) -> None:
+        passages = np.concatenate([self._passages, passages])
+        scores = np.concatenate([self._scores, scores])
+        order = np.lexsort((passages, -scores))
+        _, first_places = np.unique(passages[order], return_index=True)
+        best = order[np.sort(first_places)[: self._limit]]
+        self._passages, self._scores = passages[best], scores[best]
+        if len(best) >= self._limit:
+            self._threshold = self._scores[-1]
 
     def _best_rows(self, passages: NDArray[Any], scores: Vector, indexes: Indexes) -> Indexes:
         """The best of these rows: as many as `limit` passages need.
@@ -131,11 +138,11 @@ class NearestScan:
             row_scores = scores[indexes]
             threshold = np.partition(row_scores, len(indexes) - limit)[len(indexes) - limit]
             best: Indexes = indexes[row_scores >= threshold]
-            if len(set(passages[best].tolist())) >= self._limit:
+            if len(np.unique(passages[best])) >= self._limit:
                 return best
             limit *= 2
         return indexes
 
     def ranked(self) -> list[tuple[int, float]]:
         """The keys of the nearest passages with their scores, nearest first."""
-        return sorted(self._best.items(), key=lambda hit: (-hit[1], hit[0]))[: self._limit]
+        return list(zip(self._passages.tolist(), self._scores.tolist(), strict=True))

@@ -40,7 +40,7 @@ from recollect.store.sqlite.vector_scan import (
 from recollect.store.values import Space
 
 # Bounds the memory that a scan needs.
-_ROWS_PER_SCAN = 65_536
+_ROWS_PER_SCAN = 131_072
 # A small first batch raises the threshold, so that most of the other rows are rejected early.
 _ROWS_OF_FIRST_SCAN = 4_096
 _ROWS_PER_COPY = 20_000
