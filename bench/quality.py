@@ -1,12 +1,19 @@
 """Benchmark search quality through the public API.
 
-    python -m bench.quality [FOLDER] [--store both|sqlite|postgres]
+    python -m bench.quality [FOLDER] [--store both|sqlite|postgres] [--without FEATURE …] [--quick]
 
 FOLDER contains `*.json.gz` files of questions with known answers (see `Question`); the default is
 `shared/bench` next to the project. Each group of questions has its own library: a folder on SQLite,
 a user on PostgreSQL. PostgreSQL is included if a server can be started (`bench/server.py`). The
 baseline is plain FTS5 (porter stemmer, words joined by OR, ranked by bm25) over the same text, by
 message and by whole conversation.
+
+On SQLite, queries with known answers follow, made from the same conversations
+(`bench.known_items`), and whether the score of the first hit separates questions that the library
+can answer from questions about another library (AUC: the probability that it is higher).
+
+`--without` leaves features out of the ranking; `--quick` measures only the questions, in mode
+`both` on SQLite.
 
 any@5: at least one right result in the first five; all@5: all of them are; frac@5: the share of
 them that is; hit@1: the first result is right; MRR: mean reciprocal rank of the first right result.
@@ -17,10 +24,11 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import random
 import re
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,11 +36,14 @@ from typing import Any, NamedTuple
 import apsw
 
 import recollect
+from bench import known_items
 from bench.server import QUICK, Server
-from recollect.model.search import SearchOptions
+from recollect.model.search import Page, SearchOptions
+from recollect.search import rank
 
 FOLDER = Path(__file__).parents[2] / "shared" / "bench"
 DEPTH = 10
+SAMPLE = 100  # questions of each kind to compare first scores
 MODES = ("text", "vector", "both")
 SQLITE, POSTGRES = "SQLite", "PostgreSQL"
 
@@ -97,21 +108,18 @@ def libraries(path: Path) -> Iterator[tuple[list[dict[str, Any]], list[Question]
 # -- rankings ------------------------------------------------------------------
 
 
-def ours(library: recollect.Library, mode: str) -> tuple[Ranking, Ranking]:
-    def messages(question: Question) -> list[str]:
-        page = library.search(
-            question.text, options=SearchOptions(mode=mode, limit=DEPTH, now=question.asked_at)
+def ours(library: recollect.Library, mode: str, rerank: bool = False) -> tuple[Ranking, Ranking]:
+    def search(question: Question, group: str) -> Page:
+        options = SearchOptions(
+            mode, group=group, limit=DEPTH, now=question.asked_at, rerank=rerank
         )
-        return [h.message_id for h in page.hits]
+        return library.search(question.text, options=options)
+
+    def messages(question: Question) -> list[str]:
+        return [hit.message_id for hit in search(question, "message").hits]
 
     def conversations(question: Question) -> list[str]:
-        page = library.search(
-            question.text,
-            options=SearchOptions(
-                mode=mode, limit=DEPTH, now=question.asked_at, group="conversation"
-            ),
-        )
-        return [h.conversation_id for h in page.hits]
+        return [hit.conversation_id for hit in search(question, "conversation").hits]
 
     return messages, conversations
 
@@ -156,9 +164,80 @@ def on_postgres(url: str) -> Place:
     return lambda _folder, name: (url, name)
 
 
-def measure(path: Path, places: Mapping[str, Place]) -> None:
-    scores: dict[tuple[str, str], Scores] = {}
-    count = 0
+def without_features(names: Sequence[str]) -> None:
+    """Leave features out of the ranking."""
+    for intent, weights in rank.WEIGHTS.items():
+        rank.WEIGHTS[intent] = {name: w for name, w in weights.items() if name not in names}
+
+
+class Report:
+    """The scores of one file of questions."""
+
+    def __init__(self, name: str, other_questions: Sequence[str]) -> None:
+        self.name = name
+        self._other_questions = other_questions
+        self._scores: dict[tuple[str, str], Scores] = {}
+        self._known: dict[str, list[float]] = {}
+        self._separation: list[float] = []
+        self._count = 0
+
+    def add_questions(
+        self, questions: Sequence[Question], systems: Mapping[str, tuple[Ranking, Ranking]]
+    ) -> None:
+        for question in questions:
+            self._count += 1
+            for name, (by_message, by_conversation) in systems.items():
+                add = self._scores.setdefault(("messages", name), Scores()).add
+                add(by_message(question), question.messages)
+                add = self._scores.setdefault(("conversations", name), Scores()).add
+                add(by_conversation(question), question.conversations)
+
+    def add_known_items(
+        self, library: recollect.Library, conversations: Sequence[dict[str, Any]]
+    ) -> None:
+        for part, items in known_items.Corpus(conversations).parts().items():
+            if items:
+                share = known_items.share_right(library, items)
+                self._known.setdefault(part, []).append(share)
+
+    def add_separation(self, library: recollect.Library, questions: Sequence[Question]) -> None:
+        """How well the first score tells answerable questions from those about other libraries."""
+        generator = random.Random(1)
+        own = [q.text for q in questions]
+        others = [text for text in self._other_questions if text not in own]
+        now = max(q.asked_at for q in questions)
+        own, others = (
+            [
+                _top_score(library, text, now)
+                for text in generator.sample(each, min(SAMPLE, len(each)))
+            ]
+            for each in (own, others)
+        )
+        pairs = [(a > b) + (a == b) / 2 for a in own for b in others]
+        self._separation.append(sum(pairs) / len(pairs))
+
+    def print(self) -> None:
+        print(f"\n### {self.name}, {self._count} questions\n")
+        columns = " | ".join(Scores.names)
+        print(f"| by | system | {columns} |\n|---|---|{'---|' * len(Scores.names)}")
+        for (unit, name), score in sorted(self._scores.items()):
+            print(f"| {unit} | {name} | {score.row()} |")
+        if not self._known:
+            return
+        print("\n| known items | right, mean of the libraries | worst library |\n|---|---|---|")
+        for part, shares in self._known.items():
+            print(f"| {part} | {sum(shares) / len(shares):.3f} | {min(shares):.3f} |")
+        mean = sum(self._separation) / len(self._separation)
+        print(f"| AUC of the first score | {mean:.3f} | {min(self._separation):.3f} |", flush=True)
+
+
+def _top_score(library: recollect.Library, text: str, now: str) -> float:
+    hits = library.search(text, options=SearchOptions(limit=1, now=now)).hits
+    return max((hit.score for hit in hits), default=0.0)
+
+
+def measure(path: Path, places: Mapping[str, Place], quick: bool) -> None:
+    report = Report(path.name.split(".")[0], _all_questions(path.parent))
     for number, (conversations, questions) in enumerate(libraries(path)):
         with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
             export = Path(folder) / "conversations.json"
@@ -169,21 +248,28 @@ def measure(path: Path, places: Mapping[str, Place]) -> None:
                 library = stack.enter_context(recollect.open(where, user, background=False))
                 library.import_path(export)
                 library.index()
+                if quick:
+                    systems = {f"Recollect on {place}, both": ours(library, "both")}
+                    continue
                 systems |= {f"Recollect on {place}, {mode}": ours(library, mode) for mode in MODES}
-            for question in questions:
-                count += 1
-                for name, (by_message, by_conversation) in systems.items():
-                    add = scores.setdefault(("messages", name), Scores()).add
-                    add(by_message(question), question.messages)
-                    add = scores.setdefault(("conversations", name), Scores()).add
-                    add(by_conversation(question), question.conversations)
-    print(f"\n### {path.name.split('.')[0]}, {count} questions\n")
-    print(f"| by | system | {' | '.join(Scores.names)} |\n|---|---|{'---|' * len(Scores.names)}")
-    for (unit, name), score in sorted(scores.items()):
-        print(f"| {unit} | {name} | {score.row()} |")
+                if place == SQLITE:
+                    systems["Recollect on SQLite, both, reranker"] = ours(library, "both", True)
+                    report.add_known_items(library, conversations)
+                    report.add_separation(library, questions)
+            report.add_questions(questions, systems)
+    report.print()
 
 
-def main(folder: Path, store: str) -> None:
+def _all_questions(folder: Path) -> list[str]:
+    return [
+        question.text
+        for path in sorted(folder.glob("*.json.gz"))
+        for _, questions in libraries(path)
+        for question in questions
+    ]
+
+
+def main(folder: Path, store: str, quick: bool = False) -> None:
     files = sorted(folder.glob("*.json.gz"))
     if not files:
         sys.exit(
@@ -206,7 +292,7 @@ def main(folder: Path, store: str) -> None:
                     raise
                 print(f"Skipping PostgreSQL: the server did not start: {error}")
         for path in files:
-            measure(path, places)
+            measure(path, places, quick)
 
 
 if __name__ == "__main__":
@@ -215,5 +301,12 @@ if __name__ == "__main__":
         "folder", nargs="?", type=Path, default=FOLDER, help="folder of the question files"
     )
     parser.add_argument("--store", choices=("both", "sqlite", "postgres"), default="both")
+    parser.add_argument(
+        "--without", action="append", default=[], metavar="FEATURE", help="leave a feature out"
+    )
+    parser.add_argument("--quick", action="store_true", help="only questions, mode both, SQLite")
     arguments = parser.parse_args()
-    main(arguments.folder, arguments.store)
+    without_features(arguments.without)
+    if arguments.quick:
+        arguments.store = "sqlite"
+    main(arguments.folder, arguments.store, arguments.quick)

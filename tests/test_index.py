@@ -85,12 +85,15 @@ def files(library: recollect.Library) -> list[Path]:
 
 
 def record_texts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """A list of the texts that the static model embeds from now on."""
+    """A list of the texts that the static model embeds from now on.
+
+    Without the single words that the calibration of the vector space embeds.
+    """
     texts: list[str] = []
     embed = StaticModel.embed
 
     def record(self: StaticModel, batch: Any) -> Any:
-        texts.extend(batch)
+        texts.extend(text for text in batch if " " in text)
         return embed(self, batch)
 
     monkeypatch.setattr(StaticModel, "embed", record)

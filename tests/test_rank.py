@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from recollect.language.when import windows
 from recollect.search import rank
-from recollect.search.rank import WEIGHTS, Question, ScoredCandidate
+from recollect.search.rank import Question, ScoredCandidate
 from recollect.search.terms import Term
 from recollect.store.values import Candidate
 
@@ -146,17 +146,18 @@ def test_ranking_twice_gives_the_same_result_and_changes_only_scores(
     before = deepcopy(pool)
     first = deepcopy(rank.rank(query, pool))
     assert rank.rank(query, pool) == first
-    assert [replace(s, score=0.0, features={}) for s in pool] == before
+    assert [replace(s, score=0.0, parts={}, is_between_people=False) for s in pool] == before
 
 
 @given(st.lists(candidate_values, max_size=8), st.sampled_from(QUESTIONS))
 def test_parts_have_a_weight_and_add_up_to_the_score(values: list[Any], query: Question) -> None:
     result = ranking(query, *pool_of(values))
     assert len(result) == sum(by_text or cosine is not None for *_, cosine, by_text, _ in values)
+    weights = query.weights
     for scored in result:
-        assert scored.parts.keys() <= WEIGHTS.keys()
+        assert scored.parts.keys() <= weights.keys()
         assert sum(scored.parts.values()) == pytest.approx(scored.score)
-        assert all(-0.001 <= value / WEIGHTS[name] <= 1.5 for name, value in scored.parts.items())
+        assert all(-0.001 <= value / weights[name] <= 1.5 for name, value in scored.parts.items())
     scores = [scored.score for scored in result]
     assert scores == sorted(scores, reverse=True)
 

@@ -64,6 +64,11 @@ PARTS = {
     "time": "it is from the time named in the query",
     "title": "the title contains words of the query",
     "question": "it is a question, so it rarely contains the answer",
+    "exact": "it contains the identifiers of the query",
+    "covered": "it contains this share of the query",
+    "complete": "it contains all words of the query",
+    "phrase": "it contains the query exactly as typed",
+    "adjacent": "the words are next to each other, as in the query",
     "rerank": "how well it answers the query, as the reranker judges",
 }
 _ARMS = {"text": "words", "vector": "meaning"}
@@ -73,6 +78,9 @@ _BAR = 12
 def define_search(command: argparse.ArgumentParser) -> None:
     define(command, search, _EXAMPLES)
     command.add_argument("query", nargs="*", help="a question, words, or a query (see below)")
+    command.add_argument(
+        "--no-correct", action="store_true", help="do not correct words that no message contains"
+    )
     command.add_argument(
         "--rerank", action="store_true", help="let a small model judge the first hits (slower)"
     )
@@ -160,6 +168,7 @@ def search(arguments: argparse.Namespace) -> int:
                 limit=arguments.limit,
                 offset=arguments.offset,
                 now=arguments.now,
+                correct=not arguments.no_correct,
                 rerank=arguments.rerank,
             ),
         )
@@ -242,6 +251,11 @@ def _print_page(
         out.print(f"No {unit}s match.")
     for remark in remarks:
         out.print(f"[yellow]{safe(remark)}[/]")
+    if page.nearest:
+        out.print("\n[dim]Closest in meaning:[/]\n")
+        for hit in page.nearest:
+            _show_message(hit, explain=False)
+            out.print()
 
 
 def _show_message(hit: Hit, explain: bool) -> None:

@@ -29,6 +29,16 @@ class Meaning:
             return None
         return embeddings.space_to_search(self._store.spaces())
 
+    def knows(self, word: str) -> bool:
+        """Whether a model knows this word as a whole.
+
+        Models split words they do not know into fragments, whose vectors mean nothing. All models
+        are judged by the vocabulary of the built-in one, which has 30,000 English word pieces.
+        """
+        from recollect.models.static import is_word
+
+        return is_word(word)
+
     def vector(self, space: Space, text: str) -> NDArray[np.float32] | None:
         """The vector of a query; None if the model knows none of its words.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from recollect.errors import RecollectError
+from recollect.index.calibration import calibrate, needs_calibration
 from recollect.index.chunks import split_text
 from recollect.index.lock import OnWait, index_lock
 from recollect.models import embeddings
@@ -61,6 +62,8 @@ def _refresh(store: Store, setting: str, progress: Progress, stop: Stop) -> None
             if other.id != space.id:
                 store.drop_space(other)
     store.refresh(None, stop)
+    if not stop() and needs_calibration(store, space):
+        calibrate(store, space, embeddings.load_model(space.name, space.model_state))
 
 
 def has_work(store: Store, setting: str) -> bool:
@@ -73,7 +76,7 @@ def has_work(store: Store, setting: str) -> bool:
     if not spaces or not spaces[-1].ready:
         return True
     _, unembedded = store.unembedded(spaces[-1], 1)
-    return unembedded > 0
+    return unembedded > 0 or needs_calibration(store, spaces[-1])
 
 
 def missing_vectors(store: Store) -> Iterator[tuple[Space, list[int]]]:

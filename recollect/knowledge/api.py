@@ -39,6 +39,8 @@ from recollect.store.views.audience import visible_store
 MOST_RESULTS = 100
 PAGE_SIZE = 50
 LARGEST_PAGE = 200
+_SCORE_TYPES = {("text",): "fts", ("vector",): "vector", ("text", "vector"): "hybrid"}
+"""What a result was found by, in the terms of the Knowledge API."""
 
 
 class ResultHistory(Protocol):
@@ -102,8 +104,14 @@ class Knowledge:
             self._meaning,
             validate_query(query),
             options.kind_queries(),
-            SearchOptions(options.mode),
+            SearchOptions(
+                options.mode,
+                typing=options.typing,
+                correct=options.correct,
+                rerank=options.rerank,
+            ),
             options.order_by,
+            fold=options.fold,
         )
         page = _page(results, limit, offset, history)
         total, _ = results.total()
@@ -121,6 +129,12 @@ class Knowledge:
         }
         if results.note:
             answer["note"] = results.note
+        if results.corrections:
+            answer["corrections"] = dict(results.corrections)
+        if not by_uri and offset == 0:
+            nearest = self._results(results, results.nearest(), options, audience)
+            if nearest:
+                answer["nearest"] = list(nearest.values())
         return answer
 
     def _results(
@@ -136,9 +150,6 @@ class Knowledge:
         recent_words: list[Word] = []
         for text in reversed(options.recent_queries):
             recent_words += _query_words(text)
-        score_type = "hybrid"
-        if results.mode == "text":
-            score_type = "fts"
         by_uri: dict[str, dict[str, Json]] = {}
         for entry in entries:
             candidate = entry.candidate
@@ -153,7 +164,7 @@ class Knowledge:
                 passage,
                 SnippetOptions(snippet_words, options.snippet_length, audience),
                 score=entry.score,
-                score_type=score_type,
+                score_type=_SCORE_TYPES[entry.arms],
                 is_message=candidate.kind == CONVERSATION and not entry.by_title,
                 by_title=entry.by_title,
             )

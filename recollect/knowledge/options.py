@@ -43,6 +43,14 @@ class KnowledgeOptions:
     limit: int = 20
     offset: int = 0
     snippet_length: int = int(DEFAULTS["snippet_length"])
+    typing: bool = False
+    """The user is still typing: the last word also matches as a prefix."""
+    correct: bool = True
+    """Search for the word that was probably meant if a word occurs nowhere."""
+    fold: bool = False
+    """Return messages with the same text once."""
+    rerank: bool = False
+    """Let the reranker judge the first results."""
     recent_queries: Sequence[str] = ()
     """Earlier queries, oldest first. If a text has none of the words of the query, its snippet
     shows their words."""

@@ -337,6 +337,8 @@ def content_words(node: Node, language: Language = ENGLISH) -> tuple[Word, ...]:
 
 
 def _is_stop_word(text: str, query_is_upper_case: bool, language: Language) -> bool:
+    if text in _OPERATOR_WORDS:  # of a query that was not valid
+        return True
     if len(text) > 1 and text.isupper() and not query_is_upper_case:  # IT, US, WHO
         return False
     bare = _bare(text)
@@ -379,6 +381,7 @@ def _bare(text: str) -> str:
     return fold(text).replace("\u2019", "'").strip("'\"“”‘.,;:!?…¿¡()[]«»")
 
 
+_OPERATOR_WORDS = ("AND", "OR", "NOT", "NEAR")
 _CONTRACTIONS = frozenset(["s", "re", "ve", "ll", "d", "m", "t"])
 STOPWORDS = ENGLISH.stop_words
 

@@ -31,7 +31,8 @@ def search_text(results: MemoryResults, query: str | Sequence[str]) -> str:
         text = _observations_text(results.observations)
     else:
         text = _conversations_text(results, query)
-    if results.note:
+    has_results = results.observations or results.conversations
+    if results.note and has_results:  # The Memory API fixes the answer without results.
         text += f"\n\n{results.note}"
     return text
 

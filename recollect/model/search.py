@@ -110,6 +110,10 @@ class SearchOptions:
     offset: int = 0
     now: datetime = field(default_factory=_now)
     """The time that "last week" and other relative dates refer to; also as text in ISO 8601."""
+    typing: bool = False
+    """The user is still typing: the last word also matches as a prefix."""
+    correct: bool = True
+    """Search for the word that was probably meant if a word occurs nowhere."""
     rerank: bool = False
     """Let the reranker judge the first twelve hits. Better for questions; takes a fifth of a second
     on a slow core."""
@@ -188,3 +192,10 @@ class Page:
     """The share of the library that has vectors."""
     note: str = ""
     """A message for the user, such as why vectors were not used."""
+    missing: tuple[str, ...] = ()
+    """The words of the query that no message contains."""
+    corrections: Mapping[str, str] = field(default_factory=dict)
+    """Words of the query that were taken for misspellings, and what was searched for instead."""
+    nearest: tuple[Hit, ...] = ()
+    """If there are no hits: up to three messages that are the closest in meaning. They contain no
+    word of the query and are no nearer than unrelated messages, so they are not hits."""

@@ -35,6 +35,8 @@ DIMENSIONS = 256
 LONGEST_WORD = 100  # as in BERT; anything longer is not a word
 # The first entries of BERT's vocabulary. Single characters follow, then words by frequency.
 PLACEHOLDERS = 999
+_MOST_FREQUENT = 1_000
+_PLAIN_WORD = re.compile("[a-z]{4,}")
 CACHED = 60_000  # words; about 13 MB
 AT_ONCE = 4_096  # vectors added up in one step; 4 MB
 # The zero point is computed as if the library had this many more pieces, spread over the language.
@@ -85,6 +87,20 @@ def default_table() -> tuple[Table, Pieces]:
     """The table that comes with Recollect, and its word pieces."""
     table = Table.read(TABLE)
     return table, Pieces(table.pieces)
+
+
+def is_word(text: str) -> bool:
+    """Whether the table has a vector for this word as a whole, not only for fragments of it."""
+    return len(default_table()[1][text]) == 1
+
+
+def common_words() -> list[str]:
+    """Whole English words of the table, without the most frequent ones."""
+    return [
+        piece
+        for piece, number in default_table()[0].pieces.items()
+        if number > PLACEHOLDERS + _MOST_FREQUENT and _PLAIN_WORD.fullmatch(piece)
+    ]
 
 
 # -- splitting into pieces -----------------------------------------------------

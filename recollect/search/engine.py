@@ -15,15 +15,19 @@ from typing import Any
 
 from recollect.errors import InvalidInput, RecollectError
 from recollect.index.meaning import Meaning
+from recollect.language.intent import IDENTIFIER, KEYWORDS, QUESTION, classify
 from recollect.language.query import And, Node, Query, Word, parse_query, words
-from recollect.language.text import fold, has_token, tokens
+from recollect.language.text import has_token, tokens
 from recollect.language.when import windows
+from recollect.model.kinds import CONVERSATION
 from recollect.model.search import Filter, Hit, Page, SearchOptions
 from recollect.search import rank
+from recollect.search.correction import correct_terms
 from recollect.search.hits import make_hit
-from recollect.search.rank import PERFECT_SCORE, Question, ScoredCandidate, normalize
+from recollect.search.rank import PERFECT_SCORES, Question, ScoredCandidate, normalize
 from recollect.search.rerank import rerank
 from recollect.search.terms import Term, any_term, query_terms
+from recollect.search.variety import merge_copies, spread
 from recollect.settings import LIMITS
 from recollect.store.base import Store
 from recollect.store.values import Candidate, Space
@@ -38,6 +42,8 @@ _CANDIDATES_AT_ONCE = 100
 _CANDIDATES_WITH_CONTEXT = 64  # for the best of them, the previous message is read as well
 _TERMS_OF_MESSAGE = 12  # terms of a message used to find similar ones
 _MORE_MESSAGES = 2  # of a conversation, besides its best
+NEAREST = 3
+"""The most messages that are shown if there are no hits."""
 _NO_NAME = ("\0",)  # matches nothing
 
 
@@ -96,7 +102,8 @@ def search_concepts(
         each = [one.hit(best[document]) for one, best in zip(searches, best_hits, strict=True)]
         first = max(each, key=lambda hit: hit.score)
         others = tuple(hit for hit in each if hit.message_id != first.message_id)
-        hits.append(replace(first, score=normalize(scores[document]), also=others))
+        score = normalize(searches[0].question, scores[document])
+        hits.append(replace(first, score=score, also=others))
     return replace(
         searches[-1].empty_page(),
         hits=tuple(hits),
@@ -225,14 +232,24 @@ class Search:
         self._pool_keys: set[int] = set()
         self.is_exhausted = True
         """Whether the arms have no candidates beyond the pool."""
-        self._terms = query_terms(query, store)
+        self._terms = query_terms(query, store, options.typing)
+        self.corrections: dict[str, str] = {}
+        if query.plain and options.correct:
+            self._terms, self.corrections = correct_terms(self._terms, store, filter, meaning.knows)
         self.node = self._text_node()
         """What the text arm searches for; None if only the vector arm is used."""
         self.question = Question(
-            query.rest, self._scoring_terms(), options.now, windows(query.rest, options.now)
+            query.rest,
+            self._scoring_terms(),
+            options.now,
+            windows(query.rest, options.now),
+            intent=self._intent(),
+            phrase=self._typed_phrase(),
         )
+        self._distant: list[tuple[int, float]] = []
+        """The nearest neighbours, if they are no evidence."""
         if options.mode != "text":
-            self._embed_query(query.rest)
+            self._embed_query(self._text_to_embed())
 
     @property
     def words(self) -> list[Word]:
@@ -250,6 +267,19 @@ class Search:
     def restrict_to(self, conversations: Iterable[str]) -> None:
         """Search in these conversations only."""
         self._filter = replace(self._filter, conversations=tuple(conversations) or ("",))
+
+    def _intent(self) -> str:
+        """Operators are not questions."""
+        if not self._plain:
+            return KEYWORDS
+        return classify(self._query.rest)
+
+    def _typed_phrase(self) -> Term | None:
+        """The words of a query of keywords, next to each other."""
+        typed = tuple(self.corrections.get(word, word) for word in tokens(self._query.rest))
+        if len(typed) < 2 or self._intent() != KEYWORDS:
+            return None
+        return Term((typed,), prefix=self._options.typing)
 
     def _scoring_terms(self) -> tuple[Term, ...]:
         """The terms that affect the score. A question by meaning alone has none."""
@@ -269,14 +299,83 @@ class Search:
     def _all_terms(self) -> Node:
         return And(tuple(term.node for term in self._terms))
 
+    # -- evidence ---
+
+    @property
+    def missing_words(self) -> tuple[str, ...]:
+        """The words of a plain query that no message contains."""
+        if not self._plain:
+            return ()
+        return tuple(term.name for term in self._terms if not term.frequency)
+
+    def _remarks(self) -> list[str]:
+        """What the user should know about the words of the query."""
+        remarks = [
+            f"Searched for “{word}” instead of “{typo}”." for typo, word in self.corrections.items()
+        ]
+        missing = [f"“{word}”" for word in self.missing_words]
+        if missing:
+            subject = "No message"
+            if self._filter.kinds != (CONVERSATION,):
+                subject = "Nothing"
+            remarks.append(f"{subject} mentions {' or '.join(missing)}.")
+        return remarks
+
+    def _has_meaning(self, term: Term) -> bool:
+        """Whether the vector of a word means something.
+
+        A word that the library does not contain and the model knows only as fragments has no
+        meaning: the vectors of its fragments are those of other words.
+        """
+        if term.frequency:
+            return True
+        return all(self._meaning.knows(word) for form in term.forms for word in form)
+
+    def _text_to_embed(self) -> str:
+        """The query with its corrections and without words that have no meaning.
+
+        If none has, the whole query; its neighbours are no evidence then.
+        """
+        text = self._query.rest
+        if not self._plain:
+            return text
+        meaningless = {term.name for term in self._terms if not self._has_meaning(term)}
+        if not meaningless and not self.corrections:
+            return text
+        words = []
+        for word in text.split():
+            name = " ".join(tokens(word))
+            if name not in meaningless:
+                words.append(self.corrections.get(name, word))
+        return " ".join(words) or text
+
+    def _meaning_is_evidence(self) -> bool:
+        """Whether neighbours of the query's vector can be hits. Identifiers have no meaning."""
+        if self._options.mode != "vector" and self.question.intent == IDENTIFIER:
+            return False
+        return not self._terms or any(map(self._has_meaning, self._terms))
+
+    def _has_word_in_filter(self) -> bool:
+        """Whether a message that passes the filter contains a word of the query.
+
+        The text arm knows it, except if only meaning is searched.
+        """
+        terms = [term for term in self._terms if term.frequency]
+        if self.node is not None or not terms:
+            return False
+        return bool(self._store.match(any_term(terms), self._filter, 1))
+
     # -- the text arm ---
 
     def text_matches(self, limit: int) -> list[int]:
         """The keys that the text arm finds, best first.
 
-        For a question, messages with one of its rarer terms come before all others.
+        For a question, messages with one of its rarer terms come before all others. For keywords,
+        messages with all of them do, and before these, messages with the identifiers.
         """
         assert self.node is not None
+        if self._plain and self.question.intent != QUESTION:
+            return self._keyword_matches(limit)
         rare = [term for term in self._terms if term.frequency and term.weight > _COMMON_WEIGHT]
         has_both = 0 < len(rare) < len(self._terms)
         if not self._plain or isinstance(self.node, And) or not has_both:
@@ -285,6 +384,19 @@ class Search:
         if len(keys) < limit:
             keys += self._store.match(self.node, self._filter, limit)
         return list(dict.fromkeys(keys))[:limit]
+
+    def _keyword_matches(self, limit: int) -> list[int]:
+        assert self.node is not None
+        nodes: list[Node] = [term.node for term in self._terms if term.exact]
+        if len(self._terms) > 1 and not isinstance(self.node, And):
+            if self.question.phrase is not None:
+                nodes.append(self.question.phrase.node)
+            nodes.append(self._all_terms())
+        keys: list[int] = []
+        for node in [*nodes, self.node]:
+            if len(keys) < limit:
+                keys = list(dict.fromkeys([*keys, *self._store.match(node, self._filter, limit)]))
+        return keys[:limit]
 
     def full_matches(self, limit: int) -> list[int]:
         """The keys of messages that contain every term."""
@@ -316,8 +428,10 @@ class Search:
                 self._note or "There are no vectors to search yet. Run `recollect index`."
             )
 
-    def _nearest(self) -> list[tuple[int, float]]:
+    def _nearest(self, has_word: bool) -> list[tuple[int, float]]:
         """The keys that the vector arm finds, with their cosines.
+
+        `has_word`: the text arm found messages with a word of the query.
 
         Nothing for a query with operators, since every hit must satisfy them, nor for a concept,
         since a conversation must contain its words.
@@ -327,7 +441,16 @@ class Search:
         if self._every_term and self._options.mode == "both":
             return []
         neighbours = self._store.nearest(self._space, self._vector, self._filter, VECTOR_CANDIDATES)
-        return rank.drop_distant(neighbours)
+        evidence = []
+        if self._meaning_is_evidence():
+            evidence = rank.drop_distant(neighbours)
+        if evidence and not has_word and not self._has_word_in_filter():
+            # Without a word in common, only a similarity above that of unrelated words counts.
+            floor = self._space.noise_floor
+            evidence = [(k, cosine) for k, cosine in evidence if floor and cosine > floor]
+        if not evidence:
+            self._distant = neighbours[:NEAREST]
+        return evidence
 
     # -- the pool ---
 
@@ -336,7 +459,7 @@ class Search:
         text_keys: list[int] = []
         if self.node is not None:
             text_keys = self.text_matches(TEXT_CANDIDATES)
-        neighbours = self._nearest()
+        neighbours = self._nearest(bool(text_keys))
         self.is_exhausted = len(text_keys) < TEXT_CANDIDATES and not neighbours
         by_text = set(text_keys) - self._pool_keys
         by_vector = {key for key, _ in neighbours} - self._pool_keys
@@ -405,9 +528,9 @@ class Search:
             self._all_terms_match = all(len(s.terms) == len(self._terms) for s in ranking)
         if self._options.score == "fts":
             ranking = self._order_by_text_score(ranking)
-        ranking = _merge_copies(ranking)
+        ranking = merge_copies(ranking)
         if self._options.rerank and self._options.score == "rank":
-            ranking = rerank(self._query.rest, ranking)
+            ranking = rerank(self.question, ranking)
         return ranking
 
     def _order_by_text_score(self, ranking: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
@@ -418,9 +541,9 @@ class Search:
             )
         scores = self._store.text_scores(self.node, [s.candidate.key for s in ranking])
         best = max(scores.values(), default=0.0) or 1.0
+        scale = PERFECT_SCORES[self.question.intent] / best
         rescored = [
-            replace(s, score=scores.get(s.candidate.key, 0.0) / best * PERFECT_SCORE, features={})
-            for s in ranking
+            replace(s, score=scores.get(s.candidate.key, 0.0) * scale, parts={}) for s in ranking
         ]
         return sorted(rescored, key=lambda scored: -scored.score)
 
@@ -430,13 +553,35 @@ class Search:
         ranking = self.ranking()
         if self._options.group == "conversation":
             return self._page_of_conversations(ranking)
+        if self._options.score == "rank":
+            ranking = spread(self.question, ranking)
         start, end = self._options.offset, self._options.offset + self._options.limit
         hits = [self.hit(scored) for scored in ranking[start:end]]
         if end > len(ranking) and not self.is_exhausted and self.node is not None:
             first = max(start - len(ranking), 0)
             hits += self._hits_beyond_pool(ranking, first, end - max(start, len(ranking)))
         total, is_exact = self._total(len(ranking))
-        return replace(self.empty_page(), hits=tuple(hits), total=total, exact=is_exact)
+        page = replace(self.empty_page(), hits=tuple(hits), total=total, exact=is_exact)
+        return self._with_nearest(page, ranking)
+
+    def nearest(self) -> list[tuple[Candidate, float]]:
+        """Up to three candidates that are the closest in meaning but no hits, and their cosines.
+
+        Only after `pool`, and only if no neighbour is a hit.
+        """
+        cosines = dict(self._distant)
+        candidates = sorted(self.candidates(list(cosines)), key=lambda c: -cosines[c.key])
+        return [(candidate, round(cosines[candidate.key], 6)) for candidate in candidates]
+
+    def _with_nearest(self, page: Page, ranking: Sequence[ScoredCandidate]) -> Page:
+        """If nothing is a hit, add what is the closest in meaning."""
+        if ranking:
+            return page
+        nearest = [
+            replace(make_hit(candidate, self.words, cosine), arms=("vector",))
+            for candidate, cosine in self.nearest()
+        ]
+        return replace(page, nearest=tuple(nearest))
 
     def _hits_beyond_pool(
         self, ranking: Sequence[ScoredCandidate], start: int, count: int
@@ -444,9 +589,15 @@ class Search:
         """Matches that were not ranked follow in the order of the text engine."""
         limit = TEXT_CANDIDATES + self.pool_size + start + count
         keys = [key for key in self.text_matches(limit) if not self.is_in_pool(key)]
-        score = _score_beyond_pool(ranking)
+        score = self._score_beyond_pool(ranking)
         candidates = self._in_order(keys[start : start + count])
         return [make_hit(candidate, self.words, score) for candidate in candidates]
+
+    def _score_beyond_pool(self, ranking: Sequence[ScoredCandidate]) -> float:
+        """The score of matches that were not ranked: half of the lowest score."""
+        if not ranking:
+            return 0.0
+        return normalize(self.question, ranking[-1].score) / 2
 
     def _page_of_conversations(self, ranking: Sequence[ScoredCandidate]) -> Page:
         groups: dict[str, list[ScoredCandidate]] = {}
@@ -459,12 +610,13 @@ class Search:
             hits.append(replace(self.hit(first), also=also))
         total = len(groups)
         if end > total and not self.is_exhausted:
-            score = _score_beyond_pool(ranking)
+            score = self._score_beyond_pool(ranking)
             further = list(islice(self._conversations_beyond_pool(groups), end - total))
             visible = further[max(start - total, 0) :]
             hits += [make_hit(candidate, self.words, score) for candidate in visible]
             total += len(further)
-        return replace(self.empty_page(), hits=tuple(hits), total=total, exact=self.is_exhausted)
+        page = replace(self.empty_page(), hits=tuple(hits), total=total, exact=self.is_exhausted)
+        return self._with_nearest(page, ranking)
 
     def _conversations_beyond_pool(self, groups: Iterable[str]) -> Iterator[Candidate]:
         """The first match of each conversation that has no ranked message."""
@@ -505,22 +657,19 @@ class Search:
             score_type=self._options.score,
             mode=mode,
             embedded=round(embedded, 4),
-            note=self._note,
+            note=" ".join([*self._remarks(), self._note]).strip(),
+            missing=self.missing_words,
+            corrections=self.corrections,
         )
 
     def hit(self, scored: ScoredCandidate) -> Hit:
-        score = normalize(scored.score)
+        score = normalize(self.question, scored.score)
         share = 0.0
         if scored.score > 0:
             share = score / scored.score
-        arms = []
-        if scored.by_text or (scored.terms and self._options.mode != "vector"):
-            arms.append("text")
-        if scored.by_vector:
-            arms.append("vector")
         return replace(
             make_hit(scored.candidate, self.words, score),
-            arms=tuple(arms),
+            arms=scored.arms,
             terms=tuple(self._terms[number].name for number in scored.terms),
             parts={name: round(value * share, 4) for name, value in scored.parts.items()},
             copies=scored.copies,
@@ -573,20 +722,3 @@ def _truncate_query(text: str) -> str:
     """As much of a text as a query may have."""
     cut = text.encode()[: LIMITS.query_bytes].decode(errors="ignore")
     return " ".join(cut.split()[: LIMITS.query_terms])
-
-
-def _merge_copies(ranking: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
-    """Each text once: the best candidate represents those with the same text."""
-    by_text: dict[str, ScoredCandidate] = {}
-    for scored in ranking:
-        first = by_text.setdefault(fold(scored.candidate.content), scored)
-        if first is not scored:
-            first.copies += 1
-    return list(by_text.values())
-
-
-def _score_beyond_pool(ranking: Sequence[ScoredCandidate]) -> float:
-    """The score of matches that were not ranked: half of the lowest score."""
-    if not ranking:
-        return 0.0
-    return normalize(ranking[-1].score) / 2

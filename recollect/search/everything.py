@@ -7,7 +7,7 @@ crowds out another. All candidates are ranked together, so their scores are comp
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -21,8 +21,10 @@ from recollect.language.query import Node, Query, Word, all_words, parse_query
 from recollect.model.kinds import CONVERSATION
 from recollect.model.search import Filter, SearchOptions
 from recollect.search import rank
-from recollect.search.engine import Search, has_words, may_relax, narrow_filter
-from recollect.search.rank import ScoredCandidate, normalize
+from recollect.search.engine import NEAREST, Search, has_words, may_relax, narrow_filter
+from recollect.search.rank import Question, ScoredCandidate, normalize
+from recollect.search.rerank import rerank
+from recollect.search.variety import merge_copies, spread
 from recollect.settings import LIMITS
 from recollect.store.base import Store
 from recollect.store.values import Candidate, Space
@@ -44,6 +46,10 @@ class Entry(NamedTuple):
     score: float
     by_title: bool = False
     """A conversation that was found by its title, not by this message."""
+    arms: tuple[str, ...] = ("text",)
+    """How it was found: by words ("text"), by meaning ("vector"), or both."""
+    copies: int = 0
+    """Other messages with the same text, which this one represents."""
 
     @property
     def identity(self) -> tuple[str, str]:
@@ -77,12 +83,16 @@ class Results:
         queries: Sequence[KindQuery],
         options: SearchOptions,
         order: str = "relevance",
+        fold: bool = False,
     ) -> None:
+        """With `fold`, messages with the same text are returned once."""
         if order not in ORDERS:
             raise InvalidInput(f"order_by: {order!r} is not one of {', '.join(ORDERS)}.")
         query = parse_query(text)
         self._store = store
+        self._options = options
         self._by_time = order == "recent"
+        self._fold = fold
         self._queries = [replace(q, filter=narrow_filter(q.filter, query)) for q in queries]
         self._query = query
         self._title_keys: set[int] = set()
@@ -146,6 +156,33 @@ class Results:
             return ""
         return self._searches[0].empty_page().note
 
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The words of the query that no item contains."""
+        if not self._searches:
+            return ()
+        return self._searches[0].missing_words
+
+    @property
+    def corrections(self) -> Mapping[str, str]:
+        """Misspelled words of the query, and what was searched for instead."""
+        if not self._searches:
+            return {}
+        return self._searches[0].corrections
+
+    def nearest(self) -> list[Entry]:
+        """If there are no results, up to three that are the closest in meaning."""
+        if not self._searches or self._ranking:
+            return []
+        entries = [
+            Entry(candidate, cosine, arms=("vector",))
+            for search in self._searches
+            for candidate, cosine in search.nearest()
+        ]
+        entries.sort(key=lambda entry: -entry.score)
+        by_identity = {entry.identity: entry for entry in reversed(entries)}
+        return sorted(by_identity.values(), key=lambda entry: -entry.score)[:NEAREST]
+
     def entries(self) -> Iterator[Entry]:
         """Every result once, in order."""
         identities: set[tuple[str, str]] = set()
@@ -168,16 +205,33 @@ class Results:
         pool: list[ScoredCandidate] = []
         for search in self._searches:
             pool += search.pool()
-        return rank.rank(self._searches[0].question, pool)
+        ranking = rank.rank(self._question, pool)
+        if self._by_time:
+            return ranking
+        if self._fold:
+            ranking = merge_copies(ranking)
+        if self._options.rerank:
+            ranking = rerank(self._question, ranking)
+        return spread(self._question, ranking)
+
+    @property
+    def _question(self) -> Question:
+        return self._searches[0].question
 
     def _ranked_entry(self, scored: ScoredCandidate) -> Entry:
-        return Entry(scored.candidate, normalize(scored.score), self._is_by_title(scored))
+        return Entry(
+            scored.candidate,
+            normalize(self._question, scored.score),
+            self._is_by_title(scored),
+            scored.arms,
+            scored.copies,
+        )
 
     def _unranked_entry(self, candidate: Candidate, position: int) -> Entry:
         """A result that was not ranked. Scores fall from the lowest score of the ranking."""
         lowest = 1.0
         if self._ranking:
-            lowest = normalize(self._ranking[-1].score)
+            lowest = normalize(self._question, self._ranking[-1].score)
         size = len(self._ranking)
         score = lowest * size / (size + 1 + position)
         return Entry(candidate, round(score, 6), candidate.key in self._title_keys)
@@ -189,7 +243,7 @@ class Results:
             return False
         if candidate.key in self._title_keys:
             return True
-        if scored.terms or not scored.features["title"]:
+        if scored.terms or not scored.title_terms:
             return False
         # The vector of a first message includes the title. Other messages have their own vectors.
         return candidate.position == 0 or not scored.by_vector
@@ -230,9 +284,7 @@ class Results:
                 if key not in candidates:
                     continue
                 if key in ranking:
-                    scored = ranking[key]
-                    by_title = self._is_by_title(scored)
-                    yield Entry(candidates[key], normalize(scored.score), by_title)
+                    yield self._ranked_entry(ranking[key])._replace(candidate=candidates[key])
                 else:
                     yield self._unranked_entry(candidates[key], position)
 
@@ -292,7 +344,8 @@ class Results:
         matches, is_exact = search.count()
         is_exact = is_exact and self.mode == "text"
         if query.filter.kinds == (CONVERSATION,):
-            return max(matches, len(ranked)), is_exact
+            copies = sum(s.copies for s in self._ranking if search.is_in_pool(s.candidate.key))
+            return max(matches - copies, len(ranked)), is_exact
         if matches > MOST_COUNTED:
             # Estimate from the share of items among the passages in the pool.
             items_per_match = max(len(ranked), 1) / max(search.pool_size, 1)

@@ -2,9 +2,13 @@
 
 It uses no store, no clock and no model, so the same candidates always have the same order.
 
-A score is a weighted sum of features. Each feature lies between 0 and about 1 and has one
-weight (`WEIGHTS`). The weights were fitted on questions with known answers, validated on the
-half of the questions they were not fitted on, and rounded; `bench/README.md` has the figures.
+A score is a weighted sum of features. Each feature lies between 0 and about 1. Its weight depends
+on what the query is (`language.intent`).
+
+The weights of questions were fitted on questions with known answers, validated on the half of the
+questions they were not fitted on, and rounded; `bench/README.md` has the figures. The weights of
+keywords follow from rules: all words before some of them, adjacent words before scattered ones,
+words before meaning, and dates only between equals.
 
 - words: BM25 of the best window of 120 words, so that long messages gain nothing from their
   length. The author's name and the date count as words of the message.
@@ -19,6 +23,10 @@ half of the questions they were not fitted on, and rounded; `bench/README.md` ha
 - recent: how new the message is; time: whether it lies in or near a period named in the query.
 - title: the share of the query that the title contains.
 - question: a message that asks a question rarely contains the answer.
+- exact: the identifiers of the query (paths, codes, versions, quotes) that the message contains.
+- covered: the share of the query that the message or its title contains; complete: all of it.
+- adjacent: pairs of words that are next to each other in the message as they are in the query;
+  phrase: all words are, exactly as typed.
 """
 
 from __future__ import annotations
@@ -30,6 +38,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 
+from recollect.language.intent import IDENTIFIER, KEYWORDS, QUESTION
 from recollect.language.text import tokens
 from recollect.language.when import Window, date_words
 from recollect.model.kinds import CONVERSATION
@@ -39,7 +48,8 @@ from recollect.store.values import Candidate
 # Comments give the change in any@5 by message (LoCoMo, LongMemEval) when a feature is left out
 # and the others are fitted again. Features without a figure were kept because they helped on
 # questions they were not fitted on.
-WEIGHTS: Mapping[str, float] = {
+QUESTION_WEIGHTS: Mapping[str, float] = {
+    "exact": 20.0,
     "words": 3.0,
     "close": 2.0,
     "meaning": 2.5,  # -.017, -.004
@@ -58,12 +68,35 @@ WEIGHTS: Mapping[str, float] = {
     # The reranker's judgement, in standard deviations; only if it is asked (`search.rerank`).
     "rerank": 0.8,
 }
-# Most queries name neither a time nor a speaker, and most are not reranked.
-_OPTIONAL = ("time", "speaker", "rerank")
-# The score of a perfect hit.
-PERFECT_SCORE = sum(
-    weight for name, weight in WEIGHTS.items() if weight > 0 and name not in _OPTIONAL
-)
+KEYWORD_WEIGHTS: Mapping[str, float] = {
+    "exact": 20.0,
+    "complete": 6.0,
+    "covered": 6.0,
+    "phrase": 1.5,
+    "adjacent": 3.0,
+    "words": 2.0,
+    "close": 1.0,
+    "title": 1.0,
+    "meaning": 1.0,
+    "time": 4.0,
+    "recent": 0.01,
+    "rerank": 0.8,
+}
+WEIGHTS = {
+    QUESTION: QUESTION_WEIGHTS,
+    KEYWORDS: KEYWORD_WEIGHTS,
+    IDENTIFIER: KEYWORD_WEIGHTS,
+}
+# Features that only some queries have.
+_OPTIONAL = ("exact", "time", "speaker", "rerank")
+
+
+def _perfect_score(weights: Mapping[str, float]) -> float:
+    """The score of a perfect hit."""
+    return sum(weight for name, weight in weights.items() if weight > 0 and name not in _OPTIONAL)
+
+
+PERFECT_SCORES = {intent: _perfect_score(weights) for intent, weights in WEIGHTS.items()}
 
 _K1, _B = 0.9, 0.4  # BM25 of a message
 _CONVERSATION_K1, _CONVERSATION_B = 1.2, 0.75  # BM25 of a conversation
@@ -73,6 +106,7 @@ _CLOSE_WORDS = 5  # two terms further apart than this are not close
 _MINIMUM_NEAREST = 0.2  # if the best cosine is lower, no candidate is similar to the query
 _NEAR_SHARE = 0.3  # candidates below this share of the best cosine are noise
 _SHORT_MESSAGE_WORDS = 40  # at this length `reply` counts half as much as for an empty message
+_TITLE_SHARE = 0.9  # an identifier in the title counts this much of one in the text
 _WEEK = timedelta(days=7)
 _DATE_WORDS = frozenset(
     word
@@ -100,6 +134,13 @@ class Question:
     windows: tuple[Window, ...] = ()
     by_person: bool = True
     """False when searching for messages similar to another message."""
+    intent: str = QUESTION
+    phrase: Term | None = None
+    """The words of a query of keywords as typed, next to each other."""
+
+    @property
+    def weights(self) -> Mapping[str, float]:
+        return WEIGHTS[self.intent]
 
 
 @dataclass(slots=True)
@@ -123,20 +164,37 @@ class ScoredCandidate:
     """The numbers of the terms in the text."""
     metadata_terms: AbstractSet[int] = frozenset()
     """The numbers of the terms in the author's name and the date."""
+    title_terms: AbstractSet[int] = frozenset()
+    """The numbers of the terms in the title."""
+    has_phrase: bool = False
+    """The text contains the words next to each other, exactly as typed."""
+    is_between_people: bool = False
+    """The conversation is a dialogue between people, not with an assistant."""
     length: int = 0
     """Words in the text."""
     text_score: float = 0.0
     """BM25 of the best window."""
 
     score: float = 0.0
-    features: Mapping[str, float] = field(default_factory=dict)
+    parts: Mapping[str, float] = field(default_factory=dict)
+    """The weighted features, which add up to the score."""
     copies: int = 0
     """Other candidates with the same text, which this one represents."""
 
     @property
-    def parts(self) -> dict[str, float]:
-        """The weighted features, which add up to the score."""
-        return {name: WEIGHTS[name] * value for name, value in self.features.items() if value}
+    def arms(self) -> tuple[str, ...]:
+        """How it was found: by words ("text"), by meaning ("vector"), or both."""
+        arms = []
+        if self.by_text or self.terms:
+            arms.append("text")
+        if self.by_vector:
+            arms.append("vector")
+        return tuple(arms)
+
+    @property
+    def all_terms(self) -> set[int]:
+        """The numbers of the terms in the text, the title, the author's name and the date."""
+        return {*self.terms, *self.metadata_terms, *self.title_terms}
 
 
 def rank(question: Question, pool: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
@@ -144,18 +202,25 @@ def rank(question: Question, pool: Sequence[ScoredCandidate]) -> list[ScoredCand
 
     `find_terms` must have been called for the pool.
     """
+    _mark_dialogues(pool)
     scorer = _Scorer(question, pool)
+    weights = question.weights
     ranking = [scored for scored in pool if scored.by_text or scored.by_vector]
     for scored in ranking:
-        scored.features = scorer.features(scored)
-        scored.score = math.fsum(WEIGHTS[name] * value for name, value in scored.features.items())
+        features = scorer.features(scored)
+        scored.parts = {
+            name: weights[name] * value
+            for name, value in features.items()
+            if value and name in weights
+        }
+        scored.score = math.fsum(scored.parts.values())
     ranking.sort(key=lambda scored: (-scored.score, -scored.candidate.key))
     return ranking
 
 
-def normalize(score: float) -> float:
+def normalize(question: Question, score: float) -> float:
     """A score as users see it: greater than 0, at most 1."""
-    return min(max(round(score / PERFECT_SCORE, 6), 1e-6), 1.0)
+    return min(max(round(score / PERFECT_SCORES[question.intent], 6), 1e-6), 1.0)
 
 
 def preliminary_score(scored: ScoredCandidate) -> float:
@@ -171,18 +236,24 @@ def drop_distant(neighbours: Sequence[tuple[int, float]]) -> list[tuple[int, flo
 def find_terms(question: Question, pool: Iterable[ScoredCandidate]) -> None:
     """Find the terms of the query in each candidate."""
     finder = TermFinder(question.terms)
+    phrase_finder = None
+    if question.phrase is not None:
+        phrase_finder = TermFinder([question.phrase])
     has_date_terms = any(
         form[0].isdigit() or form[0] in _DATE_WORDS
         for term in question.terms
         for form in term.forms
     )
     metadata_terms: dict[tuple[str | None, date | None], set[int]] = {}
+    title_terms: dict[str, set[int]] = {}
     for scored in pool:
         candidate = scored.candidate
         text = tokens(candidate.content)
         scored.length = len(text)
         scored.matches = finder.find(text)
         scored.terms = tuple(sorted({number for _, number in scored.matches}))
+        if phrase_finder is not None and len(scored.terms) > 1:
+            scored.has_phrase = bool(phrase_finder.find(text))
         day = None
         dates = ""
         if has_date_terms and candidate.created_at is not None:
@@ -193,6 +264,10 @@ def find_terms(question: Question, pool: Iterable[ScoredCandidate]) -> None:
             metadata = tokens(f"{candidate.author or ''} {dates}")
             metadata_terms[key] = {number for _, number in finder.find(metadata)}
         scored.metadata_terms = metadata_terms[key]
+        if candidate.title not in title_terms:
+            title = finder.find(tokens(candidate.title))
+            title_terms[candidate.title] = {number for _, number in title}
+        scored.title_terms = title_terms[candidate.title]
         scored.text_score = _best_window_score(question.terms, scored)
 
 
@@ -209,7 +284,8 @@ class _Scorer:
         self._prefers_person = _prefers_person(question, pool)
         self._speaker = _speaker_in_query(question, pool)
         self._pair_weights = _pair_weights(question.terms)
-        self._title_shares = _title_shares(question.terms, pool)
+        self._exact = frozenset(n for n, term in enumerate(question.terms) if term.exact)
+        self._query_weight = math.fsum(term.weight for term in question.terms) or 1.0
 
     def features(self, scored: ScoredCandidate) -> dict[str, float]:
         candidate = scored.candidate
@@ -218,6 +294,7 @@ class _Scorer:
         side = whole
         if candidate.kind == CONVERSATION:
             side = self._conversations.user_score(document)
+        all_terms = scored.all_terms
         is_by_person = candidate.role == "user" or candidate.kind != CONVERSATION
         is_by_speaker = self._speaker is not None and candidate.author == self._speaker
         return {
@@ -232,9 +309,27 @@ class _Scorer:
             "speaker": float(is_by_speaker),
             "recent": _recency(self._question.now, candidate.created_at),
             "time": _time_score(self._question.windows, candidate.created_at),
-            "title": self._title_shares[candidate.title],
+            "title": self._share(scored.title_terms),
             "question": float(_is_question(candidate.content)),
+            "exact": self._exact_share(scored),
+            "covered": self._share(all_terms),
+            "complete": float(len(all_terms) == len(self._question.terms)),
+            "adjacent": _adjacency(self._pair_weights, scored),
+            "phrase": float(scored.has_phrase),
         }
+
+    def _share(self, numbers: AbstractSet[int]) -> float:
+        """The share of the query, by weight, that these terms are."""
+        terms = self._question.terms
+        return math.fsum(terms[number].weight for number in numbers) / self._query_weight
+
+    def _exact_share(self, scored: ScoredCandidate) -> float:
+        """The share of the identifiers. Those in the title count a little less."""
+        if not self._exact:
+            return 0.0
+        in_text = len(self._exact.intersection(scored.terms))
+        in_title = len((self._exact & scored.title_terms).difference(scored.terms))
+        return (in_text + _TITLE_SHARE * in_title) / len(self._exact)
 
     def _reply(self, scored: ScoredCandidate) -> float:
         """How well the question that this message answers matches."""
@@ -273,6 +368,8 @@ def _pair_weights(terms: Sequence[Term]) -> dict[tuple[int, int], float]:
     """Pairs of adjacent terms of the query and their weights, which add up to 1."""
     weights = {}
     for number in range(len(terms) - 1):
+        if terms[number].is_phrase or terms[number + 1].is_phrase:
+            continue  # the words of an identifier are adjacent to themselves
         weights[number, number + 1] = min(terms[number].weight, terms[number + 1].weight)
     total = sum(weights.values())
     if not total:
@@ -300,19 +397,22 @@ def _proximity(pair_weights: Mapping[tuple[int, int], float], scored: ScoredCand
     )
 
 
+def _adjacency(pair_weights: Mapping[tuple[int, int], float], scored: ScoredCandidate) -> float:
+    """The pairs of terms that are next to each other in the text, in the order of the query."""
+    if len(scored.terms) < 2:
+        return 0.0
+    positions: dict[int, set[int]] = {}
+    for position, number in scored.matches:
+        positions.setdefault(number, set()).add(position)
+    return math.fsum(
+        weight
+        for (first, second), weight in pair_weights.items()
+        if any(position + 1 in positions.get(second, ()) for position in positions.get(first, ()))
+    )
+
+
 def _is_question(content: str) -> bool:
     return content.rstrip().endswith(_QUESTION_MARKS)
-
-
-def _title_shares(terms: Sequence[Term], pool: Iterable[ScoredCandidate]) -> dict[str, float]:
-    """The share of the query, by weight, that each title contains."""
-    total = sum(term.weight for term in terms) or 1.0
-    finder = TermFinder(terms)
-    shares = {}
-    for title in {scored.candidate.title for scored in pool}:
-        numbers = {number for _, number in finder.find(tokens(title))}
-        shares[title] = math.fsum(terms[number].weight for number in numbers) / total
-    return shares
 
 
 # -- its conversation ----------------------------------------------------------
@@ -375,6 +475,22 @@ def _count_terms(counts: dict[int, int], scored: ScoredCandidate) -> None:
 
 
 # -- author and time -----------------------------------------------------------
+
+
+def _mark_dialogues(pool: Sequence[ScoredCandidate]) -> None:
+    """Mark the messages of dialogues between people.
+
+    Their messages name their authors. Chats with an assistant have roles instead, at most with
+    the name of the one user.
+    """
+    authors: dict[str, set[str]] = {}
+    for scored in pool:
+        candidate = scored.candidate
+        if candidate.author and candidate.kind == CONVERSATION:
+            authors.setdefault(candidate.document, set()).add(candidate.author)
+    has_several = len(set().union(*authors.values())) > 1
+    for scored in pool:
+        scored.is_between_people = has_several and scored.candidate.document in authors
 
 
 def _prefers_person(question: Question, pool: Sequence[ScoredCandidate]) -> bool:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from recollect.search.rank import WEIGHTS, ScoredCandidate
+from recollect.search.rank import Question, ScoredCandidate
 
 
-def rerank(text: str, ranking: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
+def rerank(question: Question, ranking: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
     """The ranking with the first candidates judged by the reranker, best first."""
     from recollect.models.reranker import CANDIDATES, Passage, Reranker
 
@@ -20,10 +20,11 @@ def rerank(text: str, ranking: Sequence[ScoredCandidate]) -> list[ScoredCandidat
     passages = [
         Passage(s.candidate.author or s.candidate.role or "", s.candidate.content) for s in head
     ]
-    judgements = Reranker.load().scores(text, passages)
+    judgements = Reranker.load().scores(question.text, passages)
     for scored, value in zip(head, _standard_scores(judgements), strict=True):
-        scored.features = {**scored.features, "rerank": value}
-        scored.score += WEIGHTS["rerank"] * value
+        part = question.weights["rerank"] * value
+        scored.parts = {**scored.parts, "rerank": part}
+        scored.score += part
     return sorted(ranking, key=lambda scored: (-scored.score, -scored.candidate.key))
 
 

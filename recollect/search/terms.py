@@ -1,6 +1,6 @@
 """The terms of a query, and finding them in a text.
 
-A term is a word in any of its inflected forms, or a phrase.
+A term is a word in any of its inflected forms, a phrase, or an identifier.
 """
 
 from __future__ import annotations
@@ -11,9 +11,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from recollect.language.intent import is_identifier
 from recollect.language.query import Node, Or, Query, Word, content_words, words
 from recollect.language.text import is_unspaced, tokens
 from recollect.store.base import Store
+
+_MIN_PART_LETTERS = 3  # of an identifier
+_MIN_PREFIX_CHARACTERS = 2  # a single letter is the prefix of too many words
 
 Form = tuple[str, ...]
 """Consecutive words; usually just one."""
@@ -26,6 +30,8 @@ class Term:
     forms: tuple[Form, ...]
     prefix: bool = False
     """The last word of each form is a prefix."""
+    exact: bool = False
+    """An identifier: what contains it comes before everything else."""
     frequency: int = 0
     """How many passages of the library contain it."""
     weight: float = 1.0
@@ -39,6 +45,11 @@ class Term:
         return name
 
     @property
+    def is_phrase(self) -> bool:
+        """An identifier of several words."""
+        return self.exact and len(self.forms[0]) > 1
+
+    @property
     def words(self) -> list[Word]:
         return [Word(" ".join(form), self.prefix) for form in self.forms]
 
@@ -50,18 +61,19 @@ class Term:
         return Or(tuple(self.words))
 
 
-def query_terms(query: Query, store: Store) -> tuple[Term, ...]:
+def query_terms(query: Query, store: Store, typing: bool = False) -> tuple[Term, ...]:
     """The terms of a query, each with its weight in this library.
 
     In a plain query a word stands for all its inflected forms, and text in a script without
     spaces is split into pairs of characters. In any other query terms match exactly as typed.
+    With `typing`, the last word of a plain query is a prefix.
     """
     if query.node is None:
         return ()
     if query.plain:
-        terms = _inflected_terms(query, store)
+        terms = _plain_terms(query, store, typing)
     else:
-        terms = _exact_terms(query.node)
+        terms = _typed_terms(query.node)
     frequencies, passages = store.frequencies([term.node for term in terms])
     return tuple(
         replace(term, frequency=frequency, weight=_weight(frequency, passages))
@@ -76,8 +88,38 @@ def any_term(terms: Sequence[Term]) -> Node:
     return Or(tuple(term.node for term in terms))
 
 
-def _inflected_terms(query: Query, store: Store) -> list[Term]:
-    forms = list(dict.fromkeys(form for word in _topic_words(query) for form in _forms(word.text)))
+def _plain_terms(query: Query, store: Store, typing: bool) -> list[Term]:
+    topic = _topic_words(query)
+    prefix = ""
+    if typing:
+        prefix = _unfinished_word(query.rest)
+        topic = [word for word in topic if word.text != prefix]
+    identifiers = [tuple(tokens(word.text)) for word in topic if is_identifier(word.text)]
+    forms = [form for word in topic for form in _forms(word.text) if _is_telling(word, form)]
+    terms = _inflected_terms(forms, store)
+    for identifier in identifiers:
+        terms = _with_identifier(terms, identifier)
+    if prefix:
+        terms.append(Term((tuple(tokens(prefix)),), prefix=True))
+    return terms
+
+
+def _is_telling(word: Word, form: Form) -> bool:
+    """Whether a part of a word says something by itself. The numbers of a version do not."""
+    if form == tuple(tokens(word.text)) or not is_identifier(word.text):
+        return True
+    return len(form[0]) >= _MIN_PART_LETTERS and form[0].isalpha()
+
+
+def inflected_term(word: str, store: Store) -> Term:
+    """A word in all its inflected forms, with its weight in this library."""
+    (term,) = _inflected_terms([(word,)], store)
+    (frequency,), passages = store.frequencies([term.node])
+    return replace(term, frequency=frequency, weight=_weight(frequency, passages))
+
+
+def _inflected_terms(forms: Sequence[Form], store: Store) -> list[Term]:
+    forms = list(dict.fromkeys(forms))
     variants = iter(store.variants([form[0] for form in forms if len(form) == 1]))
     terms = []
     for form in forms:
@@ -88,7 +130,25 @@ def _inflected_terms(query: Query, store: Store) -> list[Term]:
     return terms
 
 
-def _exact_terms(node: Node) -> list[Term]:
+def _with_identifier(terms: list[Term], form: Form) -> list[Term]:
+    """Add an identifier. Its parts stay terms of their own, which match less."""
+    if len(form) > 1:
+        return [*terms, Term((form,), exact=True)]
+    return [replace(term, exact=term.exact or term.forms[0] == form) for term in terms]
+
+
+def _unfinished_word(text: str) -> str:
+    """The word that the user is still typing, if it is long enough to be a prefix."""
+    if not text or text[-1].isspace():
+        return ""
+    word = text.split()[-1]
+    parts = tokens(word)
+    if not parts or len(parts[-1]) < _MIN_PREFIX_CHARACTERS or is_unspaced(parts[-1]):
+        return ""
+    return word
+
+
+def _typed_terms(node: Node) -> list[Term]:
     forms = dict.fromkeys((tuple(tokens(word.text)), word.prefix) for word in words(node))
     return [Term((form,), prefix) for form, prefix in forms if form]
 

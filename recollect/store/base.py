@@ -317,6 +317,11 @@ class TextSearch(ABC):
 
     @reader
     @abstractmethod
+    def known_words(self, words: Sequence[str]) -> set[str]:
+        """Those of the words that the library contains."""
+
+    @reader
+    @abstractmethod
     def candidates(self, keys: Sequence[int], filter: Filter) -> list[Candidate]:
         """The passages with these keys that pass the filter, in any order."""
 
@@ -408,6 +413,11 @@ class Vectors(ABC):
     @abstractmethod
     def mark_space_ready(self, space: Space) -> None:
         """Mark a space as ready: every passage has been embedded."""
+
+    @writer
+    @abstractmethod
+    def calibrate_space(self, space: Space, noise_floor: float, size: int) -> None:
+        """Store the noise floor of a space, measured when the library had `size` passages."""
 
     @reader
     @abstractmethod

@@ -91,6 +91,10 @@ class Space:
     """The key of the last passage that was embedded."""
     ready: bool
     """Whether every passage has been embedded once. From then on only changes are embedded."""
+    noise_floor: float | None = None
+    """The cosine that unrelated words rarely reach; see `index.calibration`. None if unknown."""
+    calibrated_size: int = 0
+    """The number of passages when the noise floor was measured."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -31,7 +31,6 @@ def pytest_configure(config: pytest.Config) -> None:
         "every_state(*names): a test that searches; it runs in every state, or in these",
         "every_store: a happy path that also runs on PostgreSQL by default",
         "sqlite_only: the test looks at the files of SQLite",
-        "fails_with_vectors(reason): a known defect of searching by meaning; xfail with vectors",
     ):
         config.addinivalue_line("markers", marker)
 
@@ -47,13 +46,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("store", stores, indirect=True, scope="module")
     if marker is not None:
         metafunc.parametrize("state", _states(*marker.args), indirect=True)
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        marker = item.get_closest_marker("fails_with_vectors")
-        if marker is not None and item.callspec.params["state"] in states.WITH_VECTORS:
-            item.add_marker(pytest.mark.xfail(strict=True, reason=marker.args[0]))
 
 
 def _stores(metafunc: pytest.Metafunc) -> list[object]:

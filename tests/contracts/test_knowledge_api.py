@@ -42,7 +42,7 @@ def test_results_of_every_source_have_the_same_fields(collection: Library) -> No
     assert {r["source"] for r in results} == {"notes", "media", "chats", "characters", "prompts"}
     for result in results:
         assert result.keys() == FIELDS
-        assert result["score_type"] in ("fts", "hybrid")
+        assert result["score_type"] in ("fts", "vector", "hybrid")
         assert (result["media_type"] is not None) == (result["source"] == "media")
         assert (result["conversation_id"] is not None) == (result["source"] == "chats")
 
@@ -68,7 +68,6 @@ def test_a_list_tells_whether_more_results_follow(collection: Library) -> None:
 
 
 EMPTY = {"results": [], "has_more": False, "next_offset": None, "total_estimated": 0}
-UNRELATED = "searching by meaning returns hits that have nothing to do with the query"
 
 
 @proves("C3-02")
@@ -81,10 +80,10 @@ def test_a_search_whose_filters_match_nothing_returns_an_empty_list(collection: 
 
 @proves("C3-02")
 @pytest.mark.every_state
-@pytest.mark.fails_with_vectors(UNRELATED)
 @pytest.mark.parametrize("query", ["zeppelin", "xqzvw", "invoice accounting"])
 def test_a_search_without_matches_returns_an_empty_list(collection: Library, query: str) -> None:
-    assert search_page(collection, query) == EMPTY
+    page = search_page(collection, query)
+    assert {name: page[name] for name in EMPTY} == EMPTY
 
 
 @proves("C3-03", "C3-15")
@@ -352,7 +351,6 @@ def test_prompts_are_searched_in_the_selected_fields(library: Library, field: st
 
 @proves("C3-32")
 @pytest.mark.every_state
-@pytest.mark.fails_with_vectors(UNRELATED)
 def test_a_word_of_another_field_is_not_found(library: Library) -> None:
     texts = {name: f"Here is a {word}." for name, word in FIELD_WORDS.items() if name != "name"}
     save(library, prompt("Gatekeeper", **texts))
@@ -452,7 +450,7 @@ def test_limits_are_clamped_and_queries_bounded(library: Library) -> None:
         assert uris(library, "lighthouse", limit=limit) == everything[:1]
     assert len(uris(library, "lighthouse", limit=100, offset=100)) == 5
     assert len(search(library, "lighthouse " * 60)) == 20
-    assert search_page(library, "x" * 1_000).keys() == EMPTY.keys()
+    assert search_page(library, "x" * 1_000).keys() >= EMPTY.keys()
     for query in ("", "  ", "x" * 1_001):
         with pytest.raises(InvalidInput, match="query"):
             search_page(library, query)

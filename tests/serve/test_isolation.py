@@ -263,8 +263,10 @@ def test_vector_search_covers_only_the_users_own_library(
     for q in (f"the {CANARY} word", "word", "news"):
         for mode in ("vector", "both"):
             response = mallory.get("/api/v1/search", params={"q": q, "mode": mode, "limit": 200})
-            assert {hit["conversation_id"] for hit in response.json()["hits"]} <= {"mine"}
-            assert CANARY not in response.text
+            page = response.json()
+            assert {hit["conversation_id"] for hit in page["hits"]} <= {"mine"}
+            assert {hit["conversation_id"] for hit in page["nearest"]} <= {"mine"}
+            assert CANARY not in str((page["hits"], page["nearest"]))
     assert CANARY in alice.get("/api/v1/search", params={"q": "word", "mode": "vector"}).text
 
 

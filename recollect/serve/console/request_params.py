@@ -111,9 +111,19 @@ class SearchRequest:
     offset: int
     kind: str = ""
     """What to search: a kind, `all`, or empty to let the console choose."""
+    typing: bool = False
+    """The person is still typing, so the last word may be unfinished."""
+    correct: bool = True
+    """Correct misspelled words."""
 
     def template_values(self) -> dict[str, Any]:
-        return {"q": self.query, "mode": self.mode, "group": self.group}
+        return {
+            "q": self.query,
+            "mode": self.mode,
+            "group": self.group,
+            "typing": self.typing,
+            "correct": self.correct,
+        }
 
 
 def _search_request(
@@ -122,8 +132,10 @@ def _search_request(
     group: str = "message",
     offset: Annotated[int, Query(ge=0)] = 0,
     kind: str = "",
+    typing: bool = False,
+    correct: bool = True,
 ) -> SearchRequest:
-    return SearchRequest(q, mode or "both", group or "message", offset, kind)
+    return SearchRequest(q, mode or "both", group or "message", offset, kind, typing, correct)
 
 
 Search = Annotated[SearchRequest, Depends(_search_request)]

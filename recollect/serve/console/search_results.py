@@ -61,7 +61,14 @@ def _search_messages(
     page = library.search(
         request.query,
         filters.message_filter(),
-        SearchOptions(request.mode, request.group, _HITS_PER_PAGE, request.offset),
+        SearchOptions(
+            request.mode,
+            request.group,
+            _HITS_PER_PAGE,
+            request.offset,
+            typing=request.typing,
+            correct=request.correct,
+        ),
     )
     next_offset = page.offset + len(page.hits)
     return {
@@ -72,6 +79,8 @@ def _search_messages(
         "matched": page.matched,
         "mode": page.mode,
         "note": page.note,
+        "corrections": page.corrections,
+        "nearest": [mask_hit(hit, access.principal.audience) for hit in page.nearest],
         "next_offset": next_offset,
         "has_more": next_offset < page.total,
         "uses_filters": bool(filters.count),
@@ -92,6 +101,9 @@ def _search_items(
         offset=request.offset,
         mode=request.mode,
         filters=kind_filters,
+        typing=request.typing,
+        correct=request.correct,
+        fold=True,
     )
     audience = access.principal.audience
     response = library.knowledge.search(request.query, options, audience=audience)
@@ -106,6 +118,8 @@ def _search_items(
         "matched": "all",
         "mode": request.mode,
         "note": response.get("note", ""),
+        "corrections": response.get("corrections", {}),
+        "nearest": [hit_view(result, request.query) for result in response.get("nearest", ())],
         "next_offset": response["next_offset"],
         "has_more": response["has_more"],
         "uses_filters": bool(kind_filters),

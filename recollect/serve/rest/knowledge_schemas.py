@@ -60,6 +60,12 @@ class SearchResponse(ResponseBody):
     next_offset: int | None = Field(description="The `offset` of the next page.")
     total_estimated: int | None
     note: str | None = Field(None, description="Remarks on how the search was carried out.")
+    corrections: dict[str, str] = Field(
+        {}, description="Misspelled words of the query, and what was searched for instead."
+    )
+    nearest: list[ResultItem] = Field(
+        [], description="If there are no results: up to three that are the closest in meaning."
+    )
 
 
 class GetResponse(ResponseBody):

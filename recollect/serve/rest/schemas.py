@@ -349,6 +349,13 @@ class SearchPage(ResponseBody):
         description="The share of the library that has vectors and can be searched by meaning."
     )
     note: str = Field(description="Remarks on how the search was carried out.")
+    missing: list[str] = Field(description="Words of the query that no message contains.")
+    corrections: dict[str, str] = Field(
+        description="Misspelled words of the query, and what was searched for instead."
+    )
+    nearest: list[SearchHit] = Field(
+        description="If there are no hits: up to three messages that are the closest in meaning."
+    )
 
 
 Counts = list[list[str | int]]

@@ -79,6 +79,12 @@ class SearchParameters(PageParameters):
     score: Literal["rank", "fts"] = Field(
         "rank", description="Use Recollect's ranking, or that of the full-text engine."
     )
+    typing: bool = Field(
+        False, description="The user is still typing: the last word also matches as a prefix."
+    )
+    correct: bool = Field(
+        True, description="Correct a word that no message contains, if a frequent word is similar."
+    )
     rerank: bool = Field(
         False, description="Let a small model judge the first hits. Better for questions, slower."
     )
@@ -111,7 +117,13 @@ def search(access: AccessTo, parameters: Annotated[SearchParameters, Query()]) -
                 conversations=parameters.conversation,
                 hidden=parameters.hidden,
             ),
-            replace(parameters.options(), score=parameters.score, rerank=parameters.rerank),
+            replace(
+                parameters.options(),
+                score=parameters.score,
+                rerank=parameters.rerank,
+                typing=parameters.typing,
+                correct=parameters.correct,
+            ),
         )
     return json_response(_page(access, page))
 
@@ -181,6 +193,9 @@ def _page(access: Access, page: Page) -> dict[str, Any]:
         "score_type": page.score_type,
         "embedded": page.embedded,
         "note": page.note,
+        "missing": list(page.missing),
+        "corrections": dict(page.corrections),
+        "nearest": [_hit(mask_hit(hit, audience), base_url) for hit in page.nearest],
     }
 
 

@@ -248,6 +248,11 @@ M008_DROP_BM25 = """
 drop table if exists passage_bm25;
 """
 
+M009_NOISE_FLOOR = """
+alter table space add column noise_floor double precision;
+alter table space add column calibrated_size bigint not null default 0;
+"""
+
 MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m001_documents", M001_DOCUMENTS),
     ("m002_search", M002_SEARCH),
@@ -256,6 +261,7 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m005_observations", M005_OBSERVATIONS),
     ("m007_vocabulary", M007_VOCABULARY),
     ("m008_drop_bm25", M008_DROP_BM25),
+    ("m009_noise_floor", M009_NOISE_FLOOR),
 )
 
 

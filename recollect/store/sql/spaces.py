@@ -16,12 +16,12 @@ _MAX_DELETED_VECTORS = 5_000
 
 def all_spaces(db: Database) -> list[Space]:
     rows = db.rows(
-        "select id, name, version, dimensions, state, done, ready from space "
-        "where not gone order by id"
+        "select id, name, version, dimensions, state, done, ready, noise_floor, calibrated_size "
+        "from space where not gone order by id"
     )
     return [
-        Space(id_, name, version, dimensions, state, last_key, bool(ready))
-        for id_, name, version, dimensions, state, last_key, ready in rows
+        Space(id_, name, version, dimensions, state, last_key, bool(ready), floor, size)
+        for id_, name, version, dimensions, state, last_key, ready, floor, size in rows
     ]
 
 
@@ -32,6 +32,13 @@ def add(db: Database, name: str, version: str, dimensions: int, model_state: byt
         (name, version, dimensions, model_state),
     )
     return next(s for s in all_spaces(db) if (s.name, s.version) == (name, version))
+
+
+def calibrate(db: Database, space: Space, noise_floor: float, size: int) -> None:
+    db.run(
+        "update space set noise_floor = ?, calibrated_size = ? where id = ?",
+        (noise_floor, size, space.id),
+    )
 
 
 def drop(db: Database, space: Space) -> bool:

@@ -58,6 +58,8 @@ class TextQueries(Protocol):
         self, db: Any, words: Sequence[str], language: Language
     ) -> list[tuple[str, ...]]: ...
 
+    def known_words(self, db: Any, words: Sequence[str]) -> set[str]: ...
+
     def candidates(self, db: Any, keys: Sequence[int], filter: Filter) -> list[Candidate]: ...
 
     def previous_passages(self, db: Any, keys: Sequence[int]) -> list[Candidate]: ...
@@ -249,6 +251,9 @@ class SqlStore(Store, Generic[Connection]):
     def variants(self, words: Sequence[str], language: Language = ENGLISH) -> list[tuple[str, ...]]:
         return self._search(lambda db: self._text.variants(db, words, language))
 
+    def known_words(self, words: Sequence[str]) -> set[str]:
+        return self._search(lambda db: self._text.known_words(db, words))
+
     def candidates(self, keys: Sequence[int], filter: Filter) -> list[Candidate]:
         return self._search(lambda db: self._text.candidates(db, keys, resolve_filter(db, filter)))
 
@@ -307,6 +312,9 @@ class SqlStore(Store, Generic[Connection]):
 
     def mark_space_ready(self, space: Space) -> None:
         self._write(lambda db: space_sql.mark_ready(db, space))
+
+    def calibrate_space(self, space: Space, noise_floor: float, size: int) -> None:
+        self._write(lambda db: space_sql.calibrate(db, space, noise_floor, size))
 
     # -- receipts ---
 

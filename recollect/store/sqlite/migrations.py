@@ -249,6 +249,11 @@ drop index document_source;
 create index document_kind on document (kind, coalesce(updated_at, created_at) desc, key desc);
 """
 
+M009_NOISE_FLOOR = """
+alter table space add column noise_floor real;
+alter table space add column calibrated_size integer not null default 0;
+"""
+
 MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m001_documents", M001_DOCUMENTS),
     ("m002_search", M002_SEARCH),
@@ -257,6 +262,7 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m005_observations", M005_OBSERVATIONS),
     ("m006_embedding_queue", M006_EMBEDDING_QUEUE),
     ("m007_vocabulary", M007_VOCABULARY),
+    ("m009_noise_floor", M009_NOISE_FLOOR),
 )
 VERSION = len(MIGRATIONS)
 

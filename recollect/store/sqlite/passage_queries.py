@@ -29,8 +29,7 @@ from recollect.store.values import Candidate
 _NEWEST_FIRST = "p.created_at desc, p.key desc"
 # Variants are added to the query, so their number is bounded.
 _MAX_VARIANTS = 50
-# Shorter words are inside too many others.
-_MIN_SUBSTRING_CHARACTERS = 3
+_MIN_SUBSTRING_CHARACTERS = 5  # shorter words are in too many others
 
 
 # -- by key ---
@@ -74,6 +73,14 @@ def sample(db: Connection, limit: int) -> Iterator[str]:
 def variants(db: Connection, words: Sequence[str], language: Language) -> list[tuple[str, ...]]:
     """See Store.variants."""
     return [(word, *sorted(_related_words(db, word, language) - {word})) for word in words]
+
+
+def known_words(db: Connection, words: Sequence[str]) -> set[str]:
+    """See Store.known_words."""
+    members, value = db.in_list(words)
+    return {
+        term for (term,) in db.rows(f"select term from word where term in ({members})", (value,))
+    }
 
 
 def _related_words(db: Connection, word: str, language: Language) -> set[str]:

@@ -153,6 +153,9 @@ class StoreView(Store):
     def variants(self, words: Sequence[str], language: Language = ENGLISH) -> list[tuple[str, ...]]:
         return self._store.variants(words, language)
 
+    def known_words(self, words: Sequence[str]) -> set[str]:
+        return self._store.known_words(words)
+
     def candidates(self, keys: Sequence[int], filter: Filter) -> list[Candidate]:
         return self._store.candidates(keys, filter)
 
@@ -202,6 +205,9 @@ class StoreView(Store):
 
     def mark_space_ready(self, space: Space) -> None:
         self._store.mark_space_ready(space)
+
+    def calibrate_space(self, space: Space, noise_floor: float, size: int) -> None:
+        self._store.calibrate_space(space, noise_floor, size)
 
     def nearest(
         self, space: Space, vector: Any, filter: Filter, limit: int

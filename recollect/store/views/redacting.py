@@ -32,6 +32,7 @@ WRITES_NO_TEXT = {
     "add_vectors": "the vectors are those of stored text, which is redacted",
     "add_space": "the model learned from stored text, which is redacted",
     "mark_space_ready": "it only sets a flag",
+    "calibrate_space": "it only sets two numbers",
     "start_import": "it writes only the path, which identifies the import",
     "set_marker": "it writes only a number",
 }

@@ -12,7 +12,7 @@ from recollect.store.postgres.text.listing import (
     sample,
     scores,
 )
-from recollect.store.postgres.text.vocabulary import Vocabulary, variants
+from recollect.store.postgres.text.vocabulary import Vocabulary, known_words, variants
 
 __all__ = [
     "VERSION",
@@ -24,6 +24,7 @@ __all__ = [
     "count",
     "find_substring",
     "frequencies",
+    "known_words",
     "newest",
     "previous_passages",
     "recent",

@@ -12,6 +12,7 @@ from recollect.store.postgres.connection import Connection
 from recollect.store.postgres.text.lexemes import LONGEST
 
 _CACHE_SIZE = 500_000
+_MIN_SUBSTRING_CHARACTERS = 5  # shorter words are in too many others
 _VARIANTS = 50
 
 
@@ -75,6 +76,15 @@ def variants(db: Connection, words: Sequence[str], language: Language) -> list[t
     ]
 
 
+def known_words(db: Connection, words: Sequence[str]) -> set[str]:
+    """See Store.known_words."""
+    rows = db.rows(
+        "select term from word where owner = ?::integer and term = any(?::text[])",
+        (db.owner, list(words)),
+    )
+    return {term for (term,) in rows}
+
+
 def _terms_with_stems(db: Connection, words: Sequence[str], stems: Sequence[str]) -> list[str]:
     """The terms with these English stems, which the vocabulary has."""
     rows = db.rows(
@@ -108,7 +118,7 @@ def _terms_of_language(db: Connection, words: Sequence[str], language: Language)
 
 
 def _word_variants(db: Connection, word: str, same_stem: set[str]) -> set[str]:
-    if same_stem or len(word) < 3:
+    if same_stem or len(word) < _MIN_SUBSTRING_CHARACTERS:
         return set(sorted(same_stem)[:_VARIANTS])
     rows = db.rows(
         """select term from word where owner = ?::integer and strpos(term, ?) > 0

@@ -6,7 +6,7 @@ import { goToEnd, goToStart, stepMatch } from "./conversation.js";
 import { find, findAll, isTextField, loadSetting, saveSetting } from "./dom.js";
 import { clearFilters, openFilters } from "./filters.js";
 import { goTo, page, pageName, toggleDrawer } from "./navigation.js";
-import { backToResults, focusSearch, leaveSearch, loadMoreHits, stepHit } from "./search.js";
+import { backToResults, focusSearch, leaveSearch, loadMoreHits, searchAsTyped, stepHit } from "./search.js";
 import { stepRow } from "./sidebar.js";
 import { undo } from "./toast.js";
 import { chooseFiles } from "./uploads.js";
@@ -51,6 +51,7 @@ const COMMANDS = {
     clearFilters();
   },
   "more-hits": loadMoreHits,
+  "search-as-typed": searchAsTyped,
   "to-start": goToStart,
   "to-end": goToEnd,
 };

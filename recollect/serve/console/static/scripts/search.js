@@ -83,6 +83,13 @@ function searchParameters() {
   return parameters;
 }
 
+/** Search for the words exactly as typed, after a correction. */
+export function searchAsTyped() {
+  const parameters = searchParameters();
+  parameters.set("correct", "0");
+  return goTo(`/?${parameters}`);
+}
+
 async function search() {
   const text = input.value.trim();
   if (!text) {
@@ -98,7 +105,9 @@ async function search() {
   const controller = (pendingRequest = new AbortController());
   page().setAttribute("aria-busy", "true");
   try {
-    const fragment = await fetchFragment(`/console/hits?${searchParameters()}`, { signal: controller.signal });
+    const parameters = searchParameters();
+    parameters.set("typing", "1"); // the last word may be unfinished
+    const fragment = await fetchFragment(`/console/hits?${parameters}`, { signal: controller.signal });
     if (pendingRequest !== controller || pageName() !== "search") return;
     page().replaceChildren(fragment);
     page().dataset.title = document.title = `${text} · Recollect`;
@@ -113,7 +122,10 @@ async function search() {
 
 export async function loadMoreHits(button) {
   const parameters = searchParameters();
-  parameters.set("offset", findAll("[data-hits]").at(-1).dataset.next);
+  const lastPage = findAll("[data-hits]").at(-1).dataset;
+  parameters.set("offset", lastPage.next);
+  if ("typing" in lastPage) parameters.set("typing", "1");
+  if ("asTyped" in lastPage) parameters.set("correct", "0");
   button.disabled = true;
   try {
     const fragment = await fetchFragment(`/console/hits?${parameters}`);

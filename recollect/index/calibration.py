@@ -1,0 +1,47 @@
+"""The noise floor of a vector space: how similar unrelated words are to something in the library.
+
+A model gives every word a vector, and in a large library some message is near any vector. Words
+that the library does not contain show how near that is by chance. A message without any word of
+the query counts as a hit only if it is nearer than that.
+"""
+
+from __future__ import annotations
+
+import random
+
+from recollect.model.search import Filter
+from recollect.models.embeddings import Embedder
+from recollect.models.static import common_words
+from recollect.store.base import Store
+from recollect.store.values import Space
+
+_PROBES = 128
+_CANDIDATES = 2_048  # words to choose the probes from; a large library contains most of them
+_PERCENTILE = 0.98
+_GROWTH = 1.5  # the floor rises with the size of the library, so it is measured again
+
+
+def needs_calibration(store: Store, space: Space) -> bool:
+    return space.noise_floor is None or store.size() > _GROWTH * space.calibrated_size
+
+
+def calibrate(store: Store, space: Space, model: Embedder) -> None:
+    """Measure the noise floor of a space and store it."""
+    cosines = []
+    for vector in model.embed(_probes(store, space)):
+        if vector.any():
+            cosines += [cosine for _, cosine in store.nearest(space, vector, Filter(), 1)]
+    cosines.sort()
+    floor = 0.0
+    if cosines:
+        floor = cosines[int(_PERCENTILE * (len(cosines) - 1))]
+    store.calibrate_space(space, float(floor), store.size())
+
+
+def _probes(store: Store, space: Space) -> list[str]:
+    """Words that the model knows and the library does not contain."""
+    generator = random.Random(space.version)  # noqa: S311 - the same probes every time
+    words = common_words()
+    candidates = generator.sample(words, min(_CANDIDATES, len(words)))
+    library_words = store.known_words(candidates)
+    return [word for word in candidates if word not in library_words][:_PROBES]

@@ -1,0 +1,83 @@
+"""What a query is: a question, keywords, or an identifier.
+
+The three are ranked differently. A question is answered by a message that says the same in other
+words, so meaning, speaker and time count. Keywords name a passage that the user remembers, so its
+words count. An identifier (a path, an error code, a version, a date) stands for exactly one thing,
+so whatever contains it comes first.
+"""
+
+from __future__ import annotations
+
+import re
+
+from recollect.language.query import STOPWORDS
+from recollect.language.text import fold, is_unspaced, tokens
+
+QUESTION = "question"
+KEYWORDS = "keywords"
+IDENTIFIER = "identifier"
+
+MOST_KEYWORDS = 6
+"""A longer query without operators is a sentence, and sentences are ranked like questions."""
+
+_QUESTION_MARKS = ("?", "？", "؟")
+_QUESTION_FRAME = """
+    who whom whose which what when where why how is are was were do does did can could should would
+    will have has had am whats whos wheres tell remind suggest recommend
+"""
+_QUESTION_WORDS = frozenset(_QUESTION_FRAME.split())
+_PERSONAL_WORDS = "i me my mine we us our ours you your yours i'm i've i'd"
+_PERSONAL = frozenset(_PERSONAL_WORDS.split())
+_EDGES = "\"'“”‘’.,;:!?…¿¡()[]{}<>"
+# A number with a unit or an ordinal, such as 9am, 2nd, 10k or 50%.
+_AMOUNT = re.compile(r"[$€£]?\d+(?:[.,]\d+)?(?:st|nd|rd|th|am|pm|k|m|s|x|h|min|kg|km|gb|mb|%)?")
+_HAS_DIGIT_AND_MORE = re.compile(r"(?=.*\d)(?=.*[^\W\d_]|.*\d[-._/:#]\d).{3,}")
+_JOINED = re.compile(r"[^\W_](?:_|/|\\|::|\.|@|#)[^\W_]")
+_CAMEL_CASE = re.compile(r"[a-z]+(?:[A-Z][a-z0-9]+){2,}")  # not iPhone or YouTube
+_LONG_NUMBER = re.compile(r"\d{5,}")
+_CONTRACTION = re.compile(r"[^\W\d_]+['’][^\W\d_]+")
+
+
+def classify(text: str) -> str:
+    """QUESTION, KEYWORDS or IDENTIFIER."""
+    words = text.split()
+    if not words or text.rstrip().endswith(_QUESTION_MARKS):
+        return QUESTION
+    if all(is_identifier(word) for word in words):
+        return IDENTIFIER
+    bare = [fold(word).replace("’", "'").strip(_EDGES) for word in words]
+    if bare[0] in _QUESTION_WORDS or _PERSONAL.intersection(bare):
+        return QUESTION
+    if any(is_unspaced(word) for word in words):
+        return KEYWORDS
+    function_words = sum(word in STOPWORDS for word in bare)
+    if len(words) > MOST_KEYWORDS or 2 * function_words > len(words):
+        return QUESTION
+    return KEYWORDS
+
+
+def identifiers(text: str) -> list[str]:
+    """The words of a query that are identifiers, without the punctuation around them."""
+    return [word.strip(_EDGES) for word in text.split() if is_identifier(word)]
+
+
+def is_identifier(word: str) -> bool:
+    """Whether a word, as typed, is a path, code, version, date, id, address or name in code."""
+    bare = word.strip(_EDGES)
+    if not tokens(bare) or is_unspaced(bare):
+        return False
+    if _AMOUNT.fullmatch(bare.lower()) and not _LONG_NUMBER.fullmatch(bare):
+        return False
+    if _CONTRACTION.fullmatch(bare):
+        return False
+    if _HAS_DIGIT_AND_MORE.fullmatch(bare) or _LONG_NUMBER.fullmatch(bare):
+        return True
+    if _CAMEL_CASE.fullmatch(bare):
+        return True
+    return bool(_JOINED.search(bare)) and not _joins_function_words(bare)
+
+
+def _joins_function_words(text: str) -> bool:
+    """Whether it is like and/or, his/her or e.g."""
+    parts = tokens(text)
+    return all(part in STOPWORDS or len(part) == 1 for part in parts)

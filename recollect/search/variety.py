@@ -1,0 +1,78 @@
+"""Variety in a list of messages: each text once, and no conversation crowds out the others."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Hashable, Sequence
+
+from recollect.language.intent import QUESTION
+from recollect.language.text import fold
+from recollect.model.kinds import CONVERSATION
+from recollect.search.rank import Question, ScoredCandidate
+
+MESSAGES_IN_A_ROW = 2
+"""As many messages of a conversation come before those of others."""
+_COMPARABLE = 0.8
+"""An answer to a question comes later only for one with at least this share of its score."""
+
+
+def merge_copies(ranking: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
+    """Each message once: the best candidate represents those with the same text.
+
+    Items that are not conversations stay apart, since each is a thing of its own.
+    """
+    by_text: dict[Hashable, ScoredCandidate] = {}
+    for scored in ranking:
+        key: Hashable = scored.candidate.key
+        if scored.candidate.kind == CONVERSATION:
+            key = fold(scored.candidate.content)
+        first = by_text.setdefault(key, scored)
+        if first is not scored:
+            first.copies += 1
+    return list(by_text.values())
+
+
+def spread(question: Question, ranking: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
+    """The ranking with at most two messages of a conversation before those of others."""
+    if question.intent == QUESTION:
+        return _spread_answers(ranking)
+    return _spread_matches(ranking)
+
+
+def _spread_matches(ranking: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
+    """In rounds: in each, every conversation has its next two messages.
+
+    All words still come before some of them, and identifiers before everything else.
+    """
+    counts: Counter[Hashable] = Counter()
+    places: dict[int, tuple[float, float, int]] = {}
+    for scored in ranking:
+        exact = scored.parts.get("exact", 0.0)
+        complete = scored.parts.get("complete", 0.0)
+        group = (scored.candidate.document, exact, complete)
+        places[scored.candidate.key] = (-exact, -complete, counts[group] // MESSAGES_IN_A_ROW)
+        counts[group] += 1
+    # Sorting is stable, so each round keeps the order of the ranking.
+    return sorted(ranking, key=lambda scored: places[scored.candidate.key])
+
+
+def _spread_answers(ranking: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
+    """A third message comes later if another conversation has one that is nearly as good.
+
+    Not in dialogues between people: there, the answer to a question is often spread over several
+    messages of one conversation.
+    """
+    counts: Counter[str] = Counter()
+    order: list[ScoredCandidate] = []
+    later: deque[ScoredCandidate] = deque()
+    for scored in ranking:
+        while later and scored.score < _COMPARABLE * later[0].score:
+            order.append(later.popleft())
+        document = scored.candidate.document
+        is_free = scored.is_between_people or counts[document] < MESSAGES_IN_A_ROW
+        counts[document] += 1
+        if is_free:
+            order.append(scored)
+        else:
+            later.append(scored)
+    return [*order, *later]
