@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import recollect
-from recollect.language.detection import language_of
+from recollect.language.detection import language_of, unspaced_language
 from recollect.language.languages import LATIN
-from recollect.language.languages.base import Language, compile_phrases
+from recollect.language.languages.base import Language
 from recollect.language.languages.english import ENGLISH
 from recollect.language.query import content_words, parse_query
 from recollect.language.stem import stem
@@ -98,8 +98,9 @@ def test_a_record_of_a_language_is_complete(language: Language) -> None:
     assert all(word == fold(word) for word in language.stop_words)
     times = language.times
     assert (len(times.months), len(times.weekdays), len(times.numbers)) == (12, 7, 12)
-    for patterns in (language.frames, language.requests, language.asks_assistant):
-        assert compile_phrases(patterns) is not None
+    assert language.frames and language.requests and language.asks_assistant
+    assert language.frames_in("") == []
+    assert not language.is_request("") and not language.is_about_assistant("")
 
 
 @pytest.mark.parametrize(
@@ -202,3 +203,48 @@ def test_a_store_finds_the_inflected_forms_of_a_word(
     (forms,) = library._store.variants([word], language)
     assert forms[0] == word
     assert set(forms) == variants
+
+
+# -- scripts without spaces ---
+
+
+@pytest.mark.parametrize(
+    ("text", "topics"),
+    [
+        ("我什么时候买了新电脑", ["买", "新电脑"]),
+        ("旅行的目的地是哪里", ["旅行", "目的地"]),
+        ("上周医生说我对什么过敏", ["医生说", "对", "过敏"]),
+        ("我妹妹的吉他老师是谁", ["妹妹", "吉他老师"]),
+        ("新しいパソコンをいつ買いましたか", ["新", "パソコン", "買"]),
+        ("犬の名前は何ですか", ["犬", "名前"]),
+        ("美味しいラーメン屋はどこ", ["美味", "ラーメン屋"]),
+        ("병원에서", ["병원"]),
+        ("샀어요", ["샀"]),
+        ("추천했어", ["추천"]),
+        ("언제", []),
+        ("昨天", []),
+        ("いつですか", []),
+    ],
+)
+def test_particles_and_endings_are_cut_from_text_without_spaces(
+    text: str, topics: list[str]
+) -> None:
+    language = unspaced_language(text)
+    assert language is not None
+    assert language.topics_in(text) == topics
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("我什么时候买了新电脑", "zh"),
+        ("パソコン", "ja"),
+        ("いつ買った？", "ja"),
+        ("노트북", "ko"),
+        ("docker 部署", "zh"),
+        ("what does 日本語 mean", "en"),
+        ("ภาษาไทย", "en"),
+    ],
+)
+def test_chinese_japanese_and_korean_are_recognized_by_their_scripts(text: str, code: str) -> None:
+    assert language_of(text).code == code

@@ -240,9 +240,68 @@ TIMES = {
         "nl": "Wat heb ik onlangs gekocht?",
     },
 }
+UNSPACED_TIMES = {
+    "yesterday": {
+        "zh": "我昨天说了什么？",
+        "ja": "昨日何を話しましたか",
+        "ko": "어제 뭐라고 했지?",
+    },
+    "last week": {"zh": "上周我买了什么", "ja": "先週何を買った？", "ko": "지난주에 뭘 샀지?"},
+    "last month": {"zh": "上个月去了哪里", "ja": "先月どこに行った？", "ko": "지난달에 어디 갔지?"},
+    "last year": {"zh": "去年去了哪里", "ja": "去年どこに行った？", "ko": "작년에 어디 갔지?"},
+    "three days ago": {
+        "zh": "三天前我问了什么|3天前我问了什么",
+        "ja": "三日前に何を聞いた？|3日前に何を聞いた？",
+        "ko": "3일 전에 뭘 물어봤지?|사흘 전에 뭘 물어봤지?",
+    },
+    "two months ago": {
+        "zh": "两个月前我在哪里",
+        "ja": "2か月前はどこにいた？",
+        "ko": "두 달 전에 어디 있었지?",
+    },
+    "a year ago": {"zh": "一年前", "ja": "1年前に", "ko": "1년 전"},
+    "5 March 2024": {
+        "zh": "2024年3月5日发生了什么|2024年三月五号发生了什么",
+        "ja": "2024年3月5日に何があった？|２０２４年３月５日に何があった？",
+        "ko": "2024년 3월 5일에 무슨 일이 있었지?",
+    },
+    "March 2024": {
+        "zh": "2024年3月我去了哪里",
+        "ja": "2024年3月にどこに行った？",
+        "ko": "2024년 3월에 어디 갔지?",
+    },
+    "in March": {"zh": "三月我去了哪里", "ja": "3月にどこに行った？", "ko": "3월에 어디 갔지?"},
+    "May last year": {
+        "zh": "去年5月我去了哪里",
+        "ja": "去年の5月にどこに行った？",
+        "ko": "작년 5월에 어디 갔지?",
+    },
+    "in the last 2 weeks": {
+        "zh": "最近两周我做了什么",
+        "ja": "この2週間何をした？",
+        "ko": "지난 2주 동안 뭘 했지?",
+    },
+    "Monday last week": {
+        "zh": "上周一我说了什么",
+        "ja": "先週の月曜日に何を話した？",
+        "ko": "지난주 월요일에 뭐라고 했지?",
+    },
+    "summer 2023": {
+        "zh": "2023年夏天我在哪里",
+        "ja": "2023年の夏はどこにいた？",
+        "ko": "2023년 여름에 어디 있었지?",
+    },
+    "summer last year": {
+        "zh": "去年夏天我在哪里",
+        "ja": "去年の夏はどこにいた？",
+        "ko": "작년 여름에 어디 있었지?",
+    },
+    "last night": {"zh": "昨晚吃了什么", "ja": "昨夜何を食べた？", "ko": "어젯밤에 뭘 먹었지?"},
+    "recently": {"zh": "最近买了什么", "ja": "最近何を買った？", "ko": "최근에 뭘 샀지?"},
+}
 CASES = [
     (code, text, english)
-    for english, texts in TIMES.items()
+    for english, texts in [*TIMES.items(), *UNSPACED_TIMES.items()]
     for code, alternatives in texts.items()
     for text in alternatives.split("|")
 ]
@@ -289,6 +348,9 @@ def test_every_number_from_one_to_twelve_is_understood(language: Language) -> No
         "Sei il mio amico?",
         "O que eu faço amanhã?",
         "Wat doe ik volgende week?",
+        "明天做什么",
+        "日本語の本",
+        "다음 주 월요일에 뭘 하지?",
     ],
 )
 def test_what_is_not_in_the_past_is_not_a_time(text: str) -> None:

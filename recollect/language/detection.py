@@ -13,9 +13,18 @@ from functools import cache, lru_cache
 
 from recollect.language.languages import LATIN
 from recollect.language.languages.base import Language
+from recollect.language.languages.chinese import CHINESE
 from recollect.language.languages.english import ENGLISH
+from recollect.language.languages.japanese import JAPANESE
+from recollect.language.languages.korean import KOREAN
 from recollect.language.text import fold, indexable
 
+# Japanese also has Chinese characters, but no other language has kana.
+_SCRIPTS = (
+    (re.compile("[\u3040-\u30ff]"), JAPANESE),
+    (re.compile("[\u1100-\u11ff\uac00-\ud7a3]"), KOREAN),
+    (re.compile("[\u3400-\u4dbf\u4e00-\u9fff]"), CHINESE),
+)
 _WORD = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*")
 _JOINER = re.compile("['-]")
 _MOST_WORDS = 40
@@ -46,7 +55,7 @@ def language_of(text: str) -> Language:
     words = _words(text)
     scores = _scores(words)
     if not scores:
-        return ENGLISH
+        return unspaced_language(text) or ENGLISH
     for letter in set(fold(text)):
         for language in _languages_by_letter().get(letter, ()):
             if language in scores:
@@ -56,6 +65,16 @@ def language_of(text: str) -> Language:
     if others or not _is_certain(best, words):
         return ENGLISH
     return best
+
+
+def unspaced_language(text: str) -> Language | None:
+    """The language of the parts of a text that are in Chinese, Japanese or Korean script."""
+    if text.isascii():
+        return None
+    for script, language in _SCRIPTS:
+        if script.search(text):
+            return language
+    return None
 
 
 def _words(text: str) -> list[str]:

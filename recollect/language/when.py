@@ -30,7 +30,7 @@ import itertools
 import re
 import unicodedata
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from functools import cache
@@ -122,6 +122,7 @@ _DAY_FIRST = re.compile("([0-9]{1,2})[/-]([0-9]{1,2})[/-]((?:19|20)[0-9]{2})")
 # 2023-05-08, 1.5, 10:30, 1,000
 _NUMBER_PIECE = r"[0-9]+(?:[-./:][0-9]+|,[0-9]{1,3}(?![0-9]))++(?:[Tt][0-9:.]+[Zz]?)?(?!\w)"
 _PIECE = re.compile(rf"{_NUMBER_PIECE}|\w+(?:'\w+)*")
+_CHARACTER = re.compile(r"\S")
 _PIECE_WITH_ELISION = re.compile(rf"{_NUMBER_PIECE}|\w+'?")
 
 
@@ -132,13 +133,15 @@ class _Line:
     punctuation, `-` for a hyphen. What the rules mention most is a capital letter and a number:
     M a month, P possibly a month, Q a month only next to a number, W a weekday, S a season (by its
     first month), N a number word, O an ordinal, Y a year. In other languages than English, U is a
-    unit, followed by its English name.
+    unit, followed by its English name. In an unspaced language, the text is only without spaces.
     """
 
     def __init__(self, text: str, language: Language) -> None:
         plain = text.translate({0x2019: "'", 0x2013: "-", 0x2014: "-"})
         piece_pattern = _PIECE
-        if "'" in language.joiners:
+        if language.unspaced:
+            piece_pattern = _CHARACTER
+        elif "'" in language.joiners:
             piece_pattern = _PIECE_WITH_ELISION
         self._spans = [piece.span() for piece in piece_pattern.finditer(plain)]
         self._starts: list[int] = []  # where each piece starts in the normalized text
@@ -175,6 +178,8 @@ class _Line:
 
 def _encode_word(text: str, language: Language) -> str:
     """A word as the rules see it; see `_Line`."""
+    if language.unspaced:
+        return unicodedata.normalize("NFKC", text)
     word = _plain(text).removesuffix("'s")
     code = _codes(language).get(word)
     if code is not None:
@@ -234,6 +239,8 @@ def _month_letter(text: str, word: str) -> str:
 
 
 def _separator(previous_word: str, gap: str, language: Language) -> str:
+    if language.unspaced:
+        return ""
     gap = gap.strip()
     if not gap or (gap == "." and _has_full_stop(previous_word, language)):
         return " "
@@ -662,6 +669,8 @@ Rules = list[tuple[re.Pattern[str], Meaning]]
 
 def _may_name_a_time(line: str, language: Language) -> bool:
     """Whether a rule can match. Most queries name no time, and need no rules compiled."""
+    if language.unspaced:
+        return True
     return _DIGITS.search(line) is not None or not _time_words(language).isdisjoint(line.split())
 
 
@@ -680,6 +689,8 @@ def _time_words(language: Language) -> frozenset[str]:
 @cache
 def _rules(language: Language) -> Rules:
     """Compiled on first use, because compiling takes longer than the rest of starting up."""
+    if language.unspaced:
+        return _translations(language)
     if language is not ENGLISH:
         return [*_translations(language), (_compile(_NUMERIC), _Calendar.period)]
     return [(_compile(p), meaning) for meaning, patterns in _MEANINGS for p in patterns]
@@ -692,42 +703,67 @@ def _compile(pattern: str) -> re.Pattern[str]:
 # -- other languages ---------------------------------------------------------
 
 _PLACEHOLDER = re.compile("{([a-z]+[0-9]?)}")
-_PLACEHOLDERS = {
-    "count": "[0-9]{1,3}|N[0-9]+",
-    "one": "N1",
-    "unit": "U[a-z]+",
-    "week": "Uweek",
-    "day": "O?[0-9]{1,2}",
-    "month": "M[0-9]+",
-    "weekday": _WEEKDAY,
-    "season": _SEASONS,
-    "year": _YEAR,
-}
 
 
 def _translations(language: Language) -> Rules:
     """The rules of a language. Longer adverbs come first."""
     times = language.times
-    rules = [(_expand_placeholders(_plain(pattern)), english) for pattern, english in times.rules]
+    groups = _placeholders(language)
+    rules = []
+    for pattern, english in times.rules:
+        if not language.unspaced:
+            pattern = _plain(pattern)
+        rules.append((_expand_placeholders(pattern, groups), english))
     moments = sorted(times.moments, key=len, reverse=True)
     rules += [(re.escape(_Line(words, language).text), times.moments[words]) for words in moments]
-    return [(_compile(pattern), _translated_meaning(english)) for pattern, english in rules]
+    if language.unspaced:
+        return [(re.compile(pattern), _translated(english, language)) for pattern, english in rules]
+    return [(_compile(pattern), _translated(english, language)) for pattern, english in rules]
 
 
-def _expand_placeholders(pattern: str) -> str:
+def _placeholders(language: Language) -> dict[str, str]:
+    """The pattern of each placeholder."""
+    if not language.unspaced:
+        return {
+            "count": "[0-9]{1,3}|N[0-9]+",
+            "one": "N1",
+            "unit": "U[a-z]+",
+            "week": "Uweek",
+            "day": "O?[0-9]{1,2}",
+            "month": "M[0-9]+",
+            "weekday": _WEEKDAY,
+            "season": _SEASONS,
+            "year": _YEAR,
+        }
+    times = language.times
+    number = _any(*(name for names in times.numbers for name in names.split()))
+    return {
+        "count": f"[0-9]{{1,3}}|{number}",
+        "unit": _any(*times.units),
+        "day": f"[0-9]{{1,2}}|{number}",
+        "month": f"(?<![0-9])(?:1[0-2]|[1-9])|{number}",
+        "weekday": _any(*(name for names in times.weekdays for name in names.split())),
+        "season": _any(*times.seasons),
+        "year": "(?<![0-9])(?:19|20)[0-9]{2}",
+    }
+
+
+def _expand_placeholders(pattern: str, groups: Mapping[str, str]) -> str:
     """The pattern with a group for each placeholder. A name can occur more than once."""
     numbers = itertools.count()
 
     def group(match: re.Match[str]) -> str:
         name = match[1]
-        return f"(?P<{name}_{next(numbers)}>{_PLACEHOLDERS[name.rstrip('2')]})"
+        return f"(?P<{name}_{next(numbers)}>{groups[name.rstrip('2')]})"
 
     return _PLACEHOLDER.sub(group, pattern)
 
 
-def _translated_meaning(english: str) -> Meaning:
+def _translated(english: str, language: Language) -> Meaning:
+    """The meaning of a rule with this translation."""
+
     def meaning(calendar: _Calendar, match: re.Match[str]) -> Span:
-        text = _translate(english, match)
+        text = _translate(english, match, language)
         for rule, english_meaning in _rules(ENGLISH):
             english_match = rule.fullmatch(text)
             if english_match is not None:
@@ -737,11 +773,44 @@ def _translated_meaning(english: str) -> Meaning:
     return meaning
 
 
-def _translate(english: str, match: re.Match[str]) -> str:
+def _translate(english: str, match: re.Match[str], language: Language) -> str:
     """Fill the placeholders of the translation. What did not match is left out."""
     values = {}
     for group, value in match.groupdict().items():
         if value is not None:
-            values[group.partition("_")[0]] = value.removeprefix("U")
+            name = group.partition("_")[0]
+            values[name] = _encode_value(name, value, language)
     text = _PLACEHOLDER.sub(lambda placeholder: values.get(placeholder[1], ""), english)
     return " ".join(text.split())
+
+
+def _encode_value(name: str, value: str, language: Language) -> str:
+    """The value of a placeholder as the English rules see it."""
+    code = value.removeprefix("U")
+    if not language.unspaced:
+        return code
+    code = _unspaced_codes(language)[name].get(value, value)
+    if name == "month":
+        return "M" + code.removeprefix("N")
+    if name == "day":
+        return code.removeprefix("N")
+    if name == "year":
+        return "Y" + code
+    return code
+
+
+@cache
+def _unspaced_codes(language: Language) -> dict[str, dict[str, str]]:
+    """The codes of the values of each placeholder. A name can have several meanings (日, 일)."""
+    times = language.times
+    numbers = {n: f"N{i}" for i, names in enumerate(times.numbers, 1) for n in names.split()}
+    weekdays = {n: f"W{i}" for i, names in enumerate(times.weekdays) for n in names.split()}
+    return {
+        "count": numbers,
+        "day": numbers,
+        "month": numbers,
+        "year": {},
+        "unit": dict(times.units),
+        "weekday": weekdays,
+        "season": {name: f"S{_SEASON[season]}" for name, season in times.seasons.items()},
+    }

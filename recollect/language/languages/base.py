@@ -1,18 +1,21 @@
 """What Recollect knows about a language: a record of words and patterns for each.
 
 Everything is written in lower case, with accents. Patterns are regular expressions in which a
-space stands for any white space. They are matched against text without accents, so the records
-are stripped of theirs when a pattern is compiled.
+space stands for any white space. They are matched against text without accents, so they lose
+theirs when they are compiled.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from recollect.language.text import fold, indexable
+
+_NEVER = "(?!)"  # matches nothing
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -60,6 +63,8 @@ class Language:
     """Verbs with which a request can begin, such as `recommend`. They are evidence."""
     frames: tuple[str, ...] = ()
     """Patterns of phrases that frame a question and say nothing about its topic."""
+    questions: tuple[str, ...] = ()
+    """Patterns by which a question is recognized wherever they occur, in unspaced languages."""
     requests: tuple[str, ...] = ()
     """Patterns of phrases that ask for advice, such as "recommend" or "how should I"."""
     asks_assistant: tuple[str, ...] = ()
@@ -74,6 +79,13 @@ class Language:
     """Other frequent words by which the language is recognized. They are evidence."""
     letters: str = ""
     """Letters that are typical of this language."""
+    unspaced: bool = False
+    """Whether words are not separated by spaces, or particles are attached to them. Patterns then
+    match parts of words."""
+    particles: tuple[str, ...] = ()
+    """Patterns of what separates the words of an unspaced text: particles, endings, pronouns."""
+    words_with_particles: str = ""
+    """Words that contain a particle and are not cut there."""
     optional_accents: bool = True
     """Whether people often omit accents. In German they write `ue` instead of `ü`."""
 
@@ -105,48 +117,72 @@ class Language:
         return all_forms
 
     @cached_property
-    def _frame(self) -> re.Pattern[str] | None:
-        return compile_phrases(self.frames)
+    def _frame(self) -> re.Pattern[str]:
+        return self._compile(self.frames)
 
     @cached_property
-    def _request(self) -> re.Pattern[str] | None:
-        return compile_phrases(self.requests)
+    def _question(self) -> re.Pattern[str]:
+        return self._compile(self.questions)
 
     @cached_property
-    def _assistant(self) -> re.Pattern[str] | None:
-        return compile_phrases(self.asks_assistant)
+    def _request(self) -> re.Pattern[str]:
+        return self._compile(self.requests)
+
+    @cached_property
+    def _assistant(self) -> re.Pattern[str]:
+        return self._compile(self.asks_assistant)
+
+    @cached_property
+    def _particle(self) -> re.Pattern[str]:
+        words = self.words_with_particles.split()
+        moments = sorted(self.times.moments, key=len, reverse=True)
+        return re.compile("|".join([*words, f"({'|'.join([*moments, *self.particles])})"]))
+
+    def topics_in(self, text: str) -> list[str]:
+        """The parts of an unspaced text between its particles and adverbs of time."""
+        topics = [""]
+        end = 0
+        for match in self._particle.finditer(text):
+            topics[-1] += text[end : match.start()]
+            if match.lastindex:
+                topics.append("")
+            else:
+                topics[-1] += match[0]
+            end = match.end()
+        topics[-1] += text[end:]
+        return [topic for topic in topics if topic]
 
     def frames_in(self, text: str) -> list[str]:
-        """The phrases of a text that say nothing about its topic, in indexable form."""
-        if self._frame is None:
-            return []
-        return [match[0] for match in self._frame.finditer(searchable(text))]
+        """The phrases of a text that say nothing about its topic, without accents."""
+        return [match[0] for match in self._frame.finditer(self._searchable(text))]
+
+    def is_question(self, text: str) -> bool:
+        """Whether a text has a question word or particle. Only unspaced languages have any."""
+        return self._question.search(self._searchable(text)) is not None
 
     def is_request(self, text: str) -> bool:
         """Whether a text asks for advice."""
-        return self._request is not None and self._request.search(searchable(text)) is not None
+        return self._request.search(self._searchable(text)) is not None
 
     def is_about_assistant(self, text: str) -> bool:
         """Whether a text asks what the assistant said."""
-        if self._assistant is None:
-            return False
-        return self._assistant.search(searchable(text)) is not None
+        return self._assistant.search(self._searchable(text)) is not None
+
+    def _compile(self, patterns: Iterable[str]) -> re.Pattern[str]:
+        """A pattern for any of the phrases, as whole words if words are separated by spaces."""
+        if self.unspaced:
+            return re.compile("|".join(patterns) or _NEVER)
+        alternatives = [indexable(pattern).replace(" ", r"\s+") for pattern in patterns]
+        return re.compile(rf"\b(?:{'|'.join(alternatives) or _NEVER})\b")
+
+    def _searchable(self, text: str) -> str:
+        """A text as phrases are matched against it: without accents, with straight apostrophes."""
+        if self.unspaced:
+            return unicodedata.normalize("NFKC", text)
+        return indexable(text.replace("\u2019", "'"))
 
     def _word_set(self, *texts: str) -> frozenset[str]:
         words = {word for text in texts for word in fold(text).split()}
         if self.optional_accents:
             words |= {indexable(word) for word in words}
         return frozenset(words)
-
-
-def searchable(text: str) -> str:
-    """A text as phrases are matched against it: without accents, with straight apostrophes."""
-    return indexable(text.replace("\u2019", "'"))
-
-
-def compile_phrases(patterns: Iterable[str]) -> re.Pattern[str] | None:
-    """A pattern for any of the phrases, as whole words; None if there are none."""
-    alternatives = [indexable(pattern).replace(" ", r"\s+") for pattern in patterns]
-    if not alternatives:
-        return None
-    return re.compile(rf"\b(?:{'|'.join(alternatives)})\b")
