@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import hashlib
+import re
+import unicodedata
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from recollect.errors import InvalidInput, RecollectError
+from recollect.models import pieces as pieces_module
+from recollect.models.pieces import CACHED, PieceCounter, Pieces
 from recollect.models.static import (
-    CACHED,
+    PRIOR_PIECES,
     TABLE,
     Counts,
-    Pieces,
     StaticModel,
     Table,
     default_table,
@@ -139,6 +146,146 @@ def test_a_text_of_a_megabyte_is_embedded() -> None:
     vectors = MODEL.embed([long, nonsense])
     assert np.linalg.norm(vectors, axis=1) == pytest.approx(1, abs=1e-5)
     assert float(vectors[0] @ MODEL.embed_query("ships in a port, bad weather")) > 0.3
+
+
+# -- a plain implementation to compare with ------------------------------------
+
+
+_CJK = re.compile(
+    "[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002ceaf\U0002f800-\U0002fa1f]"
+)
+
+
+def plain_words(text: str) -> list[str]:
+    letters = (letter for c in text for letter in unicodedata.normalize("NFD", c).lower())
+    return "".join(map(plain_folding, letters)).split()
+
+
+def plain_folding(letter: str) -> str:
+    category = unicodedata.category(letter)
+    if letter.isspace() or (category == "Cc" and letter.isascii()):
+        return " "
+    if category[0] == "C" or category == "Mn":
+        return ""
+    if category[0] in "PS" or _CJK.match(letter):
+        return f" {letter} "
+    return letter
+
+
+def plain_pieces(word: str) -> list[int]:
+    numbers = default_table()[0].pieces
+    pieces: list[int] = []
+    rest = word
+    marker = ""
+    while rest and len(word) <= 100:
+        ends = [end for end in range(1, len(rest) + 1) if marker + rest[:end] in numbers]
+        if not ends:
+            return []
+        pieces.append(numbers[marker + rest[: ends[-1]]])
+        rest = rest[ends[-1] :]
+        marker = "##"
+    return pieces
+
+
+def plain_vector(text: str, counts: Counts) -> NDArray[np.float64]:
+    """The vector of a text in double precision, one piece after the other."""
+    table, _ = default_table()
+    vectors = table.codes * table.scales[:, None].astype(np.float64)
+    weights = counts.weights().astype(np.float64)
+    frequencies = counts.pieces * weights
+    zero = frequencies @ vectors / (frequencies.sum() + PRIOR_PIECES)
+    total = np.zeros(vectors.shape[1])
+    pieces = Counter(number for word in plain_words(text) for number in plain_pieces(word))
+    for number, occurrences in pieces.items():
+        total += occurrences**0.5 * weights[number] * (vectors[number] - zero)
+    length = np.linalg.norm(total)
+    if length == 0:
+        return total
+    unit: NDArray[np.float64] = total / length
+    return unit
+
+
+VARIED = [
+    *TALK,
+    "",
+    " \n\t\x00\x1f\x7f",
+    "It\u2019s \u201cquoted\u201d \u2014 isn\u2019t it\u2026",
+    "caf\xe9 na\xefve \u00c5NGSTR\u00d6M \u212a",
+    "\U0001f600 great\U0001f680news \u2764\ufe0f 3\u00d74 \u2260 \u00bd \u2460",
+    "東京タワーは高い。数据库连接失败 안녕하세요 สวัสดี Привет ΣΊΣΥΦΟΣ مرحبا",
+    "def f(x): return x**2  # C:\\path\\to_file; $HOME/.ssh/id_rsa <b>&amp;</b>",
+    "zero\u200bwidth soft\xadhyphen nb\xa0space line\u2028sep \ue000 \U000e0041 \ud800",
+    "x" * 100 + " " + "x" * 101 + " the the the The THE",
+    "0123456789abcdef " * 30,
+]
+
+
+def test_vectors_are_those_of_a_plain_implementation() -> None:
+    counts = Counts.of(VARIED)
+    model = StaticModel(counts)
+    expected = np.array([plain_vector(text, counts) for text in VARIED])
+    assert np.abs(model.embed(VARIED) - expected).max() < 1e-5
+
+
+def test_a_vector_of_more_pieces_than_are_added_at_once_is_that_of_a_plain_implementation() -> None:
+    names = [name for name in default_table()[0].pieces if name.isalpha() and name.isascii()]
+    text = " ".join(names[2_000:9_000])
+    counts = Counts.of(TALK)
+    vectors = StaticModel(counts).embed([TALK[0], text, TALK[1]])
+    expected = [plain_vector(part, counts) for part in (TALK[0], text, TALK[1])]
+    assert np.abs(vectors - np.array(expected)).max() < 1e-5
+
+
+def count_pieces(counter: PieceCounter, texts: list[str]) -> list[Counter[int]]:
+    result = []
+    for bags in counter.count(texts):
+        entries = list(zip(bags.pieces.tolist(), bags.occurrences.tolist(), strict=True))
+        for start, end in pairwise([0, *bags.ends]):
+            result.append(Counter(dict(entries[start:end])))
+    return result
+
+
+def check_pieces(counter: PieceCounter, texts: list[str]) -> None:
+    expected = [[n for word in plain_words(text) for n in plain_pieces(word)] for text in texts]
+    assert [default_table()[1].of(text) for text in texts] == expected
+    assert count_pieces(counter, texts) == [Counter(pieces) for pieces in expected]
+
+
+def new_counter() -> PieceCounter:
+    table, pieces = default_table()
+    return PieceCounter(pieces, len(table.pieces))
+
+
+COUNTER = new_counter()
+
+
+@given(st.lists(st.text(max_size=50)))
+def test_pieces_are_counted_as_a_plain_implementation_does(texts: list[str]) -> None:
+    check_pieces(COUNTER, texts)
+
+
+def test_pieces_are_counted_in_blocks_of_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    for texts, characters in [(1, 1), (2, 100), (100, 30)]:
+        monkeypatch.setattr(pieces_module, "_MAX_TEXTS", texts)
+        monkeypatch.setattr(pieces_module, "_MAX_CHARACTERS", characters)
+        check_pieces(COUNTER, VARIED)
+
+
+def test_pieces_are_counted_correctly_after_the_words_are_numbered_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pieces_module, "_NUMBERED", 40)
+    monkeypatch.setattr(pieces_module, "_MAX_TEXTS", 2)
+    check_pieces(new_counter(), VARIED + VARIED)
+
+
+def test_several_threads_count_pieces_correctly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pieces_module, "_NUMBERED", 40)
+    counter = new_counter()
+    expected = count_pieces(COUNTER, VARIED)
+    with ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(lambda _: count_pieces(counter, VARIED), range(40)))
+    assert results == [expected] * 40
 
 
 # -- tokenizing ---------------------------------------------------------------

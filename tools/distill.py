@@ -34,7 +34,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.models.static import DIMENSIONS, TABLE, Counts, Pieces, Table
+from recollect.models.pieces import Pieces
+from recollect.models.static import DIMENSIONS, TABLE, Counts, Table
 
 VERSION = "1"
 FOLDER = Path(__file__).parents[1] / "build" / "distill"

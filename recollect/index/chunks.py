@@ -10,23 +10,33 @@ from recollect.settings import LIMITS
 
 WORDS = 120
 CHARACTERS = 1_000  # limits scripts without spaces, and very long words
-_WORD = re.compile(r"\S{1,1000}\s*")
+_WORD = re.compile(r"\s*\S{1,1000}\s*")
+# The first group is where the words begin, the second one is the last word.
+_UP_TO_120_WORDS = re.compile(r"\s*()(\S{1,1000}\s*){1,120}")
 
 
 def split_text(text: str) -> list[str]:
     """Split a text into at most `embedded_parts` parts of at most 120 words or 1,000 characters."""
-    if len(text) <= CHARACTERS and len(text.split()) <= WORDS:  # the most frequent case
+    if len(text) <= CHARACTERS and len(text.split(None, WORDS)) <= WORDS:  # the most frequent case
         return [text]
     return list(islice(_parts(text), LIMITS.embedded_parts)) or [""]
 
 
 def _parts(text: str) -> Iterator[str]:
-    start = end = words = 0
-    for word in _WORD.finditer(text):
-        if words == WORDS or (words and word.end() - start > CHARACTERS):
-            yield text[start:end]
-            start, words = word.start(), 0
-        end = word.end()
-        words += 1
-    if words:
+    start, end = 0, _end_of_part(text, 0)
+    while end > start:
         yield text[start:end]
+        start, end = end, _end_of_part(text, end)
+
+
+def _end_of_part(text: str, start: int) -> int:
+    """The end of the part that begins at `start`; `start` itself if there are no more words."""
+    words = _UP_TO_120_WORDS.match(text, start, start + CHARACTERS + 1)
+    if words and words.end() <= start + CHARACTERS:
+        return words.end()
+    if words and words.start(2) > words.start(1):  # all but the last word fit
+        return words.start(2)
+    word = _WORD.match(text, start)  # a long word, or much white space around it
+    if word is None:
+        return start
+    return word.end()

@@ -7,6 +7,7 @@ is indexed so far.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from recollect.errors import RecollectError
 from recollect.index.calibration import calibrate, needs_calibration
@@ -139,9 +140,10 @@ def _vectors(
             texts.append(text)
             owners.append(passage)
     vectors: dict[Unembedded, list[object]] = {passage: [] for passage in passages}
-    for owner, vector in zip(owners, model.embed(texts), strict=True):
-        if vector.any():
-            vectors[owner].append(vector)
+    rows = model.embed(texts)
+    has_words: Any = rows.any(axis=1)
+    for number in has_words.nonzero()[0].tolist():
+        vectors[owners[number]].append(rows[number])
     return vectors
 
 

@@ -25,7 +25,8 @@ from numpy.typing import NDArray
 from recollect.errors import InvalidInput, RecollectError
 from recollect.language.query import STOPWORDS
 from recollect.language.stem import stem
-from recollect.models.static import Pieces, default_table
+from recollect.models.pieces import Pieces
+from recollect.models.static import default_table
 
 MODEL = Path(__file__).with_name("reranker.npz")
 LENGTH = 48  # word pieces of a query and a passage together

@@ -5,40 +5,37 @@ depends on the library: if every message names its author, the name says nothing
 and the zero point come from the library's `Counts`. Vectors made with different counts must not be
 compared; `StaticModel.version` tells them apart.
 
-Texts are split into pieces as BERT's uncased models do, except that symbols are separate words: an
-emoji next to a word would otherwise make the word unknown. `tools/distill.py` makes the table.
+`tools/distill.py` makes the table.
 """
 
 from __future__ import annotations
 
 import hashlib
-import math
 import re
 import struct
-import unicodedata
 import zlib
-from collections.abc import Iterable, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
-from itertools import chain
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from recollect.errors import InvalidInput, RecollectError
+from recollect.models.pieces import Bags, PieceCounter, Pieces
 
 TABLE = Path(__file__).with_name("static.table")
 HEADER = struct.Struct("<8s4sIII")  # magic, version, pieces, dimensions, bytes of vocabulary
 MAGIC = b"RCLTABLE"
 DIMENSIONS = 256
-LONGEST_WORD = 100  # as in BERT; anything longer is not a word
 # The first entries of BERT's vocabulary. Single characters follow, then words by frequency.
 PLACEHOLDERS = 999
 _MOST_FREQUENT = 1_000
 _PLAIN_WORD = re.compile("[a-z]{4,}")
-CACHED = 60_000  # words; about 13 MB
 AT_ONCE = 4_096  # vectors added up in one step; 4 MB
+ROWS = 256  # vectors decoded in one step; 256 KB, which a processor's cache holds
 # The zero point is computed as if the library had this many more pieces, spread over the language.
 # Otherwise the vector of the only message in a library would be zero.
 PRIOR_PIECES = 100.0
@@ -89,6 +86,12 @@ def default_table() -> tuple[Table, Pieces]:
     return table, Pieces(table.pieces)
 
 
+@cache
+def _default_counter() -> PieceCounter:
+    table, pieces = default_table()
+    return PieceCounter(pieces, len(table.pieces))
+
+
 def is_word(text: str) -> bool:
     """Whether the table has a vector for this word as a whole, not only for fragments of it."""
     return len(default_table()[1][text]) == 1
@@ -101,96 +104,6 @@ def common_words() -> list[str]:
         for piece, number in default_table()[0].pieces.items()
         if number > PLACEHOLDERS + _MOST_FREQUENT and _PLAIN_WORD.fullmatch(piece)
     ]
-
-
-# -- splitting into pieces -----------------------------------------------------
-
-
-_PLAIN = re.compile(r"[a-z0-9]+|[!-/:-@\[-`{-~]")
-_CJK = "[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002ceaf\U0002f800-\U0002fa1f]"
-_PREFIX_LENGTH = 5
-_CONTINUATION = "##"  # marks pieces that do not start a word
-
-
-class Pieces(dict[str, tuple[int, ...]]):
-    """Splits words into pieces, by their numbers in the table. It is also a cache of words."""
-
-    def __init__(self, numbers: dict[str, int]) -> None:
-        self._numbers = numbers
-        self._folding = _CharacterFolding()
-
-    @cached_property
-    def _longest(self) -> dict[str, int]:
-        """The length of the longest piece with each prefix.
-
-        Without it, a megabyte of base64 takes seconds. Words that are one piece do not need it.
-        """
-        return {piece[:_PREFIX_LENGTH]: len(piece) for piece in sorted(self._numbers, key=len)}
-
-    def of(self, text: str) -> list[int]:
-        """All known pieces of a text, in order."""
-        if text.isascii():
-            words = _PLAIN.findall(text.lower())
-        else:
-            words = text.translate(self._folding).split()
-        return list(chain.from_iterable(map(self.__getitem__, words)))
-
-    def __missing__(self, word: str) -> tuple[int, ...]:
-        if len(word) > LONGEST_WORD:
-            return ()
-        if len(self) >= CACHED:
-            self.clear()
-        self[word] = pieces = tuple(self._split(word))
-        return pieces
-
-    def _split(self, word: str) -> list[int]:
-        """The longest piece that fits, repeatedly; nothing at all if a part has no piece."""
-        whole = self._numbers.get(word)
-        if whole is not None:
-            return [whole]
-        pieces = []
-        rest = word
-        marker = ""
-        while rest:
-            longest = self._longest.get((marker + rest)[:_PREFIX_LENGTH], _PREFIX_LENGTH)
-            piece = self._longest_piece(marker + rest, longest, len(marker))
-            if piece is None:
-                return []
-            number, length = piece
-            pieces.append(number)
-            rest = (marker + rest)[length:]
-            marker = _CONTINUATION
-        return pieces
-
-    def _longest_piece(self, text: str, longest: int, shortest: int) -> tuple[int, int] | None:
-        """The number and the length of the longest piece that the text begins with."""
-        for length in range(min(len(text), longest), shortest, -1):
-            number = self._numbers.get(text[:length])
-            if number is not None:
-                return number, length
-        return None
-
-
-class _CharacterFolding(dict[int, str]):
-    """A table for `str.translate`: lower case, without accents, with spaces around symbols."""
-
-    def __missing__(self, code: int) -> str:
-        if len(self) >= CACHED:
-            self.clear()
-        characters = unicodedata.normalize("NFD", chr(code)).lower()
-        self[code] = folded = "".join(map(_fold_character, characters))
-        return folded
-
-
-def _fold_character(character: str) -> str:
-    category = unicodedata.category(character)
-    if character.isspace() or (category == "Cc" and character.isascii()):
-        return " "
-    if category[0] == "C" or category == "Mn":
-        return ""
-    if category[0] in "PS" or re.match(_CJK, character):
-        return f" {character} "
-    return character
 
 
 # -- weights -------------------------------------------------------------------
@@ -206,13 +119,13 @@ class Counts:
     @classmethod
     def of(cls, texts: Iterable[str]) -> Counts:
         """Count the pieces of the texts, reading each text once."""
-        table, splitter = default_table()
-        pieces = np.zeros(len(table.pieces), np.uint32)
+        size = len(default_table()[0].pieces)
+        counts = np.zeros(size, np.uint32)
         documents = 0
-        for text in texts:
-            documents += 1
-            pieces[list(set(splitter.of(text)))] += 1
-        return cls(documents, pieces)
+        for bags in _default_counter().count(texts):
+            documents += len(bags.ends)
+            counts += np.bincount(bags.pieces, minlength=size).astype(np.uint32)
+        return cls(documents, counts)
 
     def to_bytes(self) -> bytes:
         return zlib.compress(self._raw())
@@ -241,6 +154,26 @@ def _default_weights(count: int) -> Vector:
     return np.log1p(np.maximum(np.arange(count) - PLACEHOLDERS, 1)).astype(np.float32)
 
 
+def _steps(ends: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+    """The pieces that are added up at once: the text they belong to, the first, and the end."""
+    start = 0
+    for text, end in enumerate(ends):
+        for first in range(start, end, ROWS):
+            yield text, first, min(first + ROWS, end)
+        start = end
+
+
+def _end_of_rows(ends: Sequence[int], text: int, first: int, last: int) -> int:
+    """The end of the pieces that are decoded together with those from `first` to `last`.
+
+    They are those of as many whole texts as possible.
+    """
+    following = bisect_right(ends, first + ROWS, text)
+    if following == text:
+        return last
+    return ends[following - 1]
+
+
 # -- the model -----------------------------------------------------------------
 
 
@@ -255,7 +188,7 @@ class StaticModel:
 
         Raises InvalidInput if they belong to another table.
         """
-        table, self._splitter = default_table()
+        table, _ = default_table()
         self._codes = table.codes
         if counts is None:
             self.version = table.version
@@ -276,13 +209,11 @@ class StaticModel:
     def embed(self, texts: Sequence[str]) -> Vector:
         """One unit vector per text, as rows. Texts without known pieces are zero."""
         vectors = np.zeros((len(texts), DIMENSIONS), np.float32)
-        for vector, text in zip(vectors, texts, strict=True):
-            pieces = self._splitter.of(text)
-            if pieces:
-                self._add(pieces, vector)
-                length = math.sqrt(np.dot(vector, vector))
-                if length:
-                    vector /= length
+        start = 0
+        for bags in _default_counter().count(texts):
+            end = start + len(bags.ends)
+            self._compute(bags, vectors[start:end])
+            start = end
         return vectors
 
     def embed_query(self, text: str) -> Vector:
@@ -290,16 +221,29 @@ class StaticModel:
         row: Vector = self.embed([text])[0]
         return row
 
-    def _add(self, pieces: list[int], vector: Vector) -> None:
-        """Add the vectors of the pieces. A piece counts as the square root of its occurrences,
-        because long texts repeat themselves."""
-        numbers, occurrences = np.unique(np.array(pieces, np.intp), return_counts=True)
-        factors = np.sqrt(occurrences).astype(np.float32)
-        for start in range(0, len(numbers), AT_ONCE):
-            part = numbers[start : start + AT_ONCE]
-            weights = factors[start : start + AT_ONCE]
-            vector += (weights * self._scales[part]) @ self._codes[part].astype(np.float32)
-            vector -= (weights @ self._weights[part]) * self._zero
+    def _compute(self, bags: Bags, vectors: Vector) -> None:
+        """Compute the vectors of texts. They are zero before.
+
+        A piece counts as the square root of its occurrences, because long texts repeat themselves.
+        """
+        factors = np.sqrt(bags.occurrences).astype(np.float32)
+        scales = factors * self._scales[bags.pieces]
+        pieces = bags.pieces.astype(np.intp)
+        sums = np.empty(DIMENSIONS, np.float32)
+        rows = np.empty((ROWS, DIMENSIONS), np.float32)
+        start = end = 0
+        for text, first, last in _steps(bags.ends):
+            if last > end:
+                start, end = first, _end_of_rows(bags.ends, text, first, last)
+                rows[: end - start] = self._codes.take(pieces[start:end], axis=0)
+            np.dot(scales[first:last], rows[first - start : last - start], sums)
+            vectors[text] += sums
+        weights = factors * self._weights[bags.pieces]
+        totals = np.bincount(bags.texts, weights, len(vectors)).astype(np.float32)
+        vectors -= totals[:, None] * self._zero
+        lengths = np.sqrt(np.vecdot(vectors, vectors))
+        lengths[lengths == 0] = 1.0
+        vectors /= lengths[:, None]
 
     def _mean(self, counts: Counts) -> Vector:
         """The weighted mean of all pieces in the library."""

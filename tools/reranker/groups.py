@@ -9,8 +9,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from recollect.models.pieces import Pieces
 from recollect.models.reranker import AUTHOR_PIECES, QUERY_PIECES
-from recollect.models.static import Pieces, default_table
+from recollect.models.static import default_table
 from tools.reranker.corpora import Corpus
 from tools.reranker.questions import content_words
 

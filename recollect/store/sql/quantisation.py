@@ -13,7 +13,7 @@ Integers = NDArray[np.int8]
 
 def quantise(vectors: Sequence[Vector]) -> tuple[Integers, Vector]:
     """The integers of each vector, and the scale of each vector."""
-    matrix = np.stack([np.asarray(vector, np.float32) for vector in vectors])
+    matrix = np.concatenate(vectors, dtype=np.float32).reshape(len(vectors), -1)
     scales = np.abs(matrix).max(axis=1) / 127
     scales[scales == 0] = 1.0
     return np.round(matrix / scales[:, None]).astype(np.int8), scales.astype(np.float32)

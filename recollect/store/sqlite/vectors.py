@@ -57,11 +57,10 @@ def pack(vectors: Sequence[Vector]) -> list[bytes]:
     """Vectors as the database stores them: the scale, then the integers."""
     if not len(vectors):
         return []
-    all_integers, scales = quantise(vectors)
-    return [
-        scale.tobytes() + integers.tobytes()
-        for scale, integers in zip(scales, all_integers, strict=True)
-    ]
+    integers, scales = quantise(vectors)
+    rows = np.hstack([scales[:, None].view(np.int8), integers])
+    data = rows.tobytes()
+    return [data[start : start + rows.shape[1]] for start in range(0, len(data), rows.shape[1])]
 
 
 def _unpack(blobs: Sequence[bytes], dimensions: int) -> tuple[Integers, Vector]:

@@ -1,0 +1,242 @@
+"""Splitting texts into word pieces, and counting the pieces of many texts at once.
+
+Texts are split into pieces as BERT's uncased models do, except that symbols are separate words: an
+emoji next to a word would otherwise make the word unknown.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+import threading
+import unicodedata
+from array import array
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+
+import numpy as np
+from numpy.typing import NDArray
+
+LONGEST_WORD = 100  # as in BERT; anything longer is not a word
+CACHED = 60_000  # words; about 13 MB
+_NUMBERED = 100_000  # words; about 13 MB
+_MAX_TEXTS = 500  # counted at once
+_MAX_CHARACTERS = 500_000
+
+Integers = NDArray[np.signedinteger]
+
+# -- splitting -----------------------------------------------------------------
+
+# Non-ASCII characters are folded before, so those that are left belong to words.
+_WORD_OR_SYMBOL = re.compile("[a-z0-9\x80-\U0010ffff]+|[!-/:-@\\[-`{-~]")
+_NON_ASCII = re.compile("[^\x00-\x7f]+")
+_CJK = "[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002ceaf\U0002f800-\U0002fa1f]"
+_PREFIX_LENGTH = 5
+_CONTINUATION = "##"  # marks pieces that do not begin a word
+
+
+class Pieces(dict[str, tuple[int, ...]]):
+    """Splits words into pieces, by their numbers in the table. It is also a cache of words."""
+
+    def __init__(self, numbers: dict[str, int]) -> None:
+        self._numbers = numbers
+
+    @cached_property
+    def _longest(self) -> dict[str, int]:
+        """The length of the longest piece with each prefix.
+
+        Without it, a megabyte of base64 takes seconds. Words that are one piece do not need it.
+        """
+        return {piece[:_PREFIX_LENGTH]: len(piece) for piece in sorted(self._numbers, key=len)}
+
+    def of(self, text: str) -> list[int]:
+        """All known pieces of a text, in order."""
+        words = _WORD_OR_SYMBOL.findall(fold(text).lower().decode())
+        return list(chain.from_iterable(map(self.__getitem__, words)))
+
+    def __missing__(self, word: str) -> tuple[int, ...]:
+        if len(word) > LONGEST_WORD:
+            return ()
+        if len(self) >= CACHED:
+            self.clear()
+        self[word] = pieces = tuple(self.split(word))
+        return pieces
+
+    def split(self, word: str) -> list[int]:
+        """The longest piece that fits, repeatedly; nothing at all if a part has no piece."""
+        if len(word) > LONGEST_WORD:
+            return []
+        numbers = self._numbers
+        if word in numbers:
+            return [numbers[word]]
+        pieces: list[int] = []
+        rest = word
+        start = 0
+        while len(rest) > start:
+            end = min(len(rest), self._longest.get(rest[:_PREFIX_LENGTH], _PREFIX_LENGTH))
+            number = None
+            while end > start:
+                number = numbers.get(rest[:end])
+                if number is not None:
+                    break
+                end -= 1
+            if number is None:
+                return []
+            pieces.append(number)
+            rest = _CONTINUATION + rest[end:]
+            start = len(_CONTINUATION)
+        return pieces
+
+
+def fold(text: str) -> bytes:
+    """The text in UTF-8, with its non-ASCII characters folded. ASCII characters stay as they are.
+
+    `str.translate` would look up every character. Most texts are ASCII except for a few quotes.
+    """
+    if not text.isascii():
+        text = _NON_ASCII.sub(_fold_run, text)
+    return text.encode()
+
+
+def _fold_run(run: re.Match[str]) -> str:
+    return run[0].translate(_FOLDED_CHARACTERS)
+
+
+class _CharacterFolding(dict[int, str]):
+    """A table for `str.translate`: lower case, without accents, with spaces around symbols."""
+
+    def __missing__(self, code: int) -> str:
+        if len(self) >= CACHED:
+            self.clear()
+        characters = unicodedata.normalize("NFD", chr(code)).lower()
+        self[code] = folded = "".join(map(_fold_character, characters))
+        return folded
+
+
+_FOLDED_CHARACTERS = _CharacterFolding()
+
+
+def _fold_character(character: str) -> str:
+    category = unicodedata.category(character)
+    if character.isspace() or (category == "Cc" and character.isascii()):
+        return " "
+    if category[0] == "C" or category == "Mn":
+        return ""
+    if category[0] in "PS" or re.match(_CJK, character):
+        return f" {character} "
+    return character
+
+
+# -- counting ------------------------------------------------------------------
+
+_SYMBOLS = string.punctuation.encode()
+_OTHER_THAN_SYMBOLS = bytes(set(range(256)) - set(_SYMBOLS))
+
+
+def _lower_or_space(code: int) -> int:
+    if code < 128 and not chr(code).isalnum():
+        return 0x20
+    return ord(bytes([code]).lower())
+
+
+_WORD_BYTES = bytes(map(_lower_or_space, range(256)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bags:
+    """The pieces of several texts, without their order."""
+
+    texts: Integers
+    """For each distinct piece of a text, the number of the text, in ascending order."""
+    pieces: Integers
+    """The number of the piece. The pieces of a text are in ascending order."""
+    occurrences: Integers
+    """How often it occurs in the text."""
+    ends: list[int]
+    """Where the pieces of each text end."""
+
+
+class PieceCounter:
+    """Counts pieces with arrays instead of a loop over words. Safe to use from several threads."""
+
+    def __init__(self, pieces: Pieces, size: int) -> None:
+        """`size` is the number of pieces in the table."""
+        self._pieces = pieces
+        self._size = size
+        self._lock = threading.Lock()
+        self._words = _WordNumbers(pieces)
+
+    def count(self, texts: Iterable[str]) -> Iterator[Bags]:
+        """The pieces of the texts, some texts at a time."""
+        block: list[str] = []
+        characters = 0
+        for text in texts:
+            block.append(text)
+            characters += len(text)
+            if len(block) == _MAX_TEXTS or characters > _MAX_CHARACTERS:
+                yield self._count(block)
+                block = []
+                characters = 0
+        if block:
+            yield self._count(block)
+
+    def _count(self, texts: list[str]) -> Bags:
+        words: list[str] = []
+        word_counts: list[int] = []
+        symbols: list[bytes] = []
+        for text in texts:
+            data = fold(text)
+            text_words = data.translate(_WORD_BYTES).decode().split()
+            words += text_words
+            word_counts.append(len(text_words))
+            symbols.append(data.translate(None, _OTHER_THAN_SYMBOLS))
+        pieces, lengths = self._split(words, b"".join(symbols))
+        # Sorting brings equal pieces of a text together.
+        first_keys = np.tile(np.arange(len(texts), dtype=np.int32) * self._size, 2)
+        keys = np.repeat(first_keys, word_counts + [len(part) for part in symbols])
+        keys = np.repeat(keys, lengths) + pieces
+        distinct, occurrences = np.unique(keys, return_counts=True)
+        numbers, distinct_pieces = np.divmod(distinct, self._size)
+        ends = np.searchsorted(numbers, np.arange(len(texts)), "right").tolist()
+        return Bags(numbers, distinct_pieces, occurrences, ends)
+
+    def _split(self, words: list[str], symbols: bytes) -> tuple[Integers, Integers]:
+        """The pieces of the words and then of the symbols, and how many each of them has."""
+        with self._lock:
+            if len(self._words) > _NUMBERED:
+                self._words = _WordNumbers(self._pieces)
+            numbers = np.fromiter(map(self._words.__getitem__, words), np.intp, len(words))
+            symbol_numbers = self._words.symbols[np.frombuffer(symbols, np.uint8)]
+            return self._words.pieces(np.concatenate([numbers, symbol_numbers]))
+
+
+class _WordNumbers(dict[str, int]):
+    """Numbers words. The pieces of all words are in one array, in the order of their numbers."""
+
+    def __init__(self, pieces: Pieces) -> None:
+        self._splitter = pieces
+        self._all_pieces = array("i", [0])
+        self._ends = array("i", [1])
+        self.symbols = np.zeros(256, np.intp)
+        self.symbols[list(_SYMBOLS)] = [self[chr(code)] for code in _SYMBOLS]
+
+    def __missing__(self, word: str) -> int:
+        if len(word) > LONGEST_WORD:
+            return self[""]  # it has no pieces either
+        self._all_pieces.extend(self._splitter.split(word))
+        self._ends.append(len(self._all_pieces))
+        self[word] = number = len(self._ends) - 2
+        return number
+
+    def pieces(self, numbers: Integers) -> tuple[Integers, Integers]:
+        """The pieces of these words, one after the other, and how many each word has."""
+        ends = np.frombuffer(self._ends, np.int32)
+        starts = ends[numbers]
+        lengths = ends[numbers + 1] - starts
+        starts -= np.cumsum(lengths, dtype=np.int32)
+        starts += lengths
+        indexes = np.repeat(starts, lengths)
+        indexes += np.arange(len(indexes), dtype=np.int32)
+        return np.frombuffer(self._all_pieces, np.int32)[indexes], lengths
