@@ -426,6 +426,8 @@ class Library:
         from recollect.knowledge.branches import path_page, path_through
 
         document = self._store.header(conversation_id)
+        if self._store.is_linear(conversation_id):
+            return self._linear_view(document, through, around, start, page_size(limit))
         path = path_through(self._store.positions(conversation_id), through or around)
         start, page = path_page(path, page_size(limit), start, around)
         contents = self._store.passages_by_key([step.position.key for step in page])
@@ -435,6 +437,35 @@ class Library:
             if step.position.key in contents
         ]
         return View(document, tuple(messages), start, len(path))
+
+    def _linear_view(
+        self,
+        document: Document,
+        through: str | None,
+        around: str | None,
+        start: int | None,
+        limit: int,
+    ) -> View:
+        """A page of a conversation without branches. Only the page is read, not the whole path."""
+        from recollect.knowledge.branches import missing_message, page_start
+
+        target = through or around
+        if target is not None and self._position(document.id, target) is None:
+            raise missing_message(target)
+        middle = None
+        if around is not None:
+            middle = self._position(document.id, around) or 0
+        total = self._store.summary(document.id).message_count
+        start = page_start(total, limit, start, middle)
+        passages, total = self._store.passage_page(document.id, start, limit)
+        messages = [MessageView(passage, (passage.id,), 0) for passage in passages]
+        return View(document, tuple(messages), start, total)
+
+    def _position(self, conversation_id: str, message_id: str) -> int | None:
+        try:
+            return self.message(conversation_id, message_id).position
+        except NotFound:
+            return None
 
     def facets(self, kind: str = CONVERSATION) -> dict[str, list[tuple[str, int]]]:
         """The projects, sources and tags in use, each with its number of documents, most first."""

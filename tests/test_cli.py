@@ -13,6 +13,7 @@ import apsw
 import psycopg
 import pytest
 
+import recollect
 from recollect.cli import main
 from recollect.places import open_existing
 
@@ -78,6 +79,24 @@ def test_list_and_read_show_conversations(run_with_examples: Any) -> None:
     assert first["title"][:20] in run_with_examples("list")
     assert json.loads(run_with_examples("read", first["id"], "--json"))["messages"]
     assert run_with_examples("read", first["id"])
+
+
+def test_a_long_conversation_is_read_in_pages(run: Any, place: str) -> None:
+    messages = [{"id": f"m{n}", "role": "user", "content": f"text {n}."} for n in range(250)]
+    with recollect.open(place) as library:
+        library.add_conversation("long", messages=messages)
+    first = run("read", "long")
+    assert "text 99." in first and "text 100." not in first
+    assert "1 to 100 of 250 messages" in first
+    assert "recollect read long --offset 100" in first
+    last = run("read", "long", "--offset", "200")
+    assert "text 249." in last and "201 to 250 of 250" in last and "Continue" not in last
+    assert "No more messages; there are 250." in run("read", "long", "--offset", "300")
+    branches = run("read", "long", "--branches", "--limit", "2", "--offset", "1")
+    assert "text 2." in branches and "--offset 3 --branches" in branches
+    page = json.loads(run("read", "long", "--limit", "2", "--offset", "1", "--json"))
+    assert [message["id"] for message in page["messages"]] == ["m1", "m2"]
+    assert (page["offset"], page["total"]) == (1, 250)
 
 
 @pytest.mark.both_stores

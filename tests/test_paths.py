@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import recollect
 from recollect.errors import NotFound
-from recollect.knowledge.branches import path_through
+from recollect.knowledge.branches import path_page, path_through
+from recollect.knowledge.retrieval import Retrieval
 from recollect.model.documents import Document, Passage, Position, arrange
+from recollect.store.sql import lookup
 
 
 @st.composite
@@ -134,3 +138,47 @@ def test_a_view_starts_at_an_offset_or_around_a_message(library: recollect.Libra
         library.view("long", around="ghost")
     with pytest.raises(NotFound):
         library.view("nowhere")
+
+
+CHAIN = [
+    {"id": f"m{n}", "role": "user", "content": str(n), "parent": f"m{n - 1}"} for n in range(30)
+]
+FLAT = [{"id": f"m{n}", "role": "user", "content": str(n)} for n in range(30)]
+
+
+@pytest.mark.parametrize("messages", [CHAIN, FLAT], ids=["chain", "flat"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"start": 28},
+        {"through": "m3"},
+        {"around": "m9"},
+        {"through": "m9", "around": "m29"},
+        {"through": "m9", "around": "ghost"},
+        {"around": "m9", "start": 2},
+    ],
+    ids=str,
+)
+def test_a_view_without_branches_is_the_same_page_of_the_whole_path(
+    library: recollect.Library, messages: list[dict[str, str]], options: dict[str, Any]
+) -> None:
+    library.add_conversation("c", messages=messages)
+    path = path_through(library._store.positions("c"), options.get("through"))
+    start, steps = path_page(path, 4, options.get("start"), options.get("around"))
+    view = library.view("c", limit=4, **options)
+    assert (view.start, view.total) == (start, len(path))
+    assert [(m.passage.id, m.siblings, m.index) for m in view.messages] == [
+        (step.position.id, step.siblings, step.index) for step in steps
+    ]
+
+
+def test_a_page_of_a_conversation_without_branches_is_read_without_the_rest(
+    library: recollect.Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library.add_conversation("c", messages=CHAIN)
+    monkeypatch.delattr(lookup, "read")
+    monkeypatch.delattr(lookup, "positions")
+    assert library.view("c", around="m9", limit=3).start == 8
+    retrieval = Retrieval(mode="chunk", loc={"message_id": "m9"})
+    assert "9" in library.knowledge.get("chats", "c", retrieval)["content"]

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from typing import NamedTuple
 
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
 from recollect.cli.common import console, define, existing, print_json, safe, when
-from recollect.errors import NotFound
 from recollect.language.text import printable
+from recollect.library import Library
 from recollect.model.documents import Document, Passage
 from recollect.model.search import Filter
 from recollect.model.sources import SOURCES
@@ -24,6 +25,7 @@ _LIST_EXAMPLES = """\
 """
 _READ_EXAMPLES = """\
   recollect read CONVERSATION
+  recollect read CONVERSATION --offset 100             the next messages
   recollect read CONVERSATION --message MESSAGE --around 3
   recollect read CONVERSATION --branches
   recollect read CONVERSATION --json
@@ -66,6 +68,13 @@ def define_read(command: argparse.ArgumentParser) -> None:
         metavar="N",
         help="messages before and after it (default: %(default)s)",
     )
+    command.add_argument(
+        "--limit",
+        type=int,
+        default=100,
+        help="how many messages (default: %(default)s, at most 200)",
+    )
+    command.add_argument("--offset", type=int, default=0, help="how many messages to skip")
     command.add_argument("--branches", action="store_true", help="include other branches")
     command.add_argument(
         "--hidden", action="store_true", help="include hidden messages, such as system prompts"
@@ -105,33 +114,61 @@ def list_(arguments: argparse.Namespace) -> int:
 
 def read(arguments: argparse.Namespace) -> int:
     with existing(arguments) as library:
-        document = library.conversation(arguments.conversation)
+        page = _read_page(library, arguments)
     if arguments.json:
-        print_json(as_json(document))
+        document = replace(page.document, passages=page.passages)
+        print_json(as_json(document) | {"offset": page.offset, "total": page.total})
         return 0
     out = console()
     out.print(
-        f"[bold]{safe(document.title) or 'Untitled'}[/]  "
-        f"[dim]{document.source} · {when(document.created_at)} · {safe(document.project)}[/]\n"
+        f"[bold]{safe(page.document.title) or 'Untitled'}[/]  [dim]{page.document.source} · "
+        f"{when(page.document.created_at)} · {safe(page.document.project)}[/]\n"
     )
-    for passage in _passages_to_show(document, arguments):
-        _show(passage, arguments.message)
+    for passage in page.passages:
+        if passage.visibility != "hidden" or arguments.hidden or passage.id == arguments.message:
+            _show(passage, arguments.message)
+    _show_where(page, arguments)
     return 0
 
 
-def _passages_to_show(document: Document, arguments: argparse.Namespace) -> list[Passage]:
-    passages = [
-        p
-        for p in document.passages
-        if (p.canonical or arguments.branches or p.id == arguments.message)
-        and (p.visibility != "hidden" or arguments.hidden or p.id == arguments.message)
-    ]
+class _MessagePage(NamedTuple):
+    document: Document
+    passages: tuple[Passage, ...]
+    offset: int
+    total: int
+
+
+def _read_page(library: Library, arguments: argparse.Namespace) -> _MessagePage:
+    """The messages to show. A conversation can be long, so only these are read."""
+    id_ = arguments.conversation
+    if arguments.branches and arguments.message is None:
+        offset = max(0, arguments.offset)
+        passages, total = library.messages(id_, offset, arguments.limit)
+        document = library.view(id_, limit=1).document
+        return _MessagePage(document, tuple(passages), offset, total)
     if arguments.message is None:
-        return passages
-    for at, passage in enumerate(passages):
-        if passage.id == arguments.message:
-            return passages[max(0, at - arguments.around) : at + arguments.around + 1]
-    raise NotFound(f"There is no message {arguments.message!r} in conversation {document.id!r}.")
+        view = library.view(id_, start=arguments.offset, limit=arguments.limit)
+    else:
+        view = library.view(id_, around=arguments.message, limit=2 * arguments.around + 1)
+    passages = [message.passage for message in view.messages]
+    return _MessagePage(view.document, tuple(passages), view.start, view.total)
+
+
+def _show_where(page: _MessagePage, arguments: argparse.Namespace) -> None:
+    """Say which part of the conversation this is, and how to read on."""
+    end = page.offset + len(page.passages)
+    if len(page.passages) == page.total:
+        return
+    if not page.passages:
+        console().print(f"No more messages; there are {page.total:,}.")
+        return
+    line = f"[dim]{page.offset + 1:,} to {end:,} of {page.total:,} messages[/]"
+    if end < page.total:
+        line += f"[dim]. Continue with: recollect read {safe(page.document.id)} --offset {end}"
+        if arguments.branches:
+            line += " --branches"
+        line += "[/]"
+    console().print(line, soft_wrap=True)
 
 
 def _show(passage: Passage, marked_id: str | None) -> None:

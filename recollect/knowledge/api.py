@@ -20,6 +20,7 @@ from recollect.knowledge.retrieval import (
     Retrieval,
     StoredChunks,
     Units,
+    message_units,
     text_page,
     units_around,
 )
@@ -266,7 +267,7 @@ class Knowledge:
             message = retrieval.loc.get("message_id")
             if not isinstance(message, str) or not message:
                 message = None
-            return MessageUnits(self._store, about.id, message, audience)
+            return message_units(self._store, about, message, audience)
         if about.kind in (PROMPT, CHARACTER):
             return FieldChunks(self._store, about.id, about.message_count, audience)
         chunks = StoredChunks(self._store, about.id, about.message_count, audience)

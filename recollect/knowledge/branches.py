@@ -53,12 +53,19 @@ def path_page(
     path: Sequence[Step], limit: int, start: int | None = None, around: str | None = None
 ) -> tuple[int, Sequence[Step]]:
     """One page of a path, and where it starts: at `start`, or with a message in its middle."""
+    middle = None
     if start is None and around is not None:
         id_ = identifier(around)
         middle = next((n for n, step in enumerate(path) if step.position.id == id_), 0)
-        start = min(middle - limit // 2, len(path) - limit)
-    start = max(0, min(start or 0, len(path)))
+    start = page_start(len(path), limit, start, middle)
     return start, path[start : start + limit]
+
+
+def page_start(total: int, limit: int, start: int | None, middle: int | None) -> int:
+    """Where a page of a path starts: at `start`, or with the message `middle` in its middle."""
+    if start is None and middle is not None:
+        start = min(middle - limit // 2, total - limit)
+    return max(0, min(start or 0, total))
 
 
 def _find(by_id: Mapping[str, Position], message: str | None) -> Position | None:
@@ -66,8 +73,12 @@ def _find(by_id: Mapping[str, Position], message: str | None) -> Position | None
         return None
     position = by_id.get(identifier(message))
     if position is None:
-        raise NotFound(f"There is no message {truncate(message, 80)!r} in this conversation.")
+        raise missing_message(message)
     return position
+
+
+def missing_message(message: str) -> NotFound:
+    return NotFound(f"There is no message {truncate(message, 80)!r} in this conversation.")
 
 
 def _step(position: Position, fork: Sequence[Position]) -> Step:

@@ -217,6 +217,14 @@ class Documents(ABC):
 
     @reader
     @abstractmethod
+    def is_linear(self, id: str) -> bool:
+        """Whether a document has no branches: its path is all its passages, in their order.
+
+        Its pages can be read with `passage_page`. Raises NotFound.
+        """
+
+    @reader
+    @abstractmethod
     def positions(self, id: str) -> list[Position]:
         """The positions of a document's passages, in reading order. Raises NotFound."""
 

@@ -86,6 +86,18 @@ def test_positions_are_in_reading_order_and_include_all_branches(store: Store) -
     ]
 
 
+def test_a_document_is_linear_until_it_has_a_branch(store: Store) -> None:
+    chain = (message("a"), message("b", minutes=1))
+    store.save([conversation(*chain)])
+    assert store.is_linear("c1")
+    store.save([conversation(*chain, message("c", minutes=2, parent="a"))])
+    assert not store.is_linear("c1")
+    store.delete_passage("c1", "b")
+    assert store.is_linear("c1")
+    with pytest.raises(NotFound):
+        store.is_linear("ghost")
+
+
 def test_passages_are_read_by_key_and_missing_keys_are_skipped(store: Store) -> None:
     store.save(
         [

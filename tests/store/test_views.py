@@ -182,6 +182,7 @@ def test_an_agent_reads_documents_without_the_hidden_messages(agent: AudienceSto
     assert [p.id for p in agent.document("c1").passages] == ["a", "b"]
     assert [p.id for d in agent.iter_documents(EVERYTHING) for p in d.passages] == ["a", "b"]
     assert [position.id for position in agent.positions("c1")] == ["a", "b"]
+    assert not agent.is_linear("c1")
     page, total = agent.passage_page("c1", 1, 1)
     assert ([p.id for p in page], total) == (["b"], 2)
 

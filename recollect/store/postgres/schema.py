@@ -253,6 +253,11 @@ alter table space add column noise_floor double precision;
 alter table space add column calibrated_size bigint not null default 0;
 """
 
+# Few messages are on other branches. A conversation without any is read page by page.
+M010_BRANCHES = """
+create index passage_branch on passage (owner, document, position) where not canonical;
+"""
+
 MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m001_documents", M001_DOCUMENTS),
     ("m002_search", M002_SEARCH),
@@ -262,6 +267,7 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m007_vocabulary", M007_VOCABULARY),
     ("m008_drop_bm25", M008_DROP_BM25),
     ("m009_noise_floor", M009_NOISE_FLOOR),
+    ("m010_branches", M010_BRANCHES),
 )
 
 

@@ -161,6 +161,14 @@ def _summary(row: tuple[Any, ...]) -> Summary:
 # -- passages ---
 
 
+def is_linear(db: Database, id: str) -> bool:
+    """See Store.is_linear."""
+    branch = db.rows(
+        "select 1 from passage where document = ? and not canonical limit 1", (key_of(db, id),)
+    )
+    return not branch
+
+
 def positions(db: Database, id: str) -> list[Position]:
     """See Store.positions."""
     rows = db.rows(

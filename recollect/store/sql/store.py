@@ -209,6 +209,9 @@ class SqlStore(Store, Generic[Connection]):
             with suppress(NotFound):  # deleted in the meantime
                 yield self._read(partial(lookup.read, key=key))
 
+    def is_linear(self, id: str) -> bool:
+        return self._read(lambda db: lookup.is_linear(db, id))
+
     def positions(self, id: str) -> list[Position]:
         return self._read(lambda db: lookup.positions(db, id))
 

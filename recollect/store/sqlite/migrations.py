@@ -254,6 +254,11 @@ alter table space add column noise_floor real;
 alter table space add column calibrated_size integer not null default 0;
 """
 
+M010_BRANCHES = """
+-- Few messages are on other branches. A conversation without any is read page by page.
+create index passage_branch on passage (document, position) where not canonical;
+"""
+
 MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m001_documents", M001_DOCUMENTS),
     ("m002_search", M002_SEARCH),
@@ -263,6 +268,7 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m006_embedding_queue", M006_EMBEDDING_QUEUE),
     ("m007_vocabulary", M007_VOCABULARY),
     ("m009_noise_floor", M009_NOISE_FLOOR),
+    ("m010_branches", M010_BRANCHES),
 )
 VERSION = len(MIGRATIONS)
 

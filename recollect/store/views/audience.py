@@ -73,6 +73,11 @@ class AudienceStore(StoreView):
     def iter_documents(self, filter: Filter) -> Iterator[Document]:
         return map(_visible_part, self._store.iter_documents(filter))
 
+    def is_linear(self, id: str) -> bool:
+        """False: a path may skip messages, and the answer must not tell whether it does."""
+        self._store.header(id)  # raises NotFound
+        return False
+
     def positions(self, id: str) -> list[Position]:
         positions = self._store.positions(id)
         visible = self._visible_set(position.key for position in positions)

@@ -103,6 +103,9 @@ class StoreView(Store):
     def iter_documents(self, filter: Filter) -> Iterator[Document]:
         return self._store.iter_documents(filter)
 
+    def is_linear(self, id: str) -> bool:
+        return self._store.is_linear(id)
+
     def positions(self, id: str) -> list[Position]:
         return self._store.positions(id)
 
