@@ -1,4 +1,4 @@
-.PHONY: test test-all check pytest browser clients demo format bench bench-knowledge bench-mcp bench-memory bench-quality bench-service bench-speed bench-teams soak clean
+.PHONY: test test-all check pytest browser clients demo format bench bench-disk bench-knowledge bench-mcp bench-memory bench-quality bench-service bench-speed bench-teams soak clean
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -46,6 +46,9 @@ format: $(READY)
 
 bench: $(READY)
 	$(BIN)/python -m bench
+
+bench-disk: $(READY)
+	$(BIN)/python -m bench.disk
 
 bench-knowledge: $(READY)
 	$(BIN)/python -m bench.knowledge

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -209,13 +209,13 @@ def _chat(rng: Random, size: int, at: float) -> Chat:
     parent, role = None, "user"
     for _ in range(size):
         at += rng.expovariate(1 / 45)
-        turn = Turn(_uuid(rng), parent, role, _text(rng, role), round(at, 6))
+        turn = Turn(uuid(rng), parent, role, _text(rng, role), round(at, 6))
         turns.append(turn)
         if role == "assistant" and rng.random() < 0.04:
             continue  # a regenerated answer has the same parent
         parent = turn.id
         role = _next_role(rng, role)
-    return Chat(_uuid(rng), _prose(rng, rng.randint(2, 7)).rstrip(".?:\n"), tuple(turns))
+    return Chat(uuid(rng), _prose(rng, rng.randint(2, 7)).rstrip(".?:\n"), tuple(turns))
 
 
 def _next_role(rng: Random, role: str) -> str:
@@ -224,7 +224,7 @@ def _next_role(rng: Random, role: str) -> str:
     return "assistant"
 
 
-def _uuid(rng: Random) -> str:
+def uuid(rng: Random) -> str:
     return str(UUID(int=rng.getrandbits(128), version=4))
 
 
@@ -268,14 +268,18 @@ def _moment(seconds: float) -> datetime:
 
 
 def write_chatgpt_export(path: Path, messages: int = 180_000, seed: int = 0) -> None:
+    """Write a ChatGPT export of `messages` messages, without those that are hidden."""
+    write_chats(path, chats(messages, seed))
+
+
+def write_chats(path: Path, chats: Iterable[Chat]) -> None:
     """Write a `conversations.json` in the format of a ChatGPT export.
 
-    As in real exports, each conversation also has an empty, hidden system message. `messages` does
-    not count it.
+    As in real exports, each conversation also has an empty, hidden system message.
     """
     with path.open("w", encoding="utf-8") as file:
         separator = "["
-        for chat in chats(messages, seed):
+        for chat in chats:
             file.write(separator + json.dumps(_chatgpt_conversation(chat)))
             separator = ", "
         file.write("]")

@@ -28,6 +28,7 @@ from mcp.server.stdio import stdio_server
 from recollect.serve.mcp.catalog import Catalog
 from recollect.serve.mcp.context import LocalLibrary, ToolError
 from recollect.serve.mcp.tools.conversations.definitions import CONVERSATION_SEARCH
+from recollect.store.sqlite.connection import connect
 
 TOOL = CONVERSATION_SEARCH
 
@@ -39,17 +40,28 @@ def recollect_search(home: str) -> Search:
     return lambda arguments: str(catalog.call(TOOL.name, local.context(), arguments))
 
 
+def uncompressed_copy(library: Path) -> Path:
+    """The messages as a program would store them that does not compress them."""
+    path = library.with_name("plain.db")
+    path.unlink(missing_ok=True)
+    db = connect(library)
+    db.execute("attach ? as plain", (str(path),))
+    db.execute("create table plain.message as select created_at, role, content from passage")
+    db.close()
+    return path
+
+
 def like(home: str) -> Search:
     """Scan all messages for those that contain the query, newest first."""
-    path = next(Path(home).rglob("library.db"))
+    path = uncompressed_copy(next(Path(home).rglob("library.db")))
     local = threading.local()
 
     def search(arguments: dict[str, Any]) -> str:
         if not hasattr(local, "db"):
             local.db = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
         rows = local.db.execute(
-            "select created_at, role, content from passage where content like ? "
-            "order by +created_at desc limit ?",
+            "select created_at, role, content from message where content like ? "
+            "order by created_at desc limit ?",
             (f"%{arguments['query']}%", arguments["limit"]),
         )
         messages = [f"[{at}] {role}\n{content}" for at, role, content in rows]

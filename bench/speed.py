@@ -45,6 +45,7 @@ from bench import corpus
 from bench.corpus import SampleQuery
 from recollect.index.meaning import Meaning
 from recollect.model.search import Filter, SearchOptions
+from recollect.store.sqlite.connection import connect
 
 T = TypeVar("T")
 
@@ -207,7 +208,7 @@ def run_indexing(home: Path) -> dict[str, Cost]:
 
 
 def _messages(data: Data) -> Iterator[tuple[Any, ...]]:
-    db = apsw.Connection(str(data.database), flags=apsw.SQLITE_OPEN_READONLY)
+    db = connect(data.database)
     yield from db.execute(
         "select key, role, created_at, content from passage "
         "where visibility <> 'hidden' order by key"

@@ -14,6 +14,12 @@ from recollect.model.search import Filter
 from recollect.store.postgres.capabilities import Server
 from recollect.store.postgres.filters import conditions, derived_columns, document_conditions
 from recollect.store.postgres.pool import Session
+from recollect.store.sql.encoding import PASSAGE_COLUMNS
+from recollect.store.sql.passages import COLUMNS
+
+_UPDATE_PASSAGE = (
+    f"update passage set {', '.join(f'{name} = ?' for name in PASSAGE_COLUMNS)} where key = ?"
+)
 
 
 class Connection:
@@ -56,6 +62,12 @@ class Connection:
             f"insert into {table} ({', '.join(arrays)}) select * from unnest({parameters})",
             list(arrays.values()),
         )
+
+    def insert_passages(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        self.insert("passage", COLUMNS, rows)
+
+    def update_passage(self, key: int, row: tuple[Any, ...]) -> None:
+        self.run(_UPDATE_PASSAGE, (*row, key))
 
     def in_list(self, values: Sequence[int] | Sequence[str]) -> tuple[str, Any]:
         is_text = len(values) > 0 and isinstance(values[0], str)

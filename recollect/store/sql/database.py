@@ -30,6 +30,12 @@ class Database(Protocol):
 
     def insert(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None: ...
 
+    def insert_passages(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Insert passages, given as rows of `passages.COLUMNS`."""
+
+    def update_passage(self, key: int, row: tuple[Any, ...]) -> None:
+        """Replace the columns of a passage (PASSAGE_COLUMNS)."""
+
     def in_list(self, values: Sequence[int] | Sequence[str]) -> tuple[str, Any]:
         """The right side of `in (…)` for any number of values, and the one value to bind."""
 

@@ -18,9 +18,6 @@ _IDENTITY_COLUMNS = ("id", "source", "source_id", "kind")
 # A change of these columns makes the vectors of a passage outdated.
 _EMBEDDED_COLUMNS = ("content", "role", "author", "created_at", "visibility")
 _EMBEDDED_INDEXES = tuple(PASSAGE_COLUMNS.index(name) for name in _EMBEDDED_COLUMNS)
-_UPDATE_PASSAGE = (
-    f"update passage set {', '.join(f'{name} = ?' for name in PASSAGE_COLUMNS)} where key = ?"
-)
 
 
 def load_outline(db: Database, key: int) -> dict[str, Passage]:
@@ -140,7 +137,7 @@ def index_rows(db: Database, passages: Sequence[int]) -> Iterator[IndexRow]:
 def replace_passage(db: Database, key: int, row: tuple[Any, ...], index: TextIndex) -> None:
     ((_, title, content),) = index_rows(db, [key])
     (before,) = db.rows(f"select {', '.join(_EMBEDDED_COLUMNS)} from passage where key = ?", (key,))
-    db.run(_UPDATE_PASSAGE, (*row, key))
+    db.update_passage(key, row)
     if row[-1] != content:
         index.remove([(key, title, content)])
         index.add([(key, title, row[-1])])

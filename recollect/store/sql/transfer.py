@@ -23,7 +23,7 @@ from recollect.errors import InvalidInput, RecollectError
 from recollect.model.kinds import CONVERSATION
 from recollect.store.sql import passages
 from recollect.store.sql.database import Database, IndexRow, TextIndex
-from recollect.store.sql.encoding import DOCUMENT_COLUMNS, PASSAGE_COLUMNS
+from recollect.store.sql.encoding import DOCUMENT_COLUMNS
 from recollect.store.values import Batch, Contents
 
 MOVING = "moving"
@@ -104,7 +104,7 @@ TABLES = {
         Table(
             "passage",
             ("key",),
-            ("key", "document", "receipt", "shared", *PASSAGE_COLUMNS),
+            passages.COLUMNS,
             fixed=("document", "id"),
             flags=("shared", "canonical"),
         ),
@@ -288,7 +288,7 @@ def _add(db: Database, table: Table, rows: list[Row], index: TextIndex) -> None:
             values = [tuple(document.values()) for document in documents]
             db.insert("document", tuple(documents[0]), values)
         case "passage":
-            db.insert("passage", table.columns, rows)
+            db.insert_passages(rows)
             index.add(_index_rows(db, rows))
         case _:
             db.insert(table.name, table.columns, rows)

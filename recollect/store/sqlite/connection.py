@@ -28,6 +28,7 @@ from recollect.language.text import fold, indexable, storable
 from recollect.model.search import Filter
 from recollect.settings import LIMITS
 from recollect.store.sql.encoding import filter_columns
+from recollect.store.sqlite.compression import STORED_COLUMNS, Codec
 from recollect.store.sqlite.filters import document_conditions, passage_conditions
 
 T = TypeVar("T")
@@ -41,6 +42,13 @@ pragma temp_store = memory;
 pragma cache_size = -16384;
 pragma journal_size_limit = 67108864;
 """
+_INSERT_PASSAGE = (
+    f"insert into passage ({', '.join(STORED_COLUMNS)}) "
+    f"values ({', '.join('?' * len(STORED_COLUMNS))})"
+)
+_UPDATE_PASSAGE = (
+    f"update passage set {', '.join(f'{name} = ?' for name in STORED_COLUMNS[4:])} where key = ?"
+)
 # Bounds the time that the other threads wait for one commit.
 _MAX_JOBS_PER_COMMIT = 256
 # SQLite calls back after so many instructions of its virtual machine.
@@ -53,6 +61,7 @@ class Connection(apsw.Connection):
     """A connection with the methods that the shared SQL needs (see store.sql.database)."""
 
     _cache: tuple[int, dict[Hashable, Any]] = (0, {})
+    codec: Codec
 
     def memoize(self, key: Hashable, compute: Callable[[], T]) -> T:
         """A value that is valid until anybody writes. Only for connections that never write."""
@@ -82,6 +91,12 @@ class Connection(apsw.Connection):
             f"insert into {table} ({', '.join(columns)}) values ({', '.join('?' * len(columns))})",
             rows,
         )
+
+    def insert_passages(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        self.executemany(_INSERT_PASSAGE, self.codec.rows(rows))
+
+    def update_passage(self, key: int, row: tuple[Any, ...]) -> None:
+        self.execute(_UPDATE_PASSAGE, (*self.codec.row((key, None, None, None, *row))[4:], key))
 
     def in_list(self, values: Sequence[int] | Sequence[str]) -> tuple[str, Any]:
         return "select value from json_each(?)", json.dumps(values)
@@ -120,6 +135,15 @@ def connect(path: Path) -> Connection:
             lambda: db.execute("pragma page_size = 8192; pragma journal_mode = wal").fetchall()
         )
         db.execute(_PRAGMAS)
+        db.codec = Codec()
+        # Generated columns may only use functions that are declared innocuous.
+        for name, function, arguments in (
+            ("content_of", db.codec.content, 1),
+            ("metadata_of", db.codec.metadata, 2),
+        ):
+            db.create_scalar_function(
+                name, function, arguments, deterministic=True, flags=apsw.SQLITE_INNOCUOUS
+            )
         db.create_scalar_function("contains", _contains, 2, deterministic=True)
         db.create_scalar_function("stem", _stem, 1, deterministic=True)
         db.create_scalar_function("folded", _fold_bytes, 1, deterministic=True)

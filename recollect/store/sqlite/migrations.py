@@ -259,6 +259,28 @@ M010_BRANCHES = """
 create index passage_branch on passage (document, position) where not canonical;
 """
 
+M011_COMPRESSION = """
+-- `body` and `details` contain the content and the metadata, or `body` contains both, compressed.
+alter table passage rename column content to body;
+alter table passage rename column metadata to details;
+alter table passage add column content text generated always as (content_of(body)) virtual;
+alter table passage add column metadata text
+  generated always as (metadata_of(body, details)) virtual;
+drop trigger passage_changed;
+create trigger passage_changed
+after update of body, role, author, created_at, visibility on passage
+when (old.body is not new.body and old.content is not new.content)
+  or old.role is not new.role or old.author is not new.author
+  or old.created_at is not new.created_at or old.visibility is not new.visibility
+begin
+  insert or ignore into stale select new.key from volume where new.key between first and last;
+  insert or replace into unembedded (passage, space) select new.key, id from space where not gone;
+  delete from vector where passage = new.key;
+end;
+-- Passages up to this key are not compressed yet.
+insert into derived select 'uncompressed', passage from last_key where passage > 0;
+"""
+
 MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m001_documents", M001_DOCUMENTS),
     ("m002_search", M002_SEARCH),
@@ -269,6 +291,7 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m007_vocabulary", M007_VOCABULARY),
     ("m009_noise_floor", M009_NOISE_FLOOR),
     ("m010_branches", M010_BRANCHES),
+    ("m011_compression", M011_COMPRESSION),
 )
 VERSION = len(MIGRATIONS)
 

@@ -14,13 +14,13 @@ import apsw
 from recollect.errors import DamagedLibrary, StoreBusy
 from recollect.language.query import Node, words
 from recollect.model.search import Filter
-from recollect.settings import LIMITS
 from recollect.store.sql import spaces as space_sql
 from recollect.store.sql import statistics, transfer
 from recollect.store.sql.database import TextIndex
 from recollect.store.sql.selection import resolve_filter
 from recollect.store.sql.store import SqlStore, TextQueries
-from recollect.store.sqlite import fts_match, passage_queries, text_index
+from recollect.store.sqlite import compaction, fts_match, passage_queries, text_index
+from recollect.store.sqlite.compression import IS_LONG
 from recollect.store.sqlite.connection import Connection, Connections, connect, translate_error
 from recollect.store.sqlite.file_lock import file_lock
 from recollect.store.sqlite.key_ranges import all_keys, keys_in_few_documents
@@ -259,10 +259,7 @@ class SqliteStore(SqlStore[Connection]):
 
     def stats(self) -> dict[str, object]:
         def work(db: Connection) -> dict[str, object]:
-            partly_indexed = db.get(
-                "select count(*) from passage where length(content) > ?",
-                (LIMITS.indexed_characters,),
-            )
+            partly_indexed = db.get(f"select count(*) from passage where {IS_LONG}")
             return statistics.library_counts(db) | {
                 "indexed_in_part": partly_indexed,
                 "file_bytes": self.path.stat().st_size,
@@ -278,6 +275,8 @@ class SqliteStore(SqlStore[Connection]):
     def needs_refresh(self) -> bool:
         def work(db: Connection) -> bool:
             _, newest_key = all_keys(db)
+            if not compaction.is_complete(db):
+                return True
             if newest_key < plan.MIN_VOLUME_PASSAGES:
                 return False
             return plan.unsealed_passages(db) > 0
@@ -289,9 +288,16 @@ class SqliteStore(SqlStore[Connection]):
     ) -> None:
         if self.size() >= plan.MIN_VOLUME_PASSAGES or (self._index_folder / "volumes").exists():
             self._volumes.refresh(progress, stop)
+        self._compress_older(stop)
         self._clear_dropped_spaces()
         if self.spaces() or (self._index_folder / "vectors").exists():
             self._vectors.refresh()
+
+    def _compress_older(self, stop: Callable[[], bool] | None) -> None:
+        """Compress what an older version stored, a batch per transaction."""
+        while stop is None or not stop():
+            if not self._write(compaction.compress_batch):
+                return
 
     def indexing_lock(self) -> AbstractContextManager[bool]:
         return file_lock(self._index_folder / "lock")
@@ -315,8 +321,7 @@ class SqliteStore(SqlStore[Connection]):
             )
 
         def clear(db: Connection, index: TextIndex) -> None:
-            db.execute("insert into passage_text (passage_text) values ('delete-all')")
-            db.execute("delete from word")
+            text_index.clear(db)
             space_sql.remove_orphans(db)
 
         self._write_text(clear)
@@ -351,11 +356,8 @@ def _has_volumes(db: Connection) -> bool:
 
 
 def _clear_index(db: Connection) -> None:
-    db.execute(
-        "insert into passage_text (passage_text) values ('delete-all'); delete from word; "
-        "insert or replace into derived values ('text', ?)",
-        (text_index.VERSION,),
-    ).fetchall()
+    text_index.clear(db)
+    db.run("insert or replace into derived values ('text', ?)", (text_index.VERSION,))
 
 
 def _index_batch(db: Connection, index: TextIndex) -> int:
@@ -384,6 +386,9 @@ def _is_index_behind(db: Connection) -> bool:
 
 def _verify(db: Connection) -> Findings:
     findings = Findings(outdated=_is_index_outdated(db))
+    findings.damaged += compaction.unreadable_passages(db)
+    if findings.damaged:
+        return findings  # the integrity check would fail where it computes these texts
     for (line,) in db.rows("pragma integrity_check(20)"):
         if line == "ok":
             continue

@@ -35,6 +35,17 @@ _BULK_SHARE = 20
 _REWRITES_PER_WIPE = 300
 
 
+# Older libraries have the title first. Then every word of a content has to name its column, and the
+# index is half as large again.
+_CREATE = """
+create virtual table passage_text using fts5(
+  content, title, content='', tokenize='unicode61 remove_diacritics 0'
+);
+insert into passage_text (passage_text, rank)
+  values ('secure-delete', 1), ('hashsize', 16777216), ('automerge', 16);
+"""
+
+
 def prepare_text(text: str) -> str:
     """The text as it is indexed."""
     return indexable(text[: LIMITS.indexed_characters])
@@ -120,6 +131,20 @@ def _defer_vocabulary(db: Connection, rows: Sequence[IndexRow]) -> bool:
 
 
 # -- index ---
+
+
+def has_title_first(db: Connection) -> bool:
+    """Whether the index has the layout of older versions."""
+    return bool(db.rows("pragma table_info(passage_text)")[0][1] == "title")
+
+
+def clear(db: Connection) -> None:
+    """Remove everything from the index and the vocabulary."""
+    if has_title_first(db):
+        db.execute(f"drop table passage_text; {_CREATE}").fetchall()
+    else:
+        db.run("insert into passage_text (passage_text) values ('delete-all')")
+    db.run("delete from word")
 
 
 class FtsIndex:

@@ -1,0 +1,168 @@
+"""Compress messages with zstd and a dictionary that is part of this package.
+
+The content and the metadata of a message are compressed together, because the metadata often
+repeats parts of the content. The columns `body` and `details` of a row are either the content and
+the metadata themselves, or `body` is a blob with both and `details` is null. A blob begins with the
+number of its dictionary, followed by a zstd frame without the magic number that all frames share.
+The highest bit of the number tells that the content is longer than what is indexed of it.
+
+The generated columns `content` and `metadata` decompress a row with the SQL functions of `Codec`,
+so statements read text, however it is stored.
+
+A dictionary contains fragments of the texts it was trained on. It is trained on public texts
+(`tools/train_dictionary.py`) and never on what users store, so deleted text is in no dictionary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from recollect.errors import DamagedLibrary
+from recollect.settings import LIMITS
+from recollect.store.sql.passages import COLUMNS
+
+if TYPE_CHECKING:
+    import zstandard
+
+_RENAMED = {"content": "body", "metadata": "details"}
+STORED_COLUMNS = tuple(_RENAMED.get(name, name) for name in COLUMNS)
+"""The columns of the table under the names that can be written."""
+
+IS_LONG = (
+    f"(typeof(body) = 'text' and length(body) > {LIMITS.indexed_characters}"
+    f" or typeof(body) = 'blob' and substr(body, 1, 1) >= x'80')"
+)
+"""An SQL condition: the content is longer than what is indexed of it."""
+
+# The newest dictionary. Older ones are still needed to read what they compressed.
+_DICTIONARY = 1
+_LONG = 0x80
+# Level 6 is 4 % smaller and takes three times as long.
+_LEVEL = 3
+_FRAME_MAGIC = b"\x28\xb5\x2f\xfd"
+# Shorter texts do not become shorter.
+_MIN_BYTES = 24
+# Storable text contains no NUL, and JSON escapes it.
+_SEPARATOR = b"\0"
+_METADATA = COLUMNS.index("metadata")
+
+
+def _read_dictionary(number: int) -> zstandard.ZstdCompressionDict:
+    import zstandard
+
+    path = Path(__file__).with_name(f"texts-{number}.zdict")
+    try:
+        return zstandard.ZstdCompressionDict(path.read_bytes())
+    except FileNotFoundError as error:
+        raise DamagedLibrary(
+            f"A message was compressed with dictionary {number}, which this version of Recollect "
+            "does not have. Upgrade Recollect, or restore a backup."
+        ) from error
+
+
+@cache
+def _dictionary_to_read(number: int) -> zstandard.ZstdCompressionDict:
+    return _read_dictionary(number)
+
+
+@cache
+def _dictionary_to_write() -> zstandard.ZstdCompressionDict:
+    dictionary = _read_dictionary(_DICTIONARY)
+    dictionary.precompute_compress(level=_LEVEL)
+    return dictionary
+
+
+class Codec:
+    """Compresses and decompresses the rows of one connection. Not for several threads at once."""
+
+    def __init__(self) -> None:
+        self._compressor: zstandard.ZstdCompressor | None = None
+        self._decompressors: dict[int, zstandard.ZstdDecompressor] = {}
+        self._last_body = b""
+        self._last_texts = ("", "")
+        self._is_inserting = False
+
+    # -- writing ---
+
+    def rows(self, rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+        """Rows of COLUMNS as rows of STORED_COLUMNS.
+
+        SQLite computes the generated columns of every row that it inserts, and discards them. Until
+        this iterator ends, the SQL functions do not decompress anything for that.
+        """
+        self._is_inserting = True
+        try:
+            for row in rows:
+                yield self.row(row)
+        finally:
+            self._is_inserting = False
+
+    def row(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
+        body, details = self.compress(row[-1], row[_METADATA])
+        if details is row[_METADATA]:
+            return row
+        return (*row[:_METADATA], details, *row[_METADATA + 1 : -1], body)
+
+    def compress(self, content: str, metadata: str | None) -> tuple[str | bytes, str | None]:
+        """The columns `body` and `details` of a content and its metadata."""
+        text = content.encode()
+        if metadata:
+            text += _SEPARATOR + metadata.encode()
+        if len(text) < _MIN_BYTES:
+            return content, metadata
+        if self._compressor is None:
+            self._compressor = _new_compressor()
+        frame = self._compressor.compress(text)
+        if len(frame) > len(text):
+            return content, metadata
+        number = _DICTIONARY
+        if len(content) > LIMITS.indexed_characters:
+            number |= _LONG
+        return bytes((number,)) + frame[len(_FRAME_MAGIC) :], None
+
+    # -- SQL functions ---
+
+    def content(self, *values: Any) -> str | None:
+        body: str | bytes | None = values[0]
+        if not isinstance(body, bytes):
+            return body
+        return self._decompress(body)[0]
+
+    def metadata(self, *values: Any) -> str | None:
+        body: str | bytes | None = values[0]
+        details: str | None = values[1]
+        if not isinstance(body, bytes):
+            return details
+        return self._decompress(body)[1] or None
+
+    def _decompress(self, body: bytes) -> tuple[str, str]:
+        # Both columns of a row are often read one after the other.
+        if self._is_inserting or body == self._last_body:
+            return self._last_texts
+        import zstandard
+
+        number = body[0] & ~_LONG
+        if number not in self._decompressors:
+            dictionary = _dictionary_to_read(number)
+            self._decompressors[number] = zstandard.ZstdDecompressor(dict_data=dictionary)
+        try:
+            text = self._decompressors[number].decompress(_FRAME_MAGIC + body[1:])
+            content, _, metadata = text.decode().partition("\0")
+        except (zstandard.ZstdError, UnicodeDecodeError) as error:
+            raise DamagedLibrary(
+                f"The text of a message cannot be decompressed ({error}). Run `recollect doctor`."
+            ) from error
+        self._last_body, self._last_texts = body, (content, metadata)
+        return self._last_texts
+
+
+def _new_compressor() -> zstandard.ZstdCompressor:
+    import zstandard
+
+    dictionary = _dictionary_to_write()
+    return zstandard.ZstdCompressor(
+        level=_LEVEL, dict_data=dictionary, write_checksum=False, write_dict_id=False
+    )

@@ -1,0 +1,238 @@
+"""Messages are stored compressed, and those of older libraries are compressed later."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import apsw
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from kills import run_and_kill
+
+from recollect.errors import DamagedLibrary
+from recollect.language.query import parse
+from recollect.model.documents import Document, Passage
+from recollect.model.search import Filter
+from recollect.store.sqlite import SqliteStore, compression
+from recollect.store.sqlite.compression import Codec
+from recollect.store.sqlite.connection import connect
+from recollect.store.sqlite.migrations import migrate
+
+LONG = "The tram to the castle leaves from the market square every twelve minutes. " * 4
+METADATA = {"request_id": "4fbb2c1e", "status": "finished_successfully", "weight": 1.0}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "store" / "library.db"
+
+
+@pytest.fixture
+def store(path: Path) -> Iterator[SqliteStore]:
+    store = SqliteStore(path)
+    yield store
+    store.close()
+
+
+def conversation(*texts: str, id: str = "c1") -> Document:
+    passages = tuple(
+        Passage(f"m{n}", "user", text, metadata=METADATA) for n, text in enumerate(texts)
+    )
+    return Document("test", id, "Trams", passages=passages)
+
+
+def stored_types(path: Path) -> list[str]:
+    db = connect(path)
+    rows = db.rows("select typeof(body) from passage order by key")
+    db.close()
+    return [type_ for (type_,) in rows]
+
+
+def make_old(path: Path) -> None:
+    """Store every message as older versions did."""
+    db = connect(path)
+    with db:
+        rows = db.rows("select content, metadata, key from passage")
+        db.executemany("update passage set body = ?, details = ? where key = ?", rows)
+        db.execute("insert into derived select 'uncompressed', passage from last_key")
+    db.close()
+
+
+def contents(store: SqliteStore, id: str = "c1") -> list[str]:
+    return [passage.content for passage in store.document(id).passages]
+
+
+# -- new messages ---
+
+
+def test_messages_are_stored_compressed_and_read_verbatim(store: SqliteStore, path: Path) -> None:
+    store.save([conversation(LONG)])
+    store.append("c1", Passage("m9", "user", LONG + "!", metadata=METADATA))
+    assert stored_types(path) == ["blob", "blob"]
+    assert contents(store) == [LONG, LONG + "!"]
+    assert [dict(p.metadata) for p in store.document("c1").passages] == [METADATA, METADATA]
+    assert LONG.encode() not in path.read_bytes()
+
+
+def test_a_short_message_without_metadata_is_stored_as_text(store: SqliteStore, path: Path) -> None:
+    store.save([Document("test", "c1", passages=(Passage("m0", "user", "yes"),))])
+    assert stored_types(path) == ["text"]
+    assert contents(store) == ["yes"]
+
+
+def test_a_changed_message_is_compressed_again(store: SqliteStore, path: Path) -> None:
+    store.save([conversation(LONG)])
+    store.save([conversation(LONG.upper())])
+    assert stored_types(path) == ["blob"]
+    assert contents(store) == [LONG.upper()]
+    assert store.count(parse("castle"), Filter())[0] == 1
+
+
+def test_compressed_messages_are_found_by_substring(store: SqliteStore) -> None:
+    store.save([conversation(LONG, "nothing of that kind, but long enough to be compressed")])
+    assert [hit.id for hit in store.find_substring("=>", Filter(), 9, 0)[0]] == []
+    assert [hit.id for hit in store.find_substring("quare every", Filter(), 9, 0)[0]] == ["m0"]
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.text(), st.none() | st.text(min_size=1).map(lambda text: '{"a":"' + text.strip("\0")))
+def test_every_text_is_decompressed_exactly(content: str, metadata: str | None) -> None:
+    content = content.replace("\0", "").encode("utf-8", "ignore").decode()
+    if metadata is not None:
+        metadata = metadata.replace("\0", "").encode("utf-8", "ignore").decode()
+    codec = Codec()
+    body, details = codec.compress(content, metadata)
+    assert codec.content(body) == content
+    assert codec.metadata(body, details) == metadata
+
+
+def test_deleted_messages_are_in_no_file(store: SqliteStore, path: Path) -> None:
+    store.save([conversation(LONG), conversation("Another conversation. " * 9, id="c2")])
+    db = connect(path)
+    ((body,),) = db.rows("select body from passage where key = 1")
+    db.close()
+    store.pop("c1")
+    assert not [f for f in path.parent.rglob("*") if f.is_file() and body in f.read_bytes()]
+
+
+# -- the dictionary ---
+
+
+def test_the_dictionary_is_the_one_in_the_notice() -> None:
+    folder = Path(compression.__file__).parent
+    data = (folder / "texts-1.zdict").read_bytes()
+    assert hashlib.sha256(data).hexdigest() in (folder / "NOTICE.md").read_text(encoding="utf-8")
+
+
+def test_an_unknown_dictionary_is_an_error() -> None:
+    with pytest.raises(DamagedLibrary, match="dictionary 77"):
+        Codec().content(b"\x4d123")
+
+
+def test_verify_names_messages_that_cannot_be_decompressed(store: SqliteStore, path: Path) -> None:
+    store.save([conversation(LONG)])
+    db = connect(path)
+    db.codec._is_inserting = True  # or the update would fail
+    db.execute("update passage set body = x'01ffffff'")
+    db.close()
+    assert "m0" in " ".join(store.verify().damaged)
+    with pytest.raises(DamagedLibrary, match="doctor"):
+        store.document("c1")
+
+
+# -- libraries of older versions ---
+
+
+def test_an_old_library_is_readable_before_and_after_it_is_compressed(path: Path) -> None:
+    path.parent.mkdir()
+    db = apsw.Connection(str(path))
+    migrate(db, path, stop_before="m011_compression")
+    db.execute(
+        "insert into document (key, id, source, source_id, kind, title, project, opening, passages,"
+        " partial, shared_ids) values (1, 'c1', 'test', 'c1', 'conversation', '', 'default', 1, 1,"
+        " 0, 0); update last_key set passage = 1"
+    )
+    db.execute(
+        "insert into passage (key, document, position, canonical, role, type, visibility, shared,"
+        " id, digest, metadata, content) values (1, 1, 0, 1, 'user', 'message', 'all', 0, 'm0',"
+        " x'00', '{\"weight\":1.0}', ?)",
+        (LONG,),
+    )
+    db.close()
+    store = SqliteStore(path)
+    for type_ in ("text", "blob"):
+        assert stored_types(path) == [type_]
+        assert contents(store) == [LONG]
+        assert store.document("c1").passages[0].metadata == {"weight": 1.0}
+        assert store.count(parse("castle"), Filter())[0] == 1
+        assert store.needs_refresh() is (type_ == "text")
+        store.refresh()
+    assert store.verify().healthy
+    store.close()
+
+
+def test_compressing_an_old_library_changes_nothing_else(store: SqliteStore, path: Path) -> None:
+    texts = [f"{LONG} {n}" for n in range(30)]
+    store.save([conversation(*texts)])
+    space = store.add_space("test", "1", 2, None)
+    make_old(path)
+    before = store.export_batches()
+    store.refresh()
+    assert set(stored_types(path)) == {"blob"}
+    assert store.export_batches() == before
+    with store._connections.read() as db:
+        assert not db.rows("select * from unembedded")
+        assert not db.rows("select * from stale")
+    assert store.unembedded(space, 99)[1] == 30
+
+
+COMPRESSOR = """
+import sys, pathlib
+from recollect.store.sqlite import SqliteStore, compaction
+compaction._BATCH = 3
+store = SqliteStore(pathlib.Path(sys.argv[1]))
+while store._write(compaction.compress_batch):
+    print("batch", flush=True)
+"""
+
+
+def test_compressing_can_be_killed_and_resumed(path: Path) -> None:
+    store = SqliteStore(path)
+    texts = [f"{LONG} {n}" for n in range(300)]
+    store.save([conversation(*texts)])
+    store.close()
+    make_old(path)
+    rng = random.Random(0)
+    for _ in range(5):
+        run_and_kill(COMPRESSOR, str(path), lines=rng.randint(1, 8))
+        store = SqliteStore(path)
+        assert contents(store) == texts
+        assert store.verify().healthy
+        store.close()
+    store = SqliteStore(path)
+    store.refresh()
+    assert set(stored_types(path)) == {"blob"}
+    assert contents(store) == texts
+    store.close()
+
+
+def test_older_layouts_of_the_index_are_replaced_when_it_is_rebuilt(
+    store: SqliteStore, path: Path
+) -> None:
+    store.save([conversation(LONG)])
+    db = connect(path)
+    db.execute(
+        "drop table passage_text; create virtual table passage_text using fts5(title, content,"
+        " content='', tokenize='unicode61 remove_diacritics 0')"
+    )
+    db.close()
+    store.repair()
+    with store._connections.read() as db:
+        names = [row[1] for row in db.rows("pragma table_info(passage_text)")]
+    assert names[0] == "content"
+    assert store.count(parse("castle"), Filter())[0] == 1
+    assert store.verify().healthy
