@@ -595,6 +595,9 @@ def test_the_index_folder_can_be_deleted(store: SqliteStore, path: Path) -> None
     shutil.rmtree(path.parent / "index")
     again = SqliteStore(path)
     (space,) = again.spaces()
+    assert_complete(again)
+    assert again.needs_refresh()
+    refresh(again, STATIC)
     for _ in range(2):
         assert_complete(again)
         (vector,) = again.vectors(space, again.passage_key("c0", "m3"))
@@ -878,6 +881,26 @@ def space(store: SqliteStore) -> Space:
     return space
 
 
+@pytest.fixture
+def copied_space(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> Space:
+    """A space whose vectors are in the files and still in the table.
+
+    Older versions stored them so; now this is the state between two transactions.
+    """
+    with monkeypatch.context() as patch:
+        patch.setattr(vectors.Vectors, "_clear_copied", lambda self, space: None)
+        fill(store)
+        space = store.add_space("test", "1", DIMENSIONS, None)
+        embed_all(store, space, np.random.default_rng(5))
+        store.refresh()
+    return space
+
+
+def blobs(store: SqliteStore) -> list[bytes]:
+    with store._connections.read() as db:
+        return [blob for (blob,) in db.execute("select vector from vector order by row")]
+
+
 def files_of(store: SqliteStore, space: Space) -> tuple[Path, Path]:
     folder = store.path.parent / "index" / "vectors"
     return folder / f"space-{space.id}.rows", folder / f"space-{space.id}.vectors"
@@ -890,22 +913,118 @@ def nearest_to_all(
     return [[(k, round(c, 5)) for k, c in store.nearest(space, v, filter, 7)] for v in queries]
 
 
+SIZES = [0, 1, 47, 49, 333, 719]
+
+
 @pytest.mark.parametrize("suffix", ["rows", "vectors"])
-@pytest.mark.parametrize("size", [0, 1, 47, 49, 333, 719])
+@pytest.mark.parametrize("size", SIZES)
 def test_truncated_vector_files_do_not_change_results(
-    store: SqliteStore, space: Space, path: Path, suffix: str, size: int
+    store: SqliteStore, copied_space: Space, path: Path, suffix: str, size: int
 ) -> None:
-    before = nearest_to_all(store, space)
-    (file,) = [f for f in files_of(store, space) if f.name.endswith(suffix)]
+    before = nearest_to_all(store, copied_space)
+    (file,) = [f for f in files_of(store, copied_space) if f.name.endswith(suffix)]
     data = file.read_bytes()
     assert len(data) > size
     store.close()
     file.write_bytes(data[:size])
     again = SqliteStore(path)
-    assert nearest_to_all(again, space) == before
+    assert nearest_to_all(again, copied_space) == before
     again.refresh()
-    assert nearest_to_all(again, space) == before
+    assert nearest_to_all(again, copied_space) == before
     assert file.read_bytes() == data
+    again.close()
+
+
+def test_vectors_are_stored_once(store: SqliteStore, copied_space: Space) -> None:
+    before = nearest_to_all(store, copied_space)
+    key = store.passage_key("c5", "m7")
+    exact = store.vectors(copied_space, key)
+    (query,) = unit(np.random.default_rng(3), 1)
+    cosines = store.cosines(copied_space, query, range(1, 46))
+    assert all(blobs(store))
+    store.refresh()
+    assert set(blobs(store)) == {b""}
+    assert nearest_to_all(store, copied_space) == before
+    assert np.array_equal(store.vectors(copied_space, key), exact)
+    assert store.cosines(copied_space, query, range(1, 46)) == cosines
+    assert store.verify().healthy
+
+
+def test_new_vectors_are_read_from_the_table_and_others_from_the_files(
+    store: SqliteStore, space: Space
+) -> None:
+    store.append("c0", message("new", "walrus"))
+    embed_all(store, space, np.random.default_rng(6))
+    assert [bool(blob) for blob in blobs(store)] == [False] * 90 + [True] * 2
+    keys = [store.passage_key("c5", "m7"), store.passage_key("c0", "new")]
+    (query,) = unit(np.random.default_rng(3), 1)
+    assert set(store.cosines(space, query, keys)) == set(keys)
+
+
+def test_clearing_the_table_can_be_interrupted(
+    store: SqliteStore, copied_space: Space, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = nearest_to_all(store, copied_space)
+    monkeypatch.setattr(vectors, "_ROWS_PER_COPY", 7)
+    commit = store._connections.write
+    budget = iter(range(3))
+
+    def write_three_times(work: Any) -> Any:
+        if next(budget, None) is None:
+            raise KeyboardInterrupt
+        return commit(work)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store._connections, "write", write_three_times)
+        with pytest.raises(KeyboardInterrupt):
+            store._vectors.refresh()
+    assert 0 < sum(map(bool, blobs(store))) < 90
+    assert nearest_to_all(store, copied_space) == before
+    store.refresh()
+    assert set(blobs(store)) == {b""}
+    assert nearest_to_all(store, copied_space) == before
+
+
+@pytest.mark.parametrize("suffix", ["rows", "vectors"])
+@pytest.mark.parametrize("size", SIZES)
+def test_vectors_in_lost_files_are_embedded_again(
+    store: SqliteStore, space: Space, path: Path, suffix: str, size: int
+) -> None:
+    (file,) = [f for f in files_of(store, space) if f.name.endswith(suffix)]
+    file.write_bytes(file.read_bytes()[:size])
+    nearest_to_all(store, space)
+    store.cosines(space, unit(np.random.default_rng(3), 1)[0], range(1, 46))
+    store.refresh()
+    queued = store.unembedded(space, 100)[0]
+    assert 0 < len(queued) <= 45
+    embed_all(store, space, np.random.default_rng(5))
+    store.refresh()
+    assert {len(store.vectors(space, key)) for key in range(1, 46)} == {2}
+    assert set(blobs(store)) == {b""}
+    assert store.verify().healthy
+
+
+def test_files_that_are_newer_than_the_database_are_cut(
+    store: SqliteStore, space: Space, path: Path
+) -> None:
+    store.close()
+    backup = path.read_bytes()
+    later = SqliteStore(path)
+    later.append("c0", message("later", "walrus"))
+    embed_all(later, space, np.random.default_rng(6))
+    later.refresh()
+    later.close()
+    path.write_bytes(backup)
+    again = SqliteStore(path)
+    before = nearest_to_all(again, space)
+    again.append("c0", message("other", "walrus"))
+    again.refresh()
+    embed_all(again, space, np.random.default_rng(7))
+    again.refresh()
+    assert len(again.vectors(space, again.passage_key("c0", "other"))) == 2
+    assert len(before) == len(nearest_to_all(again, space))
+    _, integers_file = files_of(again, space)
+    assert integers_file.stat().st_size == 46 * 2 * DIMENSIONS
     again.close()
 
 
@@ -979,16 +1098,16 @@ def test_a_changed_message_is_not_found_by_its_old_vector(store: SqliteStore, sp
 
 
 def test_vectors_that_are_not_in_the_files_yet_are_found(
-    store: SqliteStore, space: Space, path: Path, monkeypatch: pytest.MonkeyPatch
+    store: SqliteStore, copied_space: Space, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = nearest_to_all(store, space)
+    before = nearest_to_all(store, copied_space)
     store.close()
     shutil.rmtree(path.parent / "index" / "vectors")
     monkeypatch.setattr(vectors, "_ROWS_PER_COPY", 2)
     again = SqliteStore(path)
-    assert nearest_to_all(again, space) == before
+    assert nearest_to_all(again, copied_space) == before
     again.refresh()
-    assert nearest_to_all(again, space) == before
+    assert nearest_to_all(again, copied_space) == before
     again.close()
 
 

@@ -281,6 +281,11 @@ end;
 insert into derived select 'uncompressed', passage from last_key where passage > 0;
 """
 
+M012_VECTORS_ONCE = """
+-- The blobs of vectors up to this row are empty: these vectors are only in the files.
+alter table space add column copied integer not null default 0;
+"""
+
 MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m001_documents", M001_DOCUMENTS),
     ("m002_search", M002_SEARCH),
@@ -292,6 +297,7 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m009_noise_floor", M009_NOISE_FLOOR),
     ("m010_branches", M010_BRANCHES),
     ("m011_compression", M011_COMPRESSION),
+    ("m012_vectors_once", M012_VECTORS_ONCE),
 )
 VERSION = len(MIGRATIONS)
 

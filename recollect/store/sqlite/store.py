@@ -275,13 +275,19 @@ class SqliteStore(SqlStore[Connection]):
     def needs_refresh(self) -> bool:
         def work(db: Connection) -> bool:
             _, newest_key = all_keys(db)
-            if not compaction.is_complete(db):
+            if not compaction.is_complete(db) or self._has_lost_vectors(db):
                 return True
             if newest_key < plan.MIN_VOLUME_PASSAGES:
                 return False
             return plan.unsealed_passages(db) > 0
 
         return self._read(work)
+
+    def _has_lost_vectors(self, db: Connection) -> bool:
+        """Whether a file of vectors is missing. They must be embedded again."""
+        rows = db.rows("select id from space where not gone and copied > 0")
+        folder = self._index_folder / "vectors"
+        return any(not (folder / f"space-{id_}.vectors").exists() for (id_,) in rows)
 
     def refresh(
         self, progress: Progress | None = None, stop: Callable[[], bool] | None = None
@@ -295,6 +301,8 @@ class SqliteStore(SqlStore[Connection]):
 
     def _compress_older(self, stop: Callable[[], bool] | None) -> None:
         """Compress what an older version stored, a batch per transaction."""
+        if self._read(compaction.is_complete):
+            return
         while stop is None or not stop():
             if not self._write(compaction.compress_batch):
                 return

@@ -1,9 +1,13 @@
-"""The vectors of a library: stored in the database, scanned in files.
+"""The vectors of a library: queued in the database, stored and scanned in files.
 
-A vector is stored as 8-bit integers and the scale that makes it a unit vector. The table `vector`
-is authoritative. Each space also has two files: one with the integers, row by row, and one with the
-attributes of the rows that filters need. The files only grow, are mapped into memory and are
-scanned completely. The scan is exact, needs no index to be built, and applies filters as it goes.
+A vector is stored as 8-bit integers and the scale that makes it a unit vector. Each space has two
+files: one with the integers, row by row, and one with the attributes of the rows that filters need.
+The files only grow, are mapped into memory and are scanned completely. The scan is exact, needs no
+index to be built, and applies filters as it goes.
+
+New vectors are first stored in the table `vector`. Once they are in the files, durably, the table
+only lists them: the blobs of rows up to `space.copied` are empty. If files are lost, the passages
+of their rows are queued for embedding.
 
 Integers are written before the attributes. If the process is killed in between, the additional
 integers are ignored and overwritten later.
@@ -64,6 +68,8 @@ def pack(vectors: Sequence[Vector]) -> list[bytes]:
 
 
 def _unpack(blobs: Sequence[bytes], dimensions: int) -> tuple[Integers, Vector]:
+    if not blobs:
+        return np.empty((0, dimensions), np.int8), np.empty(0, np.float32)
     data = np.frombuffer(b"".join(blobs), np.uint8)
     data = data.reshape(len(blobs), _SCALE_BYTES + dimensions)
     scales = np.ascontiguousarray(data[:, :_SCALE_BYTES]).view(np.float32)[:, 0]
@@ -105,19 +111,34 @@ class Vectors:
         self, db: Connection, space: Space, vector: Vector, keys: Sequence[int]
     ) -> dict[int, float]:
         """See Store.cosines. If a passage has several vectors, the nearest one counts."""
-        rows = _vector_rows(db, space, keys)
-        if not rows:
+        passages, integers, scales = self._read(db, space, keys)
+        if not passages:
             return {}
-        integers, scales = _unpack([blob for _, blob in rows], space.dimensions)
-        return best_scores((passage for passage, _ in rows), cosines(integers, scales, vector))
+        return best_scores(passages, cosines(integers, scales, vector))
 
     def vectors(self, db: Connection, space: Space, key: int) -> list[Vector]:
         """See Store.vectors."""
-        rows = _vector_rows(db, space, [key])
-        if not rows:
-            return []
-        integers, scales = _unpack([blob for _, blob in rows], space.dimensions)
+        _, integers, scales = self._read(db, space, [key])
         return list(integers.astype(np.float32) * scales[:, None])
+
+    def _read(
+        self, db: Connection, space: Space, keys: Sequence[int]
+    ) -> tuple[list[int], Integers, Vector]:
+        """The vectors of passages: for each its passage, its integers and its scale."""
+        rows = _vector_rows(db, space, keys)
+        # The files are opened after the table was read, so they contain all rows without a blob.
+        blobs = [(passage, blob) for passage, _, blob in rows if blob]
+        integers, scales = _unpack([blob for _, blob in blobs], space.dimensions)
+        passages = [passage for passage, _ in blobs]
+        if len(blobs) == len(rows):
+            return passages, integers, scales
+        copied = np.array([(row, passage) for passage, row, blob in rows if not blob], np.int64)
+        copied_passages, copied_integers, copied_scales = self._files(space).read(copied)
+        return (
+            passages + copied_passages,
+            np.concatenate([integers, copied_integers]),
+            np.concatenate([scales, copied_scales]),
+        )
 
     def _files(self, space: Space) -> _SpaceFiles:
         with self._lock:
@@ -144,7 +165,69 @@ class Vectors:
             self._remove_other_files({space.id for space in spaces})
             self._wipe_deleted(spaces)
             for space in spaces:
+                self._drop_unknown(space)
+                self._queue_lost(space)
                 self._copy_new(space)
+                self._clear_copied(space)
+
+    def _drop_unknown(self, space: Space) -> None:
+        """Drop rows that the table never had: the database is an older copy than the files."""
+        with self._connections.read() as db:
+            newest = db.get("select seq from sqlite_sequence where name = 'vector'") or 0
+        files = _SpaceFiles(self._folder, space)
+        if files.last_row > newest:
+            files.drop_after(newest)
+
+    def _queue_lost(self, space: Space) -> None:
+        """Queue passages for embedding whose vectors were in files that are lost."""
+        last_row = _SpaceFiles(self._folder, space).last_row
+        copied = self._copied(space)
+        if copied <= last_row:
+            return
+
+        def work(db: Connection) -> bool:
+            rows = db.rows(
+                "select row, passage from vector where row > ? and row <= ? and space = ? limit ?",
+                (last_row, copied, space.id, _ROWS_PER_COPY),
+            )
+            db.run_many(
+                "insert or replace into unembedded (passage, space) values (?, ?)",
+                [(passage, space.id) for _, passage in rows],
+            )
+            db.run_many("delete from vector where row = ?", [(row,) for row, _ in rows])
+            if not rows:
+                db.run("update space set copied = ? where id = ?", (last_row, space.id))
+            return bool(rows)
+
+        while self._connections.write(work):
+            pass
+
+    def _clear_copied(self, space: Space) -> None:
+        """Remove vectors from the table that are in the files, a batch per transaction."""
+        last_row = _SpaceFiles(self._folder, space).last_row
+        copied = self._copied(space)
+
+        def work(db: Connection) -> int:
+            end: int = last_row
+            for (row,) in db.rows(
+                "select row from vector where row > ? order by row limit 1 offset ?",
+                (copied, _ROWS_PER_COPY),
+            ):
+                end = min(row, last_row)
+            db.run(
+                "update vector set vector = x'' where row > ? and row <= ? and space = ?",
+                (copied, end, space.id),
+            )
+            db.run("update space set copied = ? where id = ?", (end, space.id))
+            return end
+
+        while copied < last_row:
+            copied = self._connections.write(work)
+
+    def _copied(self, space: Space) -> int:
+        with self._connections.read() as db:
+            copied: int = db.get("select copied from space where id = ?", (space.id,)) or 0
+        return copied
 
     def _copy_new(self, space: Space) -> None:
         while True:
@@ -247,6 +330,28 @@ class _SpaceFiles:
             _file_size(self._integers_file) // self._dimensions,
         )
 
+    def read(self, copied: NDArray[np.int64]) -> tuple[list[int], Integers, Vector]:
+        """The passages, integers and scales of pairs (row of the table, passage).
+
+        Rows that the files do not contain are left out: their vectors are lost.
+        """
+        if not self._size:
+            return [], self._integers, np.empty(0, np.float32)
+        numbers = self._column("row")
+        indexes = np.searchsorted(numbers, copied[:, 0])
+        indexes[indexes == self._size] = 0
+        is_same = numbers[indexes] == copied[:, 0]
+        is_same &= self._attributes["passage"][indexes] == copied[:, 1]
+        indexes = indexes[is_same]
+        passages: list[int] = copied[is_same, 1].tolist()
+        return passages, self._integers[indexes], self._attributes["scale"][indexes]
+
+    def drop_after(self, row: int) -> None:
+        """Drop all rows after this one."""
+        size = int(np.searchsorted(self._attributes["row"], row, "right"))
+        _write_at(self._attributes_file, size * ROW.itemsize, b"")
+        _write_at(self._integers_file, size * self._dimensions, b"")
+
     def append(self, attributes: NDArray[Any], integers: Integers) -> None:
         _write_at(self._integers_file, self._size * self._dimensions, integers.tobytes())
         _write_at(self._attributes_file, self._size * ROW.itemsize, attributes.tobytes())
@@ -274,6 +379,7 @@ def _file_size(path: Path) -> int:
 
 
 def _write_at(path: Path, offset: int, data: bytes) -> None:
+    is_new = not path.exists()
     file = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
     try:
         os.ftruncate(file, offset)  # an interrupted write may have left more
@@ -284,15 +390,21 @@ def _write_at(path: Path, offset: int, data: bytes) -> None:
         os.fsync(file)
     finally:
         os.close(file)
+    if is_new and hasattr(os, "O_DIRECTORY"):  # a new name is durable once its folder is
+        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
 
 
 # -- the table ---
 
 
 def _vector_rows(db: Connection, space: Space, keys: Sequence[int]) -> list[tuple[Any, ...]]:
-    """The vectors of passages, each with the key of its passage."""
+    """The rows of passages: passage, number of the row, blob."""
     return db.rows(
-        "select v.passage, v.vector from json_each(?) k "
+        "select v.passage, v.row, v.vector from json_each(?) k "
         "cross join vector v on v.passage = k.value where v.space = ?",
         (json.dumps(list(keys)), space.id),
     )
@@ -304,7 +416,7 @@ def _rows_after(db: Connection, space: Space, row: int, limit: int) -> list[tupl
         """select v.row, v.passage, p.document, p.created_at, p.role, p.author,
           p.visibility = 'hidden', v.vector
         from vector v join passage p on p.key = v.passage
-        where v.space = ? and v.row > ? order by v.row limit ?""",
+        where v.space = ? and v.row > ? and v.vector <> x'' order by v.row limit ?""",
         (space.id, row, limit),
     )
 
