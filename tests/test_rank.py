@@ -153,8 +153,8 @@ def test_ranking_twice_gives_the_same_result_and_changes_only_scores(
 def test_parts_have_a_weight_and_add_up_to_the_score(values: list[Any], query: Question) -> None:
     result = ranking(query, *pool_of(values))
     assert len(result) == sum(by_text or cosine is not None for *_, cosine, by_text, _ in values)
-    weights = query.weights
     for scored in result:
+        weights = query.weights_for(scored)
         assert scored.parts.keys() <= weights.keys()
         assert sum(scored.parts.values()) == pytest.approx(scored.score)
         assert all(-0.001 <= value / weights[name] <= 1.5 for name, value in scored.parts.items())

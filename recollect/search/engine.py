@@ -489,6 +489,7 @@ class Search:
             ScoredCandidate(candidate) for candidate in previous if candidate.key not in keys
         ]
         rank.find_terms(self.question, context)
+        self._set_cosines(context, {})
         return context
 
     def candidates(self, keys: Sequence[int]) -> list[Candidate]:

@@ -23,6 +23,12 @@ words before meaning, and dates only between equals.
 - recent: how new the message is; time: whether it lies in or near a period named in the query.
 - title: the share of the query that the title contains.
 - question: a message that asks a question rarely contains the answer.
+- opening: the first message of a chat with an assistant says what the chat is about.
+- past: somebody tells in the first person what happened; first_person: how much is about them;
+  answer: the message has a time or a number if the question asks for one.
+- around: the cosines of the messages before and after it; context: the share of the query that
+  only these contain; length: up to 100 words. They count in dialogues between people, whose
+  messages are short and depend on each other. There, recency says nothing.
 - exact: the identifiers of the query (paths, codes, versions, quotes) that the message contains.
 - covered: the share of the query that the message or its title contains; complete: all of it.
 - adjacent: pairs of words that are next to each other in the message as they are in the query;
@@ -42,6 +48,7 @@ from recollect.language.intent import IDENTIFIER, KEYWORDS, QUESTION
 from recollect.language.text import tokens
 from recollect.language.when import Window, date_words
 from recollect.model.kinds import CONVERSATION
+from recollect.search import answer
 from recollect.search.terms import Term, TermFinder
 from recollect.store.values import Candidate
 
@@ -53,21 +60,33 @@ QUESTION_WEIGHTS: Mapping[str, float] = {
     "words": 3.0,
     "close": 2.0,
     "meaning": 2.5,  # -.017, -.004
-    "topic": 1.5,
+    # Chats with an assistant wander from topic to topic, dialogues between people less so.
+    "topic": 0.5,
     "reply": 2.0,
     "whole": 1.5,
     "side": 2.0,
     "person": 3.0,  # +.004, -.043
     "speaker": 3.0,  # -.018, +.009
-    # +.012, -.030: LoCoMo asks at the end of five months about any of them, LongMemEval mostly
-    # about the last weeks.
-    "recent": 1.5,
+    "recent": 1.5,  # without it -.030 on LongMemEval, which asks mostly about the last weeks
     "time": 4.0,  # +.003, -.030
     "title": 1.0,
     "question": -0.8,
+    "opening": 1.0,
+    "past": 0.5,
+    "answer": 0.5,
     # The reranker's judgement, in standard deviations; only if it is asked (`search.rerank`).
     "rerank": 0.8,
 }
+DIALOGUE_WEIGHTS: Mapping[str, float] = {
+    **{name: w for name, w in QUESTION_WEIGHTS.items() if name not in ("recent", "opening")},
+    "topic": 1.5,
+    "answer": 1.0,
+    "first_person": 3.0,
+    "around": 1.5,
+    "context": 2.0,
+    "length": 1.0,
+}
+"""The weights of questions for the messages of dialogues between people."""
 KEYWORD_WEIGHTS: Mapping[str, float] = {
     "exact": 20.0,
     "complete": 6.0,
@@ -82,13 +101,15 @@ KEYWORD_WEIGHTS: Mapping[str, float] = {
     "recent": 0.01,
     "rerank": 0.8,
 }
+DIALOGUE = "dialogue"
 WEIGHTS = {
     QUESTION: QUESTION_WEIGHTS,
+    DIALOGUE: DIALOGUE_WEIGHTS,
     KEYWORDS: KEYWORD_WEIGHTS,
     IDENTIFIER: KEYWORD_WEIGHTS,
 }
-# Features that only some queries have.
-_OPTIONAL = ("exact", "time", "speaker", "rerank")
+# Features that only some queries have, and a share that is never near 1.
+_OPTIONAL = ("exact", "time", "speaker", "rerank", "first_person")
 
 
 def _perfect_score(weights: Mapping[str, float]) -> float:
@@ -96,7 +117,11 @@ def _perfect_score(weights: Mapping[str, float]) -> float:
     return sum(weight for name, weight in weights.items() if weight > 0 and name not in _OPTIONAL)
 
 
-PERFECT_SCORES = {intent: _perfect_score(weights) for intent, weights in WEIGHTS.items()}
+PERFECT_SCORES = {
+    QUESTION: max(_perfect_score(QUESTION_WEIGHTS), _perfect_score(DIALOGUE_WEIGHTS)),
+    KEYWORDS: _perfect_score(KEYWORD_WEIGHTS),
+    IDENTIFIER: _perfect_score(KEYWORD_WEIGHTS),
+}
 
 _K1, _B = 0.9, 0.4  # BM25 of a message
 _CONVERSATION_K1, _CONVERSATION_B = 1.2, 0.75  # BM25 of a conversation
@@ -105,6 +130,7 @@ _AVERAGE_WINDOW_WORDS = 50
 _CLOSE_WORDS = 5  # two terms further apart than this are not close
 _MINIMUM_NEAREST = 0.2  # if the best cosine is lower, no candidate is similar to the query
 _NEAR_SHARE = 0.3  # candidates below this share of the best cosine are noise
+_LONG_MESSAGE_WORDS = 100
 _SHORT_MESSAGE_WORDS = 40  # at this length `reply` counts half as much as for an empty message
 _TITLE_SHARE = 0.9  # an identifier in the title counts this much of one in the text
 _WEEK = timedelta(days=7)
@@ -142,6 +168,11 @@ class Question:
     def weights(self) -> Mapping[str, float]:
         return WEIGHTS[self.intent]
 
+    def weights_for(self, scored: ScoredCandidate) -> Mapping[str, float]:
+        if scored.is_between_people and self.intent == QUESTION:
+            return WEIGHTS[DIALOGUE]
+        return self.weights
+
 
 @dataclass(slots=True)
 class ScoredCandidate:
@@ -172,6 +203,8 @@ class ScoredCandidate:
     """The conversation is a dialogue between people, not with an assistant."""
     length: int = 0
     """Words in the text."""
+    window: Sequence[str] = ()
+    """The words of the best window."""
     text_score: float = 0.0
     """BM25 of the best window."""
 
@@ -204,9 +237,9 @@ def rank(question: Question, pool: Sequence[ScoredCandidate]) -> list[ScoredCand
     """
     _mark_dialogues(pool)
     scorer = _Scorer(question, pool)
-    weights = question.weights
     ranking = [scored for scored in pool if scored.by_text or scored.by_vector]
     for scored in ranking:
+        weights = question.weights_for(scored)
         features = scorer.features(scored)
         scored.parts = {
             name: weights[name] * value
@@ -268,7 +301,8 @@ def find_terms(question: Question, pool: Iterable[ScoredCandidate]) -> None:
             title = finder.find(tokens(candidate.title))
             title_terms[candidate.title] = {number for _, number in title}
         scored.title_terms = title_terms[candidate.title]
-        scored.text_score = _best_window_score(question.terms, scored)
+        scored.text_score, window = _best_window(question.terms, scored)
+        scored.window = text[window * _WINDOW_WORDS : (window + 1) * _WINDOW_WORDS]
 
 
 class _Scorer:
@@ -276,6 +310,8 @@ class _Scorer:
 
     def __init__(self, question: Question, pool: Sequence[ScoredCandidate]) -> None:
         self._question = question
+        self._answer_type = answer.AnswerType(question.text)
+        self._asks_assistant = _ASKS_ASSISTANT.search(question.text) is not None
         self._best_text_score = max((s.text_score for s in pool), default=0.0) or 1.0
         nearest = max((s.cosine or 0.0 for s in pool), default=0.0)
         self._nearest = max(nearest, _MINIMUM_NEAREST)
@@ -297,7 +333,7 @@ class _Scorer:
         all_terms = scored.all_terms
         is_by_person = candidate.role == "user" or candidate.kind != CONVERSATION
         is_by_speaker = self._speaker is not None and candidate.author == self._speaker
-        return {
+        features = {
             "words": scored.text_score / self._best_text_score,
             "close": _proximity(self._pair_weights, scored),
             "meaning": max(scored.cosine or 0.0, 0.0) / self._nearest,
@@ -316,6 +352,32 @@ class _Scorer:
             "complete": float(len(all_terms) == len(self._question.terms)),
             "adjacent": _adjacency(self._pair_weights, scored),
             "phrase": float(scored.has_phrase),
+        }
+        if self._question.intent == QUESTION:
+            features |= self._answer_features(scored)
+        return features
+
+    def _answer_features(self, scored: ScoredCandidate) -> dict[str, float]:
+        candidate = scored.candidate
+        features = {
+            "past": float(answer.tells_past(scored.window)),
+            "answer": float(self._answer_type.is_in(scored.window)),
+        }
+        if not scored.is_between_people:
+            features["opening"] = float(candidate.position == 0 and not self._asks_assistant)
+            return features
+        before, after = (
+            self._by_position.get((candidate.document, candidate.position + step))
+            for step in (-1, 1)
+        )
+        # A message depends more on what it replies to than on the reply to it.
+        cosines = 2 * _cosine(before) + _cosine(after)
+        neighbour_terms = {*_terms_of(before), *_terms_of(after)}
+        return features | {
+            "first_person": answer.first_person_share(scored.window),
+            "around": cosines / 3 / self._nearest,
+            "context": self._share(neighbour_terms.difference(scored.all_terms)),
+            "length": min(scored.length, _LONG_MESSAGE_WORDS) / _LONG_MESSAGE_WORDS,
         }
 
     def _share(self, numbers: AbstractSet[int]) -> float:
@@ -344,15 +406,15 @@ class _Scorer:
 # -- the message itself --------------------------------------------------------
 
 
-def _best_window_score(terms: Sequence[Term], scored: ScoredCandidate) -> float:
-    """BM25 of the best window. Terms in the metadata count in every window."""
+def _best_window(terms: Sequence[Term], scored: ScoredCandidate) -> tuple[float, int]:
+    """BM25 and the number of the best window. Terms in the metadata count in every window."""
     windows: dict[int, dict[int, int]] = {}
     for position, number in scored.matches:
         counts = windows.setdefault(position // _WINDOW_WORDS, {})
         counts[number] = counts.get(number, 0) + 1
     if scored.metadata_terms and not windows:
         windows[0] = {}
-    best = 0.0
+    best, best_window = 0.0, 0
     for window, counts in windows.items():
         length = min(scored.length - window * _WINDOW_WORDS, _WINDOW_WORDS)
         norm = _K1 * (1 - _B + _B * length / _AVERAGE_WINDOW_WORDS)
@@ -360,8 +422,10 @@ def _best_window_score(terms: Sequence[Term], scored: ScoredCandidate) -> float:
         for number in counts.keys() | scored.metadata_terms:
             count = counts.get(number, 0) + (number in scored.metadata_terms)
             parts.append(terms[number].weight * count * (_K1 + 1) / (count + norm))
-        best = max(best, math.fsum(parts))
-    return best
+        score = math.fsum(parts)
+        if score > best:
+            best, best_window = score, window
+    return best, best_window
 
 
 def _pair_weights(terms: Sequence[Term]) -> dict[tuple[int, int], float]:
@@ -409,6 +473,18 @@ def _adjacency(pair_weights: Mapping[tuple[int, int], float], scored: ScoredCand
         for (first, second), weight in pair_weights.items()
         if any(position + 1 in positions.get(second, ()) for position in positions.get(first, ()))
     )
+
+
+def _cosine(scored: ScoredCandidate | None) -> float:
+    if scored is None:
+        return 0.0
+    return max(scored.cosine or 0.0, 0.0)
+
+
+def _terms_of(scored: ScoredCandidate | None) -> Sequence[int]:
+    if scored is None:
+        return ()
+    return scored.terms
 
 
 def _is_question(content: str) -> bool:

@@ -22,7 +22,7 @@ def rerank(question: Question, ranking: Sequence[ScoredCandidate]) -> list[Score
     ]
     judgements = Reranker.load().scores(question.text, passages)
     for scored, value in zip(head, _standard_scores(judgements), strict=True):
-        part = question.weights["rerank"] * value
+        part = question.weights_for(scored)["rerank"] * value
         scored.parts = {**scored.parts, "rerank": part}
         scored.score += part
     return sorted(ranking, key=lambda scored: (-scored.score, -scored.candidate.key))
