@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import recollect
 from recollect.language.intent import identifiers
-from recollect.language.query import STOPWORDS
+from recollect.language.languages.english import ENGLISH
 from recollect.language.spelling import neighbours
 from recollect.language.stem import stem
 from recollect.language.text import tokens
@@ -156,7 +156,7 @@ class Corpus:
 
 
 def _is_content(word: str) -> bool:
-    return bool(_WORD.fullmatch(word)) and word not in STOPWORDS
+    return bool(_WORD.fullmatch(word)) and word not in ENGLISH.stop_words
 
 
 def share_right(

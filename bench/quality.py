@@ -36,7 +36,7 @@ from typing import Any, NamedTuple
 import apsw
 
 import recollect
-from bench import known_items
+from bench import known_items, languages
 from bench.server import QUICK, Server
 from recollect.model.search import Page, SearchOptions
 from recollect.search import rank
@@ -293,6 +293,8 @@ def main(folder: Path, store: str, quick: bool = False) -> None:
                 print(f"Skipping PostgreSQL: the server did not start: {error}")
         for path in files:
             measure(path, places, quick)
+        if SQLITE in places:
+            languages.print_table(None)
 
 
 if __name__ == "__main__":

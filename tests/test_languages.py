@@ -96,6 +96,7 @@ def test_a_query_with_operators_has_no_language() -> None:
 @pytest.mark.parametrize("language", LATIN, ids=lambda language: language.name)
 def test_a_record_of_a_language_is_complete(language: Language) -> None:
     assert all(word == fold(word) for word in language.stop_words)
+    assert "may" not in language.stop_words
     times = language.times
     assert (len(times.months), len(times.weekdays), len(times.numbers)) == (12, 7, 12)
     assert language.frames and language.requests and language.asks_assistant
@@ -190,7 +191,7 @@ VOCABULARY = (
         ("de", "datum", {"datum", "rechnungsdatum"}),
         ("en", "rechnungen", {"rechnungen"}),
         ("en", "walk", {"walk", "walking", "walked"}),
-        ("fr", "walk", {"walk", "walking", "walked"}),
+        ("fr", "walk", {"walk"}),
         ("de", "zz", {"zz"}),
     ],
 )
@@ -213,7 +214,7 @@ def test_a_store_finds_the_inflected_forms_of_a_word(
     [
         ("我什么时候买了新电脑", ["买", "新电脑"]),
         ("旅行的目的地是哪里", ["旅行", "目的地"]),
-        ("上周医生说我对什么过敏", ["医生说", "对", "过敏"]),
+        ("上周医生说我对什么过敏", ["医生", "对", "过敏"]),
         ("我妹妹的吉他老师是谁", ["妹妹", "吉他老师"]),
         ("新しいパソコンをいつ買いましたか", ["新", "パソコン", "買"]),
         ("犬の名前は何ですか", ["犬", "名前"]),

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from recollect.errors import InvalidInput
 from recollect.language.query import (
-    STOPWORDS,
     And,
     Fields,
     MalformedQuery,
@@ -466,8 +465,3 @@ def test_words_without_operators_are_plain_and_unchanged(texts: list[str], space
     assert (query.plain, query.literal, query.fields) == (True, False, Fields())
     assert [word.text for word in words(query.node)] == texts
     assert {word.text for word in content_words(query.node)} <= set(texts)
-
-
-def test_stop_words_are_stored_casefolded() -> None:
-    assert {word for word in STOPWORDS if word != word.casefold().strip()} == set()
-    assert "may" not in STOPWORDS

@@ -29,7 +29,9 @@ _WORD = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*")
 _JOINER = re.compile("['-]")
 _MOST_WORDS = 40
 _LETTER_WEIGHT = 0.25
-_ENGLISH_TOO_EVIDENCE = 3  # words, if each of them is English as well: "was hat der"
+# As many words decide for a language if each of them is English or a name as well.
+_ENOUGH_AMONG_ENGLISH = 3  # was hat der
+_ENOUGH_WITHOUT_QUESTION = 4  # da chi di mia, but not de la del
 # Words of other languages that are English as well, or part of well-known names.
 _ENGLISH_LIKE_WORDS = """
     ai al ali all alle allen alles als alt am ante apr april as ate au aug august aura auto
@@ -114,11 +116,13 @@ def _is_certain(language: Language, words: list[str]) -> bool:
         if word not in _ENGLISH_TOO and ENGLISH not in languages_by_word[word]
     ]
     is_opened = words[0] in language.opening_words and words[0] in evidence
-    if not foreign:
-        return is_opened and len(evidence) >= _ENGLISH_TOO_EVIDENCE
-    if len(evidence) > 1 or foreign[0] in _moments(language):
-        return True
-    return is_opened
+    if foreign:
+        return is_opened or len(evidence) > 1 or foreign[0] in _moments(language)
+    if any(ENGLISH in languages_by_word.get(word, ()) for word in words):
+        return is_opened and len(evidence) >= _ENOUGH_AMONG_ENGLISH
+    if is_opened:
+        return len(evidence) > 1
+    return len(evidence) >= _ENOUGH_WITHOUT_QUESTION
 
 
 @cache

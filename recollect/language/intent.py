@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 
-from recollect.language.query import STOPWORDS
+from recollect.language.detection import language_of
+from recollect.language.languages.english import ENGLISH
 from recollect.language.text import fold, is_unspaced, tokens
 
 QUESTION = "question"
@@ -21,13 +22,6 @@ MOST_KEYWORDS = 6
 """A longer query without operators is a sentence, and sentences are ranked like questions."""
 
 _QUESTION_MARKS = ("?", "？", "؟")
-_QUESTION_FRAME = """
-    who whom whose which what when where why how is are was were do does did can could should would
-    will have has had am whats whos wheres tell remind suggest recommend
-"""
-_QUESTION_WORDS = frozenset(_QUESTION_FRAME.split())
-_PERSONAL_WORDS = "i me my mine we us our ours you your yours i'm i've i'd"
-_PERSONAL = frozenset(_PERSONAL_WORDS.split())
 _EDGES = "\"'“”‘’.,;:!?…¿¡()[]{}<>"
 # A number with a unit or an ordinal, such as 9am, 2nd, 10k or 50%.
 _AMOUNT = re.compile(r"[$€£]?\d+(?:[.,]\d+)?(?:st|nd|rd|th|am|pm|k|m|s|x|h|min|kg|km|gb|mb|%)?")
@@ -45,12 +39,23 @@ def classify(text: str) -> str:
         return QUESTION
     if all(is_identifier(word) for word in words):
         return IDENTIFIER
+    language = language_of(text)
+    if language.unspaced:
+        if language.is_question(text):
+            return QUESTION
+        return KEYWORDS
     bare = [fold(word).replace("’", "'").strip(_EDGES) for word in words]
-    if bare[0] in _QUESTION_WORDS or _PERSONAL.intersection(bare):
+    parts = [part for word in bare for part in language.joined_parts(word)]
+    openings = [bare[0], parts[0]]
+    if language is not ENGLISH and parts[0] in language.stop_words:
+        openings += parts[1:2]  # "o que", "mit wem", "à quoi"
+    if not language.opening_words.isdisjoint(openings):
+        return QUESTION
+    if not language.persons.isdisjoint([*bare, *parts]):
         return QUESTION
     if any(is_unspaced(word) for word in words):
         return KEYWORDS
-    function_words = sum(word in STOPWORDS for word in bare)
+    function_words = sum(word in language.stop_words for word in bare)
     if len(words) > MOST_KEYWORDS or 2 * function_words > len(words):
         return QUESTION
     return KEYWORDS
@@ -64,7 +69,8 @@ def identifiers(text: str) -> list[str]:
 def is_identifier(word: str) -> bool:
     """Whether a word, as typed, is a path, code, version, date, id, address or name in code."""
     bare = word.strip(_EDGES)
-    if not tokens(bare) or is_unspaced(bare):
+    parts = tokens(bare)
+    if not parts or any(map(is_unspaced, parts)):
         return False
     if _AMOUNT.fullmatch(bare.lower()) and not _LONG_NUMBER.fullmatch(bare):
         return False
@@ -80,4 +86,4 @@ def is_identifier(word: str) -> bool:
 def _joins_function_words(text: str) -> bool:
     """Whether it is like and/or, his/her or e.g."""
     parts = tokens(text)
-    return all(part in STOPWORDS or len(part) == 1 for part in parts)
+    return all(part in ENGLISH.stop_words or len(part) == 1 for part in parts)

@@ -344,7 +344,7 @@ def _is_stop_word(text: str, query_is_upper_case: bool, language: Language) -> b
     bare = _bare(text)
     if bare in language.stop_words:
         return True
-    parts = _joined_parts(bare, language)
+    parts = language.joined_parts(bare)
     if len(parts) > 1:
         return all(part in language.stop_words for part in parts)
     head, _, tail = bare.partition("'")
@@ -355,7 +355,7 @@ def _is_stop_word(text: str, query_is_upper_case: bool, language: Language) -> b
 
 def _without_joined_words(word: Word, language: Language) -> Word:
     """The word without the function words at its beginning and end."""
-    parts = _joined_parts(_bare(word.text), language)
+    parts = language.joined_parts(_bare(word.text))
     if len(parts) == 1:
         return word
     while parts and parts[0] in language.stop_words:
@@ -368,22 +368,12 @@ def _without_joined_words(word: Word, language: Language) -> Word:
     return Word(text, word.prefix)
 
 
-def _joined_parts(text: str, language: Language) -> list[str]:
-    """The parts of a word that a joiner of the language connects."""
-    for joiner in language.joiners[1:]:
-        text = text.replace(joiner, language.joiners[0])
-    if not language.joiners:
-        return [text]
-    return text.split(language.joiners[0])
-
-
 def _bare(text: str) -> str:
     return fold(text).replace("\u2019", "'").strip("'\"“”‘.,;:!?…¿¡()[]«»")
 
 
 _OPERATOR_WORDS = ("AND", "OR", "NOT", "NEAR")
 _CONTRACTIONS = frozenset(["s", "re", "ve", "ll", "d", "m", "t"])
-STOPWORDS = ENGLISH.stop_words
 
 
 # -- tokens ------------------------------------------------------------------

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.errors import InvalidInput, RecollectError
-from recollect.language.query import STOPWORDS
+from recollect.language.languages.english import ENGLISH
 from recollect.language.stem import stem
 from recollect.models.pieces import Pieces
 from recollect.models.static import default_table
@@ -65,7 +65,7 @@ _SENTENCE_END = re.compile(r"[.!?\n]\s+")
 def query_pattern(query: str) -> re.Pattern[str] | None:
     """A pattern with one group per word of the query, which matches its inflected forms."""
     words = [word.casefold() for word in _WORD.findall(query[:2_000])]
-    content = [word for word in words if word not in STOPWORDS and len(word) > 1]
+    content = [word for word in words if word not in ENGLISH.stop_words and len(word) > 1]
     stems = list(dict.fromkeys(stem(word)[:12] for word in content))[:40]
     if not stems:
         return None

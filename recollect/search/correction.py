@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from recollect.language.languages.base import Language
 from recollect.language.query import Word
 from recollect.language.spelling import MAX_CHARACTERS, MIN_CHARACTERS, neighbours
 from recollect.model.search import Filter
@@ -19,7 +20,11 @@ _FREQUENT = 3  # a word in fewer messages may itself be a misspelling
 
 
 def correct_terms(
-    terms: Sequence[Term], store: Store, filter: Filter, is_known: Callable[[str], bool]
+    terms: Sequence[Term],
+    store: Store,
+    filter: Filter,
+    language: Language,
+    is_known: Callable[[str], bool],
 ) -> tuple[tuple[Term, ...], dict[str, str]]:
     """The terms, with misspelled words replaced, and the replacements.
 
@@ -33,7 +38,7 @@ def correct_terms(
             word = _probable_word(term.name, store, filter)
         if word:
             corrections[term.name] = word
-            term = inflected_term(word, store)
+            term = inflected_term(word, store, language)
         corrected.append(term)
     return tuple(corrected), corrections
 

@@ -26,7 +26,7 @@ from recollect.search.correction import correct_terms
 from recollect.search.hits import make_hit
 from recollect.search.rank import PERFECT_SCORES, Question, ScoredCandidate, normalize
 from recollect.search.rerank import rerank
-from recollect.search.terms import Term, any_term, query_terms
+from recollect.search.terms import Term, any_term, form_name, query_terms
 from recollect.search.variety import merge_copies, spread
 from recollect.settings import LIMITS
 from recollect.store.base import Store
@@ -235,7 +235,9 @@ class Search:
         self._terms = query_terms(query, store, options.typing)
         self.corrections: dict[str, str] = {}
         if query.plain and options.correct:
-            self._terms, self.corrections = correct_terms(self._terms, store, filter, meaning.knows)
+            self._terms, self.corrections = correct_terms(
+                self._terms, store, filter, query.language, meaning.knows
+            )
         self.node = self._text_node()
         """What the text arm searches for; None if only the vector arm is used."""
         self.question = Question(
@@ -344,7 +346,7 @@ class Search:
             return text
         words = []
         for word in text.split():
-            name = " ".join(tokens(word))
+            name = form_name(tokens(word))
             if name not in meaningless:
                 words.append(self.corrections.get(name, word))
         return " ".join(words) or text

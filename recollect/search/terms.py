@@ -6,12 +6,13 @@ A term is a word in any of its inflected forms, a phrase, or an identifier.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from recollect.language.detection import unspaced_language
 from recollect.language.intent import is_identifier
+from recollect.language.languages.base import Language
 from recollect.language.query import Node, Or, Query, Word, content_words, words
 from recollect.language.text import is_unspaced, tokens
 from recollect.store.base import Store
@@ -21,6 +22,13 @@ _MIN_PREFIX_CHARACTERS = 2  # a single letter is the prefix of too many words
 
 Form = tuple[str, ...]
 """Consecutive words; usually just one."""
+
+
+def form_name(form: Sequence[str]) -> str:
+    """The words as people write them: without spaces in scripts that have none."""
+    if all(map(is_unspaced, form)):
+        return "".join(form)
+    return " ".join(form)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +47,7 @@ class Term:
 
     @property
     def name(self) -> str:
-        name = " ".join(self.forms[0])
+        name = form_name(self.forms[0])
         if self.prefix:
             name += "*"
         return name
@@ -65,8 +73,8 @@ def query_terms(query: Query, store: Store, typing: bool = False) -> tuple[Term,
     """The terms of a query, each with its weight in this library.
 
     In a plain query a word stands for all its inflected forms, and text in a script without
-    spaces is split into pairs of characters. In any other query terms match exactly as typed.
-    With `typing`, the last word of a plain query is a prefix.
+    spaces is split into particles, which are dropped, and pairs of characters. In any other query
+    terms match exactly as typed. With `typing`, the last word of a plain query is a prefix.
     """
     if query.node is None:
         return ()
@@ -75,10 +83,11 @@ def query_terms(query: Query, store: Store, typing: bool = False) -> tuple[Term,
     else:
         terms = _typed_terms(query.node)
     frequencies, passages = store.frequencies([term.node for term in terms])
-    return tuple(
+    terms = [
         replace(term, frequency=frequency, weight=_weight(frequency, passages))
         for term, frequency in zip(terms, frequencies, strict=True)
-    )
+    ]
+    return tuple(_without_accidental_pairs(terms))
 
 
 def any_term(terms: Sequence[Term]) -> Node:
@@ -95,13 +104,21 @@ def _plain_terms(query: Query, store: Store, typing: bool) -> list[Term]:
         prefix = _unfinished_word(query.rest)
         topic = [word for word in topic if word.text != prefix]
     identifiers = [tuple(tokens(word.text)) for word in topic if is_identifier(word.text)]
-    forms = [form for word in topic for form in _forms(word.text) if _is_telling(word, form)]
-    terms = _inflected_terms(forms, store)
+    terms = _inflected_terms(_topic_forms(query, topic), store, query.language)
     for identifier in identifiers:
         terms = _with_identifier(terms, identifier)
     if prefix:
         terms.append(Term((tuple(tokens(prefix)),), prefix=True))
     return terms
+
+
+def _topic_forms(query: Query, topic: Sequence[Word]) -> list[Form]:
+    """The forms of the words, without particles in scripts without spaces if anything is left."""
+    language = unspaced_language(query.rest)
+    forms = [f for word in topic for f in _forms(word.text, language) if _is_telling(word, f)]
+    if forms:
+        return forms
+    return [form for word in topic for form in _forms(word.text, None)]
 
 
 def _is_telling(word: Word, form: Form) -> bool:
@@ -111,16 +128,16 @@ def _is_telling(word: Word, form: Form) -> bool:
     return len(form[0]) >= _MIN_PART_LETTERS and form[0].isalpha()
 
 
-def inflected_term(word: str, store: Store) -> Term:
+def inflected_term(word: str, store: Store, language: Language) -> Term:
     """A word in all its inflected forms, with its weight in this library."""
-    (term,) = _inflected_terms([(word,)], store)
+    (term,) = _inflected_terms([(word,)], store, language)
     (frequency,), passages = store.frequencies([term.node])
     return replace(term, frequency=frequency, weight=_weight(frequency, passages))
 
 
-def _inflected_terms(forms: Sequence[Form], store: Store) -> list[Term]:
+def _inflected_terms(forms: Sequence[Form], store: Store, language: Language) -> list[Term]:
     forms = list(dict.fromkeys(forms))
-    variants = iter(store.variants([form[0] for form in forms if len(form) == 1]))
+    variants = iter(store.variants([form[0] for form in forms if len(form) == 1], language))
     terms = []
     for form in forms:
         if len(form) == 1:
@@ -153,46 +170,68 @@ def _typed_terms(node: Node) -> list[Term]:
     return [Term((form,), prefix) for form, prefix in forms if form]
 
 
-# Phrases that frame a question and say nothing about its topic.
-_FRAMES = re.compile(
-    r"""\b(?:what|which)\s+(?:kind|type|sort)s?\s+of\b
-    |\bhow\s+(?:long|old|often|far|soon|late|early)\b
-    |\bremind\s+me\b|\b(?:was|am|were)\s+wondering\b
-    |\b(?:our|my|your)\s+(?:previous|last|earlier)\s+(?:conversation|chat|discussion)s?\b
-    |\bin\s+total\b|\bhow\s+many\s+(?:days|weeks|months|years|times)\b
-    |\b(?:days|weeks|months|years)\s+(?:ago|passed)\b
-    |\b(?:last|past|next|this)\s+(?:day|week|month|year|weekend|time)s?\b""",
-    re.IGNORECASE | re.VERBOSE,
-)
-
-
 def _topic_words(query: Query) -> Sequence[Word]:
     """The words that say what a question is about; all content words if there are none."""
     assert query.node is not None
-    candidates = content_words(query.node)
-    framing = {word for frame in _FRAMES.findall(query.rest) for word in tokens(frame)}
+    language = query.language
+    candidates = content_words(query.node, language)
+    framing = {word for frame in language.frames_in(query.rest) for word in tokens(frame)}
     topic = [word for word in candidates if not framing.issuperset(tokens(word.text))]
     return topic or candidates
 
 
-def _forms(text: str) -> Iterator[Form]:
-    """The forms in one typed word, which may hold several (`asyncio.gather`, `well-known`)."""
-    run: list[str] = []  # consecutive characters of a script without spaces
+def _forms(text: str, language: Language | None) -> Iterator[Form]:
+    """The forms in one typed word, which may hold several (`asyncio.gather`, `well-known`).
+
+    Text in a script without spaces is of this language, if it is known.
+    """
+    if language is not None:
+        text = language.without_dates(text)
+    run = ""  # consecutive characters of a script without spaces
     for token in tokens(text):
         if is_unspaced(token):
-            run.append(token)
+            run += token
             continue
-        yield from _pairs(run)
-        run = []
+        yield from _unspaced_forms(run, language)
+        run = ""
         yield (token,)
-    yield from _pairs(run)
+    yield from _unspaced_forms(run, language)
 
 
-def _pairs(characters: Sequence[str]) -> Iterator[Form]:
-    if len(characters) == 1:
-        yield (characters[0],)
-    else:
-        yield from pairwise(characters)
+def _unspaced_forms(run: str, language: Language | None) -> Iterator[Form]:
+    """The pairs of characters of each part of a text between its particles."""
+    topics = [run]
+    if language is not None:
+        topics = language.topics_in(run)
+    for topic in topics:
+        if len(topic) == 1:
+            yield (topic,)
+        else:
+            yield from pairwise(topic)
+
+
+def _without_accidental_pairs(terms: Sequence[Term]) -> list[Term]:
+    """Drop the pairs of characters that span two words.
+
+    No passage contains them, but passages contain the pair before or after them.
+    """
+    remaining = []
+    for number, term in enumerate(terms):
+        neighbours = [*terms[max(number - 1, 0) : number], *terms[number + 1 : number + 2]]
+        is_accidental = not term.frequency and any(
+            other.frequency and _overlap(term, other) for other in neighbours
+        )
+        if not is_accidental:
+            remaining.append(term)
+    return remaining
+
+
+def _overlap(first: Term, second: Term) -> bool:
+    """Whether two pairs of characters have one in common."""
+    one, other = first.forms[0], second.forms[0]
+    if len(one) != 2 or len(other) != 2 or not is_unspaced(one[0]):
+        return False
+    return one[1] == other[0] or other[1] == one[0]
 
 
 def _weight(frequency: int, passages: int) -> float:

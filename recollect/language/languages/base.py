@@ -86,6 +86,8 @@ class Language:
     """Patterns of what separates the words of an unspaced text: particles, endings, pronouns."""
     words_with_particles: str = ""
     """Words that contain a particle and are not cut there."""
+    dates: str = _NEVER
+    """A pattern of dates in an unspaced text, which are no evidence."""
     optional_accents: bool = True
     """Whether people often omit accents. In German they write `ue` instead of `ü`."""
 
@@ -138,6 +140,14 @@ class Language:
         moments = sorted(self.times.moments, key=len, reverse=True)
         return re.compile("|".join([*words, f"({'|'.join([*moments, *self.particles])})"]))
 
+    @cached_property
+    def _date(self) -> re.Pattern[str]:
+        return re.compile(self.dates)
+
+    def without_dates(self, text: str) -> str:
+        """An unspaced text without its dates."""
+        return self._date.sub(" ", text)
+
     def topics_in(self, text: str) -> list[str]:
         """The parts of an unspaced text between its particles and adverbs of time."""
         topics = [""]
@@ -151,6 +161,14 @@ class Language:
             end = match.end()
         topics[-1] += text[end:]
         return [topic for topic in topics if topic]
+
+    def joined_parts(self, word: str) -> list[str]:
+        """The parts of a word that a joiner of the language connects."""
+        for joiner in self.joiners[1:]:
+            word = word.replace(joiner, self.joiners[0])
+        if not self.joiners:
+            return [word]
+        return word.split(self.joiners[0])
 
     def frames_in(self, text: str) -> list[str]:
         """The phrases of a text that say nothing about its topic, without accents."""

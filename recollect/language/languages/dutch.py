@@ -167,6 +167,7 @@ DUTCH = Language(
         zeg vertel toon herinner weet noem geef zoek vind adviseer beveel raad stel plan help
     """,
     frames=(
+        "zei|zeiden|gezegd|verteld|vertelde|genoemd",
         "weet (?:je|jij|u) (?:nog|misschien|toevallig)",
         "weet (?:je|jij|u)",
         "herinner (?:je|jij|u)(?: je| zich)?",
@@ -176,7 +177,7 @@ DUTCH = Language(
         "(?:vertellen|zeggen|herinneren|laten zien|helpen)",
         "wat voor(?: een)?",
         "(?:welk|welke) (?:soort|type)(?: van)?",
-        "hoe (?:lang|oud|vaak|ver|laat|vroeg|veel|heet|heette|heten)",
+        "hoe (?:lang|oud|vaak|ver|laat|vroeg|veel)",
         "hoeveel (?:dagen|weken|maanden|jaren|jaar|keer)",
         "(?:ons|onze|mijn|je) (?:vorige?|laatste|eerdere) (?:gesprek|gesprekken|chat|discussie)",
         "in totaal",

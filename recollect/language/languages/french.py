@@ -164,6 +164,7 @@ FRENCH = Language(
         propose propose-moi conseille conseille-moi trouve cherche planifie
     """,
     frames=(
+        "dit|disait|dis|raconté|mentionné",
         "(?:te|vous) (?:souviens|souvenez|rappelles|rappelez)(?:-(?:tu|vous))?",
         "(?:tu te|vous vous) (?:souviens|souvenez|rappelles|rappelez)",
         "(?:rappelle|dis|montre|raconte|explique)-moi",
@@ -182,7 +183,6 @@ FRENCH = Language(
         "(?:jour|semaine|mois|an|année|week-end|fois) (?:dernier|passé|prochain|précédent)e?",
         "(?:cette|ce|cet) (?:semaine|mois|année|week-end|fois)",
         "il y (?:a|avait)",
-        "s'appell(?:e|ent|ait|aient)",
     ),
     requests=(
         r"recommand\w*",

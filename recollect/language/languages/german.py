@@ -193,7 +193,8 @@ GERMAN = Language(
     """,
     question_words="""
         wer wen wem wessen was welche welcher welches welchen welchem wann wo woher wohin warum
-        weshalb wieso wie womit wofür wofuer worüber worueber wodurch woran worauf wozu wovon
+        weshalb wieso wie womit wofür wofuer worüber worueber wodurch woran worauf wozu wovon wovor
+        woraus worin wobei
         ist bin sind war waren warst bist seid hat habe haben hatte hatten hast hattest
         wird werden wurde kann können konnte konnten kannst soll sollen sollte sollten will wollen
         wollte wollten muss müssen musste mussten darf dürfen durfte gibt gab
@@ -207,6 +208,7 @@ GERMAN = Language(
         empfiehl empfehle empfiehlst schlag schlage plane gib
     """,
     frames=(
+        "gesagt|sagte|sagtest|sagten|erzählt|erwähnt",
         "(?:weißt|weisst|wissen) (?:du|sie) (?:noch|vielleicht|zufällig)",
         "(?:weißt|weisst) du",
         "(?:erinnerst|erinnern) (?:du|sie) (?:dich|sich)",
@@ -214,8 +216,7 @@ GERMAN = Language(
         "(?:sag|sage|erzähl|erzähle|zeig|zeige) (?:mir|uns)",
         "(?:kannst|könntest|können|könnten) (?:du|sie) (?:mir |uns )?(?:bitte )?"
         "(?:sagen|zeigen|nennen|helfen)",
-        "wie (?:lange|oft|alt|weit|spät|früh|viele|viel|heißt|heisst|hieß|hiess|hießen|lautet"
-        "|lautete)",
+        "wie (?:lange|oft|alt|weit|spät|früh|viele|viel)",
         "was für (?:eine?[nmrs]?)?",
         "(?:welche|was für eine) art(?: von)?",
         "(?:in )?unsere[mnrs]? (?:letzten|vorigen|früheren) (?:gespräch|chat|unterhaltung)e?n?",

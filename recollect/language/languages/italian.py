@@ -184,6 +184,7 @@ ITALIAN = Language(
         suggerisci suggeriscimi raccomanda raccomandami trova cerca pianifica aiutami
     """,
     frames=(
+        "detto|disse|menzionato|raccontato",
         "(?:ti|si) ricord[ia]",
         "(?:dimmi|ricordami|raccontami|mostrami)",
         "(?:puoi|potresti|può|potrebbe) (?:dirmi|ricordarmi|mostrarmi|aiutarmi|dire)",
@@ -198,7 +199,6 @@ ITALIAN = Language(
         "(?:giorno|settimana|mese|anno|volta|fine settimana) (?:scors[oa]|passat[oa]|prossim[oa])",
         "(?:scors[oa]|ultim[oa]|prossim[oa]) (?:giorno|settimana|mese|anno|volta|fine settimana)",
         "quest(?:o|a|') ?(?:settimana|mese|anno|volta)",
-        "si chiama(?:va|no|vano)?",
     ),
     requests=(
         r"consigli\w*",

@@ -79,7 +79,7 @@ _TIMES = TimeWords(
         ("{month}월{day}일", "{day} {month}"),
         ("{month}월초", "early {month}"),
         ("{month}월말", "late {month}"),
-        ("(?<![0-9개]){month}월(?:에|달에|의|에는)", "in {month}"),
+        ("(?<![0-9개]){month}월", "in {month}"),
         ("{year}년{season}", "{season} {year}"),
         ("{year}년(?:에|의|도에)", "in {year}"),
         ("(?:작년|지난해){season}", "{season} last year"),
@@ -113,6 +113,7 @@ KOREAN = Language(
         "(?:추천|제안|말|알려|언급)(?:해|해줬|해준|했던|준|줬)",
     ),
     unspaced=True,
+    dates=r"\d+[년월](?:\s*\d+일)?(?:에|의)?",
     particles=(
         "^(?:언제|어디서|어디에서|어디로|어디에|어디|누구와|누구랑|누구|누가|무엇을|무엇|무슨|뭐라고|뭐를"
         "|뭐가|뭐|뭘|왜|어떻게|어떤|얼마나|얼마|몇|어느|나는|내가|나의|나|내|저는|제가|제|우리가|우리는"

@@ -195,6 +195,7 @@ PORTUGUESE = Language(
         encontre planeje planeie planeia ajude ajude-me ajuda-me dê
     """,
     frames=(
+        "disse|disseste|disseram|dito|mencionei|mencionou",
         "(?:você )?(?:se )?lembr(?:a|as|as-te|a-te|e|e-me|a-me)(?: de| quando)?",
         "(?:diga|diz|mostre|mostra|conte|conta)-?me",
         "me (?:diga|diz|mostre|conte|lembre|lembra)",
@@ -210,7 +211,6 @@ PORTUGUESE = Language(
         "(?:dia|semana|mês|ano|vez|fim de semana) (?:passad[oa]|próxim[oa])",
         "(?:próxim[oa]|últim[oa]) (?:dia|semana|mês|ano|vez|fim de semana)",
         "(?:n?est[ae]|n?ess[ae]) (?:semana|mês|ano|vez|fim de semana)",
-        "se cham(?:a|am|ava|avam)",
     ),
     requests=(
         r"recomend\w*",

@@ -179,6 +179,7 @@ SPANISH = Language(
         recomiéndame recomiendas sugiere sugiéreme sugieres busca encuentra planifica planea ayúdame
     """,
     frames=(
+        "dije|dijo|dijiste|dijeron|dicho|mencioné|mencionó",
         "(?:te|se) (?:acuerdas?|acuerda) (?:de )?",
         "(?:recuerdas|recuerda)",
         "(?:dime|recuérdame|cuéntame|muéstrame|dígame)",
@@ -193,7 +194,6 @@ SPANISH = Language(
         "hace (?:[0-9a-z]+ )?(?:días?|semanas?|meses|mes|años?|horas?)",
         "(?:día|semana|mes|año|vez|fin de semana) (?:pasad[oa]|próxim[oa])",
         "(?:esta|este) (?:semana|mes|año|vez|fin de semana)",
-        "se llam(?:a|an|aba|aban)",
     ),
     requests=(
         r"recom(?:iend|end)\w*",

@@ -311,10 +311,11 @@ def highlight(text: str, marks: Sequence[tuple[int, int]]) -> Markup:
 def query_terms(query: str) -> list[str]:
     """The words of a query and their stems. The page highlights them."""
     try:
-        node = parse_query(storable(query)).node
+        parsed = parse_query(storable(query))
     except InvalidInput:
         return []
-    if node is None:
+    if parsed.node is None:
         return []
-    words = {token for word in content_words(node) for token in tokens(word.text)}
-    return sorted(words | {stem(word) for word in words})
+    content = content_words(parsed.node, parsed.language)
+    words = {token for word in content for token in tokens(word.text)}
+    return sorted(words | {stem(word, parsed.language) for word in words})

@@ -1,0 +1,34 @@
+"""Questions in nine languages find the right message, with vectors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import recollect
+from bench.languages import FOLDER, TestSet, share_first, share_in_five
+from recollect.language.detection import language_of
+from recollect.language.intent import QUESTION, classify
+
+PATHS = sorted(FOLDER.glob("*.json"))
+
+
+@pytest.mark.both_stores
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+def test_the_right_message_is_among_the_first_hits(library: recollect.Library, path: Path) -> None:
+    # Every answer was in the first five when this was written, and 81 to 88 percent were first.
+    questions = TestSet(path)
+    questions.fill(library)
+    ranks = questions.ranks(library)
+    assert len(ranks) >= 10
+    assert share_in_five(ranks) >= 0.9, ranks
+    assert share_first(ranks) >= 0.75, ranks
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+def test_the_language_of_every_question_is_recognized(path: Path) -> None:
+    texts = TestSet(path).questions
+    assert {language_of(text).code for text in texts} == {path.stem}
+    without_marks = [text.strip("¿?？ ") for text in texts]
+    assert {classify(text) for text in without_marks} == {QUESTION}
