@@ -19,11 +19,12 @@ def activity_report(activity: Activity) -> dict[str, Any]:
     """
     months: Counter[str] = Counter()
     weekdays, hours = [0] * 7, [0] * 24
-    for hour, count in activity.hours:
-        moment = EPOCH + timedelta(hours=hour)
+    for day, count in activity.days:
+        moment = EPOCH + timedelta(days=day)
         months[_month_name(moment)] += count
         weekdays[moment.weekday()] += count
-        hours[moment.hour] += count
+    for hour, count in activity.hours:
+        hours[hour] = count
     return {
         "months": [[month, months[month]] for month in _without_gaps(sorted(months))],
         "sources": [list(row) for row in activity.sources],

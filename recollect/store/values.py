@@ -174,10 +174,12 @@ class Findings:
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """Numbers of passages. Every list except the hours starts with the largest number."""
+    """Numbers of passages. Every list of names starts with the largest number."""
 
+    days: list[tuple[int, int]]
+    """Days since 1970 that have passages, each with their number."""
     hours: list[tuple[int, int]]
-    """Hours since 1970 that have passages, each with their number."""
+    """Hours of the day (UTC) that have passages, each with their number."""
     sources: list[tuple[str, int]]
     projects: list[tuple[str, int]]
     models: list[tuple[str, int]]

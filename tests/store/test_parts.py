@@ -308,8 +308,8 @@ def test_activity_counts_messages(store: Store) -> None:
         ]
     )
     activity = store.activity()
-    hour = int(NOON.timestamp()) // 3600
-    assert activity.hours == [(hour, 3), (hour + 1, 1)]
+    assert activity.days == [(int(NOON.timestamp()) // 86_400, 4)]
+    assert activity.hours == [(12, 3), (13, 1)]
     assert (activity.sources, activity.projects) == ([("test", 5)], [("default", 3), ("work", 2)])
     assert (activity.models, activity.tools) == ([("m1", 2)], [("web", 1)])
 

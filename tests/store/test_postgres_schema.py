@@ -609,7 +609,8 @@ def migrate_database(url: str, stop_before: str | None = None) -> list[str]:
 NAMES = [name for name, _ in MIGRATIONS]
 
 
-ONLY_SQLITE = {"m006_embedding_queue"}  # changes triggers, which PostgreSQL does not use
+# Triggers, compressed columns and files of vectors: PostgreSQL has none of them.
+ONLY_SQLITE = {"m006_embedding_queue", "m011_compression", "m012_vectors_once"}
 ONLY_POSTGRES = {"m008_drop_bm25"}
 
 

@@ -104,6 +104,16 @@ class Connection:
                 (self.owner, keys, self.owner),
             )
 
+    def add_counts(self, counts: Mapping[tuple[str, str], int]) -> None:
+        names = [name for name, _ in counts]
+        values = [value for _, value in counts]
+        self.run(
+            """insert into tally (name, value, count)
+            select * from unnest(?::text[], ?::text[], ?::bigint[])
+            on conflict (owner, name, value) do update set count = tally.count + excluded.count""",
+            (names, values, list(counts.values())),
+        )
+
     def derived_columns(self, row: Mapping[str, Any]) -> dict[str, Any]:
         return derived_columns(row)
 

@@ -258,6 +258,18 @@ M010_BRANCHES = """
 create index passage_branch on passage (owner, document, position) where not canonical;
 """
 
+# Numbers of passages by role, model, tool and so on; see `store/sql/statistics.py`.
+M013_COUNTS = """
+create table tally (
+  owner integer not null default current_setting('recollect.owner')::integer,
+  name text not null,
+  value text not null,
+  count bigint not null,
+  primary key (owner, name, value)
+) partition by hash (owner);
+create index passage_text_part on passage_text (owner, key) where not whole;
+"""
+
 MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m001_documents", M001_DOCUMENTS),
     ("m002_search", M002_SEARCH),
@@ -268,6 +280,7 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m008_drop_bm25", M008_DROP_BM25),
     ("m009_noise_floor", M009_NOISE_FLOOR),
     ("m010_branches", M010_BRANCHES),
+    ("m013_counts", M013_COUNTS),
 )
 
 

@@ -34,6 +34,7 @@ _TABLES = (
     "space",
     "passage_text",
     "word",
+    "tally",
     "derived",
     "passage",
     "document",
@@ -65,6 +66,7 @@ class PostgresStore(SqlStore[Connection]):
         return has_account(url, _validate_user(user))
 
     def _prepare(self) -> None:
+        self._complete_counts()
         if self.get_marker("text") == text.VERSION:
             return
         if self.size():

@@ -82,7 +82,7 @@ def _append(
         passage._replace(parent=passage.parent or head, created_at=created_at), position
     )
     new_key: int = db.get("update last_key set passage = passage + 1 returning passage")
-    db.insert_passages([(new_key, key, None, shared, *row)])
+    passage_sql.insert_passages(db, [(new_key, key, None, shared, *row)])
     index.add([(new_key, "", row[-1])])
     changed_at = max(from_micros(updated_at) or created_at, created_at)
     db.run(

@@ -45,6 +45,9 @@ class Database(Protocol):
     def delete_derived(self, passages: Sequence[int]) -> None:
         """Delete everything that was derived from deleted passages."""
 
+    def add_counts(self, counts: Mapping[tuple[str, str], int]) -> None:
+        """Add to the stored counts, which are given by name and value."""
+
     def derived_columns(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """Columns that this database adds to a document row for faster filters."""
 

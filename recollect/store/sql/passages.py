@@ -7,10 +7,12 @@ from typing import Any
 
 from recollect.language.text import from_micros
 from recollect.model.documents import Passage, places
+from recollect.store.sql import statistics
 from recollect.store.sql.database import Database, IndexRow, TextIndex
 from recollect.store.sql.encoding import PASSAGE_COLUMNS
 
 COLUMNS = ("key", "document", "receipt", "shared", *PASSAGE_COLUMNS)
+_FIRST_COLUMN = len(COLUMNS) - len(PASSAGE_COLUMNS)
 # Bounds the memory for the texts of passages.
 _PASSAGES_PER_STATEMENT = 1_000
 # Columns of a document that never change.
@@ -18,6 +20,14 @@ _IDENTITY_COLUMNS = ("id", "source", "source_id", "kind")
 # A change of these columns makes the vectors of a passage outdated.
 _EMBEDDED_COLUMNS = ("content", "role", "author", "created_at", "visibility")
 _EMBEDDED_INDEXES = tuple(PASSAGE_COLUMNS.index(name) for name in _EMBEDDED_COLUMNS)
+
+
+def insert_passages(db: Database, rows: Sequence[tuple[Any, ...]]) -> None:
+    """Insert passages, given with all COLUMNS. Their documents must be stored already."""
+    db.insert_passages(rows)
+    members, value = db.in_list(sorted({row[1] for row in rows}))
+    kinds = dict(db.rows(f"select key, kind from document where key in ({members})", (value,)))
+    statistics.add_passages(db, [(kinds.get(row[1]), row[_FIRST_COLUMN:]) for row in rows])
 
 
 def load_outline(db: Database, key: int) -> dict[str, Passage]:
@@ -137,7 +147,12 @@ def index_rows(db: Database, passages: Sequence[int]) -> Iterator[IndexRow]:
 def replace_passage(db: Database, key: int, row: tuple[Any, ...], index: TextIndex) -> None:
     ((_, title, content),) = index_rows(db, [key])
     (before,) = db.rows(f"select {', '.join(_EMBEDDED_COLUMNS)} from passage where key = ?", (key,))
+    statistics.remove_passages(db, [key])
     db.update_passage(key, row)
+    kind = db.get(
+        "select kind from document where key = (select document from passage where key = ?)", (key,)
+    )
+    statistics.add_passages(db, [(kind, row)])
     if row[-1] != content:
         index.remove([(key, title, content)])
         index.add([(key, title, row[-1])])
@@ -150,7 +165,9 @@ def delete_passages(db: Database, passages: Mapping[int, Sequence[int]], index: 
     keys = [key for some in passages.values() for key in some]
     index.remove(index_rows(db, keys), len(keys))
     for start in range(0, len(keys), _PASSAGES_PER_STATEMENT):
-        members, value = db.in_list(keys[start : start + _PASSAGES_PER_STATEMENT])
+        some_keys = keys[start : start + _PASSAGES_PER_STATEMENT]
+        statistics.remove_passages(db, some_keys)
+        members, value = db.in_list(some_keys)
         db.run(f"delete from passage where key in ({members})", (value,))
     db.delete_derived(keys)
     db.run_many(

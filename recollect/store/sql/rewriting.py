@@ -107,7 +107,7 @@ def _add_passages(
     last: int = db.get("update last_key set passage = passage + ? returning passage", (len(rows),))
     keys = range(last - len(rows) + 1, last + 1)
     pairs = list(zip(keys, rows, strict=True))
-    db.insert_passages([(passage, key, receipt, shared, *row) for passage, row in pairs])
+    passages.insert_passages(db, [(passage, key, receipt, shared, *row) for passage, row in pairs])
     index.add([(passage, "", row[-1]) for passage, row in pairs])
     return set(keys)
 

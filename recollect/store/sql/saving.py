@@ -139,7 +139,7 @@ class _Saver:
             rows = [tuple(row.values()) for row in self._document_rows]
             self._db.insert("document", columns, rows)
         if self._passage_rows:
-            self._db.insert_passages(self._passage_rows)
+            passage_sql.insert_passages(self._db, self._passage_rows)
             self._db.run("update last_key set passage = ?", (self._next_passage - 1,))
             self._index.add(self._index_rows)
         if self._receipt_rows:

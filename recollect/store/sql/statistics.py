@@ -1,48 +1,191 @@
-"""Counts of what a library contains, the same for both databases."""
+"""Counts of what a library contains, the same for both databases.
+
+Counting a million passages takes seconds, so the table `tally` has their numbers by role, model,
+tool and time. Whoever adds, changes or deletes passages updates it in the same transaction.
+Numbers of documents are counted when they are asked for: there are far fewer.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from recollect.language.text import from_micros, iso
 from recollect.model.kinds import CHARACTER, CONVERSATION, MEDIA, NOTE, PROMPT
+from recollect.settings import LIMITS
 from recollect.store.sql.database import Database
-from recollect.store.sql.encoding import load
+from recollect.store.sql.encoding import PASSAGE_COLUMNS, load
 from recollect.store.values import Activity
 
+COUNTS = "counts"
+"""The marker of a library whose passages are counted."""
+VERSION = 1
 _MAX_NAMES = 200
-_MICROSECONDS_PER_HOUR = 3_600_000_000
-_MESSAGES = "from passage p join document d on d.key = p.document and d.kind = 'conversation'"
+_LONGEST_NAME = 200  # a key of an index cannot be much longer in PostgreSQL
+_HOUR = 3_600_000_000
+_DAY = 24 * _HOUR
+_TYPE, _ROLE, _MODEL, _TOOL, _CREATED_AT, _CONTENT = (
+    PASSAGE_COLUMNS.index(name)
+    for name in ("type", "role", "model", "tool", "created_at", "content")
+)
+
+
+# -- stored counts ---
+
+
+def add_passages(db: Database, passages: Iterable[tuple[str | None, Sequence[Any]]]) -> None:
+    """Count new passages, given as the kind of their document and the PASSAGE_COLUMNS."""
+    rows = [
+        (
+            kind,
+            row[_TYPE],
+            row[_ROLE],
+            row[_MODEL],
+            row[_TOOL],
+            row[_CREATED_AT],
+            len(row[_CONTENT]),
+        )
+        for kind, row in passages
+    ]
+    db.add_counts(_tally(rows))
+
+
+def remove_passages(db: Database, keys: Sequence[int]) -> None:
+    """Stop counting passages that are about to be deleted or changed."""
+    members, value = db.in_list(keys)
+    rows = db.rows(
+        "select d.kind, p.type, p.role, p.model, p.tool, p.created_at, length(p.content) "
+        f"from passage p left join document d on d.key = p.document where p.key in ({members})",
+        (value,),
+    )
+    db.add_counts({key: -count for key, count in _tally(rows).items()})
+    db.run("delete from tally where count = 0")
+
+
+def recount(db: Database) -> None:
+    """Count all passages."""
+    db.run("delete from tally")
+    role = _short("coalesce(p.role, 'unknown')")
+    day, time = _floor_day("created_at")
+    dated = "from passage where created_at is not null group by 2"
+    for sql in (
+        f"select 'role', {role}, count(*) from passage p "
+        f"join document d on d.key = p.document and d.kind = '{CONVERSATION}' group by 2",
+        f"select 'model', {_short('model')}, count(*) from passage "
+        "where model is not null group by 2",
+        f"select 'tool', {_short('tool')}, count(*) from passage "
+        "where tool is not null and type <> 'tool_result' group by 2",
+        f"select 'day', cast({day} as text), count(*) {dated}",
+        f"select 'hour', cast({time} / {_HOUR} as text), count(*) {dated}",
+        "select 'long', '', count(*) from passage "
+        f"where length(content) > {LIMITS.indexed_characters}",
+    ):
+        db.run(f"insert into tally (name, value, count) {sql}")
+    db.run("delete from tally where count = 0")
+    db.run("delete from derived where name = ?", (COUNTS,))
+    db.run("insert into derived (name, version) values (?, ?)", (COUNTS, VERSION))
+
+
+def _short(column: str) -> str:
+    return f"substr({column}, 1, {_LONGEST_NAME})"
+
+
+def _floor_day(column: str) -> tuple[str, str]:
+    """The day of a time as SQL, and the microseconds since its beginning."""
+    # Division truncates, so it does not round times before 1970 down.
+    time = f"(({column} % {_DAY}) + {_DAY}) % {_DAY}"
+    return f"({column} - {time}) / {_DAY}", time
+
+
+def _tally(rows: Sequence[Sequence[Any]]) -> dict[tuple[str, str], int]:
+    """Count passages by name and value."""
+    roles = Counter(_role_name(row[2]) for row in rows if row[0] == CONVERSATION)
+    models = Counter(row[3] for row in rows if row[3] is not None)
+    tools = Counter(row[4] for row in rows if row[4] is not None and row[1] != "tool_result")
+    hours = Counter(row[5] // _HOUR for row in rows if row[5] is not None)
+    long_count = sum(row[6] > LIMITS.indexed_characters for row in rows)
+    counts: Counter[tuple[str, str]] = Counter()
+    for name, values in (("role", roles), ("model", models), ("tool", tools)):
+        for value, count in values.items():
+            counts[name, value[:_LONGEST_NAME]] += count
+    for hour, count in hours.items():
+        counts["day", str(hour // 24)] += count
+        counts["hour", str(hour % 24)] += count
+    if long_count:
+        counts["long", ""] = long_count
+    return counts
+
+
+def _role_name(role: str | None) -> str:
+    if role is None:
+        return "unknown"
+    return role
+
+
+def _stored_counts(db: Database, name: str) -> list[tuple[str, int]]:
+    """The values that are counted under a name, most frequent first."""
+    rows = db.rows("select value, count from tally where name = ?", (name,))
+    return _largest(dict(rows))
+
+
+def _stored_numbers(db: Database, name: str) -> list[tuple[int, int]]:
+    """The same for values that are numbers, in their order."""
+    return sorted((int(value), count) for value, count in _stored_counts(db, name))
+
+
+def long_passages(db: Database) -> int:
+    """The number of passages that are too long to be indexed as a whole."""
+    return sum(count for _, count in _stored_counts(db, "long"))
+
+
+# -- counts of a library ---
 
 
 def library_counts(db: Database) -> dict[str, object]:
     """The counts of Store.stats that do not depend on the database."""
-
-    def grouped(sql: str) -> dict[str, int]:
-        return {str(name): count for name, count in db.rows(f"{sql} group by 1 order by 2 desc")}
-
-    ((first, last),) = db.rows("select min(created_at), max(created_at) from passage")
+    kinds: Counter[str] = Counter()
+    sources: Counter[str] = Counter()
+    projects: Counter[str] = Counter()
+    messages = 0
+    for kind, source, project, documents, passages in _document_counts(db):
+        kinds[kind] += documents
+        sources[source] += documents
+        projects[project] += documents
+        if kind == CONVERSATION:
+            messages += passages
     return {
-        "conversations": _count_kind(db, CONVERSATION),
-        "messages": db.get(f"select count(*) {_MESSAGES}"),
-        "notes": _count_kind(db, NOTE),
-        "media": _count_kind(db, MEDIA),
-        "characters": _count_kind(db, CHARACTER),
-        "prompts": _count_kind(db, PROMPT),
+        "conversations": kinds[CONVERSATION],
+        "messages": messages,
+        "notes": kinds[NOTE],
+        "media": kinds[MEDIA],
+        "characters": kinds[CHARACTER],
+        "prompts": kinds[PROMPT],
         "alternates": db.get("select count(*) from passage where not canonical"),
-        "sources": grouped("select source, count(*) from document"),
-        "projects": dict(_most_frequent(db, "project", "document")[:100]),
-        "roles": grouped(f"select coalesce(role, 'unknown'), count(*) {_MESSAGES}"),
-        "models": dict(_most_frequent(db, "model", "passage where model is not null")[:100]),
-        "first": iso(from_micros(first)),
-        "last": iso(from_micros(last)),
+        "sources": dict(_largest(sources)),
+        "projects": dict(_largest(projects)[:100]),
+        "roles": dict(_stored_counts(db, "role")),
+        "models": dict(_stored_counts(db, "model")[:100]),
+        "first": iso(from_micros(db.get("select min(created_at) from passage"))),
+        "last": iso(from_micros(db.get("select max(created_at) from passage"))),
         "imports": db.get("select count(*) from receipt where undone_at is null"),
         "words": db.get("select count(*) from word"),
     }
 
 
-def _count_kind(db: Database, kind: str) -> int:
-    return int(db.get("select count(*) from document where kind = ?", (kind,)))
+def _document_counts(db: Database) -> list[tuple[str, str, str, int, int]]:
+    """The numbers of documents and of their passages, by kind, source and project."""
+    rows = db.rows(
+        "select kind, source, project, count(*), sum(passages) from document group by 1, 2, 3"
+    )
+    return [
+        (kind, source, project, count, int(total)) for kind, source, project, count, total in rows
+    ]
+
+
+def _largest(counts: Mapping[str, int]) -> list[tuple[str, int]]:
+    """The names with the largest counts first. Equal counts are in the order of their names."""
+    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
 
 
 def facets(db: Database, kind: str) -> dict[str, list[tuple[str, int]]]:
@@ -73,17 +216,18 @@ def media_types(db: Database) -> list[tuple[str, int]]:
 
 def activity(db: Database) -> Activity:
     """See Store.activity."""
-    hours = db.rows(
-        f"select created_at / {_MICROSECONDS_PER_HOUR}, count(*) from passage "
-        "where created_at is not null group by 1 order by 1"
-    )
-    tool_calls = "passage where tool is not null and type <> 'tool_result'"
+    sources: Counter[str] = Counter()
+    projects: Counter[str] = Counter()
+    for _, source, project, _, passages in _document_counts(db):
+        sources[source] += passages
+        projects[project] += passages
     return Activity(
-        hours=[(int(hour), count) for hour, count in hours],
-        sources=_most_passages(db, "source"),
-        projects=_most_passages(db, "project"),
-        models=_most_frequent(db, "model", "passage where model is not null"),
-        tools=_most_frequent(db, "tool", tool_calls),
+        days=_stored_numbers(db, "day"),
+        hours=_stored_numbers(db, "hour"),
+        sources=_largest(sources)[:_MAX_NAMES],
+        projects=_largest(projects)[:_MAX_NAMES],
+        models=_stored_counts(db, "model")[:_MAX_NAMES],
+        tools=_stored_counts(db, "tool")[:_MAX_NAMES],
     )
 
 
@@ -94,12 +238,3 @@ def _most_frequent(db: Database, column: str, rows: str, *values: str) -> list[t
         values,
     )
     return [(str(name), count) for name, count in counts]
-
-
-def _most_passages(db: Database, column: str) -> list[tuple[str, int]]:
-    """The values of a document column with the most passages."""
-    counts = db.rows(
-        f"select {column}, sum(passages) from document "
-        f"group by 1 order by 2 desc, 1 limit {_MAX_NAMES}"
-    )
-    return [(str(name), int(count)) for name, count in counts]

@@ -98,6 +98,11 @@ class SqlStore(Store, Generic[Connection]):
     def _complete_vocabulary(self) -> None:
         """Called after text was added, for engines that add words to the vocabulary later."""
 
+    def _complete_counts(self) -> None:
+        """Count the passages of a library that an earlier version has written."""
+        if self.get_marker(statistics.COUNTS) != statistics.VERSION:
+            self._write(statistics.recount)
+
     def _purge(self) -> None:
         """Called after text was deleted, for engines that keep copies of it elsewhere."""
 

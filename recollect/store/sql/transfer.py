@@ -288,7 +288,7 @@ def _add(db: Database, table: Table, rows: list[Row], index: TextIndex) -> None:
             values = [tuple(document.values()) for document in documents]
             db.insert("document", tuple(documents[0]), values)
         case "passage":
-            db.insert_passages(rows)
+            passages.insert_passages(db, rows)
             index.add(_index_rows(db, rows))
         case _:
             db.insert(table.name, table.columns, rows)

@@ -31,11 +31,6 @@ _RENAMED = {"content": "body", "metadata": "details"}
 STORED_COLUMNS = tuple(_RENAMED.get(name, name) for name in COLUMNS)
 """The columns of the table under the names that can be written."""
 
-IS_LONG = (
-    f"(typeof(body) = 'text' and length(body) > {LIMITS.indexed_characters}"
-    f" or typeof(body) = 'blob' and substr(body, 1, 1) >= x'80')"
-)
-"""An SQL condition: the content is longer than what is indexed of it."""
 
 # The newest dictionary. Older ones are still needed to read what they compressed.
 _DICTIONARY = 1

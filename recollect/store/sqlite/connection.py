@@ -107,6 +107,13 @@ class Connection(apsw.Connection):
     def delete_derived(self, passages: Sequence[int]) -> None:
         pass  # done by triggers
 
+    def add_counts(self, counts: Mapping[tuple[str, str], int]) -> None:
+        self.executemany(
+            "insert into tally (name, value, count) values (?, ?, ?) "
+            "on conflict (name, value) do update set count = count + excluded.count",
+            [(name, value, count) for (name, value), count in counts.items()],
+        )
+
     def derived_columns(self, row: Mapping[str, Any]) -> dict[str, Any]:
         return filter_columns(row)
 

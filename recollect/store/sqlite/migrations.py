@@ -286,6 +286,17 @@ M012_VECTORS_ONCE = """
 alter table space add column copied integer not null default 0;
 """
 
+M013_COUNTS = """
+-- Numbers of passages by role, model, tool and so on; see `store/sql/statistics.py`.
+create table tally (
+  name text not null,
+  value text not null,
+  count integer not null,
+  primary key (name, value)
+) without rowid;
+create index document_counts on document (kind, source, project, passages);
+"""
+
 MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m001_documents", M001_DOCUMENTS),
     ("m002_search", M002_SEARCH),
@@ -298,6 +309,7 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m010_branches", M010_BRANCHES),
     ("m011_compression", M011_COMPRESSION),
     ("m012_vectors_once", M012_VECTORS_ONCE),
+    ("m013_counts", M013_COUNTS),
 )
 VERSION = len(MIGRATIONS)
 

@@ -20,7 +20,6 @@ from recollect.store.sql.database import TextIndex
 from recollect.store.sql.selection import resolve_filter
 from recollect.store.sql.store import SqlStore, TextQueries
 from recollect.store.sqlite import compaction, fts_match, passage_queries, text_index
-from recollect.store.sqlite.compression import IS_LONG
 from recollect.store.sqlite.connection import Connection, Connections, connect, translate_error
 from recollect.store.sqlite.file_lock import file_lock
 from recollect.store.sqlite.key_ranges import all_keys, keys_in_few_documents
@@ -66,6 +65,7 @@ class SqliteStore(SqlStore[Connection]):
             raise translate_error(error, path) from error
         if is_behind:
             self._index_missing()
+        self._complete_counts()
 
     @property
     def path(self) -> Path:
@@ -259,9 +259,8 @@ class SqliteStore(SqlStore[Connection]):
 
     def stats(self) -> dict[str, object]:
         def work(db: Connection) -> dict[str, object]:
-            partly_indexed = db.get(f"select count(*) from passage where {IS_LONG}")
             return statistics.library_counts(db) | {
-                "indexed_in_part": partly_indexed,
+                "indexed_in_part": statistics.long_passages(db),
                 "file_bytes": self.path.stat().st_size,
                 "path": str(self.path),
                 "engine": self.engine,
