@@ -233,3 +233,8 @@ with suppress(SystemExit):
 def test_every_command_is_defined_by_its_module() -> None:
     for name, (module, _) in COMMANDS.items():
         assert callable(getattr(import_module(f"recollect.cli.{module}"), f"define_{name}"))
+
+
+def test_the_server_starts_without_what_only_some_servers_need() -> None:
+    modules = {module.split(".")[0] for module in loaded_modules("import recollect.serve.server")}
+    assert not modules & {"httpx", "jwt", "cryptography", "numpy", "rich"}

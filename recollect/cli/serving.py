@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import sys
 
 from recollect.cli.common import console, define, safe
@@ -67,8 +68,14 @@ def define_serve(command: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from recollect.serve.http.service import ServiceConfig
-    from recollect.serve.server import serve
+    # Imports create many objects and no garbage: looking for it is a tenth of the start-up time.
+    gc.disable()
+    try:
+        from recollect.serve.http.service import ServiceConfig
+        from recollect.serve.server import serve
+    finally:
+        gc.freeze()
+        gc.enable()
 
     config = ServiceConfig.configured(
         host=arguments.host,

@@ -37,13 +37,8 @@ from recollect.serve.http.access import AccessTo
 from recollect.serve.http.service import Service, ServiceConfig
 from recollect.serve.identity.accounts import new_key, revoke
 from recollect.serve.identity.auth import Unauthorized, credential
-from recollect.serve.identity.tokens import (
-    MAX_AGE_SECONDS,
-    RETRY_SECONDS,
-    BadToken,
-    JwtSettings,
-    Tokens,
-)
+from recollect.serve.identity.jwt_settings import BadToken, JwtSettings
+from recollect.serve.identity.tokens import MAX_AGE_SECONDS, RETRY_SECONDS, Tokens
 
 SECRET = "0123456789abcdef0123456789abcdef"
 NOW = 1_800_000_000

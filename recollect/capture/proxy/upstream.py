@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from http.cookiejar import CookieJar, DefaultCookiePolicy
-
-import httpx
+from typing import TYPE_CHECKING
 
 from recollect import settings
 from recollect.capture.proxy.answers import READABLE_ENCODINGS
@@ -18,9 +16,10 @@ from recollect.capture.proxy.recording import Recorder
 from recollect.errors import RecollectError
 from recollect.models.openai_client import Server
 
+if TYPE_CHECKING:
+    import httpx  # a server without a model does not need it
+
 SETTING = "RECOLLECT_MODEL"
-TIMEOUT = httpx.Timeout(600.0, connect=10.0, write=60.0, pool=10.0)
-_CONNECTIONS = httpx.Limits(max_connections=100, max_keepalive_connections=20, keepalive_expiry=5.0)
 
 _HOP_BY_HOP = frozenset(
     (
@@ -96,7 +95,7 @@ class Upstream:
         address: str,
         model: str = "",
         key: str | None = None,
-        timeout: httpx.Timeout = TIMEOUT,
+        timeout: httpx.Timeout | None = None,
     ) -> None:
         """`address` is the base URL, to which `/chat/completions` is appended."""
         self._server = Server.parse(address, key, SETTING, "/chat/completions")
@@ -130,6 +129,8 @@ class Upstream:
 
         Raises NoAnswer.
         """
+        import httpx
+
         request = httpx.Request(
             method, self._server.url(path, query), headers=list(headers), content=body or None
         )
@@ -145,6 +146,8 @@ class Upstream:
 
         Raises NoAnswer, also if the body is longer than `max_bytes`.
         """
+        import httpx
+
         response = await self.ask("POST", path, headers, body)
         data = bytearray()
         try:
@@ -199,12 +202,18 @@ class Upstream:
 
     def _open_client(self) -> httpx.AsyncClient:
         """The client of this event loop: connections belong to the loop that opened them."""
+        import httpx
+
         loop = asyncio.get_running_loop()
         if self._client is None or self._loop is not loop:
+            from http.cookiejar import CookieJar, DefaultCookiePolicy
+
             no_cookies = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
             self._client = httpx.AsyncClient(
-                timeout=self._timeout,
-                limits=_CONNECTIONS,
+                timeout=self._timeout or httpx.Timeout(600.0, connect=10.0, write=60.0, pool=10.0),
+                limits=httpx.Limits(
+                    max_connections=100, max_keepalive_connections=20, keepalive_expiry=5.0
+                ),
                 cookies=no_cookies,
                 trust_env=not self._server.is_loopback,
             )
@@ -213,6 +222,8 @@ class Upstream:
 
 
 def _no_answer(error: httpx.TransportError) -> NoAnswer:
+    import httpx
+
     if isinstance(error, httpx.ReadTimeout):
         return NoAnswer("The model's server did not answer in time.", is_timeout=True)
     if isinstance(error, httpx.PoolTimeout):

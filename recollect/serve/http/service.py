@@ -20,7 +20,7 @@ from recollect.serve.http.libraries import Libraries
 from recollect.serve.http.limits import Limiter
 from recollect.serve.http.metrics import Metrics
 from recollect.serve.identity.auth import Authenticator
-from recollect.serve.identity.tokens import JwtSettings
+from recollect.serve.identity.jwt_settings import JwtSettings
 from recollect.store.api_keys import ApiKeys
 
 _SCHEMES = ("http", "https")

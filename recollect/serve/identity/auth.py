@@ -21,8 +21,8 @@ from recollect.serve.http.error_responses import Problem
 from recollect.serve.http.hosts import client_network, is_loopback
 from recollect.serve.http.limits import Buckets
 from recollect.serve.identity.accounts import check
+from recollect.serve.identity.jwt_settings import BadToken, JwtSettings
 from recollect.serve.identity.principal import Principal
-from recollect.serve.identity.tokens import BadToken, JwtSettings, Tokens
 from recollect.settings import LIMITS, default_user
 from recollect.store.api_keys import ApiKey, ApiKeys
 
@@ -62,6 +62,8 @@ class Authenticator:
         self._keys = keys
         self._tokens: Tokens | None = None
         if jwt:
+            from recollect.serve.identity.tokens import Tokens
+
             self._tokens = Tokens(jwt, now, clock)
         self._user = user
         self._clock = clock

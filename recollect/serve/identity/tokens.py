@@ -13,7 +13,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -26,10 +26,10 @@ from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurv
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
-from recollect import settings
 from recollect.errors import InvalidInput, StoreUnavailable
 from recollect.language.text import storable
 from recollect.serve.http.hosts import is_loopback
+from recollect.serve.identity.jwt_settings import BadToken, JwtSettings
 from recollect.serve.identity.principal import READ, SCOPES, WRITE, Principal
 from recollect.settings import LIMITS
 
@@ -38,7 +38,6 @@ log = logging.getLogger(__name__)
 PublicKey = RSAPublicKey | EllipticCurvePublicKey
 Fetch = Callable[[str], bytes]
 
-MIN_SECRET_BYTES = 32
 MIN_RSA_BITS = 2048
 CLOCK_SKEW_SECONDS = 30.0
 RETRY_SECONDS = 30.0
@@ -47,45 +46,6 @@ MAX_KEYS = 50
 MAX_JWKS_BYTES = 1_000_000
 FETCH_TIMEOUT_SECONDS = 5.0
 _YEAR_10000 = 253_402_300_800
-
-
-class BadToken(Exception):
-    """The token is not valid."""
-
-
-@dataclass(frozen=True, slots=True)
-class JwtSettings:
-    """Which tokens are accepted. Without a secret or keys, none are."""
-
-    secret: str = field(default="", repr=False)
-    keys: str = ""
-    """The URL of a JWKS, or a file with a JWKS or a public key in PEM."""
-    audience: str = ""
-    issuer: str = ""
-
-    @classmethod
-    def configured(cls) -> JwtSettings:
-        return cls(
-            settings.JWT_SECRET.get(),
-            settings.JWT_KEYS.get(),
-            settings.JWT_AUDIENCE.get(),
-            settings.JWT_ISSUER.get(),
-        )
-
-    def __bool__(self) -> bool:
-        return bool(self.secret or self.keys)
-
-    def __post_init__(self) -> None:
-        if self.secret and len(self.secret.encode()) < MIN_SECRET_BYTES:
-            raise InvalidInput(
-                f"RECOLLECT_JWT_SECRET must have at least {MIN_SECRET_BYTES} bytes. "
-                "Create one with: openssl rand -hex 32"
-            )
-        if self.secret.lstrip().startswith(("-----BEGIN", "ssh-", "{")):
-            raise InvalidInput(
-                "RECOLLECT_JWT_SECRET contains a key, not a secret. "
-                "Set RECOLLECT_JWT_KEYS to the name of the key's file instead."
-            )
 
 
 class Tokens:

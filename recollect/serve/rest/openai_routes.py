@@ -11,10 +11,9 @@ from __future__ import annotations
 import asyncio
 import json
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-import httpx
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -38,6 +37,9 @@ from recollect.serve.rest.model_server import (
     upstream_problem,
 )
 from recollect.settings import LIMITS
+
+if TYPE_CHECKING:
+    import httpx
 
 SUPPORTED = (
     "POST /v1/chat/completions (recorded), GET /v1/models, GET /v1/models/{model} and "
@@ -298,6 +300,8 @@ class _Relay(Response):
         The end of a readable response is sent after it was saved, so that a client that has the
         whole response can find it and continue the conversation.
         """
+        from httpx import TransportError
+
         pending = b""
         try:
             async for data in response.aiter_raw():
@@ -312,7 +316,7 @@ class _Relay(Response):
                 else:
                     await _send_part(send, pending)
                     pending = data
-        except httpx.TransportError:
+        except TransportError:
             await _send_part(send, pending)
             return False
         if tape is not None:
