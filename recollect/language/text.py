@@ -9,6 +9,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from hashlib import blake2b
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
 _FIRST_SECOND = -62135596800.0  # year 1
 _LAST_SECOND = 253402300799.0  # year 9999
 _MILLISECONDS_FROM = 1e11  # as seconds, this would be after the year 5138
@@ -253,7 +254,7 @@ def micros(value: datetime | None) -> int | None:
     """Microseconds since 1970, the exact form in which stores keep times."""
     if value is None:
         return None
-    return (value - EPOCH) // timedelta(microseconds=1)
+    return (value - EPOCH) // _MICROSECOND
 
 
 def from_micros(value: int | None) -> datetime | None:

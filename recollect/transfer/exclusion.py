@@ -15,6 +15,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 from typing import Any
 
+import orjson
+
 from recollect.model.documents import Document, Passage
 from recollect.model.kinds import CONVERSATION
 from recollect.model.receipts import Problem
@@ -210,11 +212,21 @@ def _clean_title(title: str) -> str:
 
 
 def _has(value: Any) -> bool:
+    """Whether any text in a JSON value contains the mark. Writing it as JSON is the fastest way."""
+    if not value:
+        return False
+    try:
+        return _OPEN.encode() in orjson.dumps(value)
+    except orjson.JSONEncodeError:  # it contains what only Python can represent
+        return _is_in(value)
+
+
+def _is_in(value: Any) -> bool:
     if isinstance(value, str):
         return _OPEN in value
     if isinstance(value, Mapping):
-        return any(_has(item) or _has(key) for key, item in value.items())
-    return isinstance(value, (list, tuple)) and any(map(_has, value))
+        return any(_is_in(item) or _is_in(key) for key, item in value.items())
+    return isinstance(value, (list, tuple)) and any(map(_is_in, value))
 
 
 def _clean(value: Any) -> Any:

@@ -48,6 +48,8 @@ DOCUMENT_COLUMNS = (
 
 # Columns with identifiers. They can have any length, but indexes accept only short texts.
 _IDENTIFIERS = ("id", "parent", "source", "source_id", "head")
+# Identifiers with at most so many characters are stored as they are, whatever these are.
+_SHORT_IDENTIFIER = 250
 
 # Version 0.1 used other names in the JSON that it stored.
 _RENAMED = {"origin": "source", "origin_id": "source_id", "source": "kind", "namespace": "project"}
@@ -164,12 +166,16 @@ def passage_row(passage: Passage, position: int = 0, canonical: bool = True) -> 
     texts = (p.id, p.role, p.type, p.author, p.model, p.tool, p.parent, p.visibility, p.content)
     original = None
     everything = "\x1f".join(map(str, values + texts))
-    if storable(everything) is not everything:
-        everything = everything.encode("unicode_escape").decode()
+    try:
+        data = everything.encode()
+    except UnicodeEncodeError:  # a lone surrogate
+        data = b""
+    if not data or "\0" in everything:
+        data = everything.encode("unicode_escape")
         texts, original = _clean_texts(PASSAGE_TEXTS, texts)
-    elif identifier(p.id) is not p.id or (p.parent and identifier(p.parent) is not p.parent):
+    elif len(p.id) > _SHORT_IDENTIFIER or (p.parent and len(p.parent) > _SHORT_IDENTIFIER):
         texts, original = _clean_texts(PASSAGE_TEXTS, texts)
-    digest = blake2b(everything.encode(), digest_size=16).digest()
+    digest = blake2b(data, digest_size=16).digest()
     return (digest, position, canonical, *values, original, *texts)
 
 

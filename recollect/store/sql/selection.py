@@ -30,7 +30,8 @@ _AUTHORS = _NAMES.format(
 _OTHER_ROLES = _NAMES.format(
     column="role",
     table="passage",
-    condition="role not in ('user', 'assistant', 'system', 'tool') and length(role) <= 200",
+    condition="role <> 'user' and role <> 'assistant' and role <> 'system' and role <> 'tool' "
+    "and length(role) <= 200",
 )
 _KINDS = _NAMES.format(column="kind", table="document", condition="kind is not null")
 

@@ -297,6 +297,14 @@ create table tally (
 create index document_counts on document (kind, source, project, passages);
 """
 
+M014_ROLE_INDEX = """
+-- For `not in`, SQLite builds a set of the names for every row that is inserted.
+drop index passage_role;
+create index passage_role on passage (role)
+  where role <> 'user' and role <> 'assistant' and role <> 'system' and role <> 'tool'
+  and length(role) <= 200;
+"""
+
 MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m001_documents", M001_DOCUMENTS),
     ("m002_search", M002_SEARCH),
@@ -310,6 +318,7 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m011_compression", M011_COMPRESSION),
     ("m012_vectors_once", M012_VECTORS_ONCE),
     ("m013_counts", M013_COUNTS),
+    ("m014_role_index", M014_ROLE_INDEX),
 )
 VERSION = len(MIGRATIONS)
 

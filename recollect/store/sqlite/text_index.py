@@ -48,6 +48,8 @@ insert into passage_text (passage_text, rank)
 
 def prepare_text(text: str) -> str:
     """The text as it is indexed."""
+    if not text:
+        return text
     return indexable(text[: LIMITS.indexed_characters])
 
 
