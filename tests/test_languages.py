@@ -11,7 +11,8 @@ from recollect.language.languages.base import Language
 from recollect.language.languages.english import ENGLISH
 from recollect.language.query import content_words, parse_query
 from recollect.language.stem import stem
-from recollect.language.text import fold
+from recollect.language.text import fold, tokens
+from recollect.search.answer import AnswerType
 
 
 @pytest.mark.parametrize(
@@ -141,6 +142,30 @@ def test_a_request_for_advice_is_recognized(text: str) -> None:
 )
 def test_a_question_about_the_assistant_is_recognized(text: str) -> None:
     assert language_of(text).is_about_assistant(text)
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "other"),
+    [
+        ("When did we leave?", "We left in May", "We left"),
+        ("Wann sind wir losgefahren?", "Wir sind im Mai losgefahren", "Wir sind losgefahren"),
+        ("Quand sommes-nous partis ?", "Nous sommes partis en août", "Nous sommes partis"),
+        ("¿Cuántos perros tenemos?", "Tenemos tres perros", "Tenemos un perro"),
+        ("Quanti cani abbiamo?", "Abbiamo tre cani", "Abbiamo un cane"),
+        ("Quantos cães nós temos?", "Temos três cães", "Temos um cão"),
+        ("Wanneer zijn we vertrokken?", "We zijn gisteren vertrokken", "We zijn vertrokken"),
+        ("我们什么时候出发？", "我们 5 日出发", "我们出发"),
+        ("いくらでしたか？", "240ユーロでした", "安かった"),
+        ("얼마였지?", "240유로였어요", "비쌌어요"),
+        ("Wer fährt?", "", "Wir fahren im Mai"),
+    ],
+)
+def test_an_answer_has_the_time_or_the_number_that_the_question_asks_for(
+    question: str, answer: str, other: str
+) -> None:
+    answer_type = AnswerType(question)
+    assert answer_type.is_in(tokens(answer)) == bool(answer)
+    assert not answer_type.is_in(tokens(other))
 
 
 # -- inflected forms ---

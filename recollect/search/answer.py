@@ -1,4 +1,6 @@
-"""Cues that a passage answers a question. They are those of English.
+"""Cues that a passage answers a question.
+
+The tense and the person are recognized in English only.
 
 People ask about what happened to somebody, and the answer is usually told by that person, in the
 past tense. A question for a time or a number is answered by a passage that has one.
@@ -6,10 +8,13 @@ past tense. A question for a time or a number is answered by a passage that has 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
+from functools import cache
 
+from recollect.language.detection import language_of
+from recollect.language.languages.base import Language
 from recollect.language.languages.english import ENGLISH
+from recollect.language.text import indexable
 
 _FIRST_PERSON_WORDS = "i me my mine myself we us our ours im ive"
 _PAST_FORMS = """
@@ -21,19 +26,16 @@ _MORE_NUMBERS = "twenty thirty forty fifty hundred thousand once twice several d
 _MORE_TIMES = "yesterday today tomorrow tonight ago week weekend month year last next morning"
 _FIRST_PERSON = frozenset(_FIRST_PERSON_WORDS.split())
 _PAST = frozenset(_PAST_FORMS.split())
-_NUMBERS = frozenset(" ".join([*ENGLISH.times.numbers, _MORE_NUMBERS]).split())
-_TIMES = frozenset(" ".join([*ENGLISH.times.months, *ENGLISH.times.weekdays, _MORE_TIMES]).split())
 _MIN_REGULAR_PAST = 5  # letters; shorter words in -ed are rarely verbs (`bed`, `need`)
-_TIME_QUESTION = re.compile(r"\bwhen\b|\b(?:what|which) (?:day|date|month|year|time)\b", re.I)
-_NUMBER_QUESTION = re.compile(r"\bhow (?:many|much|old|long|often|far|tall|big|large)\b", re.I)
 
 
 class AnswerType:
     """What kind of answer a question asks for: a time, a number, or anything."""
 
     def __init__(self, question: str) -> None:
-        self._is_time = bool(_TIME_QUESTION.search(question))
-        self._is_number = bool(_NUMBER_QUESTION.search(question))
+        self._language = language_of(question)
+        self._is_time = self._language.asks_for_time(question)
+        self._is_number = self._language.asks_for_number(question)
 
     def is_in(self, words: Sequence[str]) -> bool:
         """Whether a passage has a time or a number, if the question asks for one."""
@@ -41,9 +43,32 @@ class AnswerType:
             return False
         if any(word.isdigit() for word in words):
             return True
-        if self._is_time and not _TIMES.isdisjoint(words):
+        if self._is_time and not _times(self._language).isdisjoint(words):
             return True
-        return self._is_number and not _NUMBERS.isdisjoint(words)
+        return self._is_number and not _numbers(self._language).isdisjoint(words)
+
+
+@cache
+def _times(language: Language) -> frozenset[str]:
+    """The words for times, as the index has them. Single characters say too little."""
+    if language.unspaced:
+        return frozenset()
+    times = language.times
+    adverbs = [moment for moment in times.moments if " " not in moment]
+    names = [*times.months, *times.weekdays, *times.units, *adverbs]
+    if language is ENGLISH:
+        names.append(_MORE_TIMES)
+    return frozenset(indexable(" ".join(names)).split())
+
+
+@cache
+def _numbers(language: Language) -> frozenset[str]:
+    """The words for numbers, as the index has them. In most languages, "one" is also "a"."""
+    if language.unspaced:
+        return frozenset()
+    if language is ENGLISH:
+        return frozenset(" ".join([*language.times.numbers, _MORE_NUMBERS]).split())
+    return frozenset(indexable(" ".join(language.times.numbers[1:])).split())
 
 
 def first_person_share(words: Sequence[str]) -> float:

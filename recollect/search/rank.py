@@ -38,12 +38,12 @@ words before meaning, and dates only between equals.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 
+from recollect.language.detection import language_of
 from recollect.language.intent import IDENTIFIER, KEYWORDS, QUESTION
 from recollect.language.text import tokens
 from recollect.language.when import Window, date_words
@@ -140,13 +140,6 @@ _DATE_WORDS = frozenset(
     for word in tokens(date_words(datetime(2024, month, month, tzinfo=UTC)))
 )
 """The names of all months and weekdays."""
-_ASKS_ASSISTANT = re.compile(
-    r"""\byou(?:'ve|r)?\b[^.?!]{0,40}\b(?:recommend|suggest|tell|told|mention|say|said|gave|give
-    |provid|write|wrote|list|advi[cs]|creat|explain|describ|shar|helped|answer)
-    |\b(?:our|your)\ (?:previous|last|earlier)\b|\bremind\ me\b|\bassistant\b
-    |\b(?:chatgpt|claude|gemini|codex)\ (?:said|told|suggest|recommend|wrote)""",
-    re.IGNORECASE | re.VERBOSE,
-)
 _QUESTION_MARKS = ("?", "？", "؟")
 
 
@@ -311,7 +304,7 @@ class _Scorer:
     def __init__(self, question: Question, pool: Sequence[ScoredCandidate]) -> None:
         self._question = question
         self._answer_type = answer.AnswerType(question.text)
-        self._asks_assistant = _ASKS_ASSISTANT.search(question.text) is not None
+        self._asks_assistant = _asks_assistant(question)
         self._best_text_score = max((s.text_score for s in pool), default=0.0) or 1.0
         nearest = max((s.cosine or 0.0 for s in pool), default=0.0)
         self._nearest = max(nearest, _MINIMUM_NEAREST)
@@ -582,7 +575,11 @@ def _prefers_person(question: Question, pool: Sequence[ScoredCandidate]) -> bool
     }
     if not question.by_person or "user" not in roles or len(roles) < 2:
         return False
-    return _ASKS_ASSISTANT.search(question.text) is None
+    return not _asks_assistant(question)
+
+
+def _asks_assistant(question: Question) -> bool:
+    return language_of(question.text).is_about_assistant(question.text)
 
 
 def _speaker_in_query(question: Question, pool: Sequence[ScoredCandidate]) -> str | None:

@@ -15,7 +15,7 @@ from functools import lru_cache
 from itertools import islice
 
 from recollect.language.query import Word
-from recollect.language.text import indexable, non_ascii_characters
+from recollect.language.text import indexable, is_unspaced, non_ascii_characters
 from recollect.settings import LIMITS
 
 _MOST_MATCHES = 64
@@ -157,6 +157,8 @@ def _starts_inside_word(text: str, position: int) -> bool:
 @lru_cache(maxsize=4096)
 def _fold_character(character: str) -> str:
     """Exactly one character: lower case, in compatibility form, without accents."""
+    if is_unspaced(character):  # the marks of kana and the parts of Hangul tell words apart
+        return unicodedata.normalize("NFKC", character)[0]
     return (unicodedata.normalize("NFKD", character).casefold() or character)[0]
 
 
@@ -190,8 +192,23 @@ def _matches(pattern: re.Pattern[str] | None, text: str) -> list[Span]:
 def _all_matches(pattern: re.Pattern[str], text: str) -> Iterator[Span]:
     match = _next_match(pattern, text)
     while match is not None:
-        yield match.span()
-        match = _next_match(pattern, text, max(match.end(), match.start() + 1))
+        start = match.start()
+        end = _end_of_pairs(pattern, text, match.end())
+        yield start, end
+        match = _next_match(pattern, text, max(end, start + 1))
+
+
+def _end_of_pairs(pattern: re.Pattern[str], text: str, end: int) -> int:
+    """Where a match ends, with the pairs of characters that begin with its last character.
+
+    A word in a script without spaces is searched as overlapping pairs and marked as a whole.
+    """
+    while end and is_unspaced(text[end - 1]):
+        pair = pattern.match(text, end - 1)
+        if pair is None or pair.end() <= end:
+            break
+        end = pair.end()
+    return end
 
 
 def _first_match(content: str, pattern: re.Pattern[str] | None) -> int | None:

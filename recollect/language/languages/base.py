@@ -69,6 +69,10 @@ class Language:
     """Patterns of phrases that ask for advice, such as "recommend" or "how should I"."""
     asks_assistant: tuple[str, ...] = ()
     """Patterns of phrases that ask what the assistant said."""
+    asks_time: tuple[str, ...] = ()
+    """Patterns of phrases that ask for a time, such as "when"."""
+    asks_number: tuple[str, ...] = ()
+    """Patterns of phrases that ask for a number, such as "how many"."""
     irregular_forms: str = ""
     """Base forms, each followed by its irregular forms. Entries are separated by | or lines."""
     endings: Mapping[str, str] = field(default_factory=dict)
@@ -135,6 +139,14 @@ class Language:
         return self._compile(self.asks_assistant)
 
     @cached_property
+    def _time_question(self) -> re.Pattern[str]:
+        return self._compile(self.asks_time)
+
+    @cached_property
+    def _number_question(self) -> re.Pattern[str]:
+        return self._compile(self.asks_number)
+
+    @cached_property
     def _particle(self) -> re.Pattern[str]:
         words = self.words_with_particles.split()
         moments = sorted(self.times.moments, key=len, reverse=True)
@@ -185,6 +197,12 @@ class Language:
     def is_about_assistant(self, text: str) -> bool:
         """Whether a text asks what the assistant said."""
         return self._assistant.search(self._searchable(text)) is not None
+
+    def asks_for_time(self, text: str) -> bool:
+        return self._time_question.search(self._searchable(text)) is not None
+
+    def asks_for_number(self, text: str) -> bool:
+        return self._number_question.search(self._searchable(text)) is not None
 
     def _compile(self, patterns: Iterable[str]) -> re.Pattern[str]:
         """A pattern for any of the phrases, as whole words if words are separated by spaces."""

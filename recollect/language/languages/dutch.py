@@ -195,6 +195,14 @@ DUTCH = Language(
         r"plan (?:een|de|het|mijn|onze?)",
         "(?:ideeën|tips|idee)",
     ),
+    asks_time=(
+        "wanneer",
+        "(?:welke|welk|hoe) (?:dag|datum|maand|jaar|laat)",
+    ),
+    asks_number=(
+        "hoeveel",
+        "hoe (?:veel|oud|lang|vaak|ver|groot|hoog|duur)",
+    ),
     asks_assistant=(
         r"(?:je|jij|u)\b[^.?!]{0,60}\b(?:aanbevolen|aangeraden|voorgesteld|gezegd|zei|genoemd"
         r"|noemde|gegeven|gaf|geschreven|schreef|geadviseerd|uitgelegd|beschreven|gemaakt"

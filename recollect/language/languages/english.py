@@ -93,6 +93,11 @@ ENGLISH = Language(
         "plan (?:a|an|the|my|our)",
         "any (?:ideas?|tips?|advice)",
     ),
+    asks_time=(
+        "when",
+        "(?:what|which) (?:day|date|month|year|time)",
+    ),
+    asks_number=("how (?:many|much|old|long|often|far|tall|big|large)",),
     asks_assistant=(
         r"you(?:'ve|r)?\b[^.?!]{0,40}\b(?:recommend|suggest|tell|told|mention|say|said|gave|give"
         r"|provid|write|wrote|list|advi[cs]|creat|explain|describ|shar|helped|answer)\w*",

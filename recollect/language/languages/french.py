@@ -194,6 +194,14 @@ FRENCH = Language(
         r"(?:planifie|prévois|organise)\w*",
         "(?:des |une )?(?:idées?|astuces?)",
     ),
+    asks_time=(
+        "quand",
+        "quel(?:le)? (?:jour|date|mois|année|heure)",
+    ),
+    asks_number=(
+        "combien",
+        "quel âge",
+    ),
     asks_assistant=(
         r"(?:tu|vous)\b[^.?!]{0,60}\b(?:recommand|suggér|conseill|propos|dit|mentionn|donn|écri"
         r"|list|expliqu|décri|cré|partag|aidé|répon)\w*",

@@ -238,6 +238,17 @@ GERMAN = Language(
         "(?:irgendwelche )?(?:ideen|tipps|ratschläge)",
         "hast du (?:ideen|tipps|vorschläge|eine idee)",
     ),
+    asks_time=(
+        "wann",
+        "(?:seit|bis|ab) wann",
+        "welche[nmrs]? (?:tag|datum|monat|jahr|uhrzeit)",
+        "wie spät",
+    ),
+    asks_number=(
+        "wie (?:viele?|alt|lange?|oft|weit|groß|hoch|teuer|schwer)",
+        "wieviele?",
+        "wie viel(?:e|en)?",
+    ),
     asks_assistant=(
         r"(?:du|sie|dir|dein\w*)\b[^.?!]{0,60}\b(?:empf[aeio]\w*|vorgeschlagen|vorschl\w*|gesagt"
         r"|sagtest|erwähn\w*|genannt|gegeben|geschrieben|aufgelistet|geraten|erstellt|erklär\w*"

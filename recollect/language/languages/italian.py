@@ -209,6 +209,12 @@ ITALIAN = Language(
         r"(?:pianifica|organizza|programma)\w*",
         "(?:qualche )?(?:idea|idee)",
     ),
+    asks_time=(
+        "quando",
+        "(?:che|quale) (?:giorno|data|mese|anno|ora)",
+        "a che ora",
+    ),
+    asks_number=("quant[oaie]",),
     asks_assistant=(
         r"(?:hai|avevi|ha)\b[^.?!]{0,40}\b(?:consigliat|suggerit|raccomandat|dett|menzionat|dat"
         r"|scritt|elencat|spiegat|descritt|creat|condivis|aiutat|rispost|propost)\w*",

@@ -221,6 +221,11 @@ PORTUGUESE = Language(
         r"(?:planej|plane|organiz)\w*",
         "(?:alguma )?(?:ideias?|dicas?)",
     ),
+    asks_time=(
+        "quando",
+        "que (?:dia|data|mês|ano|horas?)",
+    ),
+    asks_number=("quant[oa]s?",),
     asks_assistant=(
         r"(?:tu|você|me)\b[^.?!]{0,60}\b(?:recomendaste|recomendou|sugeriste|sugeriu|disseste|disse"
         r"|mencionaste|mencionou|deste|deu|escreveste|escreveu|aconselhaste|aconselhou|explicaste"

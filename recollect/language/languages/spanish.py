@@ -204,6 +204,11 @@ SPANISH = Language(
         r"(?:planifica|planea|organiza)\w*",
         "(?:alguna )?(?:ideas?|idea)",
     ),
+    asks_time=(
+        "cuándo",
+        "qué (?:día|fecha|mes|año|hora)",
+    ),
+    asks_number=("cuánt[oa]s?",),
     asks_assistant=(
         r"(?:tú|me|usted|nos)\b[^.?!]{0,60}\b(?:recomendaste|sugeriste|dijiste|mencionaste|diste"
         r"|escribiste|aconsejaste|explicaste|describiste|creaste|compartiste|ayudaste"
