@@ -194,6 +194,13 @@ INDEXING = _setting(
     "`background` indexes new messages in a background thread; with `manual`, only "
     "`recollect index` does.",
 )
+RERANK = _setting(
+    "RECOLLECT_RERANK",
+    "auto",
+    _choice("auto", "always", "never"),
+    "When a small model judges the first hits: `auto` for questions whose best hits have similar "
+    "scores, on computers fast enough for it; `always`; `never`.",
+)
 MODEL = _setting(
     "RECOLLECT_MODEL",
     "",
@@ -349,6 +356,9 @@ class Limits:
     query_bytes: int = _limit(1_024, "Bytes of a query.")
     query_terms: int = _limit(64, "Words of a query.")
     search_seconds: float = _limit(1.0, "One step of a search.")
+    rerank_seconds: float = _limit(
+        0.08, "What the reranker may take of a search with `rerank = auto`."
+    )
     foreign_search_seconds: float = _limit(
         10.0, "One search of a ChatGPT Browser database, which has no index."
     )

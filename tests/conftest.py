@@ -70,6 +70,8 @@ def hide_settings(patch: pytest.MonkeyPatch, home: Path) -> None:
     patch.setenv("RECOLLECT_HOME", str(home))
     patch.setenv("RECOLLECT_CONFIG", str(home.with_name("recollect.toml")))
     patch.setenv("RECOLLECT_INDEXING", "manual")
+    # Whether `auto` uses the reranker depends on the speed of the computer.
+    patch.setenv("RECOLLECT_RERANK", "never")
     patch.setenv("COLUMNS", "200")
 
 

@@ -169,6 +169,18 @@ def test_both_stores_return_the_same_hits_in_the_same_order(
                 assert summary(first) == summary(second), (mode, group, query)
 
 
+def test_both_stores_rerank_to_the_same_order(libraries: list[recollect.Library]) -> None:
+    for library in libraries:
+        library._store.save(documents(4, 60))
+        library.index()
+    for query in ("what did we do in the garden", "which train goes to the sea", "the ice"):
+        first, second = (
+            library.search(query, options=SearchOptions(rerank=True, now=NOW))
+            for library in libraries
+        )
+        assert summary(first) == summary(second), query
+
+
 def test_both_stores_page_and_filter_the_same(libraries: list[recollect.Library]) -> None:
     for library in libraries:
         library._store.save(documents(9, 800))

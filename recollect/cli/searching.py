@@ -89,7 +89,9 @@ def define_search(command: argparse.ArgumentParser) -> None:
         "--no-correct", action="store_true", help="do not correct words that no message contains"
     )
     command.add_argument(
-        "--rerank", action="store_true", help="let a small model judge the first hits (slower)"
+        "--rerank",
+        action=argparse.BooleanOptionalAction,
+        help="let a small model judge the first hits (slower); default: the setting rerank",
     )
     command.add_argument(
         "--and",

@@ -49,8 +49,8 @@ class KnowledgeOptions:
     """Search for the word that was probably meant if a word occurs nowhere."""
     fold: bool = False
     """Return messages with the same text once."""
-    rerank: bool = False
-    """Let the reranker judge the first results."""
+    rerank: bool | None = None
+    """Let the reranker judge the first results. None: as the setting `rerank` says."""
     recent_queries: Sequence[str] = ()
     """Earlier queries, oldest first. If a text has none of the words of the query, its snippet
     shows their words."""

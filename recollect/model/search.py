@@ -114,9 +114,9 @@ class SearchOptions:
     """The user is still typing: the last word also matches as a prefix."""
     correct: bool = True
     """Search for the word that was probably meant if a word occurs nowhere."""
-    rerank: bool = False
-    """Let the reranker judge the first twelve hits. Better for questions; takes a fifth of a second
-    on a slow core."""
+    rerank: bool | None = None
+    """Let the reranker judge the first twelve hits. Better for questions; takes a quarter of a
+    second on a slow core. None: as the setting `rerank` says."""
     score: str = "rank"
     """"rank": Recollect's own score and order. "fts": the score and order of the text engine
     (BM25 or `ts_rank`), as a share of the best score."""

@@ -25,7 +25,7 @@ from recollect.search import rank
 from recollect.search.correction import correct_terms
 from recollect.search.hits import make_hit
 from recollect.search.rank import PERFECT_SCORES, Question, ScoredCandidate, normalize
-from recollect.search.rerank import rerank
+from recollect.search.rerank import may_rerank, rerank
 from recollect.search.terms import Term, any_term, form_name, query_terms
 from recollect.search.variety import merge_copies, spread
 from recollect.settings import LIMITS
@@ -532,7 +532,7 @@ class Search:
         if self._options.score == "fts":
             ranking = self._order_by_text_score(ranking)
         ranking = merge_copies(ranking)
-        if self._options.rerank and self._options.score == "rank":
+        if may_rerank(self._options, self.question, ranking):
             ranking = rerank(self.question, ranking)
         return ranking
 

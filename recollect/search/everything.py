@@ -23,7 +23,7 @@ from recollect.model.search import Filter, SearchOptions
 from recollect.search import rank
 from recollect.search.engine import NEAREST, Search, has_words, may_relax, narrow_filter
 from recollect.search.rank import Question, ScoredCandidate, normalize
-from recollect.search.rerank import rerank
+from recollect.search.rerank import may_rerank, rerank
 from recollect.search.variety import merge_copies, spread
 from recollect.settings import LIMITS
 from recollect.store.base import Store
@@ -210,7 +210,7 @@ class Results:
             return ranking
         if self._fold:
             ranking = merge_copies(ranking)
-        if self._options.rerank:
+        if may_rerank(self._options, self._question, ranking):
             ranking = rerank(self._question, ranking)
         return spread(self._question, ranking)
 

@@ -1,15 +1,45 @@
 """Reordering the best candidates with the reranker.
 
 The reranker reads the query and a message together, so it recognizes an answer in other words. It
-takes about 18 ms per message on a slow core, so only the first candidates are judged.
+takes about 18 ms per message on a slow core, so only the first candidates are judged. By default
+(`rerank = auto`) it is used only where it pays: for a question whose best candidates have similar
+scores, on a computer that is fast enough.
 """
 
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Sequence
+from functools import cache
 
+from recollect.language.intent import QUESTION
+from recollect.model.search import SearchOptions
 from recollect.search.rank import Question, ScoredCandidate
+from recollect.settings import LIMITS, RERANK
+
+_CLOSE = 0.9  # the second score is at least this share of the first
+_MULTIPLICATIONS = 430
+"""Judging the first candidates takes about as long as this many runs of `_multiplication`."""
+_ROWS, _WIDTH, _COLUMNS = 32, 384, 768
+_RUNS = 3
+
+
+def may_rerank(
+    options: SearchOptions, question: Question, ranking: Sequence[ScoredCandidate]
+) -> bool:
+    """Whether the reranker judges the first candidates of a search."""
+    if options.score != "rank" or len(ranking) < 2:
+        return False
+    choice = RERANK.get()
+    if options.rerank is not None:
+        return options.rerank
+    if choice != "auto":
+        return choice == "always"
+    if options.mode != "both" or options.typing or question.intent != QUESTION:
+        return False
+    is_close = ranking[1].score >= _CLOSE * ranking[0].score
+    return is_close and _expected_seconds() <= LIMITS.rerank_seconds
 
 
 def rerank(question: Question, ranking: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
@@ -26,6 +56,23 @@ def rerank(question: Question, ranking: Sequence[ScoredCandidate]) -> list[Score
         scored.parts = {**scored.parts, "rerank": part}
         scored.score += part
     return sorted(ranking, key=lambda scored: (-scored.score, -scored.candidate.key))
+
+
+@cache
+def _expected_seconds() -> float:
+    """How long the reranker takes on this computer, without loading it."""
+    return _MULTIPLICATIONS * min(_multiplication() for _ in range(_RUNS))
+
+
+def _multiplication() -> float:
+    """The CPU time of one multiplication of matrices, which is most of what the reranker does."""
+    import numpy as np
+
+    rows = np.ones((_ROWS, _WIDTH), np.float32)
+    columns = np.ones((_WIDTH, _COLUMNS), np.float32)
+    start = time.thread_time()
+    rows @ columns
+    return time.thread_time() - start
 
 
 def _standard_scores(values: Sequence[float]) -> list[float]:

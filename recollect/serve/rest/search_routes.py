@@ -85,8 +85,10 @@ class SearchParameters(PageParameters):
     correct: bool = Field(
         True, description="Correct a word that no message contains, if a frequent word is similar."
     )
-    rerank: bool = Field(
-        False, description="Let a small model judge the first hits. Better for questions, slower."
+    rerank: bool | None = Field(
+        None,
+        description="Let a small model judge the first hits: better for questions, slower. "
+        "The default is what the setting `rerank` says.",
     )
 
 

@@ -43,6 +43,7 @@ KNOWLEDGE_SEARCH = Tool(
             ),
         },
         shape=enum("full", "compact"),
+        rerank={"type": "boolean"},
         **PAGE,
     ),
     annotations=READ_ONLY,

@@ -101,6 +101,12 @@ class KnowledgeArguments(Arguments):
             raise self.invalid(name, f"{quote(value)} is not one of {', '.join(allowed)}.")
         return value
 
+    def boolean(self, name: str) -> bool | None:
+        value = self._values.get(name)
+        if value is None or isinstance(value, bool):
+            return value
+        raise self.invalid(name, "expected true or false.")
+
     def preference(self, name: str, config: Mapping[str, Any]) -> Any:
         """The call's own value, or else what its session prefers."""
         value = self._values.get(name)
@@ -147,6 +153,7 @@ class Search:
         limit = args.number("limit", 1, MAX_RESULTS, default=self._default_limit)
         offset = args.number("offset", 0, LIMITS.page_offset, default=0)
         snippet_length = args.preference("snippet_length", context.config)
+        rerank = args.boolean("rerank")
         session = context.session
         recent_queries: Sequence[str] = ()
         history = None
@@ -162,6 +169,7 @@ class Search:
                 snippet_length=snippet_length,
                 order_by=preference("order_by", self._order_by, context.config),
                 filters=self._filters,
+                rerank=rerank,
                 recent_queries=recent_queries,
             )
             answer = library.knowledge.search(

@@ -1,0 +1,292 @@
+"""Hits need evidence, keywords are not questions, and typing errors are corrected visibly."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+import recollect
+from recollect.knowledge.options import KnowledgeOptions
+from recollect.language.intent import IDENTIFIER, KEYWORDS, QUESTION, classify
+from recollect.model.search import Filter, Page, SearchOptions
+from recollect.search import rerank
+
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+GARDEN = {
+    "barrel": ["I installed a 300-litre rain barrel behind the shed.", "A good size."],
+    "weather": ["Maybe rain tomorrow, maybe not.", "The barrel of the pen is blue."],
+    "tomatoes": [
+        "The tomatoes need water twice a day.",
+        "My neighbour waters the tomatoes while I am away.",
+        "Tomatoes again: the balcony is full of them.",
+        "Yet more tomatoes, and basil next to them.",
+    ],
+    "soup": ["Tomatoes make a fine soup.", "Serve it cold."],
+    "films": ["The film festival starts in May.", "I bought two tickets for it."],
+    "errors": ["The login fails with ERR_AUTH_FAILED since version 3.12.7.", "Look at src/app.ts."],
+}
+
+
+@pytest.fixture(params=["fresh", "embedded"])
+def garden(library: recollect.Library, request: pytest.FixtureRequest) -> recollect.Library:
+    for name, texts in GARDEN.items():
+        add(library, name, *texts)
+    if request.param == "embedded":
+        library.index()
+    return library
+
+
+def add(library: recollect.Library, name: str, *texts: str, title: str = "") -> None:
+    messages = [
+        {"id": f"{name}-{n}", "role": ("user", "assistant")[n % 2], "content": text}
+        for n, text in enumerate(texts)
+    ]
+    library.add_conversation(name, title, messages=messages)
+
+
+def search(library: recollect.Library, query: str, **options: Any) -> Page:
+    return library.search(query, options=SearchOptions(now=NOW, **options))
+
+
+def ids(page: Page) -> list[str]:
+    return [hit.message_id for hit in page.hits]
+
+
+# -- evidence ------------------------------------------------------------------
+
+
+@pytest.mark.both_stores
+@pytest.mark.parametrize("query", ["zxqv", "zxqv blorptang", "what is a zxqv", "quagga"])
+def test_words_that_no_message_mentions_find_nothing(garden: recollect.Library, query: str) -> None:
+    page = search(garden, query)
+    assert (ids(page), page.total) == ([], 0)
+    assert page.missing and f"“{page.missing[0]}”" in page.note
+    assert len(page.nearest) <= 3
+    if page.mode == "both":
+        assert all(hit.arms == ("vector",) for hit in page.nearest)
+        assert len(page.nearest) == 3
+
+
+def test_nothing_found_in_everything_comes_with_the_nearest(library: recollect.Library) -> None:
+    for name, texts in GARDEN.items():
+        add(library, name, *texts)
+    library.index()
+    answer = library.knowledge.search("zxqv")
+    assert (answer["results"], answer["total_estimated"], answer["has_more"]) == ([], 0, False)
+    assert answer["note"] == "Nothing mentions “zxqv”."
+    assert 1 <= len(answer["nearest"]) <= 3
+    assert {result["score_type"] for result in answer["nearest"]} == {"vector"}
+
+
+@pytest.mark.both_stores
+def test_a_filter_that_leaves_no_true_hit_returns_none(garden: recollect.Library) -> None:
+    for filter in (Filter(conversations=("films",)), Filter.of(after="2030-01-01")):
+        page = garden.search("barrel", filter, SearchOptions(now=NOW))
+        assert (ids(page), page.total) == ([], 0)
+
+
+def test_other_words_with_the_same_meaning_are_found(library: recollect.Library) -> None:
+    for name, texts in GARDEN.items():
+        add(library, name, *texts)
+    library.index()
+    page = search(library, "movie")
+    assert ids(page)[:1] == ["films-0"]
+    assert page.hits[0].arms == ("vector",)
+
+
+def test_results_of_everything_say_how_they_were_found(library: recollect.Library) -> None:
+    add(library, "films", *GARDEN["films"])
+    add(library, "soup", *GARDEN["soup"])
+    library.index()
+    (result, *_) = library.knowledge.search("festival")["results"]
+    assert result["score_type"] in ("fts", "hybrid")
+    text_only = library.knowledge.search("festival", KnowledgeOptions(mode="text"))
+    assert {each["score_type"] for each in text_only["results"]} == {"fts"}
+
+
+def test_the_noise_floor_is_measured_and_stored_with_the_vectors(
+    library: recollect.Library,
+) -> None:
+    for name, texts in GARDEN.items():
+        add(library, name, *texts)
+    library.index()
+    (space,) = library._store.spaces()
+    assert space.noise_floor is not None
+    assert 0 < space.noise_floor < 1
+    size = space.calibrated_size
+    for number in range(20):
+        add(library, f"more-{number}", f"Sentence number {number} about trains.")
+    library.index()
+    (space,) = library._store.spaces()
+    assert space.calibrated_size > size
+
+
+# -- identifiers ---------------------------------------------------------------
+
+
+@pytest.mark.both_stores
+@pytest.mark.parametrize(
+    ("query", "first"),
+    [
+        ("ERR_AUTH_FAILED", "errors-0"),
+        ("3.12.7", "errors-0"),
+        ("src/app.ts", "errors-1"),
+        ("why does login give ERR_AUTH_FAILED", "errors-0"),
+    ],
+)
+def test_a_message_with_the_identifier_comes_first(
+    garden: recollect.Library, query: str, first: str
+) -> None:
+    add(garden, "login", *(f"The login and the app fail, number {n}." for n in range(40)))
+    assert ids(search(garden, query))[0] == first
+
+
+def test_an_identifier_in_a_title_comes_first_even_without_vectors(
+    library: recollect.Library,
+) -> None:
+    for number in range(80):
+        add(library, f"c{number}", f"JIRA ticket {number} mentions 48213 kittens.")
+    library.index()
+    add(library, "ticket", "Nothing to see here.", title="Notes on JIRA-48213")
+    page = search(library, "JIRA-48213")
+    assert page.hits[0].conversation_id == "ticket"
+
+
+# -- keywords ------------------------------------------------------------------
+
+
+@pytest.mark.both_stores
+def test_adjacent_words_come_before_scattered_ones(garden: recollect.Library) -> None:
+    add(garden, "both", "The barrel is full because of the rain.", "I see.")
+    assert ids(search(garden, "rain barrel"))[:2] == ["barrel-0", "both-0"]
+
+
+@pytest.mark.both_stores
+def test_all_words_come_before_some_of_them(garden: recollect.Library) -> None:
+    page = search(garden, "tomatoes neighbour")
+    assert ids(page)[0] == "tomatoes-1"
+
+
+@pytest.mark.both_stores
+def test_at_most_two_messages_of_a_conversation_come_before_others(
+    garden: recollect.Library,
+) -> None:
+    conversations = [hit.conversation_id for hit in search(garden, "tomatoes").hits]
+    assert conversations.count("tomatoes") == 4
+    assert conversations.index("soup") <= 2
+
+
+def test_while_typing_the_last_word_is_a_prefix(garden: recollect.Library) -> None:
+    assert "films-0" not in ids(search(garden, "film fes", mode="text", correct=False))[1:]
+    page = search(garden, "film fes", typing=True)
+    assert ids(page)[0] == "films-0"
+    assert "fes*" in page.hits[0].terms
+
+
+def test_copies_are_folded_in_a_search_over_everything(library: recollect.Library) -> None:
+    for number in range(3):
+        add(library, f"c{number}", "The same lighthouse.")
+    assert len(library.knowledge.search("lighthouse")["results"]) == 3
+    answer = library.knowledge.search("lighthouse", KnowledgeOptions(fold=True))
+    assert (len(answer["results"]), answer["total_estimated"]) == (1, 1)
+
+
+# -- typing errors -------------------------------------------------------------
+
+
+@pytest.mark.both_stores
+def test_a_typing_error_is_corrected_visibly_and_reversibly(garden: recollect.Library) -> None:
+    page = search(garden, "tomatoez")
+    assert page.corrections == {"tomatoez": "tomatoes"}
+    assert "Searched for “tomatoes” instead of “tomatoez”." in page.note
+    assert set(ids(page)) == {"soup-0", *(f"tomatoes-{n}" for n in range(4))}
+    as_typed = search(garden, "tomatoez", correct=False)
+    assert (ids(as_typed), as_typed.corrections) == ([], {})
+
+
+@pytest.mark.parametrize("query", ["festivel", "rian", "x" * 900])
+def test_rare_short_and_very_long_words_are_not_corrected(
+    garden: recollect.Library, query: str
+) -> None:
+    assert search(garden, query).corrections == {}
+
+
+# -- what a query is -----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("query", "intent"),
+    [
+        ("rain barrel", KEYWORDS),
+        ("tomatoes", KEYWORDS),
+        ("film festival may", KEYWORDS),
+        ("who waters the tomatoes", QUESTION),
+        ("the barrel I installed", QUESTION),
+        ("barrel?", QUESTION),
+        ("recommend a film", QUESTION),
+        ("src/server.ts", IDENTIFIER),
+        ("ERR_AUTH_FAILED", IDENTIFIER),
+        ("3.12.7", IDENTIFIER),
+        ("2026-03-05", IDENTIFIER),
+        ("getUserName", IDENTIFIER),
+        ("and/or", KEYWORDS),
+        ("50%", KEYWORDS),
+    ],
+)
+def test_a_query_is_a_question_keywords_or_an_identifier(query: str, intent: str) -> None:
+    assert classify(query) == intent
+
+
+# -- the reranker --------------------------------------------------------------
+
+
+@pytest.fixture
+def dinners(library: recollect.Library, monkeypatch: pytest.MonkeyPatch) -> recollect.Library:
+    monkeypatch.setenv("RECOLLECT_RERANK", "auto")
+    monkeypatch.setattr(rerank, "_expected_seconds", lambda: 0.01)
+    for number in range(4):
+        add(library, f"c{number}", f"We went to dinner at restaurant number {number}.")
+    library.index()
+    return library
+
+
+def is_reranked(page: Page) -> bool:
+    return any("rerank" in hit.parts for hit in page.hits)
+
+
+QUESTION_ABOUT_DINNER = "where did we go to dinner"
+
+
+def test_auto_reranks_questions_with_close_scores(dinners: recollect.Library) -> None:
+    assert is_reranked(search(dinners, QUESTION_ABOUT_DINNER))
+    assert not is_reranked(search(dinners, QUESTION_ABOUT_DINNER, rerank=False))
+
+
+@pytest.mark.parametrize(
+    ("query", "options"),
+    [
+        ("dinner restaurant", {}),
+        (QUESTION_ABOUT_DINNER, {"typing": True}),
+        (QUESTION_ABOUT_DINNER, {"mode": "text"}),
+    ],
+)
+def test_auto_reranks_neither_keywords_nor_unfinished_queries_nor_text_searches(
+    dinners: recollect.Library, query: str, options: dict[str, Any]
+) -> None:
+    assert not is_reranked(search(dinners, query, **options))
+    assert is_reranked(search(dinners, query, rerank=True, **options))
+
+
+def test_auto_does_not_rerank_on_a_slow_computer(
+    dinners: recollect.Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rerank, "_expected_seconds", lambda: 0.3)
+    assert not is_reranked(search(dinners, QUESTION_ABOUT_DINNER))
+    monkeypatch.setenv("RECOLLECT_RERANK", "always")
+    assert is_reranked(search(dinners, QUESTION_ABOUT_DINNER))
+
+
+def test_the_speed_of_the_computer_is_measured() -> None:
+    assert rerank._expected_seconds() > 0
