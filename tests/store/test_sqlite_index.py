@@ -13,11 +13,13 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import apsw
 import numpy as np
 import pytest
 
@@ -898,7 +900,11 @@ def copied_space(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> Space:
 
 def blobs(store: SqliteStore) -> list[bytes]:
     with store._connections.read() as db:
-        return [blob for (blob,) in db.execute("select vector from vector order by row")]
+        rows = db.execute(
+            "select coalesce(n.vector, v.vector) from vector v "
+            "left join new_vector n on n.row = v.row order by v.row"
+        )
+        return [blob for (blob,) in rows]
 
 
 def files_of(store: SqliteStore, space: Space) -> tuple[Path, Path]:
@@ -948,6 +954,22 @@ def test_vectors_are_stored_once(store: SqliteStore, copied_space: Space) -> Non
     assert np.array_equal(store.vectors(copied_space, key), exact)
     assert store.cosines(copied_space, query, range(1, 46)) == cosines
     assert store.verify().healthy
+
+
+def test_vectors_of_an_older_version_leave_the_table(
+    store: SqliteStore, copied_space: Space, path: Path
+) -> None:
+    before = nearest_to_all(store, copied_space)
+    with closing(apsw.Connection(str(path))) as db:
+        db.execute(
+            "update vector set vector = (select vector from new_vector n where n.row = vector.row);"
+            "delete from new_vector"
+        )
+    assert all(blobs(store))
+    assert nearest_to_all(store, copied_space) == before
+    store.refresh()
+    assert set(blobs(store)) == {b""}
+    assert nearest_to_all(store, copied_space) == before
 
 
 def test_new_vectors_are_read_from_the_table_and_others_from_the_files(

@@ -4,7 +4,6 @@ The content and the metadata of a message are compressed together, because the m
 repeats parts of the content. The columns `body` and `details` of a row are either the content and
 the metadata themselves, or `body` is a blob with both and `details` is null. A blob begins with the
 number of its dictionary, followed by a zstd frame without the magic number that all frames share.
-The highest bit of the number tells that the content is longer than what is indexed of it.
 
 The generated columns `content` and `metadata` decompress a row with the SQL functions of `Codec`,
 so statements read text, however it is stored.
@@ -21,7 +20,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recollect.errors import DamagedLibrary
-from recollect.settings import LIMITS
 from recollect.store.sql.passages import COLUMNS
 
 if TYPE_CHECKING:
@@ -34,7 +32,6 @@ STORED_COLUMNS = tuple(_RENAMED.get(name, name) for name in COLUMNS)
 
 # The newest dictionary. Older ones are still needed to read what they compressed.
 _DICTIONARY = 1
-_LONG = 0x80
 # Level 6 is 4 % smaller and takes three times as long.
 _LEVEL = 3
 _FRAME_MAGIC = b"\x28\xb5\x2f\xfd"
@@ -77,7 +74,7 @@ class Codec:
         self._compressor: zstandard.ZstdCompressor | None = None
         self._decompressors: dict[int, zstandard.ZstdDecompressor] = {}
         self._last_body = b""
-        self._last_texts = ("", "")
+        self._last_text = b""
         self._is_inserting = False
 
     # -- writing ---
@@ -113,10 +110,7 @@ class Codec:
         frame = self._compressor.compress(text)
         if len(frame) > len(text):
             return content, metadata
-        number = _DICTIONARY
-        if len(content) > LIMITS.indexed_characters:
-            number |= _LONG
-        return bytes((number,)) + frame[len(_FRAME_MAGIC) :], None
+        return bytes((_DICTIONARY,)) + frame[len(_FRAME_MAGIC) :], None
 
     # -- SQL functions ---
 
@@ -124,34 +118,43 @@ class Codec:
         body: str | bytes | None = values[0]
         if not isinstance(body, bytes):
             return body
-        return self._decompress(body)[0]
+        return self._decompress(body).partition(_SEPARATOR)[0].decode()
 
     def metadata(self, *values: Any) -> str | None:
         body: str | bytes | None = values[0]
         details: str | None = values[1]
         if not isinstance(body, bytes):
             return details
-        return self._decompress(body)[1] or None
+        return self._decompress(body).partition(_SEPARATOR)[2].decode() or None
 
-    def _decompress(self, body: bytes) -> tuple[str, str]:
+    def _decompress(self, body: bytes) -> bytes:
         # Both columns of a row are often read one after the other.
         if self._is_inserting or body == self._last_body:
-            return self._last_texts
-        import zstandard
-
-        number = body[0] & ~_LONG
-        if number not in self._decompressors:
-            dictionary = _dictionary_to_read(number)
-            self._decompressors[number] = zstandard.ZstdDecompressor(dict_data=dictionary)
+            return self._last_text
+        decompressor = self._decompressors.get(body[0])
+        if decompressor is None:
+            decompressor = _new_decompressor(body[0])
+            self._decompressors[body[0]] = decompressor
         try:
-            text = self._decompressors[number].decompress(_FRAME_MAGIC + body[1:])
-            content, _, metadata = text.decode().partition("\0")
-        except (zstandard.ZstdError, UnicodeDecodeError) as error:
+            text = decompressor.decompress(_FRAME_MAGIC + body[1:])
+        except _zstd_error() as error:
             raise DamagedLibrary(
                 f"The text of a message cannot be decompressed ({error}). Run `recollect doctor`."
             ) from error
-        self._last_body, self._last_texts = body, (content, metadata)
-        return self._last_texts
+        self._last_body, self._last_text = body, text
+        return text
+
+
+def _zstd_error() -> type[Exception]:
+    import zstandard
+
+    return zstandard.ZstdError
+
+
+def _new_decompressor(number: int) -> zstandard.ZstdDecompressor:
+    import zstandard
+
+    return zstandard.ZstdDecompressor(dict_data=_dictionary_to_read(number))
 
 
 def _new_compressor() -> zstandard.ZstdCompressor:

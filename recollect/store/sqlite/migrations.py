@@ -305,6 +305,19 @@ create index passage_role on passage (role)
   and length(role) <= 200;
 """
 
+M015_NEW_VECTORS = """
+-- Vectors that the files do not contain yet. Deleting their rows frees whole pages, while clearing
+-- blobs of `vector` would leave holes. Blobs there are empty, or were written by older versions.
+create table new_vector (
+  row integer primary key,
+  space integer not null,
+  vector blob not null
+);
+create trigger new_vector_removed after delete on vector begin
+  delete from new_vector where row = old.row;
+end;
+"""
+
 MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m001_documents", M001_DOCUMENTS),
     ("m002_search", M002_SEARCH),
@@ -319,6 +332,7 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m012_vectors_once", M012_VECTORS_ONCE),
     ("m013_counts", M013_COUNTS),
     ("m014_role_index", M014_ROLE_INDEX),
+    ("m015_new_vectors", M015_NEW_VECTORS),
 )
 VERSION = len(MIGRATIONS)
 

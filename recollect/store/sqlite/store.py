@@ -186,7 +186,7 @@ class SqliteStore(SqlStore[Connection]):
         self._connections.purge_log()
 
     def add_vectors(self, space: Space, vectors: Mapping[Unembedded, Sequence[Any]]) -> None:
-        from recollect.store.sqlite.vectors import pack
+        from recollect.store.sqlite.vectors import insert_vectors, pack
 
         # Packing all vectors at once is faster.
         blobs = iter(pack([vector for parts in vectors.values() for vector in parts]))
@@ -195,11 +195,9 @@ class SqliteStore(SqlStore[Connection]):
         }
 
         def work(db: Connection) -> None:
-            def insert(rows: list[tuple[int, bytes]]) -> None:
-                columns = ("space", "passage", "vector")
-                db.insert("vector", columns, [(space.id, key, blob) for key, blob in rows])
-
-            space_sql.add_vectors(db, space, blobs_by_passage, insert)
+            space_sql.add_vectors(
+                db, space, blobs_by_passage, lambda rows: insert_vectors(db, space, rows)
+            )
 
         self._write(work)
 

@@ -5,9 +5,9 @@ files: one with the integers, row by row, and one with the attributes of the row
 The files only grow, are mapped into memory and are scanned completely. The scan is exact, needs no
 index to be built, and applies filters as it goes.
 
-New vectors are first stored in the table `vector`. Once they are in the files, durably, the table
-only lists them: the blobs of rows up to `space.copied` are empty. If files are lost, the passages
-of their rows are queued for embedding.
+The table `vector` lists all vectors. New ones are stored in `new_vector` until they are in the
+files, durably. Those up to the row `space.copied` are only in the files. If files are lost, the
+passages of their rows are queued for embedding.
 
 Integers are written before the attributes. If the process is killed in between, the additional
 integers are ignored and overwritten later.
@@ -214,9 +214,13 @@ class Vectors:
                 (copied, _ROWS_PER_COPY),
             ):
                 end = min(row, last_row)
+            between = (copied, end, space.id)
+            db.run("delete from new_vector where row > ? and row <= ? and space = ?", between)
+            # Older versions stored vectors here.
             db.run(
-                "update vector set vector = x'' where row > ? and row <= ? and space = ?",
-                (copied, end, space.id),
+                "update vector set vector = x'' "
+                "where row > ? and row <= ? and space = ? and vector <> x''",
+                between,
             )
             db.run("update space set copied = ? where id = ?", (end, space.id))
             return end
@@ -398,14 +402,31 @@ def _write_at(path: Path, offset: int, data: bytes) -> None:
             os.close(folder)
 
 
-# -- the table ---
+# -- the tables ---
+
+
+def insert_vectors(db: Connection, space: Space, rows: Sequence[tuple[int, bytes]]) -> None:
+    """Add new vectors, given as the key of a passage and a blob."""
+    last: int = db.get("select seq from sqlite_sequence where name = 'vector'") or 0
+    numbers = range(last + 1, last + 1 + len(rows))
+    db.insert(
+        "vector",
+        ("row", "space", "passage", "vector"),
+        [(row, space.id, key, b"") for row, (key, _) in zip(numbers, rows, strict=True)],
+    )
+    db.insert(
+        "new_vector",
+        ("row", "space", "vector"),
+        [(row, space.id, blob) for row, (_, blob) in zip(numbers, rows, strict=True)],
+    )
 
 
 def _vector_rows(db: Connection, space: Space, keys: Sequence[int]) -> list[tuple[Any, ...]]:
     """The rows of passages: passage, number of the row, blob."""
     return db.rows(
-        "select v.passage, v.row, v.vector from json_each(?) k "
-        "cross join vector v on v.passage = k.value where v.space = ?",
+        "select v.passage, v.row, coalesce(n.vector, v.vector) from json_each(?) k "
+        "cross join vector v on v.passage = k.value "
+        "left join new_vector n on n.row = v.row where v.space = ?",
         (json.dumps(list(keys)), space.id),
     )
 
@@ -414,9 +435,10 @@ def _rows_after(db: Connection, space: Space, row: int, limit: int) -> list[tupl
     """The next rows of the table, with the attributes that the files need."""
     return db.rows(
         """select v.row, v.passage, p.document, p.created_at, p.role, p.author,
-          p.visibility = 'hidden', v.vector
+          p.visibility = 'hidden', coalesce(n.vector, v.vector) as blob
         from vector v join passage p on p.key = v.passage
-        where v.space = ? and v.row > ? and v.vector <> x'' order by v.row limit ?""",
+        left join new_vector n on n.row = v.row
+        where v.space = ? and v.row > ? and blob <> x'' order by v.row limit ?""",
         (space.id, row, limit),
     )
 
