@@ -1,4 +1,4 @@
-.PHONY: test test-all check pytest browser clients demo format bench bench-disk bench-knowledge bench-mcp bench-memory bench-quality bench-service bench-speed bench-teams soak clean
+.PHONY: test test-all check pytest browser clients demo format bench bench-disk bench-knowledge bench-mcp bench-memory bench-quality bench-service bench-speed bench-startup bench-teams soak clean
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -64,6 +64,9 @@ bench-quality: $(READY)
 
 bench-service: $(READY)
 	$(BIN)/python -m bench.service
+
+bench-startup: $(READY)
+	$(BIN)/python -m bench.startup
 
 bench-speed: $(READY)
 	$(BIN)/python -m bench.speed

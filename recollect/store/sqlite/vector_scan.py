@@ -122,8 +122,7 @@ class NearestScan:
         passages = np.concatenate([self._passages, passages])
         scores = np.concatenate([self._scores, scores])
         order = np.lexsort((passages, -scores))
-        _, first_places = np.unique(passages[order], return_index=True)
-        best = order[np.sort(first_places)[: self._limit]]
+        best = order[np.sort(_first_places(passages[order]))[: self._limit]]
         self._passages, self._scores = passages[best], scores[best]
         if len(best) >= self._limit:
             self._threshold = self._scores[-1]
@@ -138,7 +137,7 @@ class NearestScan:
             row_scores = scores[indexes]
             threshold = np.partition(row_scores, len(indexes) - limit)[len(indexes) - limit]
             best: Indexes = indexes[row_scores >= threshold]
-            if len(np.unique(passages[best])) >= self._limit:
+            if len(_first_places(passages[best])) >= self._limit:
                 return best
             limit *= 2
         return indexes
@@ -146,3 +145,15 @@ class NearestScan:
     def ranked(self) -> list[tuple[int, float]]:
         """The keys of the nearest passages with their scores, nearest first."""
         return list(zip(self._passages.tolist(), self._scores.tolist(), strict=True))
+
+
+def _first_places(values: NDArray[Any]) -> Indexes:
+    """The index of the first occurrence of each value.
+
+    `np.unique` would do, but its first call imports `numpy.ma`: 4 % of the time of a cold search.
+    """
+    order = np.argsort(values, kind="stable")
+    ordered = values[order]
+    is_first = np.ones(len(values), bool)
+    is_first[1:] = ordered[1:] != ordered[:-1]
+    return order[is_first]
