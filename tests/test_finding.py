@@ -270,9 +270,10 @@ def test_auto_reranks_questions_with_close_scores(dinners: recollect.Library) ->
         ("dinner restaurant", {}),
         (QUESTION_ABOUT_DINNER, {"typing": True}),
         (QUESTION_ABOUT_DINNER, {"mode": "text"}),
+        ("In welchem restaurant waren wir?", {}),
     ],
 )
-def test_auto_reranks_neither_keywords_nor_unfinished_queries_nor_text_searches(
+def test_auto_reranks_only_complete_english_questions_by_words_and_meaning(
     dinners: recollect.Library, query: str, options: dict[str, Any]
 ) -> None:
     assert not is_reranked(search(dinners, query, **options))

@@ -2,8 +2,8 @@
 
 The reranker reads the query and a message together, so it recognizes an answer in other words. It
 takes about 18 ms per message on a slow core, so only the first candidates are judged. By default
-(`rerank = auto`) it is used only where it pays: for a question whose best candidates have similar
-scores, on a computer that is fast enough.
+(`rerank = auto`) it is used only where it pays: for an English question whose best candidates have
+similar scores, on a computer that is fast enough.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ import time
 from collections.abc import Sequence
 from functools import cache
 
+from recollect.language.detection import language_of
 from recollect.language.intent import QUESTION
+from recollect.language.languages.english import ENGLISH
 from recollect.model.search import SearchOptions
 from recollect.search.rank import Question, ScoredCandidate
 from recollect.settings import LIMITS, RERANK
@@ -37,6 +39,8 @@ def may_rerank(
     if choice != "auto":
         return choice == "always"
     if options.mode != "both" or options.typing or question.intent != QUESTION:
+        return False
+    if language_of(question.text) is not ENGLISH:  # the model was trained on English
         return False
     is_close = ranking[1].score >= _CLOSE * ranking[0].score
     return is_close and _expected_seconds() <= LIMITS.rerank_seconds

@@ -190,7 +190,7 @@ DUTCH = Language(
         r"suggest\w*|suggere\w*",
         r"advies|advise\w*",
         "stel .{0,40}voor",
-        "(?:hoe|wat) (?:moet|kan|zou|zal) (?:ik|wij|we)",
+        "(?:moet|moeten|kan|kunnen|mag|zou|zullen) (?:ik|wij|we|je)",
         "help (?:me|mij)",
         r"plan (?:een|de|het|mijn|onze?)",
         "(?:ideeën|tips|idee)",

@@ -232,7 +232,7 @@ GERMAN = Language(
         r"empf(?:ehl|iehl|ohl)\w*",
         r"vorschl[aä]g\w*",
         "schlag(?:e|st)? .{0,40}vor",
-        "(?:wie|was) (?:soll|sollte|sollten|kann|könnte) (?:ich|wir|man)",
+        "(?:soll|sollte|sollten|muss|müssen|kann|könnte|könnten|darf) (?:ich|wir|man)",
         "hilf mir",
         r"(?:plan|plane|planen) (?:eine?n?|die|den|das|mein\w*|unser\w*)",
         "(?:irgendwelche )?(?:ideen|tipps|ratschläge)",

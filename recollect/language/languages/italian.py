@@ -204,7 +204,7 @@ ITALIAN = Language(
         r"consigli\w*",
         r"sugger\w*",
         r"raccomand\w*",
-        "(?:come|cosa|che cosa) (?:devo|dovrei|dovremmo|posso|potrei|potremmo|faccio)",
+        "devo|dovrei|dobbiamo|dovremmo|bisogna|si deve|come (?:posso|potrei|faccio)",
         "aiutami",
         r"(?:pianifica|organizza|programma)\w*",
         "(?:qualche )?(?:idea|idee)",

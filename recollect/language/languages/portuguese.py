@@ -216,7 +216,7 @@ PORTUGUESE = Language(
         r"recomend\w*",
         r"sug(?:er|ir)\w*",
         r"aconselh\w*|conselhos?",
-        "(?:como|o que|que) (?:devo|deveria|deveríamos|posso|poderia|faço)",
+        "devo|deveria|devemos|deveríamos|tenho que|preciso|é preciso|como (?:posso|faço)",
         "ajud[ae](?:-me)?",
         r"(?:planej|plane|organiz)\w*",
         "(?:alguma )?(?:ideias?|dicas?)",

@@ -199,7 +199,7 @@ SPANISH = Language(
         r"recom(?:iend|end)\w*",
         r"sug(?:ier|er)\w*",
         r"aconsej\w*|consejos?",
-        "(?:cómo|qué) (?:debo|debería|deberíamos|puedo|podría|podríamos|hago)",
+        "debo|debería|deberíamos|tengo que|tenemos que|hay que|cómo (?:puedo|hago)",
         "ayúdame",
         r"(?:planifica|planea|organiza)\w*",
         "(?:alguna )?(?:ideas?|idea)",

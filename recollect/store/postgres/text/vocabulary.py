@@ -111,7 +111,7 @@ def _terms_of_language(db: Connection, words: Sequence[str], language: Language)
         """select term from word where owner = ?::integer and term = any(?::text[])
         union select w.term from unnest(?::text[]) as prefix cross join lateral
           (select term from word where owner = ?::integer
-           and term >= prefix and term <= prefix || repeat('z', 32) limit ?) w""",
+           and term >= prefix and term <= prefix || repeat('z', 32) order by term limit ?) w""",
         (db.owner, sorted(exact), sorted(prefixes), db.owner, LIMITS.word_matches),
     )
     return [term for (term,) in rows]
