@@ -1,4 +1,8 @@
+<<<<<<< HEAD
+.PHONY: test test-all check pytest browser clients demo format bench bench-indexing bench-knowledge bench-mcp bench-memory bench-quality bench-service bench-speed bench-teams soak clean
+=======
 .PHONY: test test-all check pytest browser clients demo format bench bench-disk bench-knowledge bench-mcp bench-memory bench-quality bench-service bench-speed bench-startup bench-teams soak clean
+>>>>>>> main
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -47,8 +51,13 @@ format: $(READY)
 bench: $(READY)
 	$(BIN)/python -m bench
 
+<<<<<<< HEAD
+bench-indexing: $(READY)
+	$(BIN)/python -m bench.indexing
+=======
 bench-disk: $(READY)
 	$(BIN)/python -m bench.disk
+>>>>>>> main
 
 bench-knowledge: $(READY)
 	$(BIN)/python -m bench.knowledge

@@ -63,7 +63,10 @@ def sentences(text: str, language: str = "en") -> list[Chunk]:
 
     chunks: list[Chunk] = []
     end = 0
-    for sentence in segment(language, _SURROGATES.sub("?", text)):
+    plain_text = text
+    if not text.isascii():
+        plain_text = _SURROGATES.sub("?", text)
+    for sentence in segment(language, plain_text):
         start, end = end, end + len(sentence)
         if not sentence.strip() and chunks:  # an empty line belongs to the sentence before it
             chunks[-1] = Chunk(chunks[-1].start, end)

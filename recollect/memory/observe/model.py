@@ -33,7 +33,7 @@ from recollect.memory.observe.prose import (
     split_sentences,
     strip_markdown,
 )
-from recollect.memory.observe.sentence_words import words
+from recollect.memory.observe.sentence_words import split_words, words
 from recollect.model.documents import Document, Json
 from recollect.model.observations import Observation
 from recollect.settings import LIMITS
@@ -305,7 +305,7 @@ class _Source:
 
     def __init__(self, exchange: Exchange) -> None:
         text = "\n".join(f"{speaker(p)} {p.content[:60_000]}" for p in exchange.quotable)
-        self._words = words(text).distinct
+        self._words = split_words(text).distinct
         self._numbers = _numbers(text)
         self._text = fold_spaces(strip_markdown(text)).casefold()
 

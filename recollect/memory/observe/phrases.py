@@ -7,16 +7,20 @@ measured and rejected: it takes 44 ms of CPU per exchange, eight times the budge
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import NamedTuple
 
 from recollect.language.text import fold
 from recollect.memory.observe.salience import Salience
-from recollect.memory.observe.sentence_words import COMMON, terms, word_set
+from recollect.memory.observe.sentence_words import COMMON, terms_of_word, word_set
 
 MAX_CONCEPTS = 6
 _MAX_PHRASE_WORDS = 3
-_WORD = re.compile(r"`([^`\n]{2,40})`|([^\W_][\w'’.+#/@-]*)|([^\w\s]+)")
+_TOKEN = re.compile(r"`[^`\n]{2,40}`|[^\W_][\w'’.+#/@-]*|[^\w\s]+")  # code, word, punctuation
+_CODE = re.compile(r"`([^`\n]{2,40})`")
 _MAX_WORD_LENGTH = 32
+_CACHED_TOKENS = 40_000
 _MAX_FOREIGN_WORD_LENGTH = 14  # in a script without spaces, a longer word is a sentence
 _VERBS = word_set(
     "add added adding ask asked based began bring brought build buy bought check checking choose"
@@ -33,6 +37,25 @@ _VERBS = word_set(
 )
 
 
+class _Token(NamedTuple):
+    """Inline code, a word, or punctuation."""
+
+    text: str
+    """Without punctuation at its end."""
+    terms: tuple[str, ...]
+    is_code: bool = False
+    is_useful: bool = False
+    """Whether it can be part of a phrase."""
+    ends_phrase: bool = True
+    has_capital: bool = False
+    has_inner_capital: bool = False
+    """Whether a letter after the first is a capital."""
+
+
+Phrase = tuple[str, tuple[str, ...], bool]
+"""A phrase, the words by which it is recognized, and whether it is a name or code."""
+
+
 def concepts(
     texts: Iterable[tuple[str, float]], salience: Salience, limit: int = MAX_CONCEPTS
 ) -> tuple[str, ...]:
@@ -40,49 +63,101 @@ def concepts(
     scores: dict[str, float] = {}
     phrases: dict[str, str] = {}
     for text, weight in texts:
-        for phrase, is_code in _phrases(text):
-            key = " ".join(terms(phrase)) or fold(phrase)
+        for phrase, phrase_terms, is_name in _phrases(text):
+            key = " ".join(phrase_terms)
             if key not in phrases or (phrase[0].islower() and not phrases[key][0].islower()):
                 phrases[key] = phrase
-            words = key.split()
-            value = sum(map(salience.weight, words)) / len(words) ** 0.5
-            if is_code or any(char.isupper() for char in phrase[1:]):
-                value *= 1.4  # a name
+            value = salience.total(phrase_terms) / len(phrase_terms) ** 0.5
+            if is_name:
+                value *= 1.4
             scores[key] = scores.get(key, 0.0) + weight * value
     best_keys: list[str] = []
-    for key in sorted(scores, key=lambda k: (-scores[k], k)):
-        if not any(_contain_each_other(key, other) for other in best_keys):
+    best_words: list[set[str]] = []
+    keys = sorted(scores)
+    keys.sort(key=scores.__getitem__, reverse=True)  # phrases of the same score stay in order
+    for key in keys:
+        words = set(key.split())
+        if not any(words <= other or other <= words for other in best_words):
             best_keys.append(key)
+            best_words.append(words)
             if len(best_keys) == limit:
                 break
     return tuple(phrases[key] for key in best_keys)
 
 
-def _contain_each_other(key: str, other: str) -> bool:
-    """Whether all the words of one phrase occur in the other."""
-    words = set(key.split())
-    other_words = set(other.split())
-    return words <= other_words or other_words <= words
-
-
-def _phrases(text: str) -> Iterable[tuple[str, bool]]:
-    """Sequences of words that carry meaning, and inline code; each with whether it is code."""
-    run: list[str] = []
-    for code, word, _ in _WORD.findall(text):
-        if code:
-            if " " not in code.strip():
-                yield code.strip(), True
+def _phrases(text: str) -> Iterator[Phrase]:
+    """Sequences of words that carry meaning, and inline code."""
+    run: list[_Token] = []
+    for token in map(_TOKENS.__getitem__, _TOKEN.findall(text)):
+        if token.is_code:
+            if token.is_useful:
+                yield token.text, token.terms, True
             continue
-        stripped = word.rstrip(".-/'’").removesuffix("'s").removesuffix("’s")
-        is_useful = _is_useful(word)
-        if is_useful:
-            run.append(stripped)
-        if not is_useful or word != stripped or len(run) == _MAX_PHRASE_WORDS:
+        if token.is_useful:
+            run.append(token)
+        if token.ends_phrase or len(run) == _MAX_PHRASE_WORDS:
             if run:
-                yield " ".join(run), False
+                yield _join(run)
             run = []
     if run:
-        yield " ".join(run), False
+        yield _join(run)
+
+
+def _join(run: Sequence[_Token]) -> Phrase:
+    first = run[0]
+    if len(run) == 1:
+        return first.text, first.terms or _all_words(first.text), first.has_inner_capital
+    text = " ".join([word.text for word in run])
+    phrase_terms = tuple(chain.from_iterable([word.terms for word in run]))
+    is_name = first.has_inner_capital or any([word.has_capital for word in run[1:]])
+    return text, phrase_terms or _all_words(text), is_name
+
+
+def _all_words(text: str) -> tuple[str, ...]:
+    return tuple(fold(text).split())
+
+
+_SEPARATOR = _Token("", ())
+"""Punctuation, or a word that is not part of phrases."""
+
+
+class _Tokens(dict[str, _Token]):
+    """A cache of tokens. The words of a conversation repeat."""
+
+    def __missing__(self, text: str) -> _Token:
+        if len(self) >= _CACHED_TOKENS:
+            self.clear()
+        self[text] = token = _parse_token(text)
+        return token
+
+
+_TOKENS = _Tokens()
+
+
+def _parse_token(token: str) -> _Token:
+    code = _CODE.fullmatch(token)
+    if code is not None:
+        text = code[1].strip()
+        code_terms = terms_of_word(text) or _all_words(text)
+        is_word = text != "" and " " not in text
+        return _Token(text, code_terms, is_code=True, is_useful=is_word)
+    text = token.rstrip(".-/'’").removesuffix("'s").removesuffix("’s")
+    if not token[0].isalnum() or not _is_useful(token):
+        return _SEPARATOR
+    return _Token(
+        text,
+        terms_of_word(text),
+        is_useful=True,
+        ends_phrase=token != text,
+        has_capital=_has_capital(text),
+        has_inner_capital=_has_capital(text[1:]),
+    )
+
+
+def _has_capital(text: str) -> bool:
+    if text.isascii():
+        return text != text.lower()
+    return any(char.isupper() for char in text)
 
 
 def _is_useful(word: str) -> bool:

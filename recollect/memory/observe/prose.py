@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
 from recollect.language.chunking import sentences
 
 MAX_LENGTH = 60_000
 """How many characters of a message are analyzed: a pasted log is not prose."""
+_MAX_CACHED_LENGTH = 20_000
 _FENCE = re.compile(r"^[ \t]*(```+|~~~+).*?(?:^[ \t]*\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 _HIDDEN_TAG = re.compile(r"<(system-reminder|private)\b[^>]*>.*?(?:</\1\s*>|\Z)", re.DOTALL)
 _LINK = re.compile(r"!?\[([^\[\]\n]{1,300})\]\([^()\s]*(?:\([^()\s]*\)[^()\s]*)*\)")
@@ -23,19 +25,22 @@ _ITEM = re.compile(
     r"[ \t>]*(?:(?:[-*+•]|\(?\d{1,3}[.)]"
     r"|\(?[a-zA-Z][.)])[ \t]+)?(?:(?:[\u2190-\u2bff\u3030\U0001f000-\U0001fbff]\ufe0f?)+[ \t]*)?"
 )
+_PLAIN_START = re.compile("[A-Za-z][^.)]")  # most lines; no mark begins like this
 _BOLD = re.compile(r"[ \t]*\*\*[^*]{2,80}[^*.]\*\*:?[ \t]*$")
 _CODE = re.compile(r"(`[^`\n]+`)")
 _HEADING = re.compile(r"[ \t]*#{1,6}[ \t]+")
 _QUOTE = re.compile(r"^[ \t]*(?:>[ \t]?)+")
 _RULE = re.compile(r"[ \t]*(?:[-*_=][ \t]*){3,}$")
 _TABLE = re.compile(r"[ \t]*\|")
-_MACHINE = re.compile(
-    r"[;{}]\s*$|^\s*(?://|#!|/\*|\$ |>>> |\+\+\+|---|@@|\d+ [│|]|(?:const|let|var|import|from|def"
+_MACHINE_START = re.compile(
+    r"\s*(?://|#!|/\*|\$ |>>> |\+\+\+|---|@@|\d+ [│|]|(?:const|let|var|import|from|def"
     r"|return|class"
-    r"|if \()\s?.*[=({;:])|[│┃━┌└├╭╰]|=>|&&|\(\)\.|^\d{4}-\d\d-\d\d[T ]\d\d:\d\d|^\s*at \S+ \("
+    r"|if \()\s?.*[=({;:])|\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\s*at \S+ \("
 )
+_MACHINE = re.compile(r"[;{}]\s*$|[│┃━┌└├╭╰]|=>|&&|\(\)\.")
 _SIGN = re.compile(r"[{}\[\]<>=|\\$#@~^_;*/]")
-_SPACE = re.compile(r"\s+")
+# The signs, and the other characters with which matches of `_MACHINE` begin.
+_SIGN_OF_MACHINE = re.compile(r"[{}\[\]<>=|\\$#@~^_;*/&(│┃━┌└├╭╰]")
 _SUBJECT = (
     r"(?:I|I'm|I've|I'd|I'll|we|we're|my|it|it's|he|she|they|this|that|there|then|now|can|could"
     r"|would|do)"
@@ -64,8 +69,7 @@ _LEADS = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Sentence:
+class Sentence(NamedTuple):
     """A sentence of a plain text.
 
     `block` is the number of its paragraph; `item` is set if it starts an item of a list.
@@ -84,7 +88,22 @@ def strip_markdown(text: str) -> str:
 
 
 def fold_spaces(text: str) -> str:
-    return _SPACE.sub(" ", text).strip()
+    return " ".join(text.split())
+
+
+def prose_sentences(text: str) -> tuple[Sentence, ...]:
+    """The sentences of a text that are natural language.
+
+    They are cached, because observations and the summary of a conversation have the same sentences.
+    """
+    if len(text) > _MAX_CACHED_LENGTH:
+        return _prose_sentences.__wrapped__(text)
+    return _prose_sentences(text)
+
+
+@lru_cache(maxsize=500)
+def _prose_sentences(text: str) -> tuple[Sentence, ...]:
+    return tuple(sentence for sentence in split_sentences(text) if is_prose(sentence.text))
 
 
 def split_sentences(text: str) -> list[Sentence]:
@@ -108,8 +127,14 @@ def split_sentences(text: str) -> list[Sentence]:
 
 def is_prose(sentence: str) -> bool:
     """Whether this is natural language, as opposed to code or the output of a program."""
-    text = _CODE.sub("", sentence)
-    if _MACHINE.search(text) or len(text) > 700:
+    text = sentence
+    if "`" in text:
+        text = _CODE.sub("", text)
+    if len(text) > 700 or _MACHINE_START.match(text):
+        return False
+    if not _SIGN_OF_MACHINE.search(text):  # most sentences
+        return True
+    if _MACHINE.search(text):
         return False
     signs = len(_SIGN.findall(text))
     return signs * 9 <= len(text) or signs < 3
@@ -160,8 +185,15 @@ def _skip_separators(text: str, start: int) -> int:
 
 def _lines(text: str) -> Iterator[tuple[str, str]]:
     """The lines without Markdown, each with its mark. What is not prose becomes an empty line."""
-    text = _FENCE.sub("\n", _HIDDEN_TAG.sub(" ", text[:MAX_LENGTH]))
+    text = text[:MAX_LENGTH]
+    if "<" in text:
+        text = _HIDDEN_TAG.sub(" ", text)
+    if "```" in text or "~~~" in text:
+        text = _FENCE.sub("\n", text)
     for raw_line in text.split("\n"):
+        if not raw_line or _PLAIN_START.match(raw_line):
+            yield fold_spaces(_strip_inline(raw_line)), ""
+            continue
         line = _QUOTE.sub("", raw_line)
         if _RULE.match(line) or _TABLE.match(line):
             yield "", "break"
@@ -182,11 +214,22 @@ def _lines(text: str) -> Iterator[tuple[str, str]]:
 
 def _strip_inline(line: str) -> str:
     """The line without emphasis and links. Inline code is left unchanged."""
+    if "`" not in line:
+        return _strip_emphasis(line)
     parts = _CODE.split(line)
     for number in range(0, len(parts), 2):  # the parts between are code
-        part = _STRONG.sub("", _LINK.sub(r"\1", parts[number]))
-        parts[number] = _EMPHASIS.sub(r"\1", part)
+        parts[number] = _strip_emphasis(parts[number])
     return "".join(parts)
+
+
+def _strip_emphasis(text: str) -> str:
+    if "](" in text:
+        text = _LINK.sub(r"\1", text)
+    if "**" in text or "~~" in text:
+        text = _STRONG.sub("", text)
+    if "*" in text:
+        text = _EMPHASIS.sub(r"\1", text)
+    return text
 
 
 def _blocks(text: str) -> Iterator[tuple[str, str]]:

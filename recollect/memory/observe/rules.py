@@ -22,13 +22,12 @@ from recollect.memory.observe.exchanges import (
 from recollect.memory.observe.phrases import concepts
 from recollect.memory.observe.prose import (
     Sentence,
-    is_prose,
+    prose_sentences,
     shorten,
     split_clauses,
-    split_sentences,
     without_lead,
 )
-from recollect.memory.observe.salience import Salience, is_about_self, is_empty
+from recollect.memory.observe.salience import Salience, is_about_self, is_empty, score_details
 from recollect.memory.observe.sentence_words import overlap, terms, words
 from recollect.memory.observe.work import Work, basename, collect_work
 from recollect.model.documents import Document, Passage
@@ -229,8 +228,7 @@ def _without_paste(text: str) -> str:
 
 
 def _prose_sentences(text: str) -> list[Sentence]:
-    sentences = [sentence for sentence in split_sentences(text) if is_prose(sentence.text)]
-    return sentences[:_MAX_SENTENCES]
+    return list(prose_sentences(text)[:_MAX_SENTENCES])
 
 
 def _split_work(passages: tuple[Passage, ...]) -> Iterator[tuple[Passage, ...]]:
@@ -431,7 +429,7 @@ def _statements(stretch: _Stretch, salience: Salience) -> list[str]:
                 or _ASKS.match(text) is not None
                 or (sentence.question and is_request)
             )
-            has_own_details = is_about_self(text) and salience.of_details(text) >= 0.5
+            has_own_details = is_about_self(text) and score_details(text) >= 0.5
             if len(terms(text)) < 2 or ((is_question or is_request) and not has_own_details):
                 continue
             score = salience.of_person(clause, question=is_question)
@@ -454,7 +452,7 @@ def _request(stretch: _Stretch, salience: Salience) -> str:
             score += 0.6
         elif number >= 12:
             score -= 1.0
-        score += 0.5 * salience.of_details(text)
+        score += 0.5 * score_details(text)
         if score > best_score:
             best = stretch.attribute(text, number)
             best_score = score
@@ -542,7 +540,7 @@ def _best_clause(sentence: str, salience: Salience) -> str:
     clauses = [clause for clause in clauses if len(terms(clause)) > 1]
     if not clauses:
         return sentence
-    return max(clauses, key=lambda text: salience.of_words(text) + salience.of_details(text))
+    return max(clauses, key=lambda text: salience.of_words(text) + score_details(text))
 
 
 def _distinct(texts: Iterable[str]) -> list[str]:

@@ -10,12 +10,16 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable
+from functools import lru_cache
 
 from recollect.memory.observe.cues import DECISION, LEARNING, PREFERENCE, SECURITY
 from recollect.memory.observe.sentence_words import Cue, word_set, words
 
+# A word with a capital inside a sentence, or an abbreviation. The conditions on what stands before
+# the capital follow it, because searching for a capital is much faster.
 _NAME = re.compile(
-    r"(?<![.!?:\"“]\s)(?<!^)\b(?!I\b|I'|OK\b|AI\b)[A-Z][\w'’-]*[a-z0-9][\w'’-]*|\b[A-Z]{2,6}\d*\b"
+    r"[A-Z](?<!\w.)(?:(?<![.!?:\"“]\s.)(?<!^.)(?!(?<=I)(?:\b|')|(?<=O)K\b|(?<=A)I\b)"
+    r"[\w'’-]*[a-z0-9][\w'’-]*|[A-Z]{1,5}\d*\b)"
 )
 _NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*")
 _COUNTS = word_set(
@@ -29,7 +33,7 @@ _TIMES = word_set(
     " year week daily weekly summer winter spring heute gestern morgen hier demain ayer hoy mañana"
 )
 _QUOTED = re.compile(r"[\"“«「『`][^\"”»」』`]{2,80}[\"”»」』`]|(?<!\w)'[A-Z][^']{2,60}'")
-_QUOTES = re.compile("[\"“«「『`']")
+_QUOTES = re.compile(r"[\"“«「『`]|'(?<!\w')[A-Z]")  # where a quoted text may begin
 _OWN = Cue(
     "i my our mine we ich mein meine meinen mon ma mes mi mis mio mia",
     r"\b(?:i(?:'ve|'m| am| have| had| was| just| recently| also| already| currently| got| went|"
@@ -91,6 +95,11 @@ _OUTCOME = word_set(
 )
 
 
+class _Weights(dict[str, float]):
+    def __missing__(self, term: str) -> float:
+        return 1.0
+
+
 class Salience:
     """Scores the sentences of one conversation."""
 
@@ -103,43 +112,30 @@ class Salience:
         part_count = 0
         for sentences in parts:
             part_count += 1
-            counts.update(set().union(*(words(sentence).distinct for sentence in sentences)))
+            counts.update(frozenset().union(*[words(sentence).distinct for sentence in sentences]))
         maximum = math.log(1 + max(2, part_count))
-        self._weights = {
-            term: 0.3 + 0.7 * math.log(1 + part_count / count) / maximum
-            for term, count in counts.items()
+        weights = {
+            count: 0.3 + 0.7 * math.log(1 + part_count / count) / maximum
+            for count in set(counts.values())
         }
+        self._weights = _Weights({term: weights[count] for term, count in counts.items()})
 
-    def weight(self, term: str) -> float:
-        """From 0.3 for a word in every part of a long conversation to 1."""
-        return self._weights.get(term, 1.0)
+    def total(self, terms: Iterable[str]) -> float:
+        """The sum of the weights: from 0.3 for a word in every part of a conversation to 1."""
+        return sum(map(self._weights.__getitem__, terms))
 
     def of_words(self, sentence: str) -> float:
         distinct = words(sentence).distinct
         if not distinct:
             return 0.0
         norm: float = (len(distinct) + 4) ** 0.5
-        return sum(map(self.weight, distinct)) / norm
-
-    def of_details(self, sentence: str) -> float:
-        """Names, numbers, times and quotes: what people ask for later."""
-        all_words = words(sentence).all
-        numbers = len(_NUMBER.findall(sentence)) + len(all_words & _COUNTS)
-        quotes = 0
-        if _QUOTES.search(sentence):
-            quotes = len(_QUOTED.findall(sentence))
-        return (
-            0.35 * min(len(_NAME.findall(sentence)), 4)
-            + 0.5 * min(numbers, 3)
-            + 0.5 * min(len(all_words & _TIMES), 2)
-            + 0.5 * min(quotes, 2)
-        )
+        return self.total(distinct) / norm
 
     def of_person(self, sentence: str, *, question: bool) -> float:
         """The score of a person's sentence: highest for statements about themselves."""
         if is_empty(sentence):
             return 0.0
-        score = self.of_words(sentence) + self.of_details(sentence)
+        score = self.of_words(sentence) + score_details(sentence)
         score += 1.2 * bool(_OWN.search(sentence)) + 0.8 * bool(_ASIDE.search(sentence))
         score += 0.8 * bool(PREFERENCE.search(sentence)) + 0.8 * bool(DECISION.search(sentence))
         return score - 1.5 * question
@@ -148,10 +144,26 @@ class Salience:
         """The score of a model's sentence: conclusions and names before explanations."""
         if question or is_empty(sentence):
             return 0.0
-        score = self.of_words(sentence) + self.of_details(sentence)
+        score = self.of_words(sentence) + score_details(sentence)
         score += 0.9 * bool(LEARNING.search(sentence)) + 0.5 * bool(SECURITY.search(sentence))
         score += 0.7 * bool(words(sentence).all & _OUTCOME) + 0.5 * last
         return score - 1.0 * bool(_STEP.match(sentence)) - 0.8 * (len(sentence) > 320)
+
+
+@lru_cache(maxsize=4_096)
+def score_details(sentence: str) -> float:
+    """Names, numbers, times and quotes: what people ask for later."""
+    all_words = words(sentence).all
+    numbers = len(_NUMBER.findall(sentence)) + len(all_words & _COUNTS)
+    quotes = 0
+    if _QUOTES.search(sentence):
+        quotes = len(_QUOTED.findall(sentence))
+    return (
+        0.35 * min(len(_NAME.findall(sentence)), 4)
+        + 0.5 * min(numbers, 3)
+        + 0.5 * min(len(all_words & _TIMES), 2)
+        + 0.5 * min(quotes, 2)
+    )
 
 
 def is_about_self(sentence: str) -> bool:
@@ -159,6 +171,7 @@ def is_about_self(sentence: str) -> bool:
     return _OWN.search(sentence) is not None
 
 
+@lru_cache(maxsize=4_096)
 def is_empty(sentence: str) -> bool:
     """Whether a sentence says nothing worth remembering."""
     return not words(sentence).terms or _EMPTY.match(sentence) is not None

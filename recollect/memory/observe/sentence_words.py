@@ -47,7 +47,7 @@ niet dat
 """
 )
 
-_MAX_CACHED_LENGTH = 1_000
+_CACHED_WORDS = 60_000
 
 
 class Words(NamedTuple):
@@ -68,25 +68,44 @@ class Cue:
     def __init__(self, words: str, *patterns: str) -> None:
         self._words = frozenset(words.split())
         self._pattern = re.compile("|".join(patterns), re.IGNORECASE)
+        # Several rules look for the same cue in the same sentence.
+        self.search = lru_cache(maxsize=1_024)(self._search)
 
-    def search(self, text: str) -> re.Match[str] | None:
-        if text.isascii() and not self._words & words(text).all:
+    def _search(self, text: str) -> re.Match[str] | None:
+        if text.isascii() and self._words.isdisjoint(words(text).all):
             return None
         return self._pattern.search(text)
 
 
-def words(text: str) -> Words:
-    """The words of a text. Those of sentences are cached; long texts would only fill the cache."""
-    if len(text) > _MAX_CACHED_LENGTH:
-        return _split_words.__wrapped__(text)
-    return _split_words(text)
-
-
-@lru_cache(maxsize=8_192)
-def _split_words(text: str) -> Words:
+def split_words(text: str) -> Words:
     all_words = tokens(text)
-    stems = tuple(_stem(word) for word in all_words if word not in COMMON)
+    stems = _stems(all_words)
     return Words(frozenset(all_words), stems, frozenset(stems))
+
+
+words = lru_cache(maxsize=8_192)(split_words)
+"""The words of a sentence. Those of a long text should not be cached: see `split_words`."""
+
+
+def _stems(all_words: Iterable[str]) -> tuple[str, ...]:
+    """The stems of the words that carry meaning."""
+    return tuple(filter(None, map(_TERMS.__getitem__, all_words)))
+
+
+class _Terms(dict[str, str]):
+    """A cache: the stem of each word, or nothing if the word has no meaning of its own."""
+
+    def __missing__(self, word: str) -> str:
+        term = ""
+        if word not in COMMON:
+            term = stem(word)
+        if len(self) >= _CACHED_WORDS:
+            self.clear()
+        self[word] = term
+        return term
+
+
+_TERMS = _Terms()
 
 
 def terms(text: str) -> tuple[str, ...]:
@@ -94,15 +113,15 @@ def terms(text: str) -> tuple[str, ...]:
     return words(text).terms
 
 
+def terms_of_word(word: str) -> tuple[str, ...]:
+    """The same for a word of a phrase, which is not worth a place in the cache of sentences."""
+    return _stems(tokens(word))
+
+
 def overlap(text: str, others: Iterable[str]) -> float:
     """The largest share of the words of a text that one of the others contains."""
     distinct = words(text).distinct
     if not distinct:
         return 1.0
-    shares = [len(distinct & words(other).distinct) / len(distinct) for other in others]
-    return max(shares, default=0.0)
-
-
-@lru_cache(maxsize=20_000)
-def _stem(word: str) -> str:
-    return stem(word)
+    shared = [len(distinct & words(other).distinct) for other in others]
+    return max(shared, default=0) / len(distinct)

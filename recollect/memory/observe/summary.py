@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from recollect.memory.observe import cues
 from recollect.memory.observe.exchanges import is_from_person, person_text, split_exchanges
-from recollect.memory.observe.prose import Sentence, is_prose, shorten, split_sentences
+from recollect.memory.observe.prose import Sentence, prose_sentences, shorten
 from recollect.memory.observe.salience import Salience, is_empty
 from recollect.memory.observe.sentence_words import overlap
 from recollect.memory.observe.work import Work, collect_work
@@ -45,9 +45,9 @@ def summary(document: Document) -> Digest:
     model_sentences: list[Sentence] = []
     for passage in passages:
         if is_from_person(passage):
-            person_sentences += _sentences(person_text(passage)[:_PERSON_TEXT_LENGTH])
+            person_sentences += prose_sentences(person_text(passage)[:_PERSON_TEXT_LENGTH])
         if passage.type == "message" and passage.role == "assistant":
-            model_sentences += _sentences(passage.content)
+            model_sentences += prose_sentences(passage.content)
     work = collect_work(passages, document.project)
     sentences = (*person_sentences, *model_sentences)[:_MAX_SENTENCES]
     salience = Salience([sentence.text] for sentence in sentences)
@@ -59,10 +59,6 @@ def summary(document: Document) -> Digest:
         next_steps=_next_steps(passages, model_sentences),
         notes=_join_distinct(_notes(person_sentences), 3),
     )
-
-
-def _sentences(text: str) -> list[Sentence]:
-    return [sentence for sentence in split_sentences(text) if is_prose(sentence.text)]
 
 
 def _first_request(sentences: Sequence[Sentence]) -> str:

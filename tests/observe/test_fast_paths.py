@@ -1,0 +1,97 @@
+"""Shortcuts in the rules give the same results as the plain rules."""
+
+from __future__ import annotations
+
+import re
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from recollect.memory.observe import prose, salience
+from recollect.memory.observe.phrases import concepts
+from recollect.memory.observe.salience import Salience
+from recollect.memory.observe.sentence_words import terms, terms_of_word
+
+_FRAGMENTS = st.sampled_from(
+    [
+        *"aZ1 .!?:;\"'\u201c\u2019\n\t`*_~[](){}<>=|\\$#@^/&+-\u2014\u2502\u65e5\U0001f600",
+        *("I", "I'm", "OK", "AI", "USA", "NASA7", "McDonald", "New York", "'Dune'", "iPhone"),
+        *("**", "~~", "](", "```", "~~~", "=>", "&&", "().", "--- ", "1) ", "a) ", "- ", "> "),
+        *("let x = 1", "at f (", "2024-01-02 10:30", "caf\xe9", "<private>", "</private>", "\r"),
+        *("`code`", "` `", "`two words`", "[link](https://a.b/c)", "*emphasis*", "# ", "| "),
+    ]
+)
+_TEXTS = st.lists(_FRAGMENTS, max_size=25).map("".join)
+
+_PLAIN_NAME = re.compile(
+    r"(?<![.!?:\"“]\s)(?<!^)\b(?!I\b|I'|OK\b|AI\b)[A-Z][\w'’-]*[a-z0-9][\w'’-]*|\b[A-Z]{2,6}\d*\b"
+)
+_PLAIN_MACHINE = re.compile(
+    r"[;{}]\s*$|^\s*(?://|#!|/\*|\$ |>>> |\+\+\+|---|@@|\d+ [│|]|(?:const|let|var|import|from|def"
+    r"|return|class|if \()\s?.*[=({;:])|[│┃━┌└├╭╰]|=>|&&|\(\)\.|^\d{4}-\d\d-\d\d[T ]\d\d:\d\d"
+    r"|^\s*at \S+ \("
+)
+
+
+@given(_TEXTS)
+def test_names_are_those_of_the_plain_pattern(text: str) -> None:
+    assert salience._NAME.findall(text) == _PLAIN_NAME.findall(text)
+
+
+@given(_TEXTS)
+def test_a_text_without_the_start_of_a_quote_contains_no_quote(text: str) -> None:
+    if not salience._QUOTES.search(text):
+        assert not salience._QUOTED.search(text)
+
+
+@given(_TEXTS)
+def test_code_is_recognized_as_by_the_plain_pattern(sentence: str) -> None:
+    text = re.sub(r"(`[^`\n]+`)", "", sentence)
+    signs = len(re.findall(r"[{}\[\]<>=|\\$#@~^_;*/]", text))
+    is_machine = _PLAIN_MACHINE.search(text) is not None or len(text) > 700
+    expected = not is_machine and (signs * 9 <= len(text) or signs < 3)
+    assert prose.is_prose(sentence) == expected
+
+
+def plain_lines(text: str) -> list[tuple[str, str]]:
+    """What `prose._lines` must yield, with every pattern applied to every line."""
+    lines = []
+    text = prose._FENCE.sub("\n", prose._HIDDEN_TAG.sub(" ", text[: prose.MAX_LENGTH]))
+    for raw_line in text.split("\n"):
+        line = prose._QUOTE.sub("", raw_line)
+        if prose._RULE.match(line) or prose._TABLE.match(line):
+            lines.append(("", "break"))
+            continue
+        mark = ""
+        heading = prose._HEADING.match(line)
+        item = prose._ITEM.match(line)
+        if heading is not None:
+            line = line[heading.end() :]
+            mark = "heading"
+        elif prose._BOLD.match(line):
+            mark = "heading"
+        elif item is not None and item[0].strip():
+            line = line[item.end() :]
+            mark = "item"
+        parts = prose._CODE.split(line)
+        for number in range(0, len(parts), 2):
+            part = prose._STRONG.sub("", prose._LINK.sub(r"\1", parts[number]))
+            parts[number] = prose._EMPHASIS.sub(r"\1", part)
+        lines.append((re.sub(r"\s+", " ", "".join(parts)).strip(), mark))
+    return lines
+
+
+@given(_TEXTS)
+@example("a) item\nb. item\n(c) item\nA plain line\n\n  - nested")
+def test_lines_are_those_of_all_patterns(text: str) -> None:
+    assert list(prose._lines(text)) == plain_lines(text)
+
+
+@given(st.lists(st.text(), max_size=3))
+def test_the_terms_of_a_phrase_are_those_of_its_words(words: list[str]) -> None:
+    assert terms(" ".join(words)) == sum(map(terms_of_word, words), ())
+
+
+def test_empty_inline_code_is_not_a_concept() -> None:
+    text = "Replace the indentation `  ` with the constant `MAX_DEPTH`"
+    assert "MAX_DEPTH" in concepts([(text, 1.0)], Salience([[text]]))
