@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from recollect.index.status import EmbeddingStatus
     from recollect.knowledge.api import Knowledge
     from recollect.memory.api import Memory
+    from recollect.search.recent_searches import RecentSearches
     from recollect.transfer.archive import Archive
     from recollect.transfer.exclusion import Exclusion
     from recollect.transfer.importing import Admission
@@ -107,6 +108,12 @@ class Library:
         from recollect.transfer.archive import Archive
 
         return Archive(self._archive_folder)
+
+    @cached_property
+    def _recent_searches(self) -> RecentSearches:
+        from recollect.search.recent_searches import RecentSearches
+
+        return RecentSearches()
 
     @cached_property
     def _meaning(self) -> Meaning:
@@ -506,7 +513,9 @@ class Library:
         store = self._visible_store(audience)
         self.wake_indexer()
         if isinstance(text, str):
-            return engine.search(store, self._meaning, storable(text), filter, options)
+            return self._recent_searches.page(
+                store, self._meaning, storable(text), filter, options, audience
+            )
         concepts = [storable(concept) for concept in text]
         return engine.search_concepts(store, self._meaning, concepts, filter, options)
 

@@ -356,6 +356,12 @@ class Limits:
     query_bytes: int = _limit(1_024, "Bytes of a query.")
     query_terms: int = _limit(64, "Words of a query.")
     search_seconds: float = _limit(1.0, "One step of a search.")
+    search_cpu_seconds: float = _limit(
+        0.5, "CPU time to read and compare candidates; then the results are partial."
+    )
+    ranked_characters: int = _limit(
+        32_000, "Characters of a message that the ranker reads, around the first match."
+    )
     rerank_seconds: float = _limit(
         0.08, "What the reranker may take of a search with `rerank = auto`."
     )

@@ -23,7 +23,6 @@ from recollect.language.text import (
     moment,
     printable,
     storable,
-    token_bytes,
     tokens,
     truncate,
 )
@@ -146,11 +145,6 @@ _MIXED = st.text(
 @given(_MIXED)
 def test_any_text_is_indexed_as_a_plain_implementation_does(text: str) -> None:
     check_indexing(text)
-
-
-@given(st.text())
-def test_the_bytes_of_tokens_are_the_same_words(text: str) -> None:
-    assert token_bytes(text).split() == [t.encode(errors="surrogatepass") for t in tokens(text)]
 
 
 def test_control_and_invisible_characters_never_reach_a_terminal_or_a_model() -> None:

@@ -50,10 +50,16 @@ prints this table.
 """
 
 
+def _number(value: float) -> str:
+    if value == int(value):
+        return f"{value:,.0f}"
+    return f"{value:g}"
+
+
 def page() -> str:
     rows = [f"| `{s.name}` | {_default(s.default)} | {s.help} |\n" for s in SETTINGS]
     limits = [
-        f"| `{limit.name}` | {getattr(LIMITS, limit.name):,.0f} | {limit.metadata['help']} |\n"
+        f"| `{limit.name}` | {_number(getattr(LIMITS, limit.name))} | {limit.metadata['help']} |\n"
         for limit in fields(Limits)
     ]
     return _HEAD + "".join(rows) + _LIMITS + "".join(limits)

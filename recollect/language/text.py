@@ -130,14 +130,6 @@ def tokens(text: str) -> list[str]:
     return _WORD.findall(prepared.replace("_", " "))
 
 
-def token_bytes(text: str) -> bytes:
-    """The words of a text, as the index has them, in UTF-8, with spaces between them."""
-    prepared = indexable(text)
-    if prepared.isascii():
-        return prepared.encode().translate(_SEPARATORS_TO_SPACE)
-    return " ".join(_WORD.findall(prepared.replace("_", " "))).encode("utf-8", "surrogatepass")
-
-
 def is_unspaced(value: str) -> bool:
     """Whether a text begins with a character of a script written without spaces."""
     return _UNSPACED.match(value) is not None

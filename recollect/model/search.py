@@ -184,6 +184,8 @@ class Page:
     or has a similar meaning; "literal": the query was searched as plain text."""
     exact: bool = True
     """Whether `total` is exact; otherwise it is a lower bound."""
+    partial: bool = False
+    """The search took too long and was stopped, so there may be more and better hits."""
     score_type: str = "rank"
     """"rank": Recollect's own scores; "fts": scores of the text engine, as a share of the best."""
     mode: str = "text"

@@ -23,6 +23,7 @@ from recollect.model.kinds import CONVERSATION
 from recollect.model.search import Filter, Hit, Page, SearchOptions
 from recollect.search import rank
 from recollect.search.correction import correct_terms
+from recollect.search.deadline import NOTE, Deadline
 from recollect.search.hits import make_hit
 from recollect.search.rank import PERFECT_SCORES, Question, ScoredCandidate, normalize
 from recollect.search.rerank import may_rerank, rerank
@@ -39,6 +40,7 @@ VECTOR_CANDIDATES = 150
 _COMMON_WEIGHT = math.log(1 + 0.9 / 0.1)
 _OPERATORS = re.compile(r"(?<![^\s(])(?:AND|OR|NOT|NEAR)\b|\*")
 _CANDIDATES_AT_ONCE = 100
+_CHARACTERS_AT_ONCE = 300_000  # the deadline is checked after each batch
 _CANDIDATES_WITH_CONTEXT = 64  # for the best of them, the previous message is read as well
 _TERMS_OF_MESSAGE = 12  # terms of a message used to find similar ones
 _MORE_MESSAGES = 2  # of a conversation, besides its best
@@ -57,14 +59,24 @@ def search(
     and phrases of a query without operators, they are ranked like a question. `Page.matched`
     says how the query was handled.
     """
+    prepared = prepare_search(store, meaning, text, filter, options)
+    if prepared is None:
+        return search_without_words(store, text, filter, options)
+    return prepared.page()
+
+
+def prepare_search(
+    store: Store, meaning: Meaning, text: str, filter: Filter, options: SearchOptions
+) -> Search | None:
+    """The search for a query; None if the query has no words."""
     query = parse_query(text)
     filter = narrow_filter(filter, query)
     if not has_words(query):
-        return _search_without_words(store, query, filter, options)
+        return None
     assert query.node is not None
     if may_relax(query) and not store.match(query.node, filter, 1):
         query = replace(query, plain=True)
-    return Search(store, meaning, query, filter, options).page()
+    return Search(store, meaning, query, filter, options)
 
 
 def search_concepts(
@@ -184,16 +196,19 @@ def _intersection(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str,
     return tuple(name for name in first if name in second) or _NO_NAME
 
 
-def _search_without_words(
-    store: Store, query: Query, filter: Filter, options: SearchOptions
-) -> Page:
+def search_without_words(store: Store, text: str, filter: Filter, options: SearchOptions) -> Page:
     """Punctuation is searched for literally. A query with nothing but fields gives the newest."""
+    query = parse_query(text)
+    filter = narrow_filter(filter, query)
     page = Page((), 0, options.offset, options.limit)
-    text = query.rest.strip()
-    if text:
-        candidates, total = store.find_substring(text, filter, options.limit, options.offset)
-        hits = tuple(make_hit(candidate, [Word(text)], 1.0) for candidate in candidates)
-        return replace(page, hits=hits, total=total, matched="literal")
+    literal = query.rest.strip()
+    if literal:
+        matches = store.find_substring(literal, filter, options.limit, options.offset)
+        hits = tuple(make_hit(candidate, [Word(literal)], 1.0) for candidate in matches.candidates)
+        page = replace(page, hits=hits, total=matches.total, matched="literal")
+        if not matches.is_complete:
+            page = replace(page, exact=False, partial=True, note=NOTE)
+        return page
     if not query.text.strip():
         return page
     by_document = options.group == "conversation"
@@ -229,6 +244,9 @@ class Search:
         self._vector: Any = None
         self._note = ""
         self._all_terms_match = True
+        self._deadline = Deadline()
+        self._ranking: list[ScoredCandidate] | None = None
+        self._count: tuple[int, bool] | None = None
         self._pool_keys: set[int] = set()
         self.is_exhausted = True
         """Whether the arms have no candidates beyond the pool."""
@@ -264,6 +282,14 @@ class Search:
         other._filter = filter
         other._store = store
         other._pool_keys = set()
+        other._ranking = None
+        other._count = None
+        return other
+
+    def with_options(self, options: SearchOptions) -> Search:
+        """The same search, whose ranking is known, for another page."""
+        other = copy(self)
+        other._options = options
         return other
 
     def restrict_to(self, conversations: Iterable[str]) -> None:
@@ -413,7 +439,9 @@ class Search:
         """How many messages the text arm finds, and whether that is exact or a minimum."""
         if self.node is None:
             return 0, True
-        return self._store.count(self.node, self._filter)
+        if self._count is None:
+            self._count = self._store.count(self.node, self._filter)
+        return self._count
 
     # -- the vector arm ---
 
@@ -466,13 +494,24 @@ class Search:
         by_text = set(text_keys) - self._pool_keys
         by_vector = {key for key, _ in neighbours} - self._pool_keys
         self._pool_keys |= by_text | by_vector
-        pool = [
-            ScoredCandidate(candidate, candidate.key in by_text, candidate.key in by_vector)
-            for candidate in self.candidates(list(by_text | by_vector))
-        ]
-        rank.find_terms(self.question, pool)
+        pool = self._with_terms(
+            [
+                ScoredCandidate(candidate, candidate.key in by_text, candidate.key in by_vector)
+                for candidate in self.candidates(list(by_text | by_vector))
+            ]
+        )
         self._set_cosines(pool, dict(neighbours))
         return pool + self._context(pool)
+
+    def _with_terms(self, candidates: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
+        """The candidates with the terms in them, as many as there is time for."""
+        pool: list[ScoredCandidate] = []
+        for batch in _batches(candidates):
+            if pool and self._deadline.is_over():
+                break
+            rank.find_terms(self.question, batch)
+            pool += batch
+        return pool
 
     def _set_cosines(self, pool: Sequence[ScoredCandidate], cosines: dict[int, float]) -> None:
         if self._vector is None or self._space is None:
@@ -485,12 +524,13 @@ class Search:
     def _context(self, pool: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
         """The messages before the best candidates that are not candidates themselves."""
         best = sorted(pool, key=rank.preliminary_score, reverse=True)[:_CANDIDATES_WITH_CONTEXT]
+        if not best or self._deadline.is_over():
+            return []
         keys = {scored.candidate.key for scored in pool}
         previous = self._store.previous_passages([scored.candidate.key for scored in best])
-        context = [
-            ScoredCandidate(candidate) for candidate in previous if candidate.key not in keys
-        ]
-        rank.find_terms(self.question, context)
+        context = self._with_terms(
+            [ScoredCandidate(candidate) for candidate in previous if candidate.key not in keys]
+        )
         self._set_cosines(context, {})
         return context
 
@@ -526,6 +566,15 @@ class Search:
 
     def ranking(self) -> list[ScoredCandidate]:
         """The candidates, best first, each text once."""
+        if self._ranking is None:
+            self._ranking = self._rank()
+        return self._ranking
+
+    @property
+    def pool_characters(self) -> int:
+        return sum(len(scored.candidate.content) for scored in self.ranking())
+
+    def _rank(self) -> list[ScoredCandidate]:
         ranking = rank.rank(self.question, self.pool())
         if self._plain:
             self._all_terms_match = all(len(s.terms) == len(self._terms) for s in ranking)
@@ -564,6 +613,7 @@ class Search:
             first = max(start - len(ranking), 0)
             hits += self._hits_beyond_pool(ranking, first, end - max(start, len(ranking)))
         total, is_exact = self._total(len(ranking))
+        is_exact = is_exact and not self._deadline.was_missed
         page = replace(self.empty_page(), hits=tuple(hits), total=total, exact=is_exact)
         return self._with_nearest(page, ranking)
 
@@ -651,16 +701,20 @@ class Search:
         embedded = 0.0
         if self._space is not None:
             embedded = min(self._space.last_key / max(self._store.size(), 1), 1.0)
+        notes = [*self._remarks(), self._note]
+        if self._deadline.was_missed:
+            notes.append(NOTE)
         return Page(
             hits=(),
             total=0,
             offset=self._options.offset,
             limit=self._options.limit,
             matched=matched,
+            partial=self._deadline.was_missed,
             score_type=self._options.score,
             mode=mode,
             embedded=round(embedded, 4),
-            note=" ".join([*self._remarks(), self._note]).strip(),
+            note=" ".join(filter(None, notes)),
             missing=self.missing_words,
             corrections=self.corrections,
         )
@@ -719,6 +773,21 @@ class _SimilarSearch(Search):
         if self.node is not None and self.candidates([self._candidate.key]):
             total -= 1  # the message itself matches
         return max(total, ranking_size), True
+
+
+def _batches(candidates: Iterable[ScoredCandidate]) -> Iterator[list[ScoredCandidate]]:
+    """Candidates in batches of limited length."""
+    batch: list[ScoredCandidate] = []
+    characters = 0
+    for scored in candidates:
+        batch.append(scored)
+        characters += min(len(scored.candidate.content), LIMITS.ranked_characters)
+        if characters > _CHARACTERS_AT_ONCE:
+            yield batch
+            batch = []
+            characters = 0
+    if batch:
+        yield batch
 
 
 def _truncate_query(text: str) -> str:

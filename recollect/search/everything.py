@@ -263,7 +263,8 @@ class Results:
         size = LIMITS.page_size
         for start in range(0, LIMITS.page_offset, size):
             if text:
-                candidates, _ = self._store.find_substring(text, query.filter, size, start)
+                matches = self._store.find_substring(text, query.filter, size, start)
+                candidates = matches.candidates
             else:
                 candidates, _ = self._store.newest(query.filter, size, start)
             for position, candidate in enumerate(candidates, start):

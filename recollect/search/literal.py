@@ -44,10 +44,10 @@ def find_text(
     if conversation_id is not None:
         conversations = (identifier(store.header(conversation_id).id),)
     filter = Filter(kinds=(CONVERSATION,), conversations=conversations)
-    candidates, total = store.find_substring(storable(text), filter, limit, offset)
-    contents = store.passages_by_key([candidate.key for candidate in candidates])
-    messages = [contents[c.key] for c in candidates if c.key in contents]
-    return messages, total
+    matches = store.find_substring(storable(text), filter, limit, offset)
+    contents = store.passages_by_key([candidate.key for candidate in matches.candidates])
+    messages = [contents[c.key] for c in matches.candidates if c.key in contents]
+    return messages, matches.total
 
 
 def _visible_candidates(

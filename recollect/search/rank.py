@@ -49,6 +49,7 @@ from recollect.language.text import tokens
 from recollect.language.when import Window, date_words
 from recollect.model.kinds import CONVERSATION
 from recollect.search import answer
+from recollect.search.long_texts import ranked_part
 from recollect.search.terms import Term, TermFinder
 from recollect.store.values import Candidate
 
@@ -274,7 +275,7 @@ def find_terms(question: Question, pool: Iterable[ScoredCandidate]) -> None:
     title_terms: dict[str, set[int]] = {}
     for scored in pool:
         candidate = scored.candidate
-        text = tokens(candidate.content)
+        text = tokens(ranked_part(candidate.content, question.terms))
         scored.length = len(text)
         scored.matches = finder.find(text)
         scored.terms = tuple(sorted({number for _, number in scored.matches}))

@@ -9,6 +9,7 @@ from recollect.language.intent import QUESTION
 from recollect.language.text import fold
 from recollect.model.kinds import CONVERSATION
 from recollect.search.rank import Question, ScoredCandidate
+from recollect.settings import LIMITS
 
 MESSAGES_IN_A_ROW = 2
 """As many messages of a conversation come before those of others."""
@@ -21,15 +22,25 @@ def merge_copies(ranking: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
 
     Items that are not conversations stay apart, since each is a thing of its own.
     """
+    # Copies have as many words, so other texts need not be compared.
+    lengths = Counter(scored.length for scored in ranking)
     by_text: dict[Hashable, ScoredCandidate] = {}
     for scored in ranking:
         key: Hashable = scored.candidate.key
-        if scored.candidate.kind == CONVERSATION:
-            key = fold(scored.candidate.content)
+        if scored.candidate.kind == CONVERSATION and lengths[scored.length] > 1:
+            key = _comparable(scored.candidate.content)
         first = by_text.setdefault(key, scored)
         if first is not scored:
             first.copies += 1
     return list(by_text.values())
+
+
+def _comparable(content: str) -> Hashable:
+    """Equal for texts that differ only in case. Very long texts are compared in part."""
+    size = LIMITS.ranked_characters
+    if len(content) > size:
+        return len(content), fold(content[:size])
+    return fold(content)
 
 
 def spread(question: Question, ranking: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:

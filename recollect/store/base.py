@@ -36,6 +36,7 @@ from recollect.store.values import (
     Progress,
     SaveResult,
     Space,
+    SubstringMatches,
     Unembedded,
 )
 
@@ -351,8 +352,8 @@ class TextSearch(ABC):
     @abstractmethod
     def find_substring(
         self, text: str, filter: Filter, limit: int, offset: int
-    ) -> tuple[list[Candidate], int]:
-        """A page of passages that contain `text` in any case, newest first, and their number."""
+    ) -> SubstringMatches:
+        """A page of passages that contain `text` in any case, newest first."""
 
     @reader
     @abstractmethod

@@ -74,6 +74,16 @@ class Candidate(NamedTuple):
         return self.document
 
 
+class SubstringMatches(NamedTuple):
+    """A page of the passages that contain a text."""
+
+    candidates: list[Candidate]
+    total: int
+    """The number of all such passages."""
+    is_complete: bool = True
+    """False if there was no time to look at every passage: newer ones were looked at first."""
+
+
 # -- vectors ---
 
 

@@ -622,7 +622,8 @@ def test_a_date_filter_finds_old_matches_behind_many_newer_ones(store: Store) ->
 
 
 def test_substring_search_returns_the_newest_matches_first(conversations: Store) -> None:
-    candidates, total = conversations.find_substring("()", EVERYTHING, 10, 0)
+    candidates, total, is_complete = conversations.find_substring("()", EVERYTHING, 10, 0)
+    assert is_complete
     assert ([c.id for c in candidates], total) == (["m2"], 1)
 
 

@@ -1129,7 +1129,7 @@ def test_searching_for_text_of_another_user_finds_nothing(
         assert store.count(parse(word), EVERYTHING) == (0, True)
         assert store.match(parse(word), EVERYTHING, 100) == []
         assert store.variants([word, word[:6]]) == [(word,), (word[:6],)]
-        assert store.find_substring(word[1:7], EVERYTHING, 100, 0) == ([], 0)
+        assert store.find_substring(word[1:7], EVERYTHING, 100, 0) == ([], 0, True)
         assert store.recent(word, EVERYTHING, 100) == []
         assert library.conversations(Filter.of(kinds=KINDS), title=word) == ([], 0)
         assert library.search("NOT nothing", Filter.of(hidden=True)).total <= 13

@@ -340,6 +340,10 @@ class SearchPage(ResponseBody):
     hits: list[SearchHit]
     total: int = Field(description="Number of matches on all pages.")
     exact: bool = Field(description="Whether `total` is exact. Otherwise there may be more.")
+    partial: bool = Field(
+        description="Whether the search was stopped because it took too long. There may be more "
+        "and better hits."
+    )
     limit: int
     offset: int
     mode: str = Field(description="The mode that was used: `text`, `vector` or `both`.")

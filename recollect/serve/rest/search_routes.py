@@ -188,6 +188,7 @@ def _page(access: Access, page: Page) -> dict[str, Any]:
         "hits": [_hit(mask_hit(hit, audience), base_url) for hit in page.hits],
         "total": page.total,
         "exact": page.exact,
+        "partial": page.partial,
         "limit": page.limit,
         "offset": page.offset,
         "mode": page.mode,

@@ -44,6 +44,7 @@ from recollect.store.values import (
     Contents,
     SaveResult,
     Space,
+    SubstringMatches,
     Unembedded,
 )
 
@@ -66,7 +67,7 @@ class TextQueries(Protocol):
 
     def find_substring(
         self, db: Any, text: str, filter: Filter, limit: int, offset: int
-    ) -> tuple[list[Candidate], int]: ...
+    ) -> SubstringMatches: ...
 
     def newest(
         self, db: Any, filter: Filter, limit: int, offset: int, by_document: bool
@@ -270,8 +271,8 @@ class SqlStore(Store, Generic[Connection]):
 
     def find_substring(
         self, text: str, filter: Filter, limit: int, offset: int
-    ) -> tuple[list[Candidate], int]:
-        def work(db: Connection) -> tuple[list[Candidate], int]:
+    ) -> SubstringMatches:
+        def work(db: Connection) -> SubstringMatches:
             resolved_filter = resolve_filter(db, filter)
             return self._text.find_substring(db, text, resolved_filter, limit, offset)
 

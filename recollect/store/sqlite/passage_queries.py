@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -23,8 +24,9 @@ from recollect.store.sqlite.substring import (
     documents_titled,
     passages_containing,
 )
-from recollect.store.values import Candidate
+from recollect.store.values import Candidate, SubstringMatches
 
+_ALL = Filter(hidden=True)
 # Passages without a date come last.
 _NEWEST_FIRST = "p.created_at desc, p.key desc"
 # Variants are added to the query, so their number is bounded.
@@ -149,18 +151,28 @@ def _scan(db: Connection, filter: Filter, documents: Sequence[int] | None) -> _S
 
 def find_substring(
     db: Connection, text: str, filter: Filter, limit: int, offset: int
-) -> tuple[list[Candidate], int]:
+) -> SubstringMatches:
     """See Store.find_substring. No index helps with texts that contain no word."""
     scan = _scan(db, filter, few_documents(db, filter))
-    source = f"""from {scan.source} cross join document d on d.key = p.document
-      where {scan.where} and contains(p.content, ?)"""
-    values = (*scan.values, fold(text))
-    total: int = db.get(f"select count(*) {source}", values)
     rows = db.execute(
-        f"select {COLUMNS} {source} order by {_NEWEST_FIRST} limit ? offset ?",
-        (*values, limit, offset),
+        f"""select p.key, p.content from {scan.source}
+        cross join document d on d.key = p.document
+        where {scan.where} order by {_NEWEST_FIRST}""",
+        scan.values,
     )
-    return decode_candidates(rows), total
+    folded = fold(text)
+    keys: list[int] = []
+    is_complete = True
+    end = time.thread_time() + LIMITS.search_cpu_seconds
+    for key, content in rows:
+        if folded in fold(content):
+            keys.append(key)
+        if time.thread_time() > end:
+            is_complete = False
+            break
+    page = keys[offset : offset + limit]
+    by_key = {candidate.key: candidate for candidate in candidates(db, page, _ALL)}
+    return SubstringMatches([by_key[key] for key in page], len(keys), is_complete)
 
 
 def newest(

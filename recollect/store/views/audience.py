@@ -19,7 +19,7 @@ from recollect.model.documents import Document, Passage, Position
 from recollect.model.search import Filter
 from recollect.store.base import Store
 from recollect.store.errors import missing_passage
-from recollect.store.values import Batch, Candidate, Contents, Space, Unembedded
+from recollect.store.values import Batch, Candidate, Contents, Space, SubstringMatches, Unembedded
 from recollect.store.views.base import StoreView
 
 # Larger counts are lower bounds.
@@ -159,8 +159,10 @@ class AudienceStore(StoreView):
 
     def find_substring(
         self, text: str, filter: Filter, limit: int, offset: int
-    ) -> tuple[list[Candidate], int]:
-        return self._page(self._store.find_substring(text, filter, MAX_COUNTED, 0), limit, offset)
+    ) -> SubstringMatches:
+        matches = self._store.find_substring(text, filter, MAX_COUNTED, 0)
+        page = self._page((matches.candidates, matches.total), limit, offset)
+        return SubstringMatches(*page, matches.is_complete)
 
     def newest(
         self, filter: Filter, limit: int, offset: int, by_document: bool = False

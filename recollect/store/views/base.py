@@ -30,6 +30,7 @@ from recollect.store.values import (
     Progress,
     SaveResult,
     Space,
+    SubstringMatches,
     Unembedded,
 )
 
@@ -170,7 +171,7 @@ class StoreView(Store):
 
     def find_substring(
         self, text: str, filter: Filter, limit: int, offset: int
-    ) -> tuple[list[Candidate], int]:
+    ) -> SubstringMatches:
         return self._store.find_substring(text, filter, limit, offset)
 
     def newest(

@@ -16,7 +16,7 @@ from recollect.language.text import fold, has_token, tokens
 from recollect.model.documents import Passage
 from recollect.model.search import Filter
 from recollect.store.base import Store
-from recollect.store.values import Candidate, Space
+from recollect.store.values import Candidate, Space, SubstringMatches
 from recollect.store.views.base import StoreView
 
 # Larger counts are lower bounds.
@@ -84,11 +84,13 @@ class ObservationStore(StoreView):
 
     def find_substring(
         self, text: str, filter: Filter, limit: int, offset: int
-    ) -> tuple[list[Candidate], int]:
+    ) -> SubstringMatches:
         if not self._is_filtered:
-            candidates, total = self._store.find_substring(text, filter, limit, offset)
-            return self._matching_candidates(candidates), total
-        return self._page(self._store.find_substring(text, filter, MAX_COUNTED, 0), limit, offset)
+            matches = self._store.find_substring(text, filter, limit, offset)
+            return matches._replace(candidates=self._matching_candidates(matches.candidates))
+        matches = self._store.find_substring(text, filter, MAX_COUNTED, 0)
+        page = self._page((matches.candidates, matches.total), limit, offset)
+        return SubstringMatches(*page, matches.is_complete)
 
     def _page(
         self, result: tuple[list[Candidate], int], limit: int, offset: int

@@ -22,7 +22,7 @@ from recollect.store.postgres.text.substring import (
 )
 from recollect.store.sql.candidates import COLUMNS, decode_candidates
 from recollect.store.sql.selection import few_documents
-from recollect.store.values import Candidate
+from recollect.store.values import Candidate, SubstringMatches
 
 _NEWEST_FIRST = "p.created_at desc nulls last, p.key desc"
 
@@ -138,7 +138,7 @@ def _scan_conditions(db: Connection, filter: Filter) -> tuple[str, list[Any]]:
 
 def find_substring(
     db: Connection, text: str, filter: Filter, limit: int, offset: int
-) -> tuple[list[Candidate], int]:
+) -> SubstringMatches:
     """See Store.find_substring. The text has no words, so the index cannot be used."""
     where, values = _scan_conditions(db, filter)
     source = f"from {PASSAGES} where p.owner = ?::integer and {CONTAINS} and {where}"
@@ -148,7 +148,7 @@ def find_substring(
         f"select {COLUMNS} {source} order by {_NEWEST_FIRST} limit ? offset ?",
         (*parameters, limit, offset),
     )
-    return decode_candidates(rows), total
+    return SubstringMatches(decode_candidates(rows), total)
 
 
 def recent(db: Connection, text: str | None, filter: Filter, limit: int) -> list[Candidate]:

@@ -1,0 +1,81 @@
+"""The last searches of a library, so that their next pages are not searched for again."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Hashable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from recollect.index.meaning import Meaning
+from recollect.model.audience import Audience
+from recollect.model.search import Filter, Page, SearchOptions
+from recollect.search.engine import Search, prepare_search, search_without_words
+from recollect.settings import EMBEDDINGS, RERANK
+from recollect.store.base import Store
+
+_MAX_SEARCHES = 8
+# Candidates with more text than this are not held in memory.
+_MAX_CHARACTERS = 2_000_000
+# Recency and words such as "yesterday" depend on the time.
+_MAX_AGE = timedelta(minutes=1)
+_ANY_TIME = datetime(2000, 1, 1, tzinfo=UTC)
+
+
+class RecentSearches:
+    """Searches with their rankings. They are valid until anybody writes to the library."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._version: object = None
+        self._searches: OrderedDict[Hashable, Search] = OrderedDict()
+
+    def page(
+        self,
+        store: Store,
+        meaning: Meaning,
+        text: str,
+        filter: Filter,
+        options: SearchOptions,
+        audience: Audience,
+    ) -> Page:
+        """Like `engine.search`, where `store` is what the audience sees."""
+        # Read before the search: if somebody writes meanwhile, the result is not used again.
+        version = store.version()
+        settings = (RERANK.get(), EMBEDDINGS.get())
+        key = (audience, text, filter, _without_paging(options), settings)
+        search = self._find(key, version, options.now)
+        if search is None:
+            search = prepare_search(store, meaning, text, filter, options)
+            if search is None:
+                return search_without_words(store, text, filter, options)
+            page = search.page()
+            self._add(key, version, search)
+            return page
+        return search.with_options(options).page()
+
+    def _find(self, key: Hashable, version: object, now: datetime) -> Search | None:
+        with self._lock:
+            if version != self._version:
+                self._searches.clear()
+                self._version = version
+            search = self._searches.get(key)
+            if search is None or abs(now - search.question.now) > _MAX_AGE:
+                return None
+            self._searches.move_to_end(key)
+            return search
+
+    def _add(self, key: Hashable, version: object, search: Search) -> None:
+        if search.pool_characters > _MAX_CHARACTERS:
+            return
+        with self._lock:
+            if version == self._version:
+                self._searches[key] = search
+                self._searches.move_to_end(key)
+            while len(self._searches) > _MAX_SEARCHES:
+                self._searches.popitem(last=False)
+
+
+def _without_paging(options: SearchOptions) -> SearchOptions:
+    return replace(options, offset=0, limit=1, now=_ANY_TIME)
