@@ -1,8 +1,4 @@
-<<<<<<< HEAD
-.PHONY: test test-all check pytest browser clients demo format bench bench-indexing bench-knowledge bench-mcp bench-memory bench-quality bench-service bench-speed bench-teams soak clean
-=======
-.PHONY: test test-all check pytest browser clients demo format bench bench-disk bench-knowledge bench-mcp bench-memory bench-quality bench-service bench-speed bench-startup bench-teams soak clean
->>>>>>> main
+.PHONY: test test-all check pytest browser clients demo format bench bench-disk bench-indexing bench-knowledge bench-mcp bench-memory bench-quality bench-service bench-speed bench-startup bench-teams soak clean
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -51,13 +47,11 @@ format: $(READY)
 bench: $(READY)
 	$(BIN)/python -m bench
 
-<<<<<<< HEAD
-bench-indexing: $(READY)
-	$(BIN)/python -m bench.indexing
-=======
 bench-disk: $(READY)
 	$(BIN)/python -m bench.disk
->>>>>>> main
+
+bench-indexing: $(READY)
+	$(BIN)/python -m bench.indexing
 
 bench-knowledge: $(READY)
 	$(BIN)/python -m bench.knowledge
