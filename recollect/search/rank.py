@@ -17,9 +17,10 @@ words before meaning, and dates only between equals.
 - reply: the message answers a question that contains the query's words. Short messages depend
   on the question they answer; long messages speak for themselves.
 - whole: BM25 of everything found in the conversation; side: of the user's messages alone.
-- person: users usually look for what they said themselves, unless they ask what the assistant
-  said. speaker: the message is by the author named in the query. Items that are not
-  conversations were saved by the user on purpose, so `person` treats them as the user's own.
+- person: users usually look for what they said themselves, unless they ask for advice or for what
+  the assistant said (`language.addressee`). Items that are not conversations were saved by the
+  user on purpose, so `person` treats them as the user's own.
+- speaker: the message is by the author named in the query.
 - recent: how new the message is; time: whether it lies in or near a period named in the query.
 - title: the share of the query that the title contains.
 - question: a message that asks a question rarely contains the answer.
@@ -43,7 +44,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 
-from recollect.language.detection import language_of
+from recollect.language.addressee import is_about_assistant, is_about_user
 from recollect.language.intent import IDENTIFIER, KEYWORDS, QUESTION
 from recollect.language.text import tokens
 from recollect.language.when import Window, date_words
@@ -88,6 +89,35 @@ DIALOGUE_WEIGHTS: Mapping[str, float] = {
     "length": 1.0,
 }
 """The weights of questions for the messages of dialogues between people."""
+# Features that only some queries have, and a share that is never near 1.
+_OPTIONAL = ("exact", "time", "speaker", "rerank", "first_person")
+
+
+def _perfect_score(weights: Mapping[str, float]) -> float:
+    """The score of a perfect hit."""
+    return sum(weight for name, weight in weights.items() if weight > 0 and name not in _OPTIONAL)
+
+
+def _weights_by_meaning() -> dict[str, float]:
+    """Meaning stands in for the words of a message, and topic for those of its conversation.
+
+    The sum stays the same, so that chats and dialogues in one library remain comparable.
+    """
+    weights = {n: w for n, w in QUESTION_WEIGHTS.items() if n not in _WORD_FEATURES}
+    before = _perfect_score(weights)
+    weights["meaning"] += QUESTION_WEIGHTS["words"] + QUESTION_WEIGHTS["close"]
+    weights["topic"] += QUESTION_WEIGHTS["whole"] + QUESTION_WEIGHTS["side"]
+    share = before / _perfect_score(weights)
+    scaled = {name: share * weight for name, weight in weights.items()}
+    return {**scaled, "rerank": QUESTION_WEIGHTS["rerank"]}
+
+
+_WORD_FEATURES = ("words", "close", "reply", "whole", "side", "title")
+MEANING_WEIGHTS: Mapping[str, float] = _weights_by_meaning()
+"""The weights of questions by meaning alone for chats with an assistant.
+
+With the usual weights, who wrote a message and when would outweigh its meaning.
+"""
 KEYWORD_WEIGHTS: Mapping[str, float] = {
     "exact": 20.0,
     "complete": 6.0,
@@ -103,21 +133,14 @@ KEYWORD_WEIGHTS: Mapping[str, float] = {
     "rerank": 0.8,
 }
 DIALOGUE = "dialogue"
+BY_MEANING = "meaning"
 WEIGHTS = {
     QUESTION: QUESTION_WEIGHTS,
     DIALOGUE: DIALOGUE_WEIGHTS,
+    BY_MEANING: MEANING_WEIGHTS,
     KEYWORDS: KEYWORD_WEIGHTS,
     IDENTIFIER: KEYWORD_WEIGHTS,
 }
-# Features that only some queries have, and a share that is never near 1.
-_OPTIONAL = ("exact", "time", "speaker", "rerank", "first_person")
-
-
-def _perfect_score(weights: Mapping[str, float]) -> float:
-    """The score of a perfect hit."""
-    return sum(weight for name, weight in weights.items() if weight > 0 and name not in _OPTIONAL)
-
-
 PERFECT_SCORES = {
     QUESTION: max(_perfect_score(QUESTION_WEIGHTS), _perfect_score(DIALOGUE_WEIGHTS)),
     KEYWORDS: _perfect_score(KEYWORD_WEIGHTS),
@@ -158,14 +181,14 @@ class Question:
     phrase: Term | None = None
     """The words of a query of keywords as typed, next to each other."""
 
-    @property
-    def weights(self) -> Mapping[str, float]:
-        return WEIGHTS[self.intent]
-
     def weights_for(self, scored: ScoredCandidate) -> Mapping[str, float]:
-        if scored.is_between_people and self.intent == QUESTION:
+        if self.intent != QUESTION:
+            return WEIGHTS[self.intent]
+        if scored.is_between_people:
             return WEIGHTS[DIALOGUE]
-        return self.weights
+        if not self.terms:
+            return WEIGHTS[BY_MEANING]
+        return WEIGHTS[QUESTION]
 
 
 @dataclass(slots=True)
@@ -305,7 +328,7 @@ class _Scorer:
     def __init__(self, question: Question, pool: Sequence[ScoredCandidate]) -> None:
         self._question = question
         self._answer_type = answer.AnswerType(question.text)
-        self._asks_assistant = _asks_assistant(question)
+        self._asks_assistant = is_about_assistant(question.text)
         self._best_text_score = max((s.text_score for s in pool), default=0.0) or 1.0
         nearest = max((s.cosine or 0.0 for s in pool), default=0.0)
         self._nearest = max(nearest, _MINIMUM_NEAREST)
@@ -566,8 +589,7 @@ def _mark_dialogues(pool: Sequence[ScoredCandidate]) -> None:
 def _prefers_person(question: Question, pool: Sequence[ScoredCandidate]) -> bool:
     """Whether the user's own messages should rank higher.
 
-    Only if the user and others wrote the candidates, and the query does not ask what the
-    assistant said.
+    Only if the user and others wrote the candidates, and the query is about the user.
     """
     roles = {
         scored.candidate.role
@@ -576,11 +598,7 @@ def _prefers_person(question: Question, pool: Sequence[ScoredCandidate]) -> bool
     }
     if not question.by_person or "user" not in roles or len(roles) < 2:
         return False
-    return not _asks_assistant(question)
-
-
-def _asks_assistant(question: Question) -> bool:
-    return language_of(question.text).is_about_assistant(question.text)
+    return is_about_user(question.text)
 
 
 def _speaker_in_query(question: Question, pool: Sequence[ScoredCandidate]) -> str | None:

@@ -1,0 +1,51 @@
+"""Whose words answer a question: only those of the user, or those of the assistant as well.
+
+Most questions to a library of conversations are about the user's own life and work ("Which hotel
+did I book?"), and the user's own messages answer them. Three kinds of questions are different:
+
+- about what the assistant said: "Which hotel did you recommend?"
+- for advice or instructions: "How do I reset the router?", "Any tips for Rome?"
+- about the world in general, in the present tense: "How does yeast work?" A question that says "I"
+  or "my", or names somebody's things ("What is Anna's address?"), is not general.
+
+The first two are recognized in every language (`language.languages`), the third in English.
+"""
+
+from __future__ import annotations
+
+import re
+
+from recollect.language.detection import language_of
+
+# Requests that are too vague for the record of the language: they need not be for advice, but the
+# assistant answers them.
+_TO_ASSISTANT = re.compile(
+    r"""\bhow\ would\ (?:i|we|you|one)\b|\bhow\ to\b
+    |\b(?:should|can|could|may)\ (?:i|we)\b|\b(?:i|we)\ (?:should|could|can)\b
+    |\b(?:can|could|would|will|do)\ you\b
+    |\bwhat\ are\ some\b|\bwhat(?:['’]s|\ is|\ are)\ the\ best\b""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_ABOUT_WORLD = re.compile(
+    r"""\s*(?:(?:what|which|how|why)(?:\ \w+)?(?:['’]s|\ (?:is|are|do|does|can))
+    |is|are|do|does)\b""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_FIRST_PERSON = re.compile(r"\b(?:i|me|my|mine|myself|we|us|our|ours|ourselves)\b", re.IGNORECASE)
+_OWNER = re.compile(r"\s[A-Z]\w*['’]s\b")
+
+
+def is_about_assistant(question: str) -> bool:
+    """Whether it asks what the assistant said."""
+    return language_of(question).is_about_assistant(question)
+
+
+def is_about_user(question: str) -> bool:
+    """Whether the user's own messages probably contain the answer."""
+    if is_about_assistant(question) or language_of(question).is_request(question):
+        return False
+    if _TO_ASSISTANT.search(question):
+        return False
+    if not _ABOUT_WORLD.match(question):
+        return True
+    return bool(_FIRST_PERSON.search(question) or _OWNER.search(question))
