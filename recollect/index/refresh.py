@@ -24,7 +24,7 @@ Stop = Callable[[], bool]
 
 _BATCH_PASSAGES = 1_000
 _TEXTS_AT_ONCE = 250  # indexing can be stopped between two calls of the model
-_BATCHES_PER_COPY = 50  # after so many batches, vectors are copied into files for searching
+_BATCHES_PER_COPY = 10  # then vectors are moved into files; more would leave more free pages
 
 
 def _ignore_progress(step: str, done: int, total: int) -> None:

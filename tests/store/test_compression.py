@@ -190,6 +190,19 @@ def test_compressing_an_old_library_changes_nothing_else(store: SqliteStore, pat
     assert store.unembedded(space, 99)[1] == 30
 
 
+def test_the_file_of_an_old_library_becomes_smaller(store: SqliteStore, path: Path) -> None:
+    texts = [f"{LONG * 3} {n}" for n in range(2_000)]
+    store.save([conversation(*texts)])
+    make_old(path)
+    store._connections.purge_log()
+    before = path.stat().st_size
+    store.refresh()
+    assert path.stat().st_size < before * 0.7
+    assert contents(store) == texts
+    assert not store.needs_refresh()
+    assert store.verify().healthy
+
+
 COMPRESSOR = """
 import sys, pathlib
 from recollect.store.sqlite import SqliteStore, compaction

@@ -2,21 +2,31 @@
 
 The marker `uncompressed` is the key up to which passages may not be compressed. Each batch starts
 there and moves it down in the same transaction, so the work can be interrupted at any time.
+
+Rows that become shorter leave holes in their pages. The marker `holes` stays until the file has
+been rewritten without them.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import apsw
+
 from recollect.errors import DamagedLibrary
 from recollect.store.sql.transfer import get_marker, set_marker
-from recollect.store.sqlite.connection import Connection
+from recollect.store.sqlite.connection import Connection, connect
 
 # Passages compressed in one transaction. Others can write in between.
 _BATCH = 1_000
 _MARKER = "uncompressed"
+_HOLES = "holes"
+# Rewriting a file blocks other writers, about ten seconds per gigabyte. They wait for thirty.
+_MAX_REWRITTEN_BYTES = 1 << 30
 
 
 def is_complete(db: Connection) -> bool:
-    return get_marker(db, _MARKER) is None
+    return get_marker(db, _MARKER) is None and get_marker(db, _HOLES) is None
 
 
 def compress_batch(db: Connection) -> bool:
@@ -37,9 +47,28 @@ def compress_batch(db: Connection) -> bool:
     db.run_many("update passage set body = ?, details = ? where key = ?", changes)
     if len(rows) < _BATCH:
         set_marker(db, _MARKER, None)
+        set_marker(db, _HOLES, 1)
     else:
         set_marker(db, _MARKER, rows[-1][0] - 1)
     return True
+
+
+def forget_holes(db: Connection) -> None:
+    set_marker(db, _HOLES, None)
+
+
+def rewrite_file(path: Path) -> None:
+    """Rewrite the database without holes, unless it is too large or the disk is too full."""
+    if path.stat().st_size > _MAX_REWRITTEN_BYTES:
+        return
+    db = connect(path)
+    try:
+        db.execute("pragma temp_store = file")
+        db.execute("vacuum")
+    except (apsw.FullError, apsw.BusyError, apsw.IOError):
+        pass  # the file is as it was
+    finally:
+        db.close()
 
 
 def unreadable_passages(db: Connection) -> list[str]:

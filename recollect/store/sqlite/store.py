@@ -295,6 +295,15 @@ class SqliteStore(SqlStore[Connection]):
         self._clear_dropped_spaces()
         if self.spaces() or (self._index_folder / "vectors").exists():
             self._vectors.refresh()
+        self._fill_holes(stop)
+
+    def _fill_holes(self, stop: Callable[[], bool] | None) -> None:
+        """Rewrite the file once after everything an older version stored was compressed."""
+        if self._read(compaction.is_complete) or (stop is not None and stop()):
+            return
+        compaction.rewrite_file(self.path)
+        self._connections.purge_log()
+        self._write(compaction.forget_holes)
 
     def _compress_older(self, stop: Callable[[], bool] | None) -> None:
         """Compress what an older version stored, a batch per transaction."""
