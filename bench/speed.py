@@ -426,6 +426,7 @@ def bare_tantivy(index: tantivy.Index) -> Engine:
 
 def lancedb_hybrid(data: Data, library: recollect.Library) -> Engine | None:
     """None if LanceDB is not installed."""
+    os.environ.setdefault("LANCE_LOG", "error")  # otherwise each query logs a warning
     try:
         import lancedb
     except ImportError:
