@@ -201,6 +201,12 @@ RERANK = _setting(
     "When a small model judges the first hits: `auto` for questions whose best hits have similar "
     "scores, on computers fast enough for it; `always`; `never`.",
 )
+SYNONYMS = _setting(
+    "RECOLLECT_SYNONYMS",
+    "",
+    str,
+    "A file with more synonyms: a group of words per line, separated by commas.",
+)
 MODEL = _setting(
     "RECOLLECT_MODEL",
     "",

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import recollect
+from recollect.errors import InvalidInput
 from recollect.knowledge.options import KnowledgeOptions
 from recollect.language.intent import IDENTIFIER, KEYWORDS, QUESTION, classify
 from recollect.model.search import Filter, Page, SearchOptions
@@ -291,3 +293,39 @@ def test_auto_does_not_rerank_on_a_slow_computer(
 
 def test_the_speed_of_the_computer_is_measured() -> None:
     assert rerank._expected_seconds() > 0
+
+
+# -- synonyms ------------------------------------------------------------------
+
+
+@pytest.mark.both_stores
+def test_a_synonym_is_weak_evidence(garden: recollect.Library) -> None:
+    add(garden, "cluster", "We moved the cluster to Kubernetes.", "And it works.")
+    page = search(garden, "k8s", mode="text")
+    assert (ids(page), page.total) == (["cluster-0"], 1)
+    assert page.missing == ("k8s",)
+    add(garden, "short", "The k8s cluster is down.", "Restart it.")
+    assert ids(search(garden, "k8s", mode="text")) == ["short-0", "cluster-0"]
+
+
+def test_more_synonyms_come_from_a_file(
+    garden: recollect.Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert ids(search(garden, "cistern", mode="text")) == []
+    path = tmp_path / "synonyms.txt"
+    path.write_text("# for the garden\ncistern, rain barrel\n", encoding="utf-8")
+    monkeypatch.setenv("RECOLLECT_SYNONYMS", str(path))
+    assert ids(search(garden, "cistern", mode="text")) == ["barrel-0"]
+    monkeypatch.setenv("RECOLLECT_SYNONYMS", str(tmp_path / "missing.txt"))
+    with pytest.raises(InvalidInput, match="synonyms"):
+        search(garden, "cistern")
+
+
+def test_a_request_finds_what_the_user_likes(library: recollect.Library) -> None:
+    add(library, "films", "I love quiet films without violence.", "Noted.")
+    add(library, "loud", "Films with violence are long.", "They can be.")
+    add(library, "shop", "The shop rents films.", "It does.")
+    library.index()
+    page = search(library, "Can you recommend some films?")
+    assert ids(page)[0] == "films-0"
+    assert page.hits[0].parts["preference"] > 0

@@ -371,7 +371,7 @@ def test_if_the_model_is_down_search_uses_words_and_reports_the_reason(
 ) -> None:
     fill(library)
     library.index()
-    assert library.search("guitar", options=SearchOptions(now=NOW)).mode == "both"
+    assert library.search("dog", options=SearchOptions(now=NOW)).mode == "both"
     server.broken = True
     page = library.search("guitar", options=SearchOptions(now=NOW))
     assert page.mode == "text"

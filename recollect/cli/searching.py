@@ -68,6 +68,7 @@ PARTS = {
     "past": "it tells what happened, in the first person",
     "first_person": "it is about its author",
     "answer": "it has a time or a number, which the query asks for",
+    "preference": "it says what the user likes, wants or does, and the query asks for advice",
     "around": "the messages before and after it have a similar meaning",
     "context": "the messages before and after it contain other words of the query",
     "length": "it is long enough to say something",

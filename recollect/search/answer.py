@@ -24,6 +24,11 @@ _PAST_FORMS = """
 """
 _MORE_NUMBERS = "twenty thirty forty fifty hundred thousand once twice several dozen"
 _MORE_TIMES = "yesterday today tomorrow tonight ago week weekend month year last next morning"
+_PREFERENCE_WORDS = """
+    prefer favorite favourite love like enjoy hate dislike avoid allergic vegetarian vegan always
+    never usually interested fan want trying started recently own
+"""
+_PREFERENCES = frozenset(_PREFERENCE_WORDS.split())
 _FIRST_PERSON = frozenset(_FIRST_PERSON_WORDS.split())
 _PAST = frozenset(_PAST_FORMS.split())
 _MIN_REGULAR_PAST = 5  # letters; shorter words in -ed are rarely verbs (`bed`, `need`)
@@ -85,3 +90,8 @@ def tells_past(words: Sequence[str]) -> bool:
     if not _PAST.isdisjoint(words):
         return True
     return any(word.endswith("ed") and len(word) >= _MIN_REGULAR_PAST for word in words)
+
+
+def states_preference(words: Sequence[str]) -> bool:
+    """Whether somebody says what they like, want or do, on which advice to them depends."""
+    return not _FIRST_PERSON.isdisjoint(words) and not _PREFERENCES.isdisjoint(words)

@@ -27,7 +27,7 @@ from recollect.search.deadline import NOTE, Deadline
 from recollect.search.hits import make_hit
 from recollect.search.rank import PERFECT_SCORES, Question, ScoredCandidate, normalize
 from recollect.search.rerank import may_rerank, rerank
-from recollect.search.terms import Term, any_term, form_name, query_terms
+from recollect.search.terms import Term, any_term, form_name, own_terms, query_terms
 from recollect.search.variety import merge_copies, spread
 from recollect.settings import LIMITS
 from recollect.store.base import Store
@@ -320,12 +320,25 @@ class Search:
             return self._query.node
         if self._options.mode == "vector" or not self._terms:
             return None
-        if self._every_term and len(self._terms) > 1:
+        if self._every_term:
             return self._all_terms()
         return any_term(self._terms)
 
     def _all_terms(self) -> Node:
-        return And(tuple(term.node for term in self._terms))
+        nodes = tuple(term.node for term in self._own_terms)
+        if len(nodes) == 1:
+            return nodes[0]
+        return And(nodes)
+
+    @property
+    def _own_terms(self) -> tuple[Term, ...]:
+        """The terms of the query, without synonyms."""
+        return own_terms(self._terms)
+
+    @property
+    def is_without_model(self) -> bool:
+        """Whether the embedding model failed. The next search may be able to use it."""
+        return bool(self._note)
 
     # -- evidence ---
 
@@ -334,7 +347,7 @@ class Search:
         """The words of a plain query that no message contains."""
         if not self._plain:
             return ()
-        return tuple(term.name for term in self._terms if not term.frequency)
+        return tuple(term.name for term in self._own_terms if not term.frequency)
 
     def _remarks(self) -> list[str]:
         """What the user should know about the words of the query."""
@@ -367,7 +380,7 @@ class Search:
         text = self._query.rest
         if not self._plain:
             return text
-        meaningless = {term.name for term in self._terms if not self._has_meaning(term)}
+        meaningless = {term.name for term in self._own_terms if not self._has_meaning(term)}
         if not meaningless and not self.corrections:
             return text
         words = []
@@ -381,7 +394,7 @@ class Search:
         """Whether neighbours of the query's vector can be hits. Identifiers have no meaning."""
         if self._options.mode != "vector" and self.question.intent == IDENTIFIER:
             return False
-        return not self._terms or any(map(self._has_meaning, self._terms))
+        return not self._terms or any(map(self._has_meaning, self._own_terms))
 
     def _has_word_in_filter(self) -> bool:
         """Whether a message that passes the filter contains a word of the query.
@@ -416,7 +429,7 @@ class Search:
     def _keyword_matches(self, limit: int) -> list[int]:
         assert self.node is not None
         nodes: list[Node] = [term.node for term in self._terms if term.exact]
-        if len(self._terms) > 1 and not isinstance(self.node, And):
+        if len(self._own_terms) > 1 and not isinstance(self.node, And):
             if self.question.phrase is not None:
                 nodes.append(self.question.phrase.node)
             nodes.append(self._all_terms())
@@ -429,7 +442,7 @@ class Search:
     def full_matches(self, limit: int) -> list[int]:
         """The keys of messages that contain every term."""
         node = self.node
-        if self._plain and len(self._terms) > 1:
+        if self._plain and node is not None:
             node = self._all_terms()
         if node is None:
             return []
@@ -577,7 +590,8 @@ class Search:
     def _rank(self) -> list[ScoredCandidate]:
         ranking = rank.rank(self.question, self.pool())
         if self._plain:
-            self._all_terms_match = all(len(s.terms) == len(self._terms) for s in ranking)
+            own = {number for number, term in enumerate(self._terms) if not term.weak}
+            self._all_terms_match = all(own.issubset(s.terms) for s in ranking)
         if self._options.score == "fts":
             ranking = self._order_by_text_score(ranking)
         ranking = merge_copies(ranking)
@@ -748,7 +762,7 @@ class _SimilarSearch(Search):
         text = " ".join(dict.fromkeys(tokens(candidate.content)))
         super().__init__(store, meaning, parse_query(_truncate_query(text)), filter, options)
         self._pool_keys.add(candidate.key)  # keeps the message itself out of the pool
-        shared = [term for term in self._terms if term.frequency > 1]
+        shared = [term for term in self._own_terms if term.frequency > 1]
         shared.sort(key=lambda term: -term.weight)
         self._terms = tuple(shared[:_TERMS_OF_MESSAGE])
         self.node = self._text_node()

@@ -27,6 +27,7 @@ words before meaning, and dates only between equals.
 - opening: the first message of a chat with an assistant says what the chat is about.
 - past: somebody tells in the first person what happened; first_person: how much is about them;
   answer: the message has a time or a number if the question asks for one.
+- preference: a request for advice is answered by what the user likes, wants or does.
 - around: the cosines of the messages before and after it; context: the share of the query that
   only these contain; length: up to 100 words. They count in dialogues between people, whose
   messages are short and depend on each other. There, recency says nothing.
@@ -45,13 +46,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 
 from recollect.language.addressee import is_about_assistant, is_about_user
+from recollect.language.detection import language_of
 from recollect.language.intent import IDENTIFIER, KEYWORDS, QUESTION
 from recollect.language.text import tokens
 from recollect.language.when import Window, date_words
 from recollect.model.kinds import CONVERSATION
 from recollect.search import answer
 from recollect.search.long_texts import ranked_part
-from recollect.search.terms import Term, TermFinder
+from recollect.search.terms import Term, TermFinder, own_terms
 from recollect.store.values import Candidate
 
 # Comments give the change in any@5 by message (LoCoMo, LongMemEval) when a feature is left out
@@ -76,6 +78,7 @@ QUESTION_WEIGHTS: Mapping[str, float] = {
     "opening": 1.0,
     "past": 0.5,
     "answer": 0.5,
+    "preference": 3.0,
     # The reranker's judgement, in standard deviations; only if it is asked (`search.rerank`).
     "rerank": 0.8,
 }
@@ -90,7 +93,7 @@ DIALOGUE_WEIGHTS: Mapping[str, float] = {
 }
 """The weights of questions for the messages of dialogues between people."""
 # Features that only some queries have, and a share that is never near 1.
-_OPTIONAL = ("exact", "time", "speaker", "rerank", "first_person")
+_OPTIONAL = ("exact", "time", "speaker", "rerank", "first_person", "preference")
 
 
 def _perfect_score(weights: Mapping[str, float]) -> float:
@@ -329,6 +332,7 @@ class _Scorer:
         self._question = question
         self._answer_type = answer.AnswerType(question.text)
         self._asks_assistant = is_about_assistant(question.text)
+        self._is_request = language_of(question.text).is_request(question.text)
         self._best_text_score = max((s.text_score for s in pool), default=0.0) or 1.0
         nearest = max((s.cosine or 0.0 for s in pool), default=0.0)
         self._nearest = max(nearest, _MINIMUM_NEAREST)
@@ -338,7 +342,9 @@ class _Scorer:
         self._speaker = _speaker_in_query(question, pool)
         self._pair_weights = _pair_weights(question.terms)
         self._exact = frozenset(n for n, term in enumerate(question.terms) if term.exact)
-        self._query_weight = math.fsum(term.weight for term in question.terms) or 1.0
+        own = own_terms(question.terms)
+        self._query_weight = math.fsum(term.weight for term in own) or 1.0
+        self._query_size = len(own)
 
     def features(self, scored: ScoredCandidate) -> dict[str, float]:
         candidate = scored.candidate
@@ -363,10 +369,11 @@ class _Scorer:
             "recent": _recency(self._question.now, candidate.created_at),
             "time": _time_score(self._question.windows, candidate.created_at),
             "title": self._share(scored.title_terms),
-            "question": float(_is_question(candidate.content)),
+            # Advice depends on what the user said before, also in earlier requests.
+            "question": float(not self._is_request and _is_question(candidate.content)),
             "exact": self._exact_share(scored),
             "covered": self._share(all_terms),
-            "complete": float(len(all_terms) == len(self._question.terms)),
+            "complete": float(self._is_complete(all_terms)),
             "adjacent": _adjacency(self._pair_weights, scored),
             "phrase": float(scored.has_phrase),
         }
@@ -380,6 +387,8 @@ class _Scorer:
             "past": float(answer.tells_past(scored.window)),
             "answer": float(self._answer_type.is_in(scored.window)),
         }
+        if self._is_request and candidate.role == "user":
+            features["preference"] = float(answer.states_preference(scored.window))
         if not scored.is_between_people:
             features["opening"] = float(candidate.position == 0 and not self._asks_assistant)
             return features
@@ -398,9 +407,14 @@ class _Scorer:
         }
 
     def _share(self, numbers: AbstractSet[int]) -> float:
-        """The share of the query, by weight, that these terms are."""
-        terms = self._question.terms
-        return math.fsum(terms[number].weight for number in numbers) / self._query_weight
+        """The share of the query, by weight, that these terms are. Synonyms do not count."""
+        terms = [self._question.terms[number] for number in numbers]
+        return math.fsum(term.weight for term in own_terms(terms)) / self._query_weight
+
+    def _is_complete(self, numbers: AbstractSet[int]) -> bool:
+        """Whether these are all terms of the query, besides synonyms."""
+        own = own_terms([self._question.terms[number] for number in numbers])
+        return len(own) == self._query_size
 
     def _exact_share(self, scored: ScoredCandidate) -> float:
         """The share of the identifiers. Those in the title count a little less."""
@@ -449,6 +463,8 @@ def _pair_weights(terms: Sequence[Term]) -> dict[tuple[int, int], float]:
     """Pairs of adjacent terms of the query and their weights, which add up to 1."""
     weights = {}
     for number in range(len(terms) - 1):
+        if terms[number + 1].weak:
+            break  # synonyms follow the words of the query
         if terms[number].is_phrase or terms[number + 1].is_phrase:
             continue  # the words of an identifier are adjacent to themselves
         weights[number, number + 1] = min(terms[number].weight, terms[number + 1].weight)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from recollect.index.meaning import Meaning
+from recollect.language.synonyms import synonyms_version
 from recollect.model.audience import Audience
 from recollect.model.search import Filter, Page, SearchOptions
 from recollect.search.engine import Search, prepare_search, search_without_words
@@ -43,7 +44,7 @@ class RecentSearches:
         """Like `engine.search`, where `store` is what the audience sees."""
         # Read before the search: if somebody writes meanwhile, the result is not used again.
         version = store.version()
-        settings = (RERANK.get(), EMBEDDINGS.get())
+        settings = (RERANK.get(), EMBEDDINGS.get(), synonyms_version())
         key = (audience, text, filter, _without_paging(options), settings)
         search = self._find(key, version, options.now)
         if search is None:
@@ -67,7 +68,7 @@ class RecentSearches:
             return search
 
     def _add(self, key: Hashable, version: object, search: Search) -> None:
-        if search.pool_characters > _MAX_CHARACTERS:
+        if search.pool_characters > _MAX_CHARACTERS or search.is_without_model:
             return
         with self._lock:
             if version == self._version:

@@ -14,9 +14,11 @@ from recollect.language.detection import unspaced_language
 from recollect.language.intent import is_identifier
 from recollect.language.languages.base import Language
 from recollect.language.query import Node, Or, Query, Word, content_words, words
+from recollect.language.synonyms import synonyms
 from recollect.language.text import is_unspaced, tokens
 from recollect.store.base import Store
 
+_WEAK = 0.3  # the weight of synonyms
 _MIN_PART_LETTERS = 3  # of an identifier
 _MIN_PREFIX_CHARACTERS = 2  # a single letter is the prefix of too many words
 
@@ -40,6 +42,8 @@ class Term:
     """The last word of each form is a prefix."""
     exact: bool = False
     """An identifier: what contains it comes before everything else."""
+    weak: bool = False
+    """Synonyms of a word of the query: what contains only these comes later."""
     frequency: int = 0
     """How many passages of the library contain it."""
     weight: float = 1.0
@@ -87,7 +91,15 @@ def query_terms(query: Query, store: Store, typing: bool = False) -> tuple[Term,
         replace(term, frequency=frequency, weight=_weight(frequency, passages))
         for term, frequency in zip(terms, frequencies, strict=True)
     ]
-    return tuple(_without_accidental_pairs(terms))
+    terms = _without_accidental_pairs(terms)
+    if query.plain:
+        terms += _synonym_terms(terms, store, query.language)
+    return tuple(terms)
+
+
+def own_terms(terms: Sequence[Term]) -> tuple[Term, ...]:
+    """The terms without synonyms."""
+    return tuple(term for term in terms if not term.weak)
 
 
 def any_term(terms: Sequence[Term]) -> Node:
@@ -145,6 +157,29 @@ def _inflected_terms(forms: Sequence[Form], store: Store, language: Language) ->
         else:
             terms.append(Term((form,)))
     return terms
+
+
+def _synonym_terms(terms: Sequence[Term], store: Store, language: Language) -> list[Term]:
+    """A weak term for each word that has synonyms in the library."""
+    own_forms = {form for term in terms for form in term.forms}
+    synonym_terms = []
+    for term in terms:
+        if term.prefix or len(term.forms[0]) > 1:
+            continue
+        phrases = dict.fromkeys(synonyms(term.forms[0][0]))
+        inflected = _inflected_terms(list(phrases), store, language)
+        forms = dict.fromkeys(form for each in inflected for form in each.forms)
+        other_forms = tuple(form for form in forms if form not in own_forms)
+        if other_forms:
+            synonym_terms.append(Term(other_forms, weak=True))
+    if not synonym_terms:
+        return []
+    frequencies, passages = store.frequencies([term.node for term in synonym_terms])
+    return [
+        replace(term, frequency=frequency, weight=_WEAK * _weight(frequency, passages))
+        for term, frequency in zip(synonym_terms, frequencies, strict=True)
+        if frequency
+    ]
 
 
 def _with_identifier(terms: list[Term], form: Form) -> list[Term]:
