@@ -80,6 +80,12 @@ def config_file() -> Path:
     path = os.environ.get("RECOLLECT_CONFIG")
     if path:
         return Path(path).expanduser()
+    return _default_config_file(os.environ.get("HOME"), os.environ.get("XDG_CONFIG_HOME"))
+
+
+@lru_cache(maxsize=1)
+def _default_config_file(*_environment: str | None) -> Path:
+    """What this depends on is the cache key."""
     from platformdirs import user_config_path
 
     return user_config_path("recollect", appauthor=False) / "recollect.toml"

@@ -299,13 +299,13 @@ def test_the_speed_of_the_computer_is_measured() -> None:
 
 
 @pytest.mark.both_stores
-def test_a_synonym_is_weak_evidence(garden: recollect.Library) -> None:
+def test_synonyms_stand_in_for_a_word_that_no_message_mentions(garden: recollect.Library) -> None:
     add(garden, "cluster", "We moved the cluster to Kubernetes.", "And it works.")
     page = search(garden, "k8s", mode="text")
     assert (ids(page), page.total) == (["cluster-0"], 1)
     assert page.missing == ("k8s",)
     add(garden, "short", "The k8s cluster is down.", "Restart it.")
-    assert ids(search(garden, "k8s", mode="text")) == ["short-0", "cluster-0"]
+    assert ids(search(garden, "k8s", mode="text")) == ["short-0"]
 
 
 def test_more_synonyms_come_from_a_file(
@@ -329,3 +329,15 @@ def test_a_request_finds_what_the_user_likes(library: recollect.Library) -> None
     page = search(library, "Can you recommend some films?")
     assert ids(page)[0] == "films-0"
     assert page.hits[0].parts["preference"] > 0
+
+
+def test_a_query_with_another_unknown_word_is_not_corrected(garden: recollect.Library) -> None:
+    page = search(garden, "tomatoez quagga", mode="text")
+    assert (page.corrections, ids(page)) == ({}, [])
+
+
+def test_a_part_of_a_word_is_found_only_if_it_is_the_whole_query(
+    garden: recollect.Library,
+) -> None:
+    assert ids(search(garden, "estival", mode="text")) == ["films-0"]
+    assert ids(search(garden, "estival quagga", mode="text")) == []

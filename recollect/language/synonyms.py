@@ -5,7 +5,7 @@ The list that comes with Recollect is `synonyms.txt`. The setting `synonyms` nam
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -19,9 +19,10 @@ Phrase = tuple[str, ...]
 """Consecutive words; usually just one."""
 
 
-def synonyms(word: str) -> list[Phrase]:
-    """The other words of the groups that a word is in. Raises InvalidInput if a file is bad."""
-    return _groups(FILE).get((word,), []) + _own_groups().get((word,), [])
+def synonyms(words: Sequence[str]) -> list[list[Phrase]]:
+    """For each word, the others of the groups that it is in. Raises InvalidInput."""
+    groups, own_groups = _groups(FILE), _own_groups()
+    return [groups.get((word,), []) + own_groups.get((word,), []) for word in words]
 
 
 def synonyms_version() -> tuple[Path, int] | None:

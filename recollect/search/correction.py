@@ -40,6 +40,9 @@ def correct_terms(
             corrections[term.name] = word
             term = inflected_term(word, store, language)
         corrected.append(term)
+    # A query with more words that occur nowhere is about something else, not misspelled.
+    if not all(term.frequency for term in corrected):
+        return tuple(terms), {}
     return tuple(corrected), corrections
 
 

@@ -129,7 +129,7 @@ KEYWORD_WEIGHTS: Mapping[str, float] = {
     "adjacent": 3.0,
     "words": 2.0,
     "close": 1.0,
-    "title": 1.0,
+    "title": 4.0,
     "meaning": 1.0,
     "time": 4.0,
     "recent": 0.01,
@@ -342,44 +342,53 @@ class _Scorer:
         self._speaker = _speaker_in_query(question, pool)
         self._pair_weights = _pair_weights(question.terms)
         self._exact = frozenset(n for n, term in enumerate(question.terms) if term.exact)
-        own = own_terms(question.terms)
-        self._query_weight = math.fsum(term.weight for term in own) or 1.0
-        self._query_size = len(own)
+        self._shares = _term_shares(question.terms)
+        self._own_numbers = {n for n, term in enumerate(question.terms) if not term.weak}
 
     def features(self, scored: ScoredCandidate) -> dict[str, float]:
+        """The features that have a weight for this query."""
+        candidate = scored.candidate
+        features = {
+            "words": scored.text_score / self._best_text_score,
+            "close": _proximity(self._pair_weights, scored),
+            "meaning": max(scored.cosine or 0.0, 0.0) / self._nearest,
+            "recent": _recency(self._question.now, candidate.created_at),
+            "time": _time_score(self._question.windows, candidate.created_at),
+            "title": self._share(scored.title_terms),
+            "exact": self._exact_share(scored),
+        }
+        if self._question.intent == QUESTION:
+            return features | self._question_features(scored) | self._answer_features(scored)
+        return features | self._keyword_features(scored)
+
+    def _keyword_features(self, scored: ScoredCandidate) -> dict[str, float]:
+        all_terms = scored.all_terms
+        return {
+            "covered": self._share(all_terms),
+            "complete": float(self._own_numbers <= all_terms),
+            "adjacent": _adjacency(self._pair_weights, scored),
+            "phrase": float(scored.has_phrase),
+        }
+
+    def _question_features(self, scored: ScoredCandidate) -> dict[str, float]:
         candidate = scored.candidate
         document = candidate.document
         whole = self._conversations.whole_score(document)
         side = whole
         if candidate.kind == CONVERSATION:
             side = self._conversations.user_score(document)
-        all_terms = scored.all_terms
         is_by_person = candidate.role == "user" or candidate.kind != CONVERSATION
         is_by_speaker = self._speaker is not None and candidate.author == self._speaker
-        features = {
-            "words": scored.text_score / self._best_text_score,
-            "close": _proximity(self._pair_weights, scored),
-            "meaning": max(scored.cosine or 0.0, 0.0) / self._nearest,
+        return {
             "topic": self._conversations.best_cosine(document) / self._nearest,
             "reply": self._reply(scored),
             "whole": whole,
             "side": side,
             "person": float(self._prefers_person and is_by_person),
             "speaker": float(is_by_speaker),
-            "recent": _recency(self._question.now, candidate.created_at),
-            "time": _time_score(self._question.windows, candidate.created_at),
-            "title": self._share(scored.title_terms),
             # Advice depends on what the user said before, also in earlier requests.
             "question": float(not self._is_request and _is_question(candidate.content)),
-            "exact": self._exact_share(scored),
-            "covered": self._share(all_terms),
-            "complete": float(self._is_complete(all_terms)),
-            "adjacent": _adjacency(self._pair_weights, scored),
-            "phrase": float(scored.has_phrase),
         }
-        if self._question.intent == QUESTION:
-            features |= self._answer_features(scored)
-        return features
 
     def _answer_features(self, scored: ScoredCandidate) -> dict[str, float]:
         candidate = scored.candidate
@@ -408,13 +417,7 @@ class _Scorer:
 
     def _share(self, numbers: AbstractSet[int]) -> float:
         """The share of the query, by weight, that these terms are. Synonyms do not count."""
-        terms = [self._question.terms[number] for number in numbers]
-        return math.fsum(term.weight for term in own_terms(terms)) / self._query_weight
-
-    def _is_complete(self, numbers: AbstractSet[int]) -> bool:
-        """Whether these are all terms of the query, besides synonyms."""
-        own = own_terms([self._question.terms[number] for number in numbers])
-        return len(own) == self._query_size
+        return math.fsum([self._shares[number] for number in numbers])
 
     def _exact_share(self, scored: ScoredCandidate) -> float:
         """The share of the identifiers. Those in the title count a little less."""
@@ -435,6 +438,18 @@ class _Scorer:
 
 
 # -- the message itself --------------------------------------------------------
+
+
+def _term_shares(terms: Sequence[Term]) -> list[float]:
+    """The share of the query, by weight, that each term is. Synonyms are no part of the query."""
+    total = math.fsum(term.weight for term in own_terms(terms)) or 1.0
+    shares = []
+    for term in terms:
+        share = term.weight / total
+        if term.weak:
+            share = 0.0
+        shares.append(share)
+    return shares
 
 
 def _best_window(terms: Sequence[Term], scored: ScoredCandidate) -> tuple[float, int]:

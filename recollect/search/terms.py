@@ -160,13 +160,17 @@ def _inflected_terms(forms: Sequence[Form], store: Store, language: Language) ->
 
 
 def _synonym_terms(terms: Sequence[Term], store: Store, language: Language) -> list[Term]:
-    """A weak term for each word that has synonyms in the library."""
+    """A weak term for each word that the library does not contain, but synonyms of it.
+
+    Where the library contains the word, messages with synonyms only would be noise.
+    """
     own_forms = {form for term in terms for form in term.forms}
     synonym_terms = []
-    for term in terms:
-        if term.prefix or len(term.forms[0]) > 1:
+    absent = [term for term in terms if not term.frequency and not term.prefix]
+    words = [term.forms[0][0] for term in absent if len(term.forms[0]) == 1]
+    for phrases in synonyms(words):
+        if not phrases:
             continue
-        phrases = dict.fromkeys(synonyms(term.forms[0][0]))
         inflected = _inflected_terms(list(phrases), store, language)
         forms = dict.fromkeys(form for each in inflected for form in each.forms)
         other_forms = tuple(form for form in forms if form not in own_forms)

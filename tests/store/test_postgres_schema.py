@@ -610,7 +610,13 @@ NAMES = [name for name, _ in MIGRATIONS]
 
 
 # Triggers, compressed columns and files of vectors: PostgreSQL has none of them.
-ONLY_SQLITE = {"m006_embedding_queue", "m011_compression", "m012_vectors_once"}
+ONLY_SQLITE = {
+    "m006_embedding_queue",
+    "m011_compression",
+    "m012_vectors_once",
+    "m014_role_index",
+    "m015_new_vectors",
+}
 ONLY_POSTGRES = {"m008_drop_bm25"}
 
 

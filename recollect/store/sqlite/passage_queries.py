@@ -74,6 +74,10 @@ def sample(db: Connection, limit: int) -> Iterator[str]:
 
 def variants(db: Connection, words: Sequence[str], language: Language) -> list[tuple[str, ...]]:
     """See Store.variants."""
+    if len(words) == 1:
+        (word,) = words
+        related = _related_words(db, word, language) or _words_containing(db, word)
+        return [(word, *sorted(related - {word}))]
     return [(word, *sorted(_related_words(db, word, language) - {word})) for word in words]
 
 
@@ -86,15 +90,20 @@ def known_words(db: Connection, words: Sequence[str]) -> set[str]:
 
 
 def _related_words(db: Connection, word: str, language: Language) -> set[str]:
-    """The words with the same stem. If the library has none: the words that contain this one."""
+    """The words with the same stem."""
     if language is ENGLISH:
         terms = _terms_with_stem(db, word)
     else:
         terms = _terms_of_language(db, word, language)
     word_stem = stem(word, language)
     same_stem = sorted(term for term in terms if stem(term, language) == word_stem)
-    if same_stem or len(word) < _MIN_SUBSTRING_CHARACTERS:
-        return set(same_stem[:_MAX_VARIANTS])
+    return set(same_stem[:_MAX_VARIANTS])
+
+
+def _words_containing(db: Connection, word: str) -> set[str]:
+    """Somebody who types a part of a word looks for the words that contain it."""
+    if len(word) < _MIN_SUBSTRING_CHARACTERS:
+        return set()
     rows = db.rows("select term from word where instr(term, ?) limit ?", (word, _MAX_VARIANTS))
     return {term for (term,) in rows}
 

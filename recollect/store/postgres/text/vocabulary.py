@@ -70,10 +70,10 @@ def variants(db: Connection, words: Sequence[str], language: Language) -> list[t
     by_stem: dict[str, set[str]] = {}
     for term in terms:
         by_stem.setdefault(stem(term, language), set()).add(term)
-    return [
-        (word, *sorted(_word_variants(db, word, by_stem.get(root, set())) - {word}))
-        for word, root in zip(words, stems, strict=True)
-    ]
+    related = [set(sorted(by_stem.get(root, set()))[:_VARIANTS]) for root in stems]
+    if len(words) == 1 and not related[0]:
+        related = [_words_containing(db, words[0])]
+    return [(word, *sorted(others - {word})) for word, others in zip(words, related, strict=True)]
 
 
 def known_words(db: Connection, words: Sequence[str]) -> set[str]:
@@ -117,9 +117,10 @@ def _terms_of_language(db: Connection, words: Sequence[str], language: Language)
     return [term for (term,) in rows]
 
 
-def _word_variants(db: Connection, word: str, same_stem: set[str]) -> set[str]:
-    if same_stem or len(word) < _MIN_SUBSTRING_CHARACTERS:
-        return set(sorted(same_stem)[:_VARIANTS])
+def _words_containing(db: Connection, word: str) -> set[str]:
+    """Somebody who types a part of a word looks for the words that contain it."""
+    if len(word) < _MIN_SUBSTRING_CHARACTERS:
+        return set()
     rows = db.rows(
         """select term from word where owner = ?::integer and strpos(term, ?) > 0
         order by term limit ?""",
