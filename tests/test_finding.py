@@ -341,3 +341,14 @@ def test_a_part_of_a_word_is_found_only_if_it_is_the_whole_query(
 ) -> None:
     assert ids(search(garden, "estival", mode="text")) == ["films-0"]
     assert ids(search(garden, "estival quagga", mode="text")) == []
+
+
+def test_the_nearest_have_different_texts(library: recollect.Library) -> None:
+    for number in range(5):
+        add(library, f"c{number}", "The same lighthouse.")
+    add(library, "other", "A quiet harbour.")
+    library.index()
+    page = search(library, "zxqv")
+    snippets = [hit.snippet for hit in page.nearest]
+    assert sorted(snippets) == ["A quiet harbour.", "The same lighthouse."]
+    assert page.note == "No message mentions “zxqv”."

@@ -17,9 +17,8 @@ from recollect.errors import InvalidInput, RecollectError
 from recollect.index.meaning import Meaning
 from recollect.language.intent import IDENTIFIER, KEYWORDS, QUESTION, classify
 from recollect.language.query import And, Node, Query, Word, parse_query, words
-from recollect.language.text import has_token, tokens
+from recollect.language.text import fold, has_token, tokens
 from recollect.language.when import windows
-from recollect.model.kinds import CONVERSATION
 from recollect.model.search import Filter, Hit, Page, SearchOptions
 from recollect.search import rank
 from recollect.search.correction import correct_terms
@@ -46,6 +45,7 @@ _TERMS_OF_MESSAGE = 12  # terms of a message used to find similar ones
 _MORE_MESSAGES = 2  # of a conversation, besides its best
 NEAREST = 3
 """The most messages that are shown if there are no hits."""
+_DISTANT = 12  # more than are shown, because some have the same text
 _NO_NAME = ("\0",)  # matches nothing
 
 
@@ -223,6 +223,9 @@ def search_without_words(store: Store, text: str, filter: Filter, options: Searc
 class Search:
     """One search: its candidates, their ranking and the page."""
 
+    absence = "No message"
+    """The subject of the remark on words that occur nowhere."""
+
     def __init__(
         self,
         store: Store,
@@ -356,10 +359,7 @@ class Search:
         ]
         missing = [f"“{word}”" for word in self.missing_words]
         if missing:
-            subject = "No message"
-            if self._filter.kinds != (CONVERSATION,):
-                subject = "Nothing"
-            remarks.append(f"{subject} mentions {' or '.join(missing)}.")
+            remarks.append(f"{self.absence} mentions {' or '.join(missing)}.")
         return remarks
 
     def _has_meaning(self, term: Term) -> bool:
@@ -492,7 +492,7 @@ class Search:
             floor = self._space.noise_floor
             evidence = [(k, cosine) for k, cosine in evidence if floor and cosine > floor]
         if not evidence:
-            self._distant = neighbours[:NEAREST]
+            self._distant = neighbours[:_DISTANT]
         return evidence
 
     # -- the pool ---
@@ -638,7 +638,9 @@ class Search:
         """
         cosines = dict(self._distant)
         candidates = sorted(self.candidates(list(cosines)), key=lambda c: -cosines[c.key])
-        return [(candidate, round(cosines[candidate.key], 6)) for candidate in candidates]
+        by_text = {fold(candidate.content): candidate for candidate in reversed(candidates)}
+        distinct = [candidate for candidate in candidates if candidate in by_text.values()]
+        return [(candidate, round(cosines[candidate.key], 6)) for candidate in distinct[:NEAREST]]
 
     def _with_nearest(self, page: Page, ranking: Sequence[ScoredCandidate]) -> Page:
         """If nothing is a hit, add what is the closest in meaning."""

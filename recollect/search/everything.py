@@ -110,6 +110,7 @@ class Results:
         if may_relax(query) and not self._has_match(query):
             query = replace(query, plain=True)
         search = Search(self._store, meaning, query, Filter(), options)
+        search.absence = "Nothing"
         return [search.with_filter(q.filter, self._store_for(q, search)) for q in self._queries]
 
     def _has_match(self, query: Query) -> bool:
