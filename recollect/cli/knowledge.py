@@ -262,6 +262,11 @@ def search(arguments: argparse.Namespace) -> int:
         out.print("No results.")
     if page.get("note"):
         out.print(f"[yellow]{safe(page['note'])}[/]")
+    if page.get("nearest"):
+        out.print("\n[dim]Closest in meaning:[/]\n")
+        for result in page["nearest"]:
+            _show_result(result)
+            out.print()
     return 0
 
 

@@ -115,7 +115,9 @@ class Knowledge:
             fold=options.fold,
         )
         page = _page(results, limit, offset, history)
-        total, _ = results.total()
+        total = offset + len(page.entries)
+        if page.has_more or history is not None:  # otherwise there is nothing to count
+            total, _ = results.total()
         by_uri = self._results(results, page.entries, options, audience)
         if history is not None:
             history.returned(by_uri)

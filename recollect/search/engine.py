@@ -32,8 +32,8 @@ from recollect.settings import LIMITS
 from recollect.store.base import Store
 from recollect.store.values import Candidate, Space
 
-TEXT_CANDIDATES = 150
-VECTOR_CANDIDATES = 150
+CANDIDATES = 150
+"""Candidates of each arm."""
 # The weight of a term in a tenth of all messages. Terms with less say little and match many
 # messages, so candidates with a rarer term come first.
 _COMMON_WEIGHT = math.log(1 + 0.9 / 0.1)
@@ -250,6 +250,7 @@ class Search:
         self._deadline = Deadline()
         self._ranking: list[ScoredCandidate] | None = None
         self._count: tuple[int, bool] | None = None
+        self._arm_size = CANDIDATES
         self._pool_keys: set[int] = set()
         self.is_exhausted = True
         """Whether the arms have no candidates beyond the pool."""
@@ -279,9 +280,10 @@ class Search:
         """The words to highlight, in all their forms."""
         return [word for term in self._terms for word in term.words]
 
-    def with_filter(self, filter: Filter, store: Store) -> Search:
-        """The same search with another filter and store."""
+    def with_filter(self, filter: Filter, store: Store, candidates: int = CANDIDATES) -> Search:
+        """The same search with another filter and store, and so many candidates of each arm."""
         other = copy(self)
+        other._arm_size = candidates
         other._filter = filter
         other._store = store
         other._pool_keys = set()
@@ -483,7 +485,7 @@ class Search:
             return []
         if self._every_term and self._options.mode == "both":
             return []
-        neighbours = self._store.nearest(self._space, self._vector, self._filter, VECTOR_CANDIDATES)
+        neighbours = self._store.nearest(self._space, self._vector, self._filter, self._arm_size)
         evidence = []
         if self._meaning_is_evidence():
             evidence = rank.drop_distant(neighbours)
@@ -501,9 +503,9 @@ class Search:
         """The candidates of both arms, and the messages before the best of them."""
         text_keys: list[int] = []
         if self.node is not None:
-            text_keys = self.text_matches(TEXT_CANDIDATES)
+            text_keys = self.text_matches(self._arm_size)
         neighbours = self._nearest(bool(text_keys))
-        self.is_exhausted = len(text_keys) < TEXT_CANDIDATES and not neighbours
+        self.is_exhausted = len(text_keys) < self._arm_size and not neighbours
         by_text = set(text_keys) - self._pool_keys
         by_vector = {key for key, _ in neighbours} - self._pool_keys
         self._pool_keys |= by_text | by_vector
@@ -560,7 +562,7 @@ class Search:
     def beyond_pool(self) -> Iterator[Candidate]:
         """Matches that were not ranked, in the order of the text engine."""
         keys_before = set(self._pool_keys)
-        limit = TEXT_CANDIDATES + len(keys_before)
+        limit = self._arm_size + len(keys_before)
         while self.node is not None:
             matches = self.text_matches(limit)
             keys = [key for key in matches if key not in keys_before]
@@ -656,7 +658,7 @@ class Search:
         self, ranking: Sequence[ScoredCandidate], start: int, count: int
     ) -> list[Hit]:
         """Matches that were not ranked follow in the order of the text engine."""
-        limit = TEXT_CANDIDATES + self.pool_size + start + count
+        limit = self._arm_size + self.pool_size + start + count
         keys = [key for key in self.text_matches(limit) if not self.is_in_pool(key)]
         score = self._score_beyond_pool(ranking)
         candidates = self._in_order(keys[start : start + count])

@@ -1,7 +1,7 @@
 """One search over every kind of item, with a single ranking.
 
 Conversations are found message by message; other items are found as a whole, by their best
-passage. Every kind contributes as many candidates as a search for that kind alone, so no kind
+passage. Every kind contributes candidates of its own, so no kind
 crowds out another. All candidates are ranked together, so their scores are comparable.
 """
 
@@ -21,7 +21,7 @@ from recollect.language.query import Node, Query, Word, all_words, parse_query
 from recollect.model.kinds import CONVERSATION
 from recollect.model.search import Filter, SearchOptions
 from recollect.search import rank
-from recollect.search.engine import NEAREST, Search, has_words, may_relax, narrow_filter
+from recollect.search.engine import CANDIDATES, NEAREST, Search, has_words, may_relax, narrow_filter
 from recollect.search.rank import Question, ScoredCandidate, normalize
 from recollect.search.rerank import may_rerank, rerank
 from recollect.search.variety import merge_copies, spread
@@ -35,6 +35,7 @@ MATCH_IN = ("both", "title", "message")
 """Where the words of a query may be in a conversation."""
 MOST_SORTED = 10_000
 """The most matches of one kind that are sorted by time."""
+_ITEM_CANDIDATES = 40
 MOST_COUNTED = 1_000
 """The most matches of which the items are counted; beyond that, their number is estimated."""
 
@@ -111,7 +112,10 @@ class Results:
             query = replace(query, plain=True)
         search = Search(self._store, meaning, query, Filter(), options)
         search.absence = "Nothing"
-        return [search.with_filter(q.filter, self._store_for(q, search)) for q in self._queries]
+        return [
+            search.with_filter(q.filter, self._store_for(q, search), _candidates(q))
+            for q in self._queries
+        ]
 
     def _has_match(self, query: Query) -> bool:
         assert query.node is not None
@@ -356,6 +360,13 @@ class Results:
         documents = {document for _, document, _ in self._store.change_times(keys)}
         documents |= {document for document, _ in ranked}
         return len(documents), is_exact
+
+
+def _candidates(query: KindQuery) -> int:
+    """The candidates of each arm. Items are found by their best passage, so few are enough."""
+    if query.filter.kinds == (CONVERSATION,):
+        return CANDIDATES
+    return _ITEM_CANDIDATES
 
 
 # -- parts of a store ----------------------------------------------------------

@@ -559,6 +559,12 @@ class _Conversations:
             _count_terms(counts.setdefault(document, {}), scored)
             if candidate.role == "user":
                 _count_terms(user_counts.setdefault(document, {}), scored)
+        # Terms in the metadata count once per conversation, whatever the order of the pool.
+        for scored in pool:
+            for number in scored.metadata_terms:
+                counts[scored.candidate.document].setdefault(number, 1)
+                if scored.candidate.role == "user":
+                    user_counts[scored.candidate.document].setdefault(number, 1)
         self._average_size = sum(self._sizes.values()) / max(len(self._sizes), 1)
         self._whole_scores = self._scores(counts)
         self._user_scores = self._scores(user_counts)
@@ -591,11 +597,8 @@ class _Conversations:
 
 
 def _count_terms(counts: dict[int, int], scored: ScoredCandidate) -> None:
-    """Add the terms of a candidate. Terms in the metadata count once per conversation."""
     for _, number in scored.matches:
         counts[number] = counts.get(number, 0) + 1
-    for number in scored.metadata_terms:
-        counts.setdefault(number, 1)
 
 
 # -- author and time -----------------------------------------------------------

@@ -107,7 +107,10 @@ def test_with_a_base_url_results_link_to_the_console(
 
 def test_no_match_is_an_empty_list(agent: Caller, library: Library) -> None:
     add(library, "an apple")
-    assert agent.answer("search", query="zebra") == {"results": []}
+    assert agent.answer("search", query="zebra") == {
+        "results": [],
+        "note": "Nothing mentions “zebra”.",
+    }
     for query in ('"', "AND", "apple AND (", "*"):
         agent.answer("search", query=query)
 
@@ -379,7 +382,7 @@ def test_human_only_messages_are_masked_or_hidden(
     assert all(result["title"].endswith(MASK) for result in results)
     assert agent.answer("fetch", id="c1#m1")["text"].count(MASK) == 2
     monkeypatch.setenv("RECOLLECT_HUMAN_ONLY", "hide")
-    assert agent.answer("search", query="quagga") == {"results": []}
+    assert agent.answer("search", query="quagga")["results"] == []
     for query in ('"quagga apple"', '"apple quagga"'):
         assert agent.answer("search", query=query) == {"results": []}
     (result,) = agent.answer("search", query="apple")["results"]

@@ -122,7 +122,7 @@ class Salience:
 
     def total(self, terms: Iterable[str]) -> float:
         """The sum of the weights: from 0.3 for a word in every part of a conversation to 1."""
-        return sum(map(self._weights.__getitem__, terms))
+        return math.fsum(map(self._weights.__getitem__, terms))
 
     def of_words(self, sentence: str) -> float:
         distinct = words(sentence).distinct

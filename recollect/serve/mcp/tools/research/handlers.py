@@ -63,8 +63,14 @@ class Handlers:
             options = KnowledgeOptions(limit=RESULTS, snippet_length=PREVIEW_LENGTH)
             page = library.knowledge.search(query, options, audience=context.audience)
             results = page["results"]
-            labels = _source_labels(library, results)
-        return json_answer({"results": [_result(context, result, labels) for result in results]})
+            nearest = page.get("nearest", [])
+            labels = _source_labels(library, [*results, *nearest])
+        answer = {"results": [_result(context, result, labels) for result in results]}
+        if page.get("note"):
+            answer["note"] = sanitize(page["note"])
+        if nearest:
+            answer["nearest"] = [_result(context, result, labels) for result in nearest]
+        return json_answer(answer)
 
     def fetch(self, context: Context, arguments: dict[str, Any]) -> Answer:
         id_ = Arguments(FETCH, arguments).required_text("id").strip()
