@@ -16,6 +16,8 @@ from recollect.store.base import Store
 from recollect.store.values import Space
 
 _PROBES = 128
+_SMALL_LIBRARY = 1_000  # passages
+_FEW_PROBES = 32  # of a small library, which should be indexed at once
 _CANDIDATES = 2_048  # words to choose the probes from; a large library contains most of them
 _PERCENTILE = 0.98
 _GROWTH = 1.5  # the floor rises with the size of the library, so it is measured again
@@ -44,4 +46,7 @@ def _probes(store: Store, space: Space) -> list[str]:
     words = common_words()
     candidates = generator.sample(words, min(_CANDIDATES, len(words)))
     library_words = store.known_words(candidates)
-    return [word for word in candidates if word not in library_words][:_PROBES]
+    probes = _PROBES
+    if store.size() < _SMALL_LIBRARY:
+        probes = _FEW_PROBES
+    return [word for word in candidates if word not in library_words][:probes]
