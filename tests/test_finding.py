@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,8 @@ from recollect.errors import InvalidInput
 from recollect.knowledge.options import KnowledgeOptions
 from recollect.language.intent import IDENTIFIER, KEYWORDS, QUESTION, classify
 from recollect.model.search import Filter, Page, SearchOptions
-from recollect.search import rerank
+from recollect.search import deadline, engine, rerank
+from recollect.settings import LIMITS
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 GARDEN = {
@@ -352,3 +354,25 @@ def test_the_nearest_have_different_texts(library: recollect.Library) -> None:
     snippets = [hit.snippet for hit in page.nearest]
     assert sorted(snippets) == ["A quiet harbour.", "The same lighthouse."]
     assert page.note == "No message mentions “zxqv”."
+
+
+@pytest.mark.both_stores
+def test_quoted_text_in_a_question_comes_first(garden: recollect.Library) -> None:
+    add(garden, "talk", "We paid a lot: the new barrel is for rain, and we said so.")
+    page = search(garden, 'what did we say about the new "rain barrel" and what we paid')
+    assert ids(page)[0] == "barrel-0"
+
+
+def test_quotes_turn_a_correction_off(garden: recollect.Library) -> None:
+    assert search(garden, "tomatoez water").corrections == {"tomatoez": "tomatoes"}
+    page = search(garden, '"tomatoez" water')
+    assert page.corrections == {}
+
+
+def test_a_page_of_conversations_that_was_stopped_is_not_exact(
+    garden: recollect.Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deadline, "LIMITS", replace(LIMITS, search_cpu_seconds=-1.0))
+    monkeypatch.setattr(engine, "_CHARACTERS_AT_ONCE", 1)
+    page = search(garden, "tomatoes", mode="text", group="conversation")
+    assert (page.partial, page.exact) == (True, False)

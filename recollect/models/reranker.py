@@ -2,10 +2,7 @@
 
 It reads the query and the passage together, so it recognizes answers in other words than those of
 the question. That takes about 18 ms per passage on a slow core, so it only reorders the best
-candidates of a search. `tools/train_reranker.py` makes the model.
-
-The recommended use: take the first `CANDIDATES` hits, add `WEIGHT` times the standard score
-(z-score) of the reranker among them to the score of each hit (from 0 to 1), and sort again.
+candidates of a search (`search.rerank`). `tools/train_reranker.py` makes the model.
 """
 
 from __future__ import annotations
@@ -32,7 +29,6 @@ MODEL = Path(__file__).with_name("reranker.npz")
 LENGTH = 48  # word pieces of a query and a passage together
 SHORTEST, LONGEST = 40, 128
 CANDIDATES = 12
-WEIGHT = 0.04
 HEADS = 12
 _AT_ONCE = 8  # passages computed in one step; their intermediate results fit the CPU's cache
 _QUERY_CHARACTERS = 2_000

@@ -256,7 +256,7 @@ class Search:
         """Whether the arms have no candidates beyond the pool."""
         self._terms = query_terms(query, store, options.typing)
         self.corrections: dict[str, str] = {}
-        if query.plain and options.correct:
+        if query.plain and options.correct and '"' not in query.rest:
             self._terms, self.corrections = correct_terms(
                 self._terms, store, filter, query.language, meaning.knows
             )
@@ -345,6 +345,11 @@ class Search:
         """Whether the embedding model failed. The next search may be able to use it."""
         return bool(self._note)
 
+    @property
+    def is_partial(self) -> bool:
+        """Whether candidates were left out because there was no time for them."""
+        return self._deadline.was_missed
+
     # -- evidence ---
 
     @property
@@ -411,35 +416,32 @@ class Search:
     # -- the text arm ---
 
     def text_matches(self, limit: int) -> list[int]:
-        """The keys that the text arm finds, best first.
-
-        For a question, messages with one of its rarer terms come before all others. For keywords,
-        messages with all of them do, and before these, messages with the identifiers.
-        """
-        assert self.node is not None
-        if self._plain and self.question.intent != QUESTION:
-            return self._keyword_matches(limit)
-        rare = [term for term in self._terms if term.frequency and term.weight > _COMMON_WEIGHT]
-        has_both = 0 < len(rare) < len(self._terms)
-        if not self._plain or isinstance(self.node, And) or not has_both:
-            return self._store.match(self.node, self._filter, limit)
-        keys = self._store.match(any_term(rare), self._filter, limit)
-        if len(keys) < limit:
-            keys += self._store.match(self.node, self._filter, limit)
-        return list(dict.fromkeys(keys))[:limit]
-
-    def _keyword_matches(self, limit: int) -> list[int]:
-        assert self.node is not None
-        nodes: list[Node] = [term.node for term in self._terms if term.exact]
-        if len(self._own_terms) > 1 and not isinstance(self.node, And):
-            if self.question.phrase is not None:
-                nodes.append(self.question.phrase.node)
-            nodes.append(self._all_terms())
+        """The keys that the text arm finds, best first."""
         keys: list[int] = []
-        for node in [*nodes, self.node]:
+        for node in self._text_nodes():
             if len(keys) < limit:
                 keys = list(dict.fromkeys([*keys, *self._store.match(node, self._filter, limit)]))
         return keys[:limit]
+
+    def _text_nodes(self) -> list[Node]:
+        """What the text arm searches for, the most telling first, and at last all of it.
+
+        Identifiers and quotes come first. Then, for a question, its rarer terms; for keywords, all
+        of them.
+        """
+        assert self.node is not None
+        if not self._plain or isinstance(self.node, And) or len(self._terms) == 1:
+            return [self.node]
+        nodes = [term.node for term in self._terms if term.exact]
+        if self.question.intent == QUESTION:
+            rare = [term for term in self._terms if term.frequency and term.weight > _COMMON_WEIGHT]
+            if 0 < len(rare) < len(self._terms):
+                nodes.append(any_term(rare))
+        elif len(self._own_terms) > 1:
+            if self.question.phrase is not None:
+                nodes.append(self.question.phrase.node)
+            nodes.append(self._all_terms())
+        return [*nodes, self.node]
 
     def full_matches(self, limit: int) -> list[int]:
         """The keys of messages that contain every term."""
@@ -629,7 +631,7 @@ class Search:
             first = max(start - len(ranking), 0)
             hits += self._hits_beyond_pool(ranking, first, end - max(start, len(ranking)))
         total, is_exact = self._total(len(ranking))
-        is_exact = is_exact and not self._deadline.was_missed
+        is_exact = is_exact and not self.is_partial
         page = replace(self.empty_page(), hits=tuple(hits), total=total, exact=is_exact)
         return self._with_nearest(page, ranking)
 
@@ -640,9 +642,11 @@ class Search:
         """
         cosines = dict(self._distant)
         candidates = sorted(self.candidates(list(cosines)), key=lambda c: -cosines[c.key])
-        by_text = {fold(candidate.content): candidate for candidate in reversed(candidates)}
-        distinct = [candidate for candidate in candidates if candidate in by_text.values()]
-        return [(candidate, round(cosines[candidate.key], 6)) for candidate in distinct[:NEAREST]]
+        distinct: dict[str, Candidate] = {}
+        for candidate in candidates:
+            distinct.setdefault(fold(candidate.content), candidate)
+        first = islice(distinct.values(), NEAREST)
+        return [(candidate, round(cosines[candidate.key], 6)) for candidate in first]
 
     def _with_nearest(self, page: Page, ranking: Sequence[ScoredCandidate]) -> Page:
         """If nothing is a hit, add what is the closest in meaning."""
@@ -686,7 +690,8 @@ class Search:
             visible = further[max(start - total, 0) :]
             hits += [make_hit(candidate, self.words, score) for candidate in visible]
             total += len(further)
-        page = replace(self.empty_page(), hits=tuple(hits), total=total, exact=self.is_exhausted)
+        is_exact = self.is_exhausted and not self.is_partial
+        page = replace(self.empty_page(), hits=tuple(hits), total=total, exact=is_exact)
         return self._with_nearest(page, ranking)
 
     def _conversations_beyond_pool(self, groups: Iterable[str]) -> Iterator[Candidate]:
@@ -720,7 +725,7 @@ class Search:
         if self._space is not None:
             embedded = min(self._space.last_key / max(self._store.size(), 1), 1.0)
         notes = [*self._remarks(), self._note]
-        if self._deadline.was_missed:
+        if self.is_partial:
             notes.append(NOTE)
         return Page(
             hits=(),
@@ -728,7 +733,7 @@ class Search:
             offset=self._options.offset,
             limit=self._options.limit,
             matched=matched,
-            partial=self._deadline.was_missed,
+            partial=self.is_partial,
             score_type=self._options.score,
             mode=mode,
             embedded=round(embedded, 4),

@@ -335,7 +335,7 @@ class Results:
         for query, search in zip(self._queries, self._searches, strict=True):
             count, is_count_exact = self._count(query, search)
             total += count
-            is_exact = is_exact and is_count_exact
+            is_exact = is_exact and is_count_exact and not search.is_partial
         return total, is_exact
 
     def _count(self, query: KindQuery, search: Search) -> tuple[int, bool]:

@@ -115,13 +115,18 @@ def _plain_terms(query: Query, store: Store, typing: bool) -> list[Term]:
     if typing:
         prefix = _unfinished_word(query.rest)
         topic = [word for word in topic if word.text != prefix]
-    identifiers = [tuple(tokens(word.text)) for word in topic if is_identifier(word.text)]
+    identifiers = [tuple(tokens(word.text)) for word in topic if _is_exact(word)]
     terms = _inflected_terms(_topic_forms(query, topic), store, query.language)
     for identifier in identifiers:
         terms = _with_identifier(terms, identifier)
     if prefix:
         terms.append(Term((tuple(tokens(prefix)),), prefix=True))
     return terms
+
+
+def _is_exact(word: Word) -> bool:
+    """Whether a word stands for exactly one thing: an identifier, or several words in quotes."""
+    return is_identifier(word.text) or len(word.text.split()) > 1
 
 
 def _topic_forms(query: Query, topic: Sequence[Word]) -> list[Form]:
