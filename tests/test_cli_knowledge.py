@@ -125,6 +125,25 @@ def test_searches_can_be_filtered(run: Any, garden: dict[str, str]) -> None:
     assert "soon" in run("search", "tomatoes", "--after", "soon", fails=True)
 
 
+def test_a_correction_is_shown_and_can_be_turned_off(run: Any, garden: dict[str, str]) -> None:
+    output = run("search", "tomatoez")
+    assert "Searched for “tomatoes” instead of “tomatoez”." in output
+    assert "Use --no-correct or quotes to search for it as typed." in " ".join(output.split())
+    assert "1 to 4 of about 4" in output
+    for arguments in (("tomatoez", "--no-correct"), ('"tomatoez"',)):
+        as_typed = run("search", *arguments)
+        assert "No results." in as_typed
+        assert "instead of" not in as_typed
+
+
+def test_a_knowledge_search_can_use_the_reranker(run: Any, garden: dict[str, str]) -> None:
+    def scores(option: str) -> list[float]:
+        page = json.loads(run("search", "when do I water the tomatoes", option, "--json"))
+        return [result["score"] for result in page["results"]]
+
+    assert scores("--rerank") != scores("--no-rerank")
+
+
 def test_messages_are_read_as_conversations(run: Any, place: str) -> None:
     with recollect.open(place) as library:
         library.add_conversation(

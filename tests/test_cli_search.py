@@ -118,6 +118,14 @@ def test_explain_shows_why_a_hit_matched_and_the_parts_of_its_score(indexed_run:
     assert "found by" not in indexed_run("search", "pruned roses")
 
 
+def test_a_correction_says_how_to_search_for_the_word_as_typed(imported_run: Any) -> None:
+    output = imported_run("search", "rosez")
+    assert "Searched for “roses” instead of “rosez”." in output
+    assert "Use --no-correct or quotes to search for it as typed." in " ".join(output.split())
+    assert "instead of" not in imported_run("search", "rosez", "--no-correct")
+    assert "instead of" not in imported_run("search", '"rosez"')
+
+
 def test_every_part_of_a_score_is_explained() -> None:
     from recollect.cli.searching import PARTS
 

@@ -369,6 +369,17 @@ def test_quotes_turn_a_correction_off(garden: recollect.Library) -> None:
     assert page.corrections == {}
 
 
+def test_a_knowledge_search_that_was_stopped_is_marked_as_partial(
+    garden: recollect.Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "partial" not in garden.knowledge.search("tomatoes")
+    monkeypatch.setattr(deadline, "LIMITS", replace(LIMITS, search_cpu_seconds=-1.0))
+    monkeypatch.setattr(engine, "_CHARACTERS_AT_ONCE", 1)
+    answer = garden.knowledge.search("tomatoes", KnowledgeOptions(mode="text"))
+    assert answer["partial"] is True
+    assert "was stopped" in answer["note"]
+
+
 def test_a_page_of_conversations_that_was_stopped_is_not_exact(
     garden: recollect.Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -109,3 +109,5 @@ def test_a_search_for_symbols_that_takes_too_long_returns_what_it_has_found(
     page = library.search("=>", options=FIRST)
     assert page.partial and not page.exact
     assert ids(page) == ids(whole)[:1]
+    answer = library.knowledge.search("=>")
+    assert answer["partial"] and "took too long" in answer["note"]

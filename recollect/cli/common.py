@@ -24,6 +24,8 @@ from recollect.settings import default_user, place
 
 Commands = Any  # argparse keeps the type of its subparsers private
 KINDS = tuple(kind.knowledge for kind in KIND_TABLE)
+AS_TYPED = "Use --no-correct or quotes to search for it as typed."
+"""The hint below a search with a corrected word."""
 """The kinds, as the Knowledge API calls them."""
 
 
@@ -113,6 +115,18 @@ def add_filters(command: argparse.ArgumentParser) -> None:
         default=[],
         metavar="ID",
         help="only inside this conversation",
+    )
+
+
+def add_search_options(command: argparse.ArgumentParser) -> None:
+    """Options of every search by words and meaning."""
+    command.add_argument(
+        "--no-correct", action="store_true", help="do not correct words that occur nowhere"
+    )
+    command.add_argument(
+        "--rerank",
+        action=argparse.BooleanOptionalAction,
+        help="let a small model judge the first hits (slower); default: the setting rerank",
     )
 
 

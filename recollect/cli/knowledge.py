@@ -15,10 +15,12 @@ from rich.text import Text
 
 from recollect.cli import knowledge_editing
 from recollect.cli.common import (
+    AS_TYPED,
     KINDS,
     Commands,
     add_command,
     add_kind,
+    add_search_options,
     console,
     define_group,
     existing,
@@ -150,6 +152,7 @@ def _add_search(actions: Commands) -> None:
         default="both",
         help="by words, meaning or both",
     )
+    add_search_options(command)
     command.add_argument(
         "--tag", action="append", default=[], metavar="NAME", help="notes: only with this keyword"
     )
@@ -242,6 +245,8 @@ def search(arguments: argparse.Namespace) -> int:
             order_by="recent" if arguments.recent else "relevance",
             filters={kind: _without_empty(fields) for kind, fields in filters.items()},
             mode=arguments.mode,
+            correct=not arguments.no_correct,
+            rerank=arguments.rerank,
         )
         page = library.knowledge.search(" ".join(arguments.query), options)
     if arguments.json:
@@ -262,6 +267,8 @@ def search(arguments: argparse.Namespace) -> int:
         out.print("No results.")
     if page.get("note"):
         out.print(f"[yellow]{safe(page['note'])}[/]")
+    if page.get("corrections"):
+        out.print(f"[yellow]{AS_TYPED}[/]")
     if page.get("nearest"):
         out.print("\n[dim]Closest in meaning:[/]\n")
         for result in page["nearest"]:

@@ -8,7 +8,9 @@ from dataclasses import asdict
 from rich.padding import Padding
 
 from recollect.cli.common import (
+    AS_TYPED,
     add_filters,
+    add_search_options,
     console,
     define,
     existing,
@@ -86,14 +88,7 @@ _BAR = 12
 def define_search(command: argparse.ArgumentParser) -> None:
     define(command, search, _EXAMPLES)
     command.add_argument("query", nargs="*", help="a question, words, or a query (see below)")
-    command.add_argument(
-        "--no-correct", action="store_true", help="do not correct words that no message contains"
-    )
-    command.add_argument(
-        "--rerank",
-        action=argparse.BooleanOptionalAction,
-        help="let a small model judge the first hits (slower); default: the setting rerank",
-    )
+    add_search_options(command)
     command.add_argument(
         "--and",
         action="append",
@@ -214,6 +209,8 @@ def related(arguments: argparse.Namespace) -> int:
 
 def _remarks(library: Library, page: Page, mode: str) -> list[str]:
     """What the user should know about how the search was done."""
+    if page.corrections:
+        return [page.note, AS_TYPED]
     if page.note:
         return [page.note]
     if mode == "text":

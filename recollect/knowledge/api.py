@@ -130,6 +130,8 @@ class Knowledge:
             "next_offset": next_offset,
             "total_estimated": max(total, offset + len(page.entries)),
         }
+        if results.is_partial:
+            answer["partial"] = True
         if results.note:
             answer["note"] = results.note
         if results.corrections:

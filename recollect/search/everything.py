@@ -21,6 +21,7 @@ from recollect.language.query import Node, Query, Word, all_words, parse_query
 from recollect.model.kinds import CONVERSATION
 from recollect.model.search import Filter, SearchOptions
 from recollect.search import rank
+from recollect.search.deadline import NOTE
 from recollect.search.engine import CANDIDATES, NEAREST, Search, has_words, may_relax, narrow_filter
 from recollect.search.rank import Question, ScoredCandidate, normalize
 from recollect.search.rerank import may_rerank, rerank
@@ -98,6 +99,8 @@ class Results:
         self._query = query
         self._title_keys: set[int] = set()
         """The keys of first messages whose conversations were found by their titles."""
+        self._is_scan_incomplete = False
+        """Whether a search for punctuation was stopped."""
         self._searches: list[Search] = []
         if has_words(query):
             self._searches = self._make_searches(meaning, query, options)
@@ -157,9 +160,18 @@ class Results:
     @property
     def note(self) -> str:
         """What the user should know, such as why vectors were not used."""
+        if self._is_scan_incomplete:
+            return NOTE
         if not self._searches:
             return ""
         return self._searches[0].empty_page().note
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether the search was stopped, so that there may be more and better results."""
+        if self._is_scan_incomplete:
+            return True
+        return any(search.is_partial for search in self._searches)
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -270,6 +282,8 @@ class Results:
             if text:
                 matches = self._store.find_substring(text, query.filter, size, start)
                 candidates = matches.candidates
+                if not matches.is_complete:
+                    self._is_scan_incomplete = True
             else:
                 candidates, _ = self._store.newest(query.filter, size, start)
             for position, candidate in enumerate(candidates, start):

@@ -194,6 +194,13 @@ def test_compact_results_have_the_shape_of_deep_research(
     assert media["url"] == "https://v.example/1"
 
 
+def test_a_correction_can_be_turned_off(agent: Caller, items: dict[str, str]) -> None:
+    answer = agent.answer("knowledge_search", query="quaggaz")
+    assert (answer["corrections"], len(uris(answer))) == ({"quaggaz": "quagga"}, 5)
+    as_typed = agent.answer("knowledge_search", query="quaggaz", correct=False)
+    assert ("corrections" in as_typed, uris(as_typed)) == (False, [])
+
+
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
@@ -217,6 +224,7 @@ def test_compact_results_have_the_shape_of_deep_research(
         ({"query": "x", "filters": {"notes": {"user": "bob"}}}, "'user'"),
         ({"query": "x", "filters": {"media": {"date_from": "soon"}}}, "date_from"),
         ({"query": "x", "shape": "round"}, "shape"),
+        ({"query": "x", "correct": "no"}, "correct: expected true or false"),
         ({"query": "x", "user_id": "bob"}, "Unknown argument: 'user_id'"),
     ],
 )

@@ -212,6 +212,32 @@ def test_snippets_have_the_requested_length(client: TestClient) -> None:
         assert "tomatoes" in result["snippet"]
 
 
+def test_a_correction_can_be_turned_off(client: TestClient, garden: dict[str, str]) -> None:
+    page = get(client, "/search", query="tomatoez")
+    assert (page["corrections"], len(page["results"])) == ({"tomatoez": "tomatoes"}, 5)
+    body = {"query": "tomatoez", "correct": False}
+    for as_typed in (
+        get(client, "/search", query="tomatoez", correct=False),
+        get(client, "/notes/search", query="tomatoez", correct=False),
+        get(client, "/search", query='"tomatoez"'),
+        request_json(client, "POST", "/search", json=body),
+    ):
+        assert ("corrections" in as_typed, as_typed["results"]) == (False, [])
+
+
+def test_the_reranker_can_be_requested(client: TestClient, garden: dict[str, str]) -> None:
+    query = "when do I water the tomatoes"
+    plain = get(client, "/search", query=query, rerank=False)
+    reranked = get(client, "/search", query=query, rerank=True)
+    assert scores(plain) != scores(reranked)
+    body = {"query": query, "rerank": True}
+    assert scores(request_json(client, "POST", "/search", json=body)) == scores(reranked)
+
+
+def scores(page: Any) -> list[float]:
+    return [result["score"] for result in page["results"]]
+
+
 # -- reading -----------------------------------------------------------------------
 
 

@@ -172,6 +172,8 @@ def _search(
             order_by=options.order_by,
             filters=filters,
             mode=options.mode,
+            correct=options.correct,
+            rerank=options.rerank,
         )
         results = library.knowledge.search(
             query, knowledge_options, audience=access.principal.audience

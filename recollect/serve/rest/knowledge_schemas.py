@@ -59,6 +59,11 @@ class SearchResponse(ResponseBody):
     has_more: bool
     next_offset: int | None = Field(description="The `offset` of the next page.")
     total_estimated: int | None
+    partial: bool = Field(
+        False,
+        description="Whether the search was stopped because it took too long. There may be more "
+        "and better results.",
+    )
     note: str | None = Field(None, description="Remarks on how the search was carried out.")
     corrections: dict[str, str] = Field(
         {}, description="Misspelled words of the query, and what was searched for instead."
@@ -163,6 +168,16 @@ class SearchOptions(BaseModel):
     order_by: Order = Field("relevance", description="Best first, or newest first.")
     mode: Mode = Field(
         "both", description="Search by words (`text`), by meaning (`vector`) or by `both`."
+    )
+    correct: bool = Field(
+        True,
+        description="Correct a word that occurs nowhere, if a frequent word is similar. "
+        "A query with quotes is not corrected.",
+    )
+    rerank: bool | None = Field(
+        None,
+        description="Let a small model judge the first results: better for questions, slower. "
+        "The default is what the setting `rerank` says.",
     )
 
 

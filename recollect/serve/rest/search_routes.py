@@ -83,7 +83,9 @@ class SearchParameters(PageParameters):
         False, description="The user is still typing: the last word also matches as a prefix."
     )
     correct: bool = Field(
-        True, description="Correct a word that no message contains, if a frequent word is similar."
+        True,
+        description="Correct a word that no message contains, if a frequent word is similar. "
+        "A query with quotes is not corrected.",
     )
     rerank: bool | None = Field(
         None,

@@ -28,7 +28,7 @@ KNOWLEDGE_SEARCH = Tool(
     dotted="knowledge.search",
     description=(
         "Search notes, media, chats, characters and prompts at once; skips results returned "
-        f"before. Read a result with knowledge_get: its source, id and loc. {UNTRUSTED}"
+        f"before. Read a result with knowledge_get (source, id, loc). {UNTRUSTED}"
     ),
     input_schema=object_schema(
         ("query",),
@@ -44,6 +44,7 @@ KNOWLEDGE_SEARCH = Tool(
         },
         shape=enum("full", "compact"),
         rerank={"type": "boolean"},
+        correct={"type": "boolean"},
         **PAGE,
     ),
     annotations=READ_ONLY,

@@ -154,6 +154,7 @@ class Search:
         offset = args.number("offset", 0, LIMITS.page_offset, default=0)
         snippet_length = args.preference("snippet_length", context.config)
         rerank = args.boolean("rerank")
+        correct = args.boolean("correct")
         session = context.session
         recent_queries: Sequence[str] = ()
         history = None
@@ -170,6 +171,7 @@ class Search:
                 order_by=preference("order_by", self._order_by, context.config),
                 filters=self._filters,
                 rerank=rerank,
+                correct=correct is not False,
                 recent_queries=recent_queries,
             )
             answer = library.knowledge.search(

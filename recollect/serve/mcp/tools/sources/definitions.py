@@ -64,7 +64,7 @@ NOTES_WRITE = Tool(
 )
 MEDIA_SEARCH = _search_tool(
     "media",
-    "Search the text of documents, pages, recordings and images.",
+    "Search documents, pages, recordings and images.",
     media_types=array(string()),
     date_from=string(),
     date_to=string(),
