@@ -206,5 +206,6 @@ if __name__ == "__main__":
     parser.add_argument("--keep", type=Path, help="a folder to reuse")
     options = parser.parse_args()
     os.environ["RECOLLECT_INDEXING"] = "manual"
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package has bytecode
     with tempfile.TemporaryDirectory() as temporary:
         main(options, options.keep or Path(temporary))

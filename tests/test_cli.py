@@ -269,3 +269,21 @@ def test_recollect_runs_as_a_program(place: str) -> None:
     )
     assert (process.returncode, process.stdout) == (1, "")
     assert process.stderr.startswith("recollect: There is no library")
+
+
+def test_a_program_ends_with_its_whole_output_written(run_with_examples: Any, place: str) -> None:
+    for arguments in (["list", "--json"], ["search", "event loop"]):
+        command = [sys.executable, "-m", "recollect", *arguments, "--home", place]
+        process = subprocess.run(command, capture_output=True, text=True, check=True)
+        assert process.stdout == run_with_examples(*arguments)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_program_fails_if_its_output_cannot_be_written(
+    run_with_examples: Any, place: str
+) -> None:
+    command = [sys.executable, "-m", "recollect", "list", "--json", "--home", place]
+    with Path("/dev/full").open("w") as full:
+        process = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert process.returncode
+    assert "No space left on device" in process.stderr

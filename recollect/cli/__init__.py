@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 
 from recollect import __version__
@@ -89,7 +89,8 @@ class Command(argparse.ArgumentParser):
         define(self)
 
 
-def parser() -> argparse.ArgumentParser:
+def parser(command: str = "") -> argparse.ArgumentParser:
+    """The parser of the command line; of this command only, if there is such a command."""
     top = argparse.ArgumentParser(
         prog="recollect",
         description="Store every conversation with AI, and find the right moment in it.",
@@ -101,7 +102,11 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(
         dest="command", metavar="COMMAND", required=True, prog="recollect", parser_class=Command
     )
-    for name, (_, summary) in COMMANDS.items():
+    names: Iterable[str] = COMMANDS
+    if command in COMMANDS:
+        names = [command]
+    for name in names:
+        _, summary = COMMANDS[name]
         commands.add_parser(name, command=name, help=summary, description=sentence(summary))
     return top
 
@@ -128,8 +133,9 @@ def sentence(summary: str) -> str:
     return f"{summary[0].upper()}{summary[1:]}."
 
 
-def main(words: Sequence[str]) -> int:
-    arguments = parser().parse_args(words)
+def main(words: Sequence[str], command: str = "") -> int:
+    """Run a command line. It starts faster if its command is given as well."""
+    arguments = parser(command).parse_args(words)
     run: Callable[[argparse.Namespace], int] = arguments.run
     try:
         return run(arguments)

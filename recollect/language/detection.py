@@ -19,11 +19,12 @@ from recollect.language.languages.japanese import JAPANESE
 from recollect.language.languages.korean import KOREAN
 from recollect.language.text import fold, indexable
 
-# Japanese also has Chinese characters, but no other language has kana.
+# Japanese also has Chinese characters, but no other language has kana. The patterns are compiled
+# when they are first used, which takes Python milliseconds.
 _SCRIPTS = (
-    (re.compile("[\u3040-\u30ff]"), JAPANESE),
-    (re.compile("[\u1100-\u11ff\uac00-\ud7a3]"), KOREAN),
-    (re.compile("[\u3400-\u4dbf\u4e00-\u9fff]"), CHINESE),
+    ("[\u3040-\u30ff]", JAPANESE),
+    ("[\u1100-\u11ff\uac00-\ud7a3]", KOREAN),
+    ("[\u3400-\u4dbf\u4e00-\u9fff]", CHINESE),
 )
 _WORD = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*")
 _JOINER = re.compile("['-]")
@@ -74,7 +75,7 @@ def unspaced_language(text: str) -> Language | None:
     if text.isascii():
         return None
     for script, language in _SCRIPTS:
-        if script.search(text):
+        if re.search(script, text):
             return language
     return None
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import string
-
 MIN_CHARACTERS = 5
 """Shorter words have too many neighbours to guess which one was meant."""
 MAX_CHARACTERS = 24
 """Longer words are rarely words, and the number of neighbours grows with the length."""
-_LETTERS = string.ascii_lowercase
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 def neighbours(word: str) -> set[str]:

@@ -7,7 +7,6 @@ emoji next to a word would otherwise make the word unknown.
 from __future__ import annotations
 
 import re
-import string
 import threading
 import unicodedata
 from array import array
@@ -30,7 +29,9 @@ Integers = NDArray[np.signedinteger]
 # -- splitting -----------------------------------------------------------------
 
 # Non-ASCII characters are folded before, so those that are left belong to words.
-_WORD_OR_SYMBOL = re.compile("[a-z0-9\x80-\U0010ffff]+|[!-/:-@\\[-`{-~]")
+# The first set is [a-z0-9] and every character from \x80, by what it excludes: Python would
+# take milliseconds to compile so large a range.
+_WORD_OR_SYMBOL = re.compile("[^\x00-/:-`{-\x7f]+|[!-/:-@\\[-`{-~]")
 _NON_ASCII = re.compile("[^\x00-\x7f]+")
 _CJK = "[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002ceaf\U0002f800-\U0002fa1f]"
 _PREFIX_LENGTH = 5
@@ -131,7 +132,7 @@ def _fold_character(character: str) -> str:
 
 # -- counting ------------------------------------------------------------------
 
-_SYMBOLS = string.punctuation.encode()
+_SYMBOLS = b"!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
 _OTHER_THAN_SYMBOLS = bytes(set(range(256)) - set(_SYMBOLS))
 
 
