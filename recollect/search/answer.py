@@ -46,7 +46,7 @@ class AnswerType:
         """Whether a passage has a time or a number, if the question asks for one."""
         if not self._is_time and not self._is_number:
             return False
-        if any(word.isdigit() for word in words):
+        if any(map(str.isdigit, words)):
             return True
         if self._is_time and not _times(self._language).isdisjoint(words):
             return True
@@ -80,7 +80,7 @@ def first_person_share(words: Sequence[str]) -> float:
     """The share of words such as "I" and "our"."""
     if not words:
         return 0.0
-    return sum(word in _FIRST_PERSON for word in words) / len(words)
+    return sum(map(_FIRST_PERSON.__contains__, words)) / len(words)
 
 
 def tells_past(words: Sequence[str]) -> bool:

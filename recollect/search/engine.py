@@ -34,6 +34,8 @@ from recollect.store.values import Candidate, Space
 
 CANDIDATES = 150
 """Candidates of each arm."""
+_CANDIDATES_WHILE_TYPING = 60
+"""Fewer, because each key is a search, and the next key replaces its result."""
 # The weight of a term in a tenth of all messages. Terms with less say little and match many
 # messages, so candidates with a rarer term come first.
 _COMMON_WEIGHT = math.log(1 + 0.9 / 0.1)
@@ -251,6 +253,8 @@ class Search:
         self._ranking: list[ScoredCandidate] | None = None
         self._count: tuple[int, bool] | None = None
         self._arm_size = CANDIDATES
+        if options.typing:
+            self._arm_size = _CANDIDATES_WHILE_TYPING
         self._pool_keys: set[int] = set()
         self.is_exhausted = True
         """Whether the arms have no candidates beyond the pool."""
@@ -283,7 +287,7 @@ class Search:
     def with_filter(self, filter: Filter, store: Store, candidates: int = CANDIDATES) -> Search:
         """The same search with another filter and store, and so many candidates of each arm."""
         other = copy(self)
-        other._arm_size = candidates
+        other._arm_size = min(candidates, self._arm_size)
         other._filter = filter
         other._store = store
         other._pool_keys = set()
@@ -539,10 +543,13 @@ class Search:
             scored.cosine = cosines.get(scored.candidate.key)
 
     def _context(self, pool: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
-        """The messages before the best candidates that are not candidates themselves."""
-        best = sorted(pool, key=rank.preliminary_score, reverse=True)[:_CANDIDATES_WITH_CONTEXT]
-        if not best or self._deadline.is_over():
+        """The messages before the best candidates that are not candidates themselves.
+
+        Only the ranking of questions depends on them.
+        """
+        if not pool or self.question.intent != QUESTION or self._deadline.is_over():
             return []
+        best = sorted(pool, key=rank.preliminary_score, reverse=True)[:_CANDIDATES_WITH_CONTEXT]
         keys = {scored.candidate.key for scored in pool}
         previous = self._store.previous_passages([scored.candidate.key for scored in best])
         context = self._with_terms(

@@ -53,7 +53,9 @@ from recollect.language.when import Window, date_words
 from recollect.model.kinds import CONVERSATION
 from recollect.search import answer
 from recollect.search.long_texts import ranked_part
+from recollect.search.term_pairs import TermPairs
 from recollect.search.terms import Term, TermFinder, own_terms
+from recollect.search.words import words_of
 from recollect.store.values import Candidate
 
 # Comments give the change in any@5 by message (LoCoMo, LongMemEval) when a feature is left out
@@ -154,7 +156,6 @@ _K1, _B = 0.9, 0.4  # BM25 of a message
 _CONVERSATION_K1, _CONVERSATION_B = 1.2, 0.75  # BM25 of a conversation
 _WINDOW_WORDS = 120
 _AVERAGE_WINDOW_WORDS = 50
-_CLOSE_WORDS = 5  # two terms further apart than this are not close
 _MINIMUM_NEAREST = 0.2  # if the best cosine is lower, no candidate is similar to the query
 _NEAR_SHARE = 0.3  # candidates below this share of the best cosine are noise
 _LONG_MESSAGE_WORDS = 100
@@ -301,7 +302,7 @@ def find_terms(question: Question, pool: Iterable[ScoredCandidate]) -> None:
     title_terms: dict[str, set[int]] = {}
     for scored in pool:
         candidate = scored.candidate
-        text = tokens(ranked_part(candidate.content, question.terms))
+        text = words_of(ranked_part(candidate.content, question.terms))
         scored.length = len(text)
         scored.matches = finder.find(text)
         scored.terms = tuple(sorted({number for _, number in scored.matches}))
@@ -314,11 +315,11 @@ def find_terms(question: Question, pool: Iterable[ScoredCandidate]) -> None:
             dates = date_words(candidate.created_at)
         key = candidate.author, day
         if key not in metadata_terms:
-            metadata = tokens(f"{candidate.author or ''} {dates}")
+            metadata = words_of(f"{candidate.author or ''} {dates}")
             metadata_terms[key] = {number for _, number in finder.find(metadata)}
         scored.metadata_terms = metadata_terms[key]
         if candidate.title not in title_terms:
-            title = finder.find(tokens(candidate.title))
+            title = finder.find(words_of(candidate.title))
             title_terms[candidate.title] = {number for _, number in title}
         scored.title_terms = title_terms[candidate.title]
         scored.text_score, window = _best_window(question.terms, scored)
@@ -340,7 +341,7 @@ class _Scorer:
         self._conversations = _Conversations(question, pool)
         self._prefers_person = _prefers_person(question, pool)
         self._speaker = _speaker_in_query(question, pool)
-        self._pair_weights = _pair_weights(question.terms)
+        self._pairs = TermPairs(question.terms)
         self._exact = frozenset(n for n, term in enumerate(question.terms) if term.exact)
         self._shares = _term_shares(question.terms)
         self._own_numbers = {n for n, term in enumerate(question.terms) if not term.weak}
@@ -350,7 +351,7 @@ class _Scorer:
         candidate = scored.candidate
         features = {
             "words": scored.text_score / self._best_text_score,
-            "close": _proximity(self._pair_weights, scored),
+            "close": self._pairs.proximity(scored.matches),
             "meaning": max(scored.cosine or 0.0, 0.0) / self._nearest,
             "recent": _recency(self._question.now, candidate.created_at),
             "time": _time_score(self._question.windows, candidate.created_at),
@@ -358,19 +359,20 @@ class _Scorer:
             "exact": self._exact_share(scored),
         }
         if self._question.intent == QUESTION:
-            return features | self._question_features(scored) | self._answer_features(scored)
-        return features | self._keyword_features(scored)
+            self._add_question_features(scored, features)
+            self._add_answer_features(scored, features)
+        else:
+            self._add_keyword_features(scored, features)
+        return features
 
-    def _keyword_features(self, scored: ScoredCandidate) -> dict[str, float]:
+    def _add_keyword_features(self, scored: ScoredCandidate, features: dict[str, float]) -> None:
         all_terms = scored.all_terms
-        return {
-            "covered": self._share(all_terms),
-            "complete": float(self._own_numbers <= all_terms),
-            "adjacent": _adjacency(self._pair_weights, scored),
-            "phrase": float(scored.has_phrase),
-        }
+        features["covered"] = self._share(all_terms)
+        features["complete"] = float(self._own_numbers <= all_terms)
+        features["adjacent"] = self._pairs.adjacency(scored.matches)
+        features["phrase"] = float(scored.has_phrase)
 
-    def _question_features(self, scored: ScoredCandidate) -> dict[str, float]:
+    def _add_question_features(self, scored: ScoredCandidate, features: dict[str, float]) -> None:
         candidate = scored.candidate
         document = candidate.document
         whole = self._conversations.whole_score(document)
@@ -379,41 +381,41 @@ class _Scorer:
             side = self._conversations.user_score(document)
         is_by_person = candidate.role == "user" or candidate.kind != CONVERSATION
         is_by_speaker = self._speaker is not None and candidate.author == self._speaker
-        return {
-            "topic": self._conversations.best_cosine(document) / self._nearest,
-            "reply": self._reply(scored),
-            "whole": whole,
-            "side": side,
-            "person": float(self._prefers_person and is_by_person),
-            "speaker": float(is_by_speaker),
-            # Advice depends on what the user said before, also in earlier requests.
-            "question": float(not self._is_request and _is_question(candidate.content)),
-        }
+        features["topic"] = self._conversations.best_cosine(document) / self._nearest
+        features["reply"] = self._reply(scored)
+        features["whole"] = whole
+        features["side"] = side
+        features["person"] = float(self._prefers_person and is_by_person)
+        features["speaker"] = float(is_by_speaker)
+        # Advice depends on what the user said before, also in earlier requests.
+        features["question"] = float(not self._is_request and _is_question(candidate.content))
 
-    def _answer_features(self, scored: ScoredCandidate) -> dict[str, float]:
+    def _add_answer_features(self, scored: ScoredCandidate, features: dict[str, float]) -> None:
         candidate = scored.candidate
-        features = {
-            "past": float(answer.tells_past(scored.window)),
-            "answer": float(self._answer_type.is_in(scored.window)),
-        }
+        features["past"] = float(answer.tells_past(scored.window))
+        features["answer"] = float(self._answer_type.is_in(scored.window))
         if self._is_request and candidate.role == "user":
             features["preference"] = float(answer.states_preference(scored.window))
-        if not scored.is_between_people:
+        if scored.is_between_people:
+            self._add_dialogue_features(scored, features)
+        else:
             features["opening"] = float(candidate.position == 0 and not self._asks_assistant)
-            return features
-        before, after = (
-            self._by_position.get((candidate.document, candidate.position + step))
-            for step in (-1, 1)
-        )
+
+    def _add_dialogue_features(self, scored: ScoredCandidate, features: dict[str, float]) -> None:
+        before = self._neighbour(scored, -1)
+        after = self._neighbour(scored, 1)
         # A message depends more on what it replies to than on the reply to it.
         cosines = 2 * _cosine(before) + _cosine(after)
         neighbour_terms = {*_terms_of(before), *_terms_of(after)}
-        return features | {
-            "first_person": answer.first_person_share(scored.window),
-            "around": cosines / 3 / self._nearest,
-            "context": self._share(neighbour_terms.difference(scored.all_terms)),
-            "length": min(scored.length, _LONG_MESSAGE_WORDS) / _LONG_MESSAGE_WORDS,
-        }
+        features["first_person"] = answer.first_person_share(scored.window)
+        features["around"] = cosines / 3 / self._nearest
+        features["context"] = self._share(neighbour_terms.difference(scored.all_terms))
+        features["length"] = min(scored.length, _LONG_MESSAGE_WORDS) / _LONG_MESSAGE_WORDS
+
+    def _neighbour(self, scored: ScoredCandidate, step: int) -> ScoredCandidate | None:
+        """The message before or after, if it is in the pool."""
+        candidate = scored.candidate
+        return self._by_position.get((candidate.document, candidate.position + step))
 
     def _share(self, numbers: AbstractSet[int]) -> float:
         """The share of the query, by weight, that these terms are. Synonyms do not count."""
@@ -429,8 +431,7 @@ class _Scorer:
 
     def _reply(self, scored: ScoredCandidate) -> float:
         """How well the question that this message answers matches."""
-        candidate = scored.candidate
-        previous = self._by_position.get((candidate.document, candidate.position - 1))
+        previous = self._neighbour(scored, -1)
         if previous is None or not _is_question(previous.candidate.content):
             return 0.0
         brevity = 1 / (1 + scored.length / _SHORT_MESSAGE_WORDS)
@@ -472,55 +473,6 @@ def _best_window(terms: Sequence[Term], scored: ScoredCandidate) -> tuple[float,
         if score > best:
             best, best_window = score, window
     return best, best_window
-
-
-def _pair_weights(terms: Sequence[Term]) -> dict[tuple[int, int], float]:
-    """Pairs of adjacent terms of the query and their weights, which add up to 1."""
-    weights = {}
-    for number in range(len(terms) - 1):
-        if terms[number + 1].weak:
-            break  # synonyms follow the words of the query
-        if terms[number].is_phrase or terms[number + 1].is_phrase:
-            continue  # the words of an identifier are adjacent to themselves
-        weights[number, number + 1] = min(terms[number].weight, terms[number + 1].weight)
-    total = sum(weights.values())
-    if not total:
-        return {}
-    return {pair: weight / total for pair, weight in weights.items()}
-
-
-def _proximity(pair_weights: Mapping[tuple[int, int], float], scored: ScoredCandidate) -> float:
-    """How many pairs of terms are close together; closer pairs count more."""
-    if len(scored.terms) < 2:
-        return 0.0
-    distances: dict[tuple[int, int], int] = {}
-    last_position: dict[int, int] = {}
-    for position, number in scored.matches:
-        for partner in (number - 1, number + 1):
-            pair = (min(number, partner), max(number, partner))
-            other = last_position.get(partner)
-            if pair not in pair_weights or other is None:
-                continue
-            if 0 < position - other <= _CLOSE_WORDS:
-                distances[pair] = min(position - other, distances.get(pair, _CLOSE_WORDS))
-        last_position[number] = position
-    return math.fsum(
-        pair_weights[pair] / math.sqrt(distance) for pair, distance in distances.items()
-    )
-
-
-def _adjacency(pair_weights: Mapping[tuple[int, int], float], scored: ScoredCandidate) -> float:
-    """The pairs of terms that are next to each other in the text, in the order of the query."""
-    if len(scored.terms) < 2:
-        return 0.0
-    positions: dict[int, set[int]] = {}
-    for position, number in scored.matches:
-        positions.setdefault(number, set()).add(position)
-    return math.fsum(
-        weight
-        for (first, second), weight in pair_weights.items()
-        if any(position + 1 in positions.get(second, ()) for position in positions.get(first, ()))
-    )
 
 
 def _cosine(scored: ScoredCandidate | None) -> float:

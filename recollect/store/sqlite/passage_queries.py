@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from recollect.language.languages.base import Language
@@ -27,6 +27,9 @@ from recollect.store.sqlite.substring import (
 from recollect.store.values import Candidate, SubstringMatches
 
 _ALL = Filter(hidden=True)
+# The text as it is stored: to decompress it here is faster than in an SQL function.
+_COLUMNS = COLUMNS.replace("p.content", "p.body")
+_CONTENT = Candidate._fields.index("content")
 # Passages without a date come last.
 _NEWEST_FIRST = "p.created_at desc, p.key desc"
 # Variants are added to the query, so their number is bounded.
@@ -41,22 +44,29 @@ def candidates(db: Connection, keys: Sequence[int], filter: Filter) -> list[Cand
     """See Store.candidates."""
     where, values = conditions(filter)
     rows = db.execute(
-        f"""select {COLUMNS} from json_each(?) k cross join passage p on p.key = k.value
+        f"""select {_COLUMNS} from json_each(?) k cross join passage p on p.key = k.value
         cross join document d on d.key = p.document where {where}""",
         (json.dumps(keys), *values),
     )
-    return decode_candidates(rows)
+    return _candidates(db, rows)
+
+
+def _candidates(db: Connection, rows: Iterable[tuple[Any, ...]]) -> list[Candidate]:
+    content = db.codec.content
+    return decode_candidates(
+        (*row[:_CONTENT], content(row[_CONTENT]), *row[_CONTENT + 1 :]) for row in rows
+    )
 
 
 def previous_passages(db: Connection, keys: Sequence[int]) -> list[Candidate]:
     """See Store.previous_passages."""
     rows = db.execute(
-        f"""select {COLUMNS} from json_each(?) k cross join passage a on a.key = k.value
+        f"""select {_COLUMNS} from json_each(?) k cross join passage a on a.key = k.value
         cross join passage p on p.document = a.document and p.position = a.position - 1
         cross join document d on d.key = p.document""",
         (json.dumps(keys),),
     )
-    return decode_candidates(rows)
+    return _candidates(db, rows)
 
 
 def sample(db: Connection, limit: int) -> Iterator[str]:
@@ -203,8 +213,10 @@ def newest(
     if "d." not in scan.where:  # then counting does not need the documents
         counted = f"{scan.source} where {scan.where}"
     total: int = db.get(f"select count({counted_rows}) from {counted}", scan.values)
-    rows = db.execute(f"select {COLUMNS} {ordered} limit ? offset ?", (*scan.values, limit, offset))
-    return decode_candidates(rows), total
+    rows = db.execute(
+        f"select {_COLUMNS} {ordered} limit ? offset ?", (*scan.values, limit, offset)
+    )
+    return _candidates(db, rows), total
 
 
 def recent(db: Connection, text: str | None, filter: Filter, limit: int) -> list[Candidate]:
@@ -219,11 +231,11 @@ def recent(db: Connection, text: str | None, filter: Filter, limit: int) -> list
         titled = json.dumps(list(documents_titled(db, text, documents)))
         scan = _scan_matches(db, text, filter, scan, titled)
     rows = db.execute(
-        f"""select {COLUMNS} from {scan.source} cross join document d on d.key = p.document
+        f"""select {_COLUMNS} from {scan.source} cross join document d on d.key = p.document
         where {scan.where} order by {_NEWEST_FIRST} limit ?""",
         (*scan.values, limit),
     )
-    return decode_candidates(rows)
+    return _candidates(db, rows)
 
 
 def _scan_matches(db: Connection, text: str, filter: Filter, scan: _Scan, titled: str) -> _Scan:

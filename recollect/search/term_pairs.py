@@ -1,0 +1,69 @@
+"""Pairs of adjacent terms of a query, and how close they are in a text."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from recollect.search.terms import Term
+
+_CLOSE_WORDS = 5  # two terms further apart than this are not close
+
+Matches = Sequence[tuple[int, int]]
+"""Matches in a text in order, as (position of the word, number of the term)."""
+
+
+class TermPairs:
+    """The pairs of a query. Their weights add up to 1."""
+
+    def __init__(self, terms: Sequence[Term]) -> None:
+        weights = _weights(terms)
+        total = sum(weights.values())
+        self._weights = {first: weight / total for first, weight in weights.items() if total}
+        """By the number of the first term of a pair."""
+        self._partners: dict[int, list[tuple[int, int]]] = {}
+        """For each term, the other terms of its pairs, as (first term of the pair, other term)."""
+        for first in self._weights:
+            self._partners.setdefault(first, []).append((first, first + 1))
+            self._partners.setdefault(first + 1, []).append((first, first))
+
+    def proximity(self, matches: Matches) -> float:
+        """How many pairs are close together; closer pairs count more."""
+        if len(matches) < 2 or not self._weights:
+            return 0.0
+        distances: dict[int, int] = {}
+        last_position: dict[int, int] = {}
+        for position, number in matches:
+            for pair, partner in self._partners.get(number, ()):
+                distance = position - last_position.get(partner, position)
+                if 0 < distance <= _CLOSE_WORDS:
+                    distances[pair] = min(distance, distances.get(pair, _CLOSE_WORDS))
+            last_position[number] = position
+        return math.fsum(
+            self._weights[pair] / math.sqrt(distance) for pair, distance in distances.items()
+        )
+
+    def adjacency(self, matches: Matches) -> float:
+        """The pairs that are next to each other, in the order of the query."""
+        if len(matches) < 2 or not self._weights:
+            return 0.0
+        positions: dict[int, set[int]] = {}
+        for position, number in matches:
+            positions.setdefault(number, set()).add(position)
+        return math.fsum(
+            weight
+            for first, weight in self._weights.items()
+            if any(p + 1 in positions.get(first + 1, ()) for p in positions.get(first, ()))
+        )
+
+
+def _weights(terms: Sequence[Term]) -> dict[int, float]:
+    """The weight of each pair, by the number of its first term."""
+    weights = {}
+    for number in range(len(terms) - 1):
+        if terms[number + 1].weak:
+            break  # synonyms follow the words of the query
+        if terms[number].is_phrase or terms[number + 1].is_phrase:
+            continue  # the words of an identifier are adjacent to themselves
+        weights[number] = min(terms[number].weight, terms[number + 1].weight)
+    return weights
