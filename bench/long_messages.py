@@ -14,10 +14,8 @@ features out of the ranking.
 from __future__ import annotations
 
 import argparse
-import json
 import random
 import re
-import tempfile
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -26,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import recollect
-from bench.quality import FOLDER, libraries, without_features
+from bench.quality import FOLDER, libraries, temporary_library, without_features
 from recollect.index.chunks import split_text
 from recollect.model.search import SearchOptions
 from recollect.models.static import Counts, StaticModel
@@ -132,16 +130,11 @@ def ours(library: recollect.Library, mode: str) -> Ranking:
 
 
 def measure(conversations: Sequence[dict[str, Any]], questions: Sequence[Request]) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        export = Path(folder) / "conversations.json"
-        export.write_text(json.dumps({"conversations": conversations}), encoding="utf-8")
-        with recollect.open(Path(folder) / "library", background=False) as library:
-            library.import_path(export)
-            library.index()
-            systems = plain_cosines(conversations)
-            systems |= {f"Recollect, {mode}": ours(library, mode) for mode in ("vector", "both")}
-            for name, ranking in systems.items():
-                print(f"| {name} | {_scores(ranking, questions)} |", flush=True)
+    with temporary_library(conversations) as library:
+        systems = plain_cosines(conversations)
+        systems |= {f"Recollect, {mode}": ours(library, mode) for mode in ("vector", "both")}
+        for name, ranking in systems.items():
+            print(f"| {name} | {_scores(ranking, questions)} |", flush=True)
 
 
 def _scores(ranking: Ranking, questions: Sequence[Request]) -> str:

@@ -29,7 +29,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -103,6 +103,26 @@ def libraries(path: Path) -> Iterator[tuple[list[dict[str, Any]], list[Question]
             for q in library["queries"]
         ]
         yield library["conversations"], questions
+
+
+def fill_library(library: recollect.Library, conversations: Sequence[dict[str, Any]]) -> None:
+    """Import conversations and index them."""
+    with tempfile.TemporaryDirectory() as folder:
+        export = Path(folder) / "conversations.json"
+        export.write_text(json.dumps({"conversations": conversations}), encoding="utf-8")
+        library.import_path(export)
+    library.index()
+
+
+@contextmanager
+def temporary_library(conversations: Sequence[dict[str, Any]]) -> Iterator[recollect.Library]:
+    """A library with these conversations and their vectors."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        recollect.open(folder, background=False) as library,
+    ):
+        fill_library(library, conversations)
+        yield library
 
 
 # -- rankings ------------------------------------------------------------------
@@ -240,14 +260,11 @@ def measure(path: Path, places: Mapping[str, Place], quick: bool) -> None:
     report = Report(path.name.split(".")[0], _all_questions(path.parent))
     for number, (conversations, questions) in enumerate(libraries(path)):
         with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
-            export = Path(folder) / "conversations.json"
-            export.write_text(json.dumps({"conversations": conversations}), encoding="utf-8")
             systems = {"plain FTS5": plain_fts5(conversations)}
             for place, locate in places.items():
                 where, user = locate(Path(folder) / "library", f"{path.name} {number}")
                 library = stack.enter_context(recollect.open(where, user, background=False))
-                library.import_path(export)
-                library.index()
+                fill_library(library, conversations)
                 if quick:
                     systems = {f"Recollect on {place}, both": ours(library, "both")}
                     continue

@@ -10,16 +10,13 @@ the reranker reorders the first hits. The tables show hit@1, any@5 and all@5 for
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import recollect
-from bench.quality import FOLDER, libraries
+from bench.quality import FOLDER, libraries, temporary_library
 from recollect.model.search import Hit, SearchOptions
 from recollect.models.reranker import CANDIDATES, LENGTH, Passage, Reranker
 
@@ -43,20 +40,15 @@ def cases(path: Path, candidates: int, length: int, times: list[float]) -> Itera
             for conversation in conversations
             for message in conversation["messages"]
         }
-        with tempfile.TemporaryDirectory() as folder:
-            export = Path(folder) / "conversations.json"
-            export.write_text(json.dumps({"conversations": conversations}), encoding="utf-8")
-            with recollect.open(Path(folder) / "library", background=False) as library:
-                library.import_path(export)
-                library.index()
-                for question in questions:
-                    options = SearchOptions(limit=DEPTH, now=question.asked_at)
-                    hits = library.search(question.text, options=options).hits
-                    texts = [passages[hit.message_id] for hit in hits[:candidates]]
-                    start = time.process_time()
-                    scores = model.scores(question.text, texts, length)
-                    times.append(time.process_time() - start)
-                    yield Case(hits, scores, question.messages)
+        with temporary_library(conversations) as library:
+            for question in questions:
+                options = SearchOptions(limit=DEPTH, now=question.asked_at)
+                hits = library.search(question.text, options=options).hits
+                texts = [passages[hit.message_id] for hit in hits[:candidates]]
+                start = time.process_time()
+                scores = model.scores(question.text, texts, length)
+                times.append(time.process_time() - start)
+                yield Case(hits, scores, question.messages)
 
 
 def reorder(case: Case, weight: float) -> list[str]:

@@ -706,28 +706,32 @@ def show_memory(data: Data, queries: dict[str, list[SampleQuery]]) -> None:
         table_row(mode, f"{highest:.0f}", f"{anonymous:.0f}")
 
 
-def show_appends(data: Data) -> None:
-    """The conversation is deleted afterwards, so that a reused folder does not change."""
+def append_costs(library: recollect.Library) -> dict[str, list[Cost]]:
+    """What appending a message costs, and searching for it.
+
+    The conversation is deleted afterwards, so that a reused folder does not change.
+    """
     appends, searches = [], []
+    conversation = library.add_conversation(title="Live")
+    library.search("warm up", options=SearchOptions(mode="text"))
+    for n in range(APPENDS):
+        clock = Clock()
+        text = f"appended needle{n}live and some more words"
+        library.add_message(conversation.id, "user", text)
+        appends.append(clock.lap())
+        options = SearchOptions(mode="text", limit=LIMIT)
+        total = library.search(f"needle{n}live", options=options).total
+        searches.append(clock.lap())
+        assert total == 1, f"needle{n}live has {total} matches"
+    library.delete_conversation(conversation.id)
+    return {"until durable and searchable": appends, "search for its word": searches}
+
+
+def show_appends(data: Data) -> None:
     with recollect.open(data.home) as library:
-        conversation = library.add_conversation(title="Live")
-        library.search("warm up", options=SearchOptions(mode="text"))
-        for n in range(APPENDS):
-            clock = Clock()
-            text = f"appended needle{n}live and some more words"
-            library.add_message(conversation.id, "user", text)
-            appends.append(clock.lap())
-            total = library.search(
-                f"needle{n}live", options=SearchOptions(mode="text", limit=LIMIT)
-            ).total
-            searches.append(clock.lap())
-            assert total == 1, f"needle{n}live has {total} matches"
-        library.delete_conversation(conversation.id)
+        costs_by_step = append_costs(library)
     table_head("one append", "CPU ms p50", "wall ms p50", "wall ms p99")
-    for name, costs in (
-        ("until durable and searchable", appends),
-        ("search for its word", searches),
-    ):
+    for name, costs in costs_by_step.items():
         cpu, wall = (sorted(c[n] * 1000 for c in costs) for n in (0, 1))
         numbers = (statistics.median(cpu), statistics.median(wall), wall[int(len(wall) * 0.99)])
         table_row(name, *map(format_ms, numbers))

@@ -51,7 +51,6 @@ from bench import corpus
 from bench.corpus import SampleQuery
 from bench.server import SETTINGS, Server
 from bench.speed import (
-    APPENDS,
     LIMIT,
     MIN_QUERIES,
     QUERIES,
@@ -61,6 +60,7 @@ from bench.speed import (
     Clock,
     Cost,
     Times,
+    append_costs,
     folder_for,
     folder_size,
     format_ms,
@@ -604,28 +604,11 @@ def show_goal(team: Team, server: Server, results: Results) -> None:
 
 
 def show_appends(team: Team) -> None:
-    """The conversation is deleted afterwards, so that a reused folder does not change."""
     table_head("one append to the largest library", "store", "p50", "p95", "max", "CPU p50")
     for name, place in team.places.items():
-        appends, searches = [], []
         with recollect.open(place, team.largest.name, background=False) as library:
-            conversation = library.add_conversation(title="Live")
-            library.search("warm up", options=SearchOptions(mode="text"))
-            for n in range(APPENDS):
-                clock = Clock()
-                text = f"appended needle{n}live and some more words"
-                library.add_message(conversation.id, "user", text)
-                appends.append(clock.lap())
-                total = library.search(
-                    f"needle{n}live", options=SearchOptions(mode="text", limit=LIMIT)
-                ).total
-                searches.append(clock.lap())
-                assert total == 1, f"needle{n}live has {total} matches"
-            library.delete_conversation(conversation.id)
-        for what, costs in (
-            ("until durable and searchable", appends),
-            ("search for its word", searches),
-        ):
+            costs_by_step = append_costs(library)
+        for what, costs in costs_by_step.items():
             cpu, wall = (sorted(c[n] * 1000 for c in costs) for n in (0, 1))
             table_row(
                 what,

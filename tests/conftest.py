@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import postgres
 import pytest
@@ -165,3 +166,17 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 def library(place: str) -> Iterator[recollect.Library]:
     with recollect.open(place) as library:
         yield library
+
+
+@pytest.fixture
+def run(place: str, capsys: pytest.CaptureFixture[str]) -> Any:
+    """`run("list")` runs a command on the libraries of the test and returns its output."""
+    from recollect.cli import main
+
+    def command(*arguments: str, fails: bool = False) -> str:
+        code = main([*arguments, "--home", place])
+        out, err = capsys.readouterr()
+        assert bool(code) == fails, err
+        return err if fails else out
+
+    return command

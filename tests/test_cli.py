@@ -21,17 +21,6 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
 @pytest.fixture
-def run(place: str, capsys: pytest.CaptureFixture[str]) -> Any:
-    def command(*arguments: str, fails: bool = False) -> str:
-        code = main([*arguments, "--home", place])
-        out, err = capsys.readouterr()
-        assert bool(code) == fails, err
-        return err if fails else out
-
-    return command
-
-
-@pytest.fixture
 def run_with_examples(run: Any) -> Any:
     run("import", *(str(p) for p in EXAMPLES.iterdir() if p.is_dir()))
     return run

@@ -48,17 +48,6 @@ def turn_off_observer(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def run(place: str, capsys: pytest.CaptureFixture[str]) -> Any:
-    def command(*arguments: str, fails: bool = False) -> str:
-        code = main([*arguments, "--home", place])
-        out, err = capsys.readouterr()
-        assert bool(code) == fails, err
-        return err if fails else out
-
-    return command
-
-
-@pytest.fixture
 def export_file(tmp_path: Path) -> str:
     conversations = [
         {

@@ -530,6 +530,21 @@ def test_volumes_are_sealed_in_the_background_with_embeddings_off(
     assert [file for file in files(library) if file.match("volumes/*/volume.json")]
 
 
+def close_while_indexing(
+    library: recollect.Library, started: threading.Event, resume: threading.Event
+) -> None:
+    """Close the library after `started` is set. Indexing continues once the library is closing."""
+    library.search("dog", options=SearchOptions(mode="text"))
+    assert started.wait(30)
+    closing = threading.Thread(target=library.close)
+    closing.start()
+    assert library._background is not None
+    assert library._background._closing.wait(30)
+    resume.set()
+    closing.join(30)
+    assert not closing.is_alive()
+
+
 def test_closing_stops_the_background_indexer_between_two_batches(
     background: Callable[[], recollect.Library], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -548,15 +563,7 @@ def test_closing_stops_the_background_indexer_between_two_batches(
     monkeypatch.setattr(StaticModel, "embed", slow)
     library = background()
     fill(library, 200)
-    library.search("dog", options=SearchOptions(mode="text"))
-    assert started.wait(30)
-    closing = threading.Thread(target=library.close)
-    closing.start()
-    assert library._background is not None
-    assert library._background._closing.wait(30)
-    resume.set()
-    closing.join(30)
-    assert not closing.is_alive()
+    close_while_indexing(library, started, resume)
     assert batches == 1
     monkeypatch.setattr(StaticModel, "embed", embed)
     again = background()
@@ -582,15 +589,7 @@ def test_closing_interrupts_the_sealing_of_a_volume(
     monkeypatch.setattr(VolumeIndex, "_rows", slow)
     library = background()
     fill(library, 30)
-    library.search("dog", options=SearchOptions(mode="text"))
-    assert started.wait(30)
-    closing = threading.Thread(target=library.close)
-    closing.start()
-    assert library._background is not None
-    assert library._background._closing.wait(30)
-    resume.set()
-    closing.join(30)
-    assert not closing.is_alive()
+    close_while_indexing(library, started, resume)
     monkeypatch.setattr(VolumeIndex, "_rows", rows)
     again = background()
     again.index()

@@ -26,6 +26,16 @@ STATES = [
     *(("sqlite", "fresh"), ("sqlite", "embedded"), ("sqlite", "sealed")),
     *(("postgres", "fresh"), ("postgres", "embedded")),
 ]
+TOPICS = [
+    "My puppy chewed the sofa",
+    "The invoice is overdue",
+    "It rained all night",
+    "Guitar strings broke",
+    "The car needs new tyres",
+    "Bread with olives",
+    "A flight to Oslo",
+    "The exam was hard",
+]
 in_every_state = pytest.mark.parametrize(("place", "state"), STATES, indirect=["place"])
 
 
@@ -399,18 +409,8 @@ def test_a_time_in_the_query_ranks_its_messages_higher_and_removes_none(
         # With extra spaces, the texts mean the same but are not copies of each other.
         text = f"I went to the restaurant with friends and {' ' * day}we had fish"
         library.add_conversation(f"c{day}", messages=[message(f"d{day}", text, days=day)])
-    others = [
-        "My puppy chewed the sofa",
-        "The invoice is overdue",
-        "It rained all night",
-        "Guitar strings broke",
-        "The car needs new tyres",
-        "Bread with olives",
-        "A flight to Oslo",
-        "The exam was hard",
-    ]
     library.add_conversation(
-        "x", messages=[message(f"x{n}", text, days=90 + n) for n, text in enumerate(others * 3)]
+        "x", messages=[message(f"x{n}", text, days=90 + n) for n, text in enumerate(TOPICS * 3)]
     )
     if mode == "both":
         library.index()
@@ -948,18 +948,8 @@ def test_without_vectors_search_uses_words_and_vector_mode_is_an_error(
 def test_messages_that_share_no_word_with_the_query_are_found_by_meaning(
     library: recollect.Library,
 ) -> None:
-    texts = [
-        "My puppy chewed the sofa",
-        "The invoice is overdue",
-        "It rained all night",
-        "Guitar strings broke",
-        "The car needs new tyres",
-        "Bread with olives",
-        "A flight to Oslo",
-        "The exam was hard",
-    ]
     library.add_conversation(
-        "c1", messages=[message(f"m{n}", text, days=n) for n, text in enumerate(texts)]
+        "c1", messages=[message(f"m{n}", text, days=n) for n, text in enumerate(TOPICS)]
     )
     library.index()
     page = library.search("young dog", options=SearchOptions(now=NOW))

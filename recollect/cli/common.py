@@ -88,20 +88,7 @@ def add_filters(command: argparse.ArgumentParser) -> None:
         metavar="DATE",
         help="only on or before it; a bare date includes the whole day (UTC)",
     )
-    command.add_argument(
-        "--project",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="only this project",
-    )
-    command.add_argument(
-        "--source",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help=f"one of {', '.join(SOURCES)}; may be repeated",
-    )
+    add_origin_filters(command)
     command.add_argument(
         "--tag",
         action="append",
@@ -115,6 +102,24 @@ def add_filters(command: argparse.ArgumentParser) -> None:
         default=[],
         metavar="ID",
         help="only inside this conversation",
+    )
+
+
+def add_origin_filters(command: argparse.ArgumentParser) -> None:
+    """Options for where conversations come from."""
+    command.add_argument(
+        "--project",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="only this project",
+    )
+    command.add_argument(
+        "--source",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help=f"one of {', '.join(SOURCES)}; may be repeated",
     )
 
 

@@ -16,7 +16,7 @@ from recollect.places import keys
 from recollect.serve.identity.accounts import new_key, revoke
 from recollect.serve.identity.principal import SCOPES
 from recollect.settings import default_user
-from recollect.store.api_keys import ApiKey
+from recollect.store.api_keys import COLUMNS, ApiKey
 
 _EXAMPLES = """\
   recollect keys add laptop --user ann
@@ -172,18 +172,7 @@ def _state(key: ApiKey) -> str:
 
 
 def _record(key: ApiKey) -> dict[str, object]:
-    names = (
-        "id",
-        "user",
-        "name",
-        "scopes",
-        "toolsets",
-        "agent",
-        "created_at",
-        "expires_at",
-        "revoked_at",
-        "used_at",
-    )
+    names = (name for name in COLUMNS if name != "hash")
     return {name: getattr(key, name) for name in names}
 
 

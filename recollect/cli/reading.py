@@ -10,12 +10,19 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
-from recollect.cli.common import console, define, existing, print_json, safe, when
+from recollect.cli.common import (
+    add_origin_filters,
+    console,
+    define,
+    existing,
+    print_json,
+    safe,
+    when,
+)
 from recollect.language.text import printable
 from recollect.library import Library
 from recollect.model.documents import Document, Passage
 from recollect.model.search import Filter
-from recollect.model.sources import SOURCES
 from recollect.transfer.export import as_json
 
 _LIST_EXAMPLES = """\
@@ -38,20 +45,7 @@ def define_list(command: argparse.ArgumentParser) -> None:
         "--limit", type=int, default=50, help="how many (default: %(default)s, at most 200)"
     )
     command.add_argument("--offset", type=int, default=0, help="how many to skip")
-    command.add_argument(
-        "--project",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="only this project",
-    )
-    command.add_argument(
-        "--source",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help=f"one of {', '.join(SOURCES)}",
-    )
+    add_origin_filters(command)
     command.add_argument(
         "--search", default="", metavar="TEXT", help="only titles or ids that contain this"
     )

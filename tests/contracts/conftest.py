@@ -104,12 +104,6 @@ def place(request: pytest.FixtureRequest, store: str, state: str, tmp_path: Path
 
 
 @pytest.fixture
-def library(place: str) -> Iterator[recollect.Library]:
-    with recollect.open(place) as library:
-        yield library
-
-
-@pytest.fixture
 def collection(library: recollect.Library) -> recollect.Library:
     """Items of every source that mention a lighthouse."""
     knowledge_items.fill(library)

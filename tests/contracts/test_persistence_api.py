@@ -13,33 +13,13 @@ from urllib.parse import quote
 
 import pytest
 from clauses import proves
+from persistence_fields import CONVERSATION, MESSAGE
 from rest_client import Client
 
 from recollect.serve.app import make_app
 from recollect.serve.http.service import Service, ServiceConfig
 from recollect.settings import place as parse_place
 
-CONVERSATION = {
-    "id",
-    "session_id",
-    "title",
-    "namespace",
-    "created_at",
-    "updated_at",
-    "message_count",
-    "metadata",
-}
-MESSAGE = {
-    "id",
-    "conversation_id",
-    "role",
-    "content",
-    "model",
-    "tool_used",
-    "attachments",
-    "citations",
-    "timestamp",
-}
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{6})?\+00:00")
 
 

@@ -6,33 +6,12 @@ import uuid
 
 import pytest
 from clauses import proves
+from persistence_fields import CONVERSATION, MESSAGE
 from states import settle
 
 import recollect
 from recollect.errors import Conflict, InvalidInput, NotFound
 from recollect.persistence import PersistenceApi
-
-CONVERSATION = {
-    "id",
-    "session_id",
-    "title",
-    "namespace",
-    "created_at",
-    "updated_at",
-    "message_count",
-    "metadata",
-}
-MESSAGE = {
-    "id",
-    "conversation_id",
-    "role",
-    "content",
-    "model",
-    "tool_used",
-    "attachments",
-    "citations",
-    "timestamp",
-}
 
 
 @proves("C1-38")

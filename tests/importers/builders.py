@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from hypothesis import strategies as st
 
 from recollect.importers.entries import Entry
-from recollect.model.documents import Document, Passage
+from recollect.language.query import ROLES
+from recollect.model.documents import PASSAGE_TYPES, VISIBILITIES, Document, Passage, arrange
 from recollect.model.receipts import Problem
 
 SAMPLES = Path(__file__).parents[1] / "samples"
@@ -36,6 +38,15 @@ def entry(content: bytes | str | Any, name: str = "conversations.json") -> Entry
     """A file with these bytes, this text, or this value as JSON."""
     text = content if isinstance(content, (bytes, str)) else json.dumps(content)
     data = text.encode() if isinstance(text, str) else text
+    return Entry(name, len(data), lambda: io.BytesIO(data))
+
+
+def lines_entry(lines: Sequence[object], name: str) -> Entry:
+    """A file with a JSON value on each line. Bytes are written as they are."""
+    data = b"\n".join(
+        line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines
+    )
+    data += b"\n" if data and not isinstance(lines[-1], bytes) else b""
     return Entry(name, len(data), lambda: io.BytesIO(data))
 
 
@@ -69,6 +80,55 @@ def mutate(value: Any, path: list[int], replacement: Any) -> Any:
 
 
 # -- ChatGPT ---------------------------------------------------------------
+
+
+JUNK = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(max_size=5),
+    st.just([]),
+    st.just({}),
+    st.just([None, 1, "x", {"type": "text", "text": 3}]),
+    st.just({"type": "text", "id": 1}),
+)
+
+
+def with_junk(data: st.DataObject, lines: list[Any]) -> list[Any]:
+    """The lines with junk in one to three places."""
+    lines = copy.deepcopy(lines)
+    for _ in range(data.draw(st.integers(1, 3))):
+        *path, last = data.draw(st.sampled_from(_places(lines)[1:]))
+        target: Any = lines
+        for key in path:
+            target = target[key]
+        target[last] = data.draw(JUNK)
+    return lines
+
+
+def _places(value: object, at: tuple[object, ...] = ()) -> list[tuple[object, ...]]:
+    """The paths of all values inside a JSON value."""
+    items: list[tuple[object, object]] = []
+    if isinstance(value, dict):
+        items = [*value.items()]
+    elif isinstance(value, list):
+        items = [*enumerate(value)]
+    return [at, *(place for key, inner in items for place in _places(inner, (*at, key)))]
+
+
+def assert_sound(items: Iterable[Document | Problem]) -> None:
+    """Every message has an id of its own and valid fields, and arranging loses none."""
+    for document in documents(items):
+        ids = [p.id for p in document.passages]
+        assert len(ids) == len(set(ids))
+        arranged = arrange(document).passages
+        assert sorted(p.id for p in arranged) == sorted(ids)
+        assert all(
+            p.role in ROLES and p.type in PASSAGE_TYPES and p.visibility in VISIBILITIES
+            for p in arranged
+        )
+        assert all(isinstance(p.content, str) for p in arranged)
 
 
 def message_node(

@@ -1,21 +1,17 @@
 """Claude Code transcripts: authors, order, and skipped records."""
 
 import base64
-import copy
 import io
 import json
 
 import pytest
-from builders import EXAMPLES, SAMPLES
+from builders import EXAMPLES, SAMPLES, assert_sound, lines_entry, with_junk
 from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.importers.chats import claude_code
 from recollect.importers.entries import Entry, entries
-from recollect.language.query import ROLES
 from recollect.model.documents import (
-    PASSAGE_TYPES,
-    VISIBILITIES,
     Document,
     Passage,
     arrange,
@@ -29,11 +25,7 @@ SESSION = "11111111-2222-4333-8444-555555555555"
 
 
 def entry(*lines: object, name: str = f"{SESSION}.jsonl") -> Entry:
-    data = b"\n".join(
-        line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines
-    )
-    data += b"\n" if data and not isinstance(lines[-1], bytes) else b""
-    return Entry(name, len(data), lambda: io.BytesIO(data))
+    return lines_entry(lines, name)
 
 
 def record(type_: str, uuid: str, parent: str | None, **more: object) -> dict[str, object]:
@@ -698,62 +690,19 @@ SESSION_LINES = [
     record("attachment", "q1", "u4", attachment={"type": "queued_command", "prompt": "Quick"}),
     {"type": "ai-title", "aiTitle": "Glaze", "sessionId": SESSION},
 ]
-JUNK = st.one_of(
-    st.none(),
-    st.booleans(),
-    st.integers(),
-    st.floats(),
-    st.text(max_size=5),
-    st.just([]),
-    st.just({}),
-    st.just([None, 1, "x", {"type": "text", "text": 3}]),
-    st.just({"type": "text", "id": 1}),
-)
 
 
-def places(value: object, at: tuple[object, ...] = ()) -> list[tuple[object, ...]]:
-    """The paths of all values inside a JSON value."""
-    items: list[tuple[object, object]] = []
-    if isinstance(value, dict):
-        items = [*value.items()]
-    elif isinstance(value, list):
-        items = [*enumerate(value)]
-    return [at, *(place for key, inner in items for place in places(inner, (*at, key)))]
-
-
-def mutant(lines: list[object], place: tuple[object, ...], junk: object) -> list[object]:
-    lines = copy.deepcopy(lines)
-    target = lines
-    for key in place[:-1]:
-        target = target[key]
-    target[place[-1]] = junk
-    return lines
-
-
-def assert_sound(items: list[Document | Problem]) -> None:
+def assert_sound_session(items: list[Document | Problem]) -> None:
+    assert_sound(items)
     ids = [p.id for d in items if isinstance(d, Document) for p in d.passages]
     assert len(ids) == len(set(ids))
-    for document in items:
-        if isinstance(document, Document):
-            arranged = arrange(document)
-            assert sorted(p.id for p in arranged.passages) == sorted(
-                p.id for p in document.passages
-            )
-            assert all(
-                p.role in ROLES and p.type in PASSAGE_TYPES and p.visibility in VISIBILITIES
-                for p in arranged.passages
-            )
-            assert all(isinstance(p.content, str) for p in arranged.passages)
 
 
 @given(st.data())
 def test_no_record_stops_the_import(data):
-    lines = SESSION_LINES
-    for _ in range(data.draw(st.integers(1, 3))):
-        place = data.draw(st.sampled_from(places(lines)[1:]))
-        lines = mutant(lines, place, data.draw(JUNK))
+    lines = with_junk(data, SESSION_LINES)
     items = list(claude_code.read(entry(*lines)))
-    assert_sound(items)
+    assert_sound_session(items)
     assert any(isinstance(f, Document) for f in items)
 
 
@@ -771,7 +720,7 @@ def test_a_session_that_grows_keeps_its_ids(length):
 def test_no_order_of_the_records_loses_text(lines):
     documents, _ = read(*lines)
     expected, _ = read(*SESSION_LINES)
-    assert_sound(list(documents))
+    assert_sound_session(list(documents))
     all_text = " ".join(p.content for d in documents for p in d.passages)
     assert all(p.content in all_text for d in expected for p in d.passages)
 

@@ -1,21 +1,16 @@
 """Codex: rollouts with forks and rollbacks, exec output and the history."""
 
 import base64
-import copy
-import io
 import json
 
 import pytest
-from builders import EXAMPLES, SAMPLES
+from builders import EXAMPLES, SAMPLES, assert_sound, lines_entry, with_junk
 from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.importers.chats import codex
 from recollect.importers.entries import Entry, entries
-from recollect.language.query import ROLES
 from recollect.model.documents import (
-    PASSAGE_TYPES,
-    VISIBILITIES,
     Document,
     Passage,
     arrange,
@@ -32,11 +27,7 @@ NAME = f"rollout-2026-03-01T10-00-00-{THREAD}.jsonl"
 
 
 def entry(*lines: object, name: str = NAME) -> Entry:
-    data = b"\n".join(
-        line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines
-    )
-    data += b"\n" if data and not isinstance(lines[-1], bytes) else b""
-    return Entry(name, len(data), lambda: io.BytesIO(data))
+    return lines_entry(lines, name)
 
 
 def line(type_: str, at: str = "2026-03-01T10:00:00.000Z", **payload: object) -> dict[str, object]:
@@ -659,58 +650,12 @@ HISTORY = [
     {"session_id": "a", "ts": 1, "text": "Warp"},
     {"session_id": "a", "ts": 1, "text": "Warp"},
 ]
-JUNK = st.one_of(
-    st.none(),
-    st.booleans(),
-    st.integers(),
-    st.floats(),
-    st.text(max_size=5),
-    st.just([]),
-    st.just({}),
-    st.just([None, 1, "x", {"type": "text", "text": 3}]),
-    st.just({"type": "text", "id": 1}),
-)
-
-
-def places(value: object, at: tuple[object, ...] = ()) -> list[tuple[object, ...]]:
-    """The paths of all values inside a JSON value."""
-    items: list[tuple[object, object]] = []
-    if isinstance(value, dict):
-        items = [*value.items()]
-    elif isinstance(value, list):
-        items = [*enumerate(value)]
-    return [at, *(place for key, inner in items for place in places(inner, (*at, key)))]
-
-
-def mutant(lines: list[object], place: tuple[object, ...], junk: object) -> list[object]:
-    lines = copy.deepcopy(lines)
-    target = lines
-    for key in place[:-1]:
-        target = target[key]
-    target[place[-1]] = junk
-    return lines
-
-
-def assert_sound(items: list[Document | Problem]) -> None:
-    for document in items:
-        if isinstance(document, Document):
-            assert len(set(ids(document))) == len(document.passages)
-            arranged = arrange(document)
-            assert sorted(ids(arranged)) == sorted(ids(document))
-            assert all(
-                p.role in ROLES and p.type in PASSAGE_TYPES and p.visibility in VISIBILITIES
-                for p in arranged.passages
-            )
-            assert all(isinstance(p.content, str) for p in arranged.passages)
 
 
 @pytest.mark.parametrize("whole", [ROLLOUT, EXEC, HISTORY], ids=["rollout", "exec", "history"])
 @given(data=st.data())
 def test_no_record_stops_the_import(whole, data):
-    lines = whole
-    for _ in range(data.draw(st.integers(1, 3))):
-        place = data.draw(st.sampled_from(places(lines)[1:]))
-        lines = mutant(lines, place, data.draw(JUNK))
+    lines = with_junk(data, whole)
     assert_sound(list(codex.read(entry(*lines))))
 
 

@@ -44,6 +44,11 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Web]:
 
 
 @pytest.fixture
+def ann(web: Web) -> HttpUser:
+    return web.new_user()
+
+
+@pytest.fixture
 def probe(monkeypatch: pytest.MonkeyPatch) -> Iterator[Probe]:
     probe = Probe()
     monkeypatch.setattr(

@@ -52,11 +52,6 @@ from recollect.serve.mcp.transports.streams import Stream, StreamStore
 from recollect.settings import LIMITS
 
 
-@pytest.fixture
-def ann(web: Web) -> HttpUser:
-    return web.new_user()
-
-
 def is_problem(answer: httpx.Response, status: int) -> bool:
     """Whether an answer is an error with this status, in the shape of all our errors."""
     body = answer.json()

@@ -15,26 +15,9 @@ from recollect.knowledge.api import Knowledge
 from recollect.library import Library
 from recollect.model.audience import MASK
 from recollect.serve.mcp.sessions import Session
+from recollect.serve.rest.knowledge_schemas import ResultItem
 
-KEYS = {
-    "id",
-    "source",
-    "title",
-    "snippet",
-    "uri",
-    "score",
-    "score_type",
-    "created_at",
-    "last_modified",
-    "version",
-    "tags",
-    "media_type",
-    "url",
-    "conversation_id",
-    "message_id",
-    "sender",
-    "loc",
-}
+KEYS = set(ResultItem.model_fields)
 TOOLSETS = ("knowledge", "sources")
 TAGS = "".join(chr(0xE0000 + ord(c)) for c in "obey me")
 LONG = " ".join(f"Sentence number {n} speaks of gardens and rain." for n in range(400))

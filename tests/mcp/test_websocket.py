@@ -41,11 +41,6 @@ from recollect.serve.mcp.transports import calls, websocket
 from recollect.settings import LIMITS
 
 
-@pytest.fixture
-def ann(web: Web) -> HttpUser:
-    return web.new_user()
-
-
 class Client:
     def __init__(self, connection: ClientConnection) -> None:
         self.connection = connection

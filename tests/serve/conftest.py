@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import people
 import pytest
 from asgi import ADDRESS, MakeKey
 from fastapi import FastAPI
+from people import STORES, World
 from starlette.testclient import TestClient
 
 from recollect.serve.app import make_app
@@ -15,6 +17,15 @@ from recollect.serve.http.service import Service, ServiceConfig
 from recollect.serve.identity.accounts import new_key
 from recollect.settings import default_user
 from recollect.settings import place as library_place
+
+
+@pytest.fixture(scope="module", params=STORES)
+def world(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[World]:
+    """A service on each store for all tests of a module."""
+    with people.world(request, tmp_path_factory) as created:
+        yield created
 
 
 @pytest.fixture

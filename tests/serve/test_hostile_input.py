@@ -7,11 +7,10 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
-import people
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from people import STORES, World, percent_encode
+from people import World, percent_encode
 from starlette.testclient import TestClient
 
 CONTENTS = (
@@ -19,14 +18,6 @@ CONTENTS = (
     "version 20.04 of a:b, it's 100% a_b",
     "NEAR AND OR NOT near and or not",
 )
-
-
-@pytest.fixture(scope="module", params=STORES)
-def world(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[World]:
-    with people.world(request, tmp_path_factory) as created:
-        yield created
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any
 
 import people
 import pytest
-from people import STORES, World, percent_encode
+from people import World, percent_encode
 from starlette.testclient import TestClient
 
 from recollect.errors import InvalidInput
@@ -34,14 +33,6 @@ BODIES: dict[str, Any] = {
 }
 KIND = "notes"  # the kind of a document in a path is not secret
 ELSEWHERE = {"/v1/models/{model}"}  # models belong to the model server, not to a user
-
-
-@pytest.fixture(scope="module", params=STORES)
-def world(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[World]:
-    with people.world(request, tmp_path_factory) as created:
-        yield created
 
 
 @dataclass

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 from urllib.parse import unquote
 
 import jsonschema
-import people
 import pytest
-from people import STORES, World, percent_encode
+from people import World, percent_encode
 from starlette.testclient import TestClient
 
 from recollect.model.audience import MASK
@@ -21,14 +19,6 @@ SRT = (
     "1\n00:00:01,000 --> 00:00:04,000\nWater the tomatoes early.\n\n"
     "2\n00:00:04,500 --> 00:00:09,000\nNever at noon.\n\n"
 )
-
-
-@pytest.fixture(scope="module", params=STORES)
-def world(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[World]:
-    with people.world(request, tmp_path_factory) as created:
-        yield created
 
 
 @pytest.fixture

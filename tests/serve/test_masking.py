@@ -4,27 +4,17 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import people
 import pytest
-from people import STORES, World, percent_encode
+from people import World, percent_encode
 from starlette.testclient import TestClient
 
 from recollect.model.audience import MASK, is_marked_human_only
 
 SECRET = "quaggasecret"  # only in human-only messages
 PUBLIC = "zebraopen"  # in public and in human-only messages
-
-
-@pytest.fixture(scope="module", params=STORES)
-def world(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[World]:
-    with people.world(request, tmp_path_factory) as created:
-        yield created
 
 
 @dataclass

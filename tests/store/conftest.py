@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from recollect.store.base import Store
+from recollect.store.sqlite import SqliteStore
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -35,11 +36,22 @@ def open_store(url: str, folder: Path, user: str) -> Store:
         from recollect.store.postgres import PostgresStore
 
         return PostgresStore(url, user)
-    from recollect.store.sqlite import SqliteStore
-
     return SqliteStore(folder / "library.db")
 
 
 @pytest.fixture
 def store(reopen: Callable[[], Store]) -> Store:
     return reopen()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """The file of an SQLite store."""
+    return tmp_path / "store" / "library.db"
+
+
+@pytest.fixture
+def sqlite_store(path: Path) -> Iterator[SqliteStore]:
+    store = SqliteStore(path)
+    yield store
+    store.close()

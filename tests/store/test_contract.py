@@ -7,12 +7,12 @@ import re
 import threading
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from datetime import timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from messages import NOON, conversation, message
 
 from recollect.errors import InvalidInput, NotFound
 from recollect.index.meaning import Meaning
@@ -24,23 +24,7 @@ from recollect.search.engine import search
 from recollect.store.base import Store
 from recollect.store.values import SaveResult
 
-NOON = datetime(2025, 5, 1, 12, tzinfo=UTC)
 EVERYTHING = Filter()
-
-
-def message(id: str, content: str, role: str = "user", minutes: int = 0, **fields: Any) -> Passage:
-    return Passage(id, role, content, created_at=NOON + timedelta(minutes=minutes), **fields)
-
-
-def conversation(*passages: Passage, id: str = "c1", **fields: Any) -> Document:
-    """A conversation in which every message replies to the one before it."""
-    chain: list[Passage] = []
-    for passage in passages:
-        if passage.parent is None and chain:
-            passage = passage._replace(parent=chain[-1].id)
-        chain.append(passage)
-    defaults = {"title": "A conversation", "created_at": NOON, "updated_at": NOON}
-    return Document("test", id, passages=tuple(chain), **(defaults | fields))
 
 
 def matching_ids(store: Store, query: str, filter: Filter = EVERYTHING) -> list[str]:

@@ -8,32 +8,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from messages import NOON, conversation, message
 
 from recollect.errors import Conflict, NotFound
 from recollect.language.query import Word, parse
-from recollect.model.documents import Document, Passage
+from recollect.model.documents import Document
 from recollect.model.search import Filter
 from recollect.store.base import Store
-
-NOON = datetime(2025, 5, 1, 12, tzinfo=UTC)
-
-
-def message(
-    id: str, content: str = "hello", role: str = "user", minutes: int = 0, **fields: Any
-) -> Passage:
-    return Passage(id, role, content, created_at=NOON + timedelta(minutes=minutes), **fields)
-
-
-def conversation(*passages: Passage, id: str = "c1", **fields: Any) -> Document:
-    """A conversation in which every message replies to the one before it."""
-    chain: list[Passage] = []
-    for passage in passages:
-        if passage.parent is None and chain:
-            passage = passage._replace(parent=chain[-1].id)
-        chain.append(passage)
-    defaults = {"title": "A conversation", "updated_at": NOON}
-    return Document("test", id, passages=tuple(chain), **(defaults | fields))
-
 
 # -- reading ---
 

@@ -1044,12 +1044,14 @@ OPERATIONS: tuple[Callable[[Library, str], object], ...] = (
     lambda library, word: library.add_message(
         "c3", "user", f"{word} more", created_at="2025-05-02"
     ),
-    lambda library, word: (
-        library.add_conversation("c9", "", messages=[{"role": "user", "content": "short lived"}]),
-        library.delete_conversation("c9"),
-    ),
+    lambda library, word: add_and_delete(library),
     lambda library, word: error_messages(library),
 )
+
+
+def add_and_delete(library: Library) -> Document:
+    messages = [{"role": "user", "content": "short lived"}]
+    return library.delete_conversation(library.add_conversation(messages=messages).id)
 
 
 def error_messages(library: Library) -> list[str]:

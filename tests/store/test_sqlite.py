@@ -6,7 +6,6 @@ import stat
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,15 +22,8 @@ from recollect.store.sqlite.migrations import MIGRATIONS, VERSION, migrate
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "store" / "library.db"
-
-
-@pytest.fixture
-def store(path: Path) -> Iterator[SqliteStore]:
-    store = SqliteStore(path)
-    yield store
-    store.close()
+def store(sqlite_store: SqliteStore) -> SqliteStore:
+    return sqlite_store
 
 
 def conversation(*texts: str, id: str = "c1") -> Document:

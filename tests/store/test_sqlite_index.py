@@ -15,13 +15,14 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import apsw
 import numpy as np
 import pytest
+from messages import NOON, message
 
 from recollect.index.refresh import refresh
 from recollect.language.query import (
@@ -46,7 +47,6 @@ from recollect.store.sqlite.volumes.volume import Volume
 from recollect.store.sqlite.volumes.writer import Row
 from recollect.store.values import Space
 
-NOON = datetime(2025, 5, 1, 12, tzinfo=UTC)
 EVERYTHING = Filter()
 MANY = 100_000
 
@@ -59,19 +59,8 @@ def small_volumes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "store" / "library.db"
-
-
-@pytest.fixture
-def store(path: Path) -> Iterator[SqliteStore]:
-    store = SqliteStore(path)
-    yield store
-    store.close()
-
-
-def message(id: str, content: str, role: str = "user", minutes: int = 0, **fields: Any) -> Passage:
-    return Passage(id, role, content, created_at=NOON + timedelta(minutes=minutes), **fields)
+def store(sqlite_store: SqliteStore) -> SqliteStore:
+    return sqlite_store
 
 
 def conversation(id: str, *passages: Passage, **fields: Any) -> Document:

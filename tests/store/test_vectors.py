@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from messages import NOON, message
 from numpy.typing import NDArray
 
 from recollect.errors import NotFound
@@ -19,14 +20,7 @@ from recollect.model.search import Filter
 from recollect.store.base import Store
 from recollect.store.values import Space
 
-NOON = datetime(2025, 5, 1, 12, tzinfo=UTC)
 EVERYTHING = Filter()
-
-
-def message(
-    id: str, content: str, role: str | None = "user", minutes: int = 0, **fields: Any
-) -> Passage:
-    return Passage(id, role, content, created_at=NOON + timedelta(minutes=minutes), **fields)
 
 
 def conversation(id: str, *passages: Passage, **fields: Any) -> Document:

@@ -50,15 +50,15 @@ class Language:
     code: str
     """ISO 639-1."""
     name: str
-    stemmer: str
-    """The name of the Snowball stemmer; empty if words are not inflected."""
-    function_words: str
-    """Articles, pronouns, auxiliaries, prepositions and the like, which are no evidence."""
-    question_words: str
-    """The function words with which a question can begin."""
-    personal_words: str
-    """The function words for the first and second person, which people use in questions."""
     times: TimeWords
+    stemmer: str = ""
+    """The name of the Snowball stemmer; empty if words are not inflected."""
+    function_words: str = ""
+    """Articles, pronouns, auxiliaries, prepositions and the like, which are no evidence."""
+    question_words: str = ""
+    """The function words with which a question can begin."""
+    personal_words: str = ""
+    """The function words for the first and second person, which people use in questions."""
     opening_verbs: str = ""
     """Verbs with which a request can begin, such as `recommend`. They are evidence."""
     frames: tuple[str, ...] = ()

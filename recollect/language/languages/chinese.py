@@ -112,11 +112,7 @@ _TIMES = TimeWords(
 CHINESE = Language(
     code="zh",
     name="Chinese",
-    stemmer="",
     times=_TIMES,
-    function_words="",
-    question_words="",
-    personal_words="",
     questions=(
         "什么|什麼|怎么|怎麼|怎样|怎樣|如何|为什么|為什麼|为何|哪|谁|誰|多少|多久|几个|几点|几次"
         "|幾|是不是|有没有|有沒有|吗|嗎|呢$|记得|記得|告诉我|告訴我|推荐|推薦|建议|建議",

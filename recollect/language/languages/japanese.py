@@ -93,11 +93,7 @@ _TIMES = TimeWords(
 JAPANESE = Language(
     code="ja",
     name="Japanese",
-    stemmer="",
     times=_TIMES,
-    function_words="",
-    question_words="",
-    personal_words="",
     questions=(
         "いつ|どこ|どれ|どの|どんな|どう|なぜ|なに|なん|何|誰|だれ|いくら|いくつ|ですか|でしたか|ますか"
         "|ましたか|ませんか|でしょうか|だっけ|っけ|教えて|覚えて|おすすめ|か[。]?$",

@@ -98,11 +98,7 @@ _TIMES = TimeWords(
 KOREAN = Language(
     code="ko",
     name="Korean",
-    stemmer="",
     times=_TIMES,
-    function_words="",
-    question_words="",
-    personal_words="",
     questions=(
         "언제|어디|누구|누가|무엇|무슨|뭐|뭘|왜|어떻게|어떤|얼마|몇|어느|나요|습니까|까요|ㄹ까|했지|였지"
         "|었지|기억|추천|알려",

@@ -44,6 +44,20 @@ def quote(value: str) -> str:
     return repr(truncate(sanitize(value), 80))
 
 
+def parse_number(value: Any) -> float | None:
+    """A number, also from text; None if it is none."""
+    if isinstance(value, str):
+        try:
+            value = float(value)
+        except ValueError:
+            return None
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not is_number or value != value:  # NaN is not equal to itself
+        return None
+    number: float = value
+    return number
+
+
 @contextmanager
 def json_errors() -> Iterator[None]:
     """Turn library errors into tool errors. A timeout never looks like an empty answer."""
@@ -121,14 +135,8 @@ class Arguments:
         return int(self.decimal(name, lowest, highest))
 
     def decimal(self, name: str, lowest: float, highest: float) -> float:
-        value = self._values.get(name, self._schema[name].get("default"))
-        if isinstance(value, str):
-            try:
-                value = float(value)
-            except ValueError:
-                value = None
-        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if not is_number or value != value:  # NaN is not equal to itself
+        value = parse_number(self._values.get(name, self._schema[name].get("default")))
+        if value is None:
             raise self.invalid(name, "expected a number.")
         return float(min(max(value, lowest), highest))
 

@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import ClassVar
 
+    Methods = dict[str, Callable[["Dispatcher", "Request"], Object]]
+
 HANDSHAKE_VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 STATELESS_VERSIONS = ("2026-07-28",)
 BATCH_VERSION = "2025-03-26"
@@ -339,9 +341,7 @@ class Dispatcher:
         self._require_conversations("prompts/get")
         return recall_prompt.get_prompt(self.catalog, request.params)
 
-    # Servers that extend this one may replace entries: see tests/clients/conformance_server.py.
-    STATELESS_METHODS: ClassVar[dict[str, Callable[[Dispatcher, Request], Object]]] = {
-        "server/discover": discover,
+    _METHODS: ClassVar[Methods] = {
         "tools/list": list_tools,
         "tools/call": call_tool,
         "resources/list": list_resources,
@@ -350,17 +350,13 @@ class Dispatcher:
         "prompts/list": list_prompts,
         "prompts/get": get_prompt,
     }
-    HANDSHAKE_METHODS: ClassVar[dict[str, Callable[[Dispatcher, Request], Object]]] = {
+    # Servers that extend this one may replace entries: see tests/clients/conformance_server.py.
+    STATELESS_METHODS: ClassVar[Methods] = {"server/discover": discover, **_METHODS}
+    HANDSHAKE_METHODS: ClassVar[Methods] = {
         "initialize": initialize,
         "ping": ping,
         "logging/setLevel": set_log_level,
-        "tools/list": list_tools,
-        "tools/call": call_tool,
-        "resources/list": list_resources,
-        "resources/templates/list": list_resource_templates,
-        "resources/read": read_resource,
-        "prompts/list": list_prompts,
-        "prompts/get": get_prompt,
+        **_METHODS,
     }
 
 

@@ -23,7 +23,7 @@ from recollect.errors import RecollectError
 from recollect.language import text
 from recollect.language.query import check_size
 from recollect.model.search import Filter
-from recollect.serve.mcp.arguments import quote, sanitize
+from recollect.serve.mcp.arguments import parse_number, quote, sanitize
 from recollect.serve.mcp.context import Context, ToolError
 
 if TYPE_CHECKING:
@@ -188,17 +188,12 @@ def _parse_date(values: dict[str, Any], name: str, *, end: bool) -> datetime | N
 
 
 def _parse_limit(value: Any) -> int:
-    if isinstance(value, str):
-        if not value.strip():
-            return DEFAULT_LIMIT
-        try:
-            value = float(value)
-        except ValueError:
-            value = None
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not is_number or value != value:  # NaN is not equal to itself
+    if isinstance(value, str) and not value.strip():
+        return DEFAULT_LIMIT
+    number = parse_number(value)
+    if number is None:
         raise ToolError("Error: Invalid limit: expected an integer.")
-    return int(min(max(value, 1), MAX_LIMIT))
+    return int(min(max(number, 1), MAX_LIMIT))
 
 
 # -- the answer ---
