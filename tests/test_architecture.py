@@ -238,3 +238,9 @@ def test_every_command_is_defined_by_its_module() -> None:
 def test_the_server_starts_without_what_only_some_servers_need() -> None:
     modules = {module.split(".")[0] for module in loaded_modules("import recollect.serve.server")}
     assert not modules & {"httpx", "jwt", "cryptography", "numpy", "rich"}
+
+
+def test_every_benchmark_can_be_imported() -> None:
+    files = sorted((PACKAGE.parent / "bench").glob("[!_]*.py"))
+    code = "\n".join(f"import bench.{file.stem}" for file in files)
+    subprocess.run([sys.executable, "-c", code], cwd=PACKAGE.parent, check=True)
