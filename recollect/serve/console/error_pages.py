@@ -7,12 +7,12 @@ from typing import Any
 
 from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
 from recollect.errors import RecollectError
 from recollect.serve.console.templating import FRAGMENT_HEADER, html, render
 from recollect.serve.http.error_responses import is_unexpected, to_problem
+from recollect.serve.http.routing import DeferredRoute
 
 _HEADINGS = {
     400: "Invalid request",
@@ -24,7 +24,7 @@ _HEADINGS = {
 }
 
 
-class PageRoute(APIRoute):
+class PageRoute(DeferredRoute):
     """A route of the console that reports errors as a page."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:

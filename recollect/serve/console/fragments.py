@@ -23,9 +23,10 @@ from recollect.serve.console.views.rows import ROWS, list_facets, list_rows
 from recollect.serve.http.access import Access, AccessTo
 from recollect.serve.http.limits import SEARCH
 from recollect.serve.http.route_policy import route_policy
+from recollect.serve.http.routing import DeferredRoute
 from recollect.serve.masking import mask_passage
 
-router = APIRouter(prefix="/console", include_in_schema=False)
+router = APIRouter(prefix="/console", include_in_schema=False, route_class=DeferredRoute)
 
 _MAX_MATCHES = 200
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
@@ -11,6 +12,7 @@ from fastapi import HTTPException, Request, Response
 from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 from starlette.convertors import Convertor, register_url_convertor
+from starlette.routing import compile_path
 
 from recollect.errors import NotFound
 from recollect.settings import LIMITS
@@ -34,7 +36,35 @@ class _IdConvertor(Convertor[str]):
 register_url_convertor("id", _IdConvertor())
 
 
-class JsonRoute(APIRoute):
+class DeferredRoute(APIRoute):
+    """A route whose parameters and responses FastAPI analyses when they are first needed.
+
+    To analyse every route takes a quarter of the start of the server. Until then, the route has
+    only the attributes by which requests are matched. The first use of any other attribute (`app`,
+    to answer a request) completes it.
+    """
+
+    _analysis = threading.RLock()  # the API description is made in a thread
+
+    def __init__(
+        self, path: str, endpoint: Callable[..., Any], *, methods: list[str], **options: Any
+    ) -> None:
+        self.path = path
+        self.endpoint = endpoint
+        self.methods = {method.upper() for method in methods}
+        self.path_regex, self.path_format, self.param_convertors = compile_path(path)
+        self._options: dict[str, Any] | None = {"methods": methods, **options}
+
+    def __getattr__(self, name: str) -> Any:
+        with self._analysis:
+            options = self._options
+            if options is not None:
+                self._options = None
+                super().__init__(self.path, self.endpoint, **options)
+        return object.__getattribute__(self, name)
+
+
+class JsonRoute(DeferredRoute):
     """A route that accepts only strict JSON with the right content type."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:

@@ -29,6 +29,7 @@ from recollect.serve.http.error_responses import Problem
 from recollect.serve.http.json_response import json_response
 from recollect.serve.http.limits import CHAT
 from recollect.serve.http.route_policy import route_policy
+from recollect.serve.http.routing import DeferredRoute
 from recollect.serve.identity.principal import LOCAL, WRITE
 from recollect.serve.rest.chat_request import (
     MAX_HISTORY_LENGTH,
@@ -41,7 +42,7 @@ from recollect.serve.rest.chat_request import (
 )
 from recollect.serve.rest.model_server import require_upstream, save_on_the_side, upstream_problem
 
-router = APIRouter(tags=["chat"])
+router = APIRouter(tags=["chat"], route_class=DeferredRoute)
 
 _MAX_ANSWER_BYTES = 16_000_000
 _MAX_COMPLAINT_LENGTH = 300

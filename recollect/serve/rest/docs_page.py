@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Any
 
 from fastapi import APIRouter
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup, escape
 from starlette.responses import HTMLResponse, Response
 
 from recollect.serve.http.access import AccessTo
 from recollect.serve.http.assets import url
+from recollect.serve.http.routing import DeferredRoute
 
-router = APIRouter()
+router = APIRouter(route_class=DeferredRoute)
 
 Schema = dict[str, Any]
 
@@ -40,7 +42,7 @@ _ENVIRONMENT = Environment(
     autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
 )
 _ENVIRONMENT.filters["markup"] = _markup
-_PAGE = _ENVIRONMENT.from_string("""\
+_PAGE = """\
 <!doctype html>
 <html lang="en">
 <head>
@@ -90,13 +92,13 @@ programs, <code>detail</code> is meant for people.</p>
 </main>
 </body>
 </html>
-""")
+"""
 
 
 @router.get("/docs", include_in_schema=False)
 def docs(access: AccessTo) -> Response:
     api = access.request.app.openapi()
-    page = _PAGE.render(
+    page = _template().render(
         title=api["info"]["title"],
         version=api["info"]["version"],
         error=_field_lines(api, api["components"]["schemas"]["Error"]),
@@ -105,6 +107,11 @@ def docs(access: AccessTo) -> Response:
         icon=url("favicon.svg"),
     )
     return HTMLResponse(page)
+
+
+@cache
+def _template() -> Template:
+    return _ENVIRONMENT.from_string(_PAGE)
 
 
 def _groups(api: Schema) -> list[dict[str, Any]]:

@@ -8,9 +8,10 @@ from starlette.responses import StreamingResponse
 from recollect.serve.http.access import CONVERSATIONS, AccessTo
 from recollect.serve.http.error_responses import Problem
 from recollect.serve.http.events import TooManyStreams
+from recollect.serve.http.routing import DeferredRoute
 from recollect.serve.identity.principal import READ
 
-router = APIRouter(tags=["events"])
+router = APIRouter(tags=["events"], route_class=DeferredRoute)
 
 _RETRY_SECONDS = 30
 _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}

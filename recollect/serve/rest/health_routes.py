@@ -11,11 +11,12 @@ from recollect.errors import RecollectError
 from recollect.serve.http.access import AccessTo
 from recollect.serve.http.error_responses import RETRY_SECONDS, Problem
 from recollect.serve.http.json_response import json_response
+from recollect.serve.http.routing import DeferredRoute
 from recollect.serve.http.service import Service
 from recollect.serve.identity.principal import ADMIN
 from recollect.settings import LIMITS
 
-router = APIRouter(tags=["health"])
+router = APIRouter(tags=["health"], route_class=DeferredRoute)
 
 
 class Health(BaseModel):

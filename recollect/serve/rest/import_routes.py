@@ -20,10 +20,11 @@ from recollect.serve.http.jobs import Job, TooManyImports, Upload
 from recollect.serve.http.json_response import json_response
 from recollect.serve.http.limits import IMPORT
 from recollect.serve.http.route_policy import route_policy
+from recollect.serve.http.routing import DeferredRoute
 from recollect.serve.identity.principal import READ, WRITE
 from recollect.settings import LIMITS
 
-router = APIRouter(tags=["imports"])
+router = APIRouter(tags=["imports"], route_class=DeferredRoute)
 
 _CHUNK_BYTES = 1 << 20
 _RESERVED_BYTES = 200_000_000  # disk space that the import itself may need

@@ -27,6 +27,7 @@ from recollect.serve.http.access import CONVERSATIONS, Access, AccessTo
 from recollect.serve.http.error_responses import Problem
 from recollect.serve.http.limits import CHAT
 from recollect.serve.http.route_policy import route_policy
+from recollect.serve.http.routing import DeferredRoute
 from recollect.serve.identity.principal import LOCAL, READ, WRITE
 from recollect.serve.rest.model_server import (
     MAX_SESSION_LENGTH,
@@ -47,7 +48,7 @@ SUPPORTED = (
 )
 _SAVE_SECONDS = 5.0  # how long the end of a response is held back until it is saved
 
-router = APIRouter(tags=["openai"])
+router = APIRouter(tags=["openai"], route_class=DeferredRoute)
 
 
 def _responses(description: str) -> dict[int | str, dict[str, Any]]:

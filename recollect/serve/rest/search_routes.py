@@ -16,13 +16,13 @@ from recollect.serve.http.access import Access, AccessTo
 from recollect.serve.http.json_response import json_response
 from recollect.serve.http.limits import SEARCH
 from recollect.serve.http.route_policy import route_policy
-from recollect.serve.http.routing import clamp_page
+from recollect.serve.http.routing import DeferredRoute, clamp_page
 from recollect.serve.identity.principal import Forbidden
 from recollect.serve.links import conversation_url
 from recollect.serve.masking import is_masked, mask_hit
 from recollect.serve.rest import schemas
 
-router = APIRouter(tags=["search"], prefix="/api/v1")
+router = APIRouter(tags=["search"], prefix="/api/v1", route_class=DeferredRoute)
 
 DocumentKind = Literal["conversation", "note", "media", "character", "prompt"]
 
