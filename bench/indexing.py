@@ -47,7 +47,7 @@ def tokenizing_times() -> dict[str, float]:
 
 def embed_messages(home: Path) -> float:
     """The seconds that embedding takes."""
-    with recollect.open(home) as library:
+    with recollect.open(home, background=False) as library:
         store = library._store
         store.refresh(None, lambda: False)
         embeddings.ensure_space(store, embeddings.STATIC)
@@ -58,7 +58,7 @@ def embed_messages(home: Path) -> float:
 
 def observe_messages(home: Path) -> float:
     """The seconds that observing takes."""
-    with recollect.open(home) as library:
+    with recollect.open(home, background=False) as library:
         clock = Clock()
         catch_up(library._store)
         return clock.lap().cpu
@@ -68,7 +68,7 @@ def build(home: Path, messages: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         export = Path(folder) / "conversations.json"
         corpus.write_chatgpt_export(export, messages)
-        with recollect.open(home) as library:
+        with recollect.open(home, background=False) as library:
             library.import_path(export)
 
 

@@ -86,5 +86,5 @@ def _stemmer(name: str) -> Any:
     if name not in stemmers:
         import Stemmer  # type: ignore[import-not-found]
 
-        stemmers[name] = Stemmer.Stemmer(name)
+        stemmers[name] = Stemmer.Stemmer(name, 0)  # its cache takes longer than stemming
     return stemmers[name]

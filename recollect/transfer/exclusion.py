@@ -155,8 +155,7 @@ def _reason_of_marker(passages: Iterable[Passage]) -> str:
 
 def without_private(document: Document) -> Document:
     """The document with every private span replaced: in messages, title and metadata."""
-    has_private = _OPEN in document.title or _has(document.metadata)
-    if not has_private and not any(map(_is_private, document.passages)):
+    if not _has_private(document):
         return document
     return replace(
         document,
@@ -164,6 +163,18 @@ def without_private(document: Document) -> Document:
         metadata=_clean(document.metadata),
         passages=tuple(_clean_passage(passage) for passage in document.passages),
     )
+
+
+def _has_private(document: Document) -> bool:
+    """Whether there is a private span anywhere. Everything but the contents is searched at once."""
+    values: list[Any] = [document.title, document.metadata]
+    for passage in document.passages:
+        if _OPEN in passage.content:
+            return True
+        values.append(passage.metadata or None)
+        values += passage.attachments
+        values += passage.citations
+    return _has(values)
 
 
 def without_private_text(text: str) -> str:

@@ -51,6 +51,9 @@ _IDENTIFIERS = ("id", "parent", "source", "source_id", "head")
 # Identifiers with at most so many characters are stored as they are, whatever these are.
 _SHORT_IDENTIFIER = 250
 
+# What the digest covers: five values and the texts, separated. Formatting is faster than joining.
+_DIGEST_FORMAT = "\x1f".join(["%s"] * (5 + len(PASSAGE_TEXTS)))
+
 # Version 0.1 used other names in the JSON that it stored.
 _RENAMED = {"origin": "source", "origin_id": "source_id", "source": "kind", "namespace": "project"}
 
@@ -165,7 +168,7 @@ def passage_row(passage: Passage, position: int = 0, canonical: bool = True) -> 
     texts: tuple[str | None, ...]
     texts = (p.id, p.role, p.type, p.author, p.model, p.tool, p.parent, p.visibility, p.content)
     original = None
-    everything = "\x1f".join(map(str, values + texts))
+    everything = _DIGEST_FORMAT % (values + texts)
     try:
         data = everything.encode()
     except UnicodeEncodeError:  # a lone surrogate

@@ -35,6 +35,7 @@ _DICTIONARY = 1
 # Level 6 is 4 % smaller and takes three times as long.
 _LEVEL = 3
 _FRAME_MAGIC = b"\x28\xb5\x2f\xfd"
+_PREFIX = bytes((_DICTIONARY,))
 # Shorter texts do not become shorter.
 _MIN_BYTES = 24
 # Storable text contains no NUL, and JSON escapes it.
@@ -110,17 +111,21 @@ class Codec:
         frame = self._compressor.compress(text)
         if len(frame) > len(text):
             return content, metadata
-        return bytes((_DICTIONARY,)) + frame[len(_FRAME_MAGIC) :], None
+        return _PREFIX + frame[len(_FRAME_MAGIC) :], None
 
     # -- SQL functions ---
 
     def content(self, *values: Any) -> str | None:
+        if self._is_inserting:
+            return ""
         body: str | bytes | None = values[0]
         if not isinstance(body, bytes):
             return body
         return self._decompress(body).partition(_SEPARATOR)[0].decode()
 
     def metadata(self, *values: Any) -> str | None:
+        if self._is_inserting:
+            return None
         body: str | bytes | None = values[0]
         details: str | None = values[1]
         if not isinstance(body, bytes):
@@ -129,7 +134,7 @@ class Codec:
 
     def _decompress(self, body: bytes) -> bytes:
         # Both columns of a row are often read one after the other.
-        if self._is_inserting or body == self._last_body:
+        if body == self._last_body:
             return self._last_text
         decompressor = self._decompressors.get(body[0])
         if decompressor is None:

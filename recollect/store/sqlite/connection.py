@@ -23,7 +23,6 @@ from typing import Any, Generic, TypeVar
 import apsw
 
 from recollect.errors import DamagedLibrary, RecollectError, SearchTimeout, StoreBusy
-from recollect.language.stem import stem
 from recollect.language.text import fold, indexable, storable
 from recollect.model.search import Filter
 from recollect.settings import LIMITS
@@ -152,7 +151,6 @@ def connect(path: Path) -> Connection:
                 name, function, arguments, deterministic=True, flags=apsw.SQLITE_INNOCUOUS
             )
         db.create_scalar_function("contains", _contains, 2, deterministic=True)
-        db.create_scalar_function("stem", _stem, 1, deterministic=True)
         db.create_scalar_function("folded", _fold_bytes, 1, deterministic=True)
         db.create_scalar_function("titled", _is_titled, 2, deterministic=True)
     except BaseException:
@@ -167,10 +165,6 @@ def connect(path: Path) -> Connection:
 def _contains(*values: Any) -> bool:
     text, folded = values
     return text is not None and folded in fold(text)
-
-
-def _stem(*values: Any) -> str:
-    return stem(str(values[0]))
 
 
 def _fold_bytes(*values: Any) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from recollect.language.stem import stem
 from recollect.language.text import indexable
 from recollect.settings import LIMITS
 from recollect.store.sql.database import IndexRow
@@ -31,6 +32,8 @@ _MAX_CACHED_WORDS = 500_000
 _BULK_PASSAGES = 2_000
 # if they are at least one in so many of all passages.
 _BULK_SHARE = 20
+# Words that are read from the index at once, to bound the memory.
+_WORDS_PER_STATEMENT = 10_000
 # Wiping one passage from every page of the index takes as long as rewriting so many passages.
 _REWRITES_PER_WIPE = 300
 
@@ -65,11 +68,7 @@ class VocabularyCache:
 
     def add_words(self, db: Connection, texts: Iterable[str]) -> None:
         """Add the words of some texts to the vocabulary."""
-        terms = sorted(self._new_terms(texts))
-        db.executemany(
-            "insert or ignore into word values (?, nullif(stem(?1), ?1))",
-            ((term,) for term in terms),
-        )
+        _insert_words(db, sorted(self._new_terms(texts)))
 
     def _new_terms(self, texts: Iterable[str]) -> set[str]:
         ascii_words, words = _distinct_words(texts)
@@ -104,6 +103,17 @@ def _terms(ascii_words: Iterable[bytes], words: set[str]) -> set[str]:
     return {word[:MAX_TERM_CHARACTERS] for word in words.union(map(bytes.decode, ascii_words))}
 
 
+def _insert_words(db: Connection, terms: Iterable[str]) -> None:
+    """Add words with their stems to the vocabulary. A stem is null if it is the word itself."""
+    rows: list[tuple[str, str | None]] = []
+    for term in terms:
+        word_stem: str | None = stem(term)
+        if word_stem == term:
+            word_stem = None
+        rows.append((term, word_stem))
+    db.executemany("insert or ignore into word values (?, ?)", rows)
+
+
 def is_vocabulary_behind(db: Connection) -> bool:
     """Whether the vocabulary lacks words of the index."""
     return bool(db.get("select version from derived where name = 'words'") != VERSION)
@@ -111,7 +121,15 @@ def is_vocabulary_behind(db: Connection) -> bool:
 
 def complete_vocabulary(db: Connection) -> None:
     """Add all words of the index to the vocabulary."""
-    db.run("insert or ignore into word select term, nullif(stem(term), term) from passage_word")
+    last = ""
+    while True:
+        rows = db.rows(
+            "select term from passage_word where term > ? limit ?", (last, _WORDS_PER_STATEMENT)
+        )
+        if not rows:
+            break
+        _insert_words(db, [term for (term,) in rows])
+        last = rows[-1][0]
     db.run("insert or replace into derived values ('words', ?)", (VERSION,))
 
 
