@@ -107,6 +107,22 @@ def test_a_search_works_without_script(client: TestClient, library: recollect.Li
     assert '<h1 role="status" aria-live="polite">1 message' in html
 
 
+@pytest.mark.parametrize("kind", ["chats", "all"])
+def test_a_correction_is_shown_with_a_button_to_search_as_typed(
+    client: TestClient, library: recollect.Library, kind: str
+) -> None:
+    messages = [{"role": "user", "content": f"Row {n} has tomatoes."} for n in range(4)]
+    library.add_conversation("beds", "Beds", messages=messages)
+    address = f"/console/hits?q=tomatoez&kind={kind}"
+    html = client.get(address, headers=PART).text
+    text = visible_text(html)
+    assert "Searched for “tomatoes” instead of “tomatoez”. Search for tomatoez" in text
+    assert 'data-command="search-as-typed"' in html
+    as_typed = client.get(f"{address}&correct=0", headers=PART).text
+    assert "search-as-typed" not in as_typed
+    assert "Row 1" not in visible_text(as_typed).split("Closest in meaning")[0]
+
+
 def test_an_empty_result_says_what_was_searched(
     client: TestClient, library: recollect.Library
 ) -> None:
