@@ -513,26 +513,41 @@ class Library:
         store = self._visible_store(audience)
         self.wake_indexer()
         if isinstance(text, str):
-            return self._recent_searches.page(
+            page = self._recent_searches.page(
                 store, self._meaning, storable(text), filter, options, audience
             )
-        concepts = [storable(concept) for concept in text]
-        return engine.search_concepts(store, self._meaning, concepts, filter, options)
+        else:
+            concepts = [storable(concept) for concept in text]
+            page = engine.search_concepts(store, self._meaning, concepts, filter, options)
+        return self._label_human_only(page, audience)
 
     def related(
-        self, conversation_id: str, message_id: str, options: SearchOptions | None = None
+        self,
+        conversation_id: str,
+        message_id: str,
+        options: SearchOptions | None = None,
+        *,
+        audience: Audience = Audience.PERSON,
     ) -> Page:
         """Messages that resemble a message, in words and in meaning. Raises NotFound."""
         from recollect.search import engine
 
-        return engine.related(
-            self._store,
+        page = engine.related(
+            self._visible_store(audience),
             self._meaning,
             conversation_id,
             message_id,
             Filter(),
             options or SearchOptions(),
         )
+        return self._label_human_only(page, audience)
+
+    def _label_human_only(self, page: Page, audience: Audience) -> Page:
+        if audience is not Audience.AGENT_MASKED:
+            return page
+        from recollect.search.human_only import label_human_only
+
+        return label_human_only(self._store, page)
 
     def recent(
         self,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -149,13 +150,16 @@ def test_undoing_an_import_deletes_its_observations(library: Library, tmp_path: 
     assert observations(library) == []
 
 
-def test_human_only_messages_are_never_observed(library: Library) -> None:
+@pytest.mark.parametrize(
+    "mark", [{"visibility": HUMAN_ONLY}, {"metadata": {"human_only": True}}], ids=str
+)
+def test_human_only_messages_are_never_observed(library: Library, mark: dict[str, Any]) -> None:
     thread = library.thread("plans")
     library.post(
         thread.id,
         "kim",
         "We decided that the secret word is heliotrope, for 40 euros.",
-        visibility=HUMAN_ONLY,
+        **mark,
     )
     library.index()
     assert not any(

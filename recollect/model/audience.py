@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from enum import Enum
 from typing import Any, Protocol
@@ -34,18 +35,40 @@ class Labelled(Protocol):
 
 def is_human_only(message: Labelled) -> bool:
     """Whether only people may read this message."""
-    return message.visibility == HUMAN_ONLY or is_marked_human_only(message.metadata)
+    return _names_people(message.visibility) or is_marked_human_only(message.metadata)
 
 
 def is_marked_human_only(metadata: Mapping[str, Any]) -> bool:
-    """Whether this metadata marks its message as human-only."""
-    return (
-        _word(metadata.get("visibility")) == HUMAN_ONLY
-        or _word(metadata.get("audience")) == "human"
-    )
+    """Whether this metadata marks its message as human-only.
+
+    Names and values count in any letter case, with `_`, `-`, a space or nothing between words:
+    `human_only: true`, `Human-Only: "yes"`, `visibility: "human_only"`, `audience: ["human"]`.
+    """
+    for name, value in metadata.items():
+        match _normalize(name):
+            case "humanonly":
+                is_marked = _normalize(value) not in _FALSE
+            case "visibility" | "audience":
+                is_marked = _names_people(value)
+            case _:
+                continue
+        if is_marked:
+            return True
+    return False
 
 
-def _word(value: Any) -> str:
-    if isinstance(value, str):
-        return value.strip().lower()
-    return ""
+_PEOPLE = frozenset(("human", "humans", "humanonly", "humansonly"))
+# Any other value of `human_only` hides the message: to show it by mistake would be worse.
+_FALSE = frozenset(("", "0", "0.0", "false", "no", "off", "none", "null", "[]", "{}"))
+_SEPARATORS = re.compile(r"[\s_-]+")
+
+
+def _names_people(value: Any) -> bool:
+    """Whether a visibility or an audience consists of people and nobody else."""
+    if isinstance(value, (list, tuple)):
+        return bool(value) and all(isinstance(v, str) and _names_people(v) for v in value)
+    return isinstance(value, str) and _normalize(value) in _PEOPLE
+
+
+def _normalize(value: Any) -> str:
+    return _SEPARATORS.sub("", str(value)).lower()

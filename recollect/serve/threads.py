@@ -10,7 +10,7 @@ from typing import Any
 
 from recollect.language.text import iso
 from recollect.model import sources
-from recollect.model.audience import HUMAN_ONLY, Audience
+from recollect.model.audience import Audience, is_human_only
 from recollect.model.documents import Passage, Summary
 from recollect.model.search import Hit
 from recollect.serve.masking import mask_hit, mask_passage
@@ -49,7 +49,7 @@ def message_json(passage: Passage, audience: Audience) -> dict[str, Any]:
         "seq": visible.position + 1,
         "created_at": iso(visible.created_at),
         "metadata": dict(visible.metadata) or None,
-        "human_only": passage.visibility == HUMAN_ONLY,
+        "human_only": is_human_only(passage),
     }
 
 

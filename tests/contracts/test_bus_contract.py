@@ -412,6 +412,10 @@ MARKS: list[dict[str, Any]] = [
     {"metadata": {"visibility": " Human_Only "}},
     {"metadata": {"audience": "human"}},
     {"metadata": {"audience": "HUMAN\t", "visibility": "all"}},
+    {"metadata": {"human_only": True}},
+    {"metadata": {"Human-Only": "yes"}},
+    {"metadata": {"audience": ["human"]}},
+    {"metadata": {"audience": "humans"}},
 ]
 
 
@@ -445,6 +449,8 @@ def test_a_human_only_message_is_masked_for_agents(
         {"visibility": "human_only"},
         {"metadata": {"visibility": "HUMAN_ONLY"}},
         {"metadata": {"audience": " Human"}},
+        {"metadata": {"human_only": True}},
+        {"metadata": {"audience": ["human"]}},
     ],
 )
 @pytest.mark.parametrize("route", ["conversation", "message", "interaction", "restore"])
@@ -499,11 +505,10 @@ def save(client: Client, route: str, message: dict[str, Any]) -> str:
         {},
         {"human_only": False},
         {"metadata": {"visibility": "all"}},
-        {"metadata": {"audience": "humans"}},
-        {"metadata": {"audience": ["human"]}},
+        {"metadata": {"audience": ["human", "agent"]}},
         {"metadata": {"visibility": None}},
-        {"metadata": {"visibility": "human"}},
-        {"metadata": {"audience": "human_only"}},
+        {"metadata": {"human_only": False}},
+        {"metadata": {"human_only": "false"}},
         {"metadata": {"note": {"audience": "human"}}},
     ],
 )

@@ -207,19 +207,19 @@ def test_a_human_only_message_is_counted_and_masked(agent: Caller, person: Calle
         {"human_only": True},
         {"metadata": {"visibility": "human_only"}},
         {"metadata": {"audience": "human"}},
+        {"metadata": {"human_only": True}},
+        {"metadata": {"audience": ["human"]}},
     ):
         person.answer(
             "msg_post", thread_id=thread_id, author="boss", content="the launch is quagga", **mark
         )
     page = search(agent, "launch")
-    assert page["total"] == 4
+    assert page["total"] == 6
     assert sorted(result["snippet"] for result in page["results"]) == [
-        MASK,
-        MASK,
-        MASK,
+        *[MASK] * 5,
         "the <mark>launch</mark> is public",
     ]
-    assert [result["snippet"] for result in search(agent, "quagga")["results"]] == [MASK] * 3
+    assert [result["snippet"] for result in search(agent, "quagga")["results"]] == [MASK] * 5
     assert search(person, "quagga")["results"][0]["snippet"] == "the launch is <mark>quagga</mark>"
 
 
@@ -230,7 +230,11 @@ def test_with_the_setting_hide_a_human_only_message_cannot_be_guessed(
 ) -> None:
     monkeypatch.setenv("RECOLLECT_HUMAN_ONLY", "hide")
     thread_id = agent.thread("t", "the launch is public")
-    for mark in ({"human_only": True}, {"metadata": {"audience": " HUMAN "}}):
+    for mark in (
+        {"human_only": True},
+        {"metadata": {"audience": " HUMAN "}},
+        {"metadata": {"human_only": True}},
+    ):
         person.answer(
             "msg_post", thread_id=thread_id, author="boss", content="the launch is quagga", **mark
         )
@@ -251,7 +255,7 @@ def test_with_the_setting_hide_a_human_only_message_cannot_be_guessed(
     for query in ("launch NOT quagga", "launch OR quagga"):
         assert search(agent, query)["total"] == 206, query
     assert search(agent, "quagga") == {**NO_RESULTS, "query": "quagga"}
-    assert search(person, "launch")["total"] == 413
+    assert search(person, "launch")["total"] == 414
 
 
 # -- other tools --------------------------------------------------------------

@@ -277,6 +277,20 @@ def test_numbers_are_accepted_as_ids():
     assert (document.id, document.passages[1].parent) == ("0", "1")
 
 
+@pytest.mark.parametrize(
+    "mark",
+    [
+        {"visibility": "human_only"},
+        {"visibility": "Human-Only"},
+        {"human_only": True},
+        {"audience": ["human"]},
+        {"metadata": {"human-only": "yes"}},
+    ],
+)
+def test_a_message_can_be_marked_as_human_only(mark):
+    assert only({**GREETING, **mark}).passages[0].visibility == "human_only"
+
+
 def test_invalid_values_do_not_stop_a_message():
     odd = {
         **GREETING,

@@ -51,6 +51,8 @@ SECRETS = [
     {"content": "the secret by visibility", "visibility": "human_only"},
     {"content": "the secret by metadata", "metadata": {"visibility": "Human_Only "}},
     {"content": "the secret by audience", "metadata": {"audience": "human"}},
+    {"content": "the secret by name", "metadata": {"human-only": True}},
+    {"content": "the secret by a list", "metadata": {"audience": ["human"]}},
 ]
 
 
@@ -58,14 +60,14 @@ def test_human_only_messages_are_masked_for_agents(library: Library) -> None:
     add(library, {"content": "said to all"}, *SECRETS)
     for answer in (search(library), search(library, query="secret")):
         assert "secret" not in answer
-        assert answer.count(MASKED) == 3
+        assert answer.count(MASKED) == len(SECRETS)
     assert "said to all" in search(library)
 
 
 def test_a_person_sees_human_only_messages(library: Library) -> None:
     add(library, *SECRETS)
     answer = search(library, agent=False, query="secret")
-    assert answer.count("the secret") == 3 and MASKED not in answer
+    assert answer.count("the secret") == len(SECRETS) and MASKED not in answer
 
 
 def test_hidden_messages_cannot_be_probed(

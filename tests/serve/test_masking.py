@@ -12,6 +12,7 @@ from people import World, percent_encode
 from starlette.testclient import TestClient
 
 from recollect.model.audience import MASK, is_marked_human_only
+from recollect.model.documents import Passage
 
 SECRET = "quaggasecret"  # only in human-only messages
 PUBLIC = "zebraopen"  # in public and in human-only messages
@@ -191,6 +192,26 @@ def test_no_route_reveals_the_secret_to_an_agent(world: World, scene: Scene) -> 
     assert revealed >= 10  # routes on which a person sees it
 
 
+def test_no_route_reveals_a_message_that_was_stored_before_its_mark_was_known(
+    world: World, user: str, scene: Scene
+) -> None:
+    """Older versions stored such messages as visible to everybody."""
+    with world.service.libraries.borrow(user) as library:
+        hidden = Passage("old", "user", f"{PUBLIC} {SECRET}", metadata={"human_only": True})
+        library.add_messages(scene.conversation, [hidden])
+        library.add_messages(scene.thread, [hidden])
+        library.index()
+    test_no_route_reveals_the_secret_to_an_agent(world, scene)
+    hits = scene.agent.get("/api/v1/search", params={"q": SECRET}).json()["hits"]
+    assert {hit["snippet"] for hit in hits} == {MASK}
+    messages = scene.agent.get(f"/api/threads/{scene.thread}/messages").json()["messages"]
+    assert [m["human_only"] for m in messages] == [True, False, True]
+    parameters = {"conversation": scene.conversation, "message": "old"}
+    assert scene.agent.get("/api/v1/related", params=parameters).status_code == 403
+    page = scene.agent.get(f"/?q={PUBLIC}", headers={"accept": "text/html"})
+    assert MASK in page.text and SECRET not in page.text
+
+
 @pytest.mark.parametrize(
     "path", ["/?q={}", "/c/{conversation}", "/c/{conversation}?m=hidden&q={}", "/c/{thread}"]
 )
@@ -212,6 +233,17 @@ def test_no_console_page_reveals_the_secret_to_an_agent(scene: Scene, path: str)
         {"visibility": " HUMAN_ONLY "},
         {"audience": "Human"},
         {"audience": "human", "x": 1},
+        {"audience": ["human"]},
+        {"Audience": ["Human", "humans"]},
+        {"audience": "human-only"},
+        {"visibility": ["human_only"]},
+        {"visibility": "human-only"},
+        {"human_only": True},
+        {"human-only": True},
+        {"Human Only": "yes"},
+        {"humanOnly": 1},
+        {"HUMAN_ONLY": "true"},
+        {"human_only": "for the managers"},
     ],
 )
 def test_metadata_can_mark_a_message_as_human_only(metadata: dict[str, Any]) -> None:
@@ -223,9 +255,16 @@ def test_metadata_can_mark_a_message_as_human_only(metadata: dict[str, Any]) -> 
     [
         {},
         {"visibility": "all"},
-        {"audience": "humans"},
         {"audience": None},
-        {"visibility": ["human_only"]},
+        {"audience": []},
+        {"audience": ["human", "agent"]},
+        {"audience": {"human": True}},
+        {"audience": "human resources"},
+        {"human_only": False},
+        {"human_only": None},
+        {"human-only": "false"},
+        {"humanOnly": 0},
+        {"note": {"human_only": True}},
     ],
 )
 def test_other_metadata_does_not_mark_a_message_as_human_only(metadata: dict[str, Any]) -> None:

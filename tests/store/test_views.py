@@ -153,7 +153,7 @@ def agent(store: Store) -> AudienceStore:
         Passage("a", "user", TEXT),
         Passage("h0", "user", TEXT, parent="a", **people),  # type: ignore[arg-type]
         Passage("h1", "user", TEXT, parent="h0", metadata={"audience": "human"}),
-        Passage("h2", "user", TEXT, parent="h1", metadata={"visibility": "human_only"}),
+        Passage("h2", "user", TEXT, parent="h1", metadata={"human_only": True}),
         Passage("b", "user", TEXT, parent="h2"),
     )
     store.save([Document("test", "c1", "Zebras", passages=passages)], index_ids=True)

@@ -223,10 +223,9 @@ def _passage(
         return None
     content, other_parts = text
     metadata = _message_metadata(record, names)
-    if is_marked_human_only(metadata):
+    visibility = _one_of(VISIBILITIES, record.get("visibility"))
+    if is_marked_human_only(metadata) or is_marked_human_only(record):
         visibility = HUMAN_ONLY
-    else:
-        visibility = _one_of(VISIBILITIES, record.get("visibility"))
     return Passage(
         id=identity,
         role=_string(record.get("role")),

@@ -69,6 +69,7 @@ def _search_messages(
             typing=request.typing,
             correct=request.correct,
         ),
+        audience=access.principal.audience,
     )
     next_offset = page.offset + len(page.hits)
     return {

@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from recollect.language.query import ROLES
 from recollect.language.text import iso, storable
+from recollect.model.audience import is_human_only
 from recollect.model.sources import source_label
 from recollect.serve import links
 from recollect.serve.console.tabs import CONVERSATIONS, KNOWLEDGE, TABS, Tab
@@ -50,6 +51,7 @@ def _environment() -> Environment:
         highlight=rendering.highlight,
         query_string=links.query,
         item_url=links.item_url,
+        is_human_only=is_human_only,
         ROLES=ROLES,
         TABS=TABS,
     )

@@ -128,6 +128,7 @@ def search(access: AccessTo, parameters: Annotated[SearchParameters, Query()]) -
                 typing=parameters.typing,
                 correct=parameters.correct,
             ),
+            audience=access.principal.audience,
         )
     return json_response(_page(access, page))
 
@@ -140,7 +141,12 @@ def related(access: AccessTo, parameters: Annotated[RelatedParameters, Query()])
     """Returns messages that are similar to a given one, in words or in meaning."""
     with access.read() as library:
         _require_readable(access, library, parameters)
-        page = library.related(parameters.conversation, parameters.message, parameters.options())
+        page = library.related(
+            parameters.conversation,
+            parameters.message,
+            parameters.options(),
+            audience=access.principal.audience,
+        )
     return json_response(_page(access, page))
 
 
