@@ -179,7 +179,10 @@ def test_a_renamed_tool_is_listed_under_its_new_name() -> None:
     ("options", "expected"),
     [
         (["--profile", "letta"], ["conversation_search"]),
-        (["--profile", "research"], ["knowledge_search", "knowledge_get", "search", "fetch"]),
+        (
+            ["--profile", "memory", "--read-only"],
+            ["search", "get_observations", "read", "timeline"],
+        ),
         (
             ["--toolsets", "bus", "--read-only"],
             ["thread_list", "msg_list", "msg_wait", "msg_search"],

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
+from math import inf
 from typing import Any, NamedTuple, Protocol
 
 from recollect.errors import InvalidInput, NotFound
@@ -29,9 +30,9 @@ from recollect.language.query import Word, parse_query, words
 from recollect.language.text import identifier, storable, truncate
 from recollect.model.audience import Audience
 from recollect.model.documents import Document, Json, Summary
-from recollect.model.kinds import CHARACTER, CONVERSATION, PROMPT
+from recollect.model.kinds import CHARACTER, CONVERSATION, MEDIA, PROMPT
 from recollect.model.search import Filter, SearchOptions
-from recollect.search.everything import Entry, KindQuery, Results
+from recollect.search.everything import MOST_SORTED, Entry, KindQuery, Results
 from recollect.search.snippet import first_match
 from recollect.settings import LIMITS
 from recollect.store.base import Store
@@ -71,6 +72,8 @@ class _Page(NamedTuple):
     entries: list[Entry]
     next_offset: int
     has_more: bool
+    total: int | None
+    """The number of all results, if the end was reached."""
 
 
 class Knowledge:
@@ -100,24 +103,12 @@ class Knowledge:
         options = options or KnowledgeOptions()
         limit = max(1, min(options.limit, MOST_RESULTS))
         offset = max(0, min(options.offset, LIMITS.page_offset))
-        results = Results(
-            visible_store(self._store, audience),
-            self._meaning,
-            validate_query(query),
-            options.kind_queries(),
-            SearchOptions(
-                options.mode,
-                typing=options.typing,
-                correct=options.correct,
-                rerank=options.rerank,
-            ),
-            options.order_by,
-            fold=options.fold,
-        )
-        page = _page(results, limit, offset, history)
-        total = offset + len(page.entries)
-        if page.has_more or history is not None:  # otherwise there is nothing to count
+        results, entries = self._search(query, options, audience)
+        page = _page(entries, limit, offset, history)
+        total = page.total
+        if total is None:
             total, _ = results.total()
+            total = max(total, offset + len(page.entries))
         by_uri = self._results(results, page.entries, options, audience)
         if history is not None:
             history.returned(by_uri)
@@ -128,7 +119,7 @@ class Knowledge:
             "results": list(by_uri.values()),
             "has_more": page.has_more,
             "next_offset": next_offset,
-            "total_estimated": max(total, offset + len(page.entries)),
+            "total_estimated": total,
         }
         if results.is_partial:
             answer["partial"] = True
@@ -141,6 +132,34 @@ class Knowledge:
             if nearest:
                 answer["nearest"] = list(nearest.values())
         return answer
+
+    def _search(
+        self, query: str, options: KnowledgeOptions, audience: Audience
+    ) -> tuple[Results, Iterator[Entry]]:
+        """A search and its results in order. Raises InvalidInput."""
+        kind_queries = options.kind_queries()
+        order, media_order = options.order_by, options.media_order
+        kinds = {kind for kind_query in kind_queries for kind in kind_query.filter.kinds}
+        if kinds == {MEDIA}:
+            order = media_order
+        results = Results(
+            visible_store(self._store, audience),
+            self._meaning,
+            validate_query(query),
+            kind_queries,
+            SearchOptions(
+                options.mode,
+                typing=options.typing,
+                correct=options.correct,
+                rerank=options.rerank,
+            ),
+            order,
+            fold=options.fold,
+        )
+        entries = results.entries()
+        if order != media_order and MEDIA in kinds:
+            entries = _with_media_order(entries, media_order, self._store)
+        return results, entries
 
     def _results(
         self,
@@ -441,27 +460,60 @@ class Knowledge:
 # -- pages ---------------------------------------------------------------------
 
 
-def _page(results: Results, limit: int, offset: int, history: ResultHistory | None) -> _Page:
-    remaining = islice(results.entries(), offset, None)
-    if history is None:
-        entries = list(islice(remaining, limit))
-        has_more = next(remaining, None) is not None
-        return _Page(entries, offset + len(entries), has_more)
-    entries = []
+def _page(
+    entries: Iterator[Entry], limit: int, offset: int, history: ResultHistory | None
+) -> _Page:
+    skipped = sum(1 for _ in islice(entries, offset))
+    if history is not None:
+        return _unseen_page(entries, limit, skipped, history)
+    page = list(islice(entries, limit))
+    end = skipped + len(page)
+    has_more = next(entries, None) is not None
+    total = None
+    if not has_more:
+        total = end
+    return _Page(page, end, has_more, total)
+
+
+def _unseen_page(
+    entries: Iterator[Entry], limit: int, offset: int, history: ResultHistory
+) -> _Page:
+    page: list[Entry] = []
     all_entries: list[Entry] = []
     next_offset = offset
-    for entry in remaining:
-        if len(entries) == limit:
-            return _Page(entries, next_offset, True)
+    for entry in entries:
+        if len(page) == limit:
+            return _Page(page, next_offset, has_more=True, total=None)
         all_entries.append(entry)
         if history.unseen([_uri(entry)]):
-            entries.append(entry)
+            page.append(entry)
             next_offset = offset + len(all_entries)
-    if not entries and all_entries:  # everything was returned before: start again
+    if not page and all_entries:  # everything was returned before: start again
         history.forget(map(_uri, all_entries))
-        entries = all_entries[:limit]
-        next_offset = offset + len(entries)
-    return _Page(entries, next_offset, next_offset < offset + len(all_entries))
+        page = all_entries[:limit]
+        next_offset = offset + len(page)
+    total = offset + len(all_entries)
+    return _Page(page, next_offset, next_offset < total, total)
+
+
+def _with_media_order(entries: Iterator[Entry], order: str, store: Store) -> Iterator[Entry]:
+    """The results with media in an order of their own, in the places that media have."""
+    results = list(islice(entries, MOST_SORTED))
+    media = [entry for entry in results if entry.candidate.kind == MEDIA]
+    media.sort(key=lambda entry: -entry.score)
+    if order == "recent":
+        times = {
+            key: changed_at.timestamp()
+            for key, _, changed_at in store.change_times([e.candidate.key for e in media])
+            if changed_at is not None
+        }
+        media.sort(key=lambda entry: -times.get(entry.candidate.key, -inf))
+    in_order = iter(media)
+    for entry in results:
+        if entry.candidate.kind == MEDIA:
+            entry = next(in_order)
+        yield entry
+    yield from entries
 
 
 def _uri(entry: Entry) -> str:

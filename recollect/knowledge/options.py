@@ -13,7 +13,7 @@ from recollect.knowledge.results import SOURCES
 from recollect.language.query import check_size
 from recollect.language.text import bound, storable, truncate
 from recollect.model.search import Filter
-from recollect.search.everything import MATCH_IN, KindQuery
+from recollect.search.everything import MATCH_IN, ORDERS, KindQuery
 
 LONGEST_QUERY = 1_000
 MOST_VALUES = 100
@@ -39,7 +39,7 @@ class KnowledgeOptions:
     mode: str = "both"
     """"both" (words and meaning), "text" or "vector"."""
     order_by: str = "relevance"
-    """"relevance" or "recent"."""
+    """"relevance" or "recent". `filters["media"]["order_by"]` is the order of media."""
     limit: int = 20
     offset: int = 0
     snippet_length: int = int(DEFAULTS["snippet_length"])
@@ -62,6 +62,19 @@ class KnowledgeOptions:
         _check_filters(self.filters)
         sources = list(dict.fromkeys(self.sources)) or list(SOURCES)
         return [_kind_query(source, self.filters.get(source, {})) for source in sources]
+
+    @property
+    def media_order(self) -> str:
+        """How media are sorted among themselves. Raises InvalidInput."""
+        order = self.filters.get("media", {}).get("order_by")
+        if not order:
+            return self.order_by
+        if order not in ORDERS:
+            raise InvalidInput(
+                f"filters.media.order_by: {truncate(str(order), 80)!r} is not one of "
+                f"{', '.join(ORDERS)}."
+            )
+        return str(order)
 
 
 def kind_of(source: str) -> str:

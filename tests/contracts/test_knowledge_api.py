@@ -67,6 +67,23 @@ def test_a_list_tells_whether_more_results_follow(collection: Library) -> None:
     assert (beyond["results"], beyond["has_more"], beyond["next_offset"]) == ([], False, None)
 
 
+@proves("C3-02")
+@pytest.mark.every_state
+@pytest.mark.every_store
+@pytest.mark.parametrize("order", ["relevance", "recent"])
+@pytest.mark.parametrize("query", ["lighthouse", "zeppelin", "..."])
+def test_the_total_does_not_depend_on_the_offset(
+    collection: Library, order: str, query: str
+) -> None:
+    count = len(search(collection, query, limit=100, order_by=order))
+    for offset in (0, 3, count, count + 1, 500, 10_000):
+        for history in (None, Session()):
+            page = search_page(
+                collection, query, offset=offset, limit=2, order_by=order, history=history
+            )
+            assert page["total_estimated"] == count, offset
+
+
 EMPTY = {"results": [], "has_more": False, "next_offset": None, "total_estimated": 0}
 
 
@@ -268,6 +285,38 @@ def test_media_are_filtered_by_type_and_date(collection: Library) -> None:
     with pytest.raises(InvalidInput, match="date_from"):
         media_uris(date_from="yesterday-ish")
     assert dict(collection.knowledge.media_types()) == {"pdf": 1, "video": 1}
+
+
+@proves("C3-30")
+@pytest.mark.every_state
+@pytest.mark.every_store
+def test_media_can_have_an_order_of_their_own(library: Library) -> None:
+    filler = "Other animals live here as well. " * 5
+    texts = [f"A walrus. {filler * (3 - n)} Some seals." for n in range(3)] + ["Walrus seals."]
+    save(library, *(media(f"m{n}", text, days=n) for n, text in enumerate(texts)))
+    save(library, *(note(f"n{n}", text, days=n) for n, text in enumerate(texts)))
+
+    def order(**options: Any) -> list[str]:
+        return [r["id"] for r in search(library, "walrus seals", **options)]
+
+    ranking, newest_first = order(), ["m0", "m1", "m2", "m3"]
+    assert [id_ for id_ in ranking if id_ in newest_first] != newest_first
+    by_time = {"filters": {"media": {"order_by": "recent"}}}
+    assert order(sources=["media"], **by_time) == newest_first
+    # In a mixed list the media change places with each other only.
+    mixed = order(**by_time)
+    assert [id_ for id_ in mixed if id_ in newest_first] == newest_first
+    assert [id_[0] for id_ in mixed] == [id_[0] for id_ in ranking]
+    assert [id_ for id_ in mixed if id_[0] == "n"] == [id_ for id_ in ranking if id_[0] == "n"]
+    pages = [search_page(library, "walrus seals", limit=3, offset=n, **by_time) for n in (0, 3, 6)]
+    assert [r["id"] for page in pages for r in page["results"]] == mixed
+    assert {page["total_estimated"] for page in pages} == {8}
+    by_relevance = {"filters": {"media": {"order_by": "relevance"}}}
+    timeline = order(order_by="recent", **by_relevance)
+    assert [id_ for id_ in timeline if id_[0] == "n"] == ["n0", "n1", "n2", "n3"]
+    assert [id_ for id_ in timeline if id_[0] == "m"] == [id_ for id_ in ranking if id_[0] == "m"]
+    with pytest.raises(InvalidInput, match=r"filters\.media\.order_by: 'colour' is not one of"):
+        order(filters={"media": {"order_by": "colour"}})
 
 
 @proves("C3-31")

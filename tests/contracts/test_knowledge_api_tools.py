@@ -294,7 +294,10 @@ def test_a_deep_research_client_sees_search_and_fetch_next_to_the_canonical_tool
     deep_research: DeepResearch,
 ) -> None:
     tools = {tool["name"]: tool for tool in deep_research.request("tools/list")["tools"]}
-    assert tools.keys() == {"search", "fetch", "knowledge_search", "knowledge_get"}
+    canonical = {name.replace(".", "_") for name in PARAMETERS}
+    assert tools.keys() == {"search", "fetch", *canonical}
+    # OpenAI's clients require that all other tools are read-only.
+    assert all(tool["annotations"]["readOnlyHint"] for tool in tools.values())
     for name, parameter in (("search", "query"), ("fetch", "id")):
         schema = tools[name]["inputSchema"]
         assert {key: rule["type"] for key, rule in schema["properties"].items()} == {

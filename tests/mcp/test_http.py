@@ -177,7 +177,8 @@ def test_a_session_keeps_what_initialize_negotiated(web: Web, probe: Probe) -> N
 def test_openais_client_is_recognised_only_in_a_handshake(ann: HttpUser) -> None:
     ann.start_session(client="openai-mcp")
     names = [tool["name"] for tool in ann.post(message("tools/list")).json()["result"]["tools"]]
-    assert names == ["knowledge_search", "knowledge_get", "search", "fetch"]
+    assert {"search", "fetch", "knowledge_search", "notes_get"} <= set(names)
+    assert "conversation_search" not in names
     ann.session = ""
     request = stateless(
         message("tools/list"), **{"io.modelcontextprotocol/clientInfo": {"name": "openai-mcp"}}

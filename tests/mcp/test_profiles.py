@@ -32,6 +32,7 @@ MEMORY = ["search", "get_observations", "read", "timeline", "forget"]
 DEFAULT_TOOLSETS = ["conversation_search", *BUS, *KNOWLEDGE, *SOURCES, *MEMORY]
 DEFAULT = [name for name in DEFAULT_TOOLSETS if name not in ("timeline", "forget")]
 RESEARCH = ["search", "fetch"]
+DEEP_RESEARCH = [*KNOWLEDGE, *(name for name in SOURCES if name != "notes_write"), *RESEARCH]
 WRITERS = ["bus_connect", "msg_post", "notes_write", "forget"]
 MODERN = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -56,7 +57,7 @@ def list_tools(dispatcher: Dispatcher, **params: Any) -> list[str]:
     ("options", "expected"),
     [
         ({}, DEFAULT),
-        ({"profile": "research"}, [*KNOWLEDGE, *RESEARCH]),
+        ({"profile": "research"}, DEEP_RESEARCH),
         ({"toolsets": ["knowledge", "sources"]}, [*KNOWLEDGE, *SOURCES]),
         ({"profile": "letta"}, ["conversation_search"]),
         ({"toolsets": ["bus"]}, BUS),
@@ -114,7 +115,7 @@ def initialize(catalog: Catalog, name: str) -> Dispatcher:
 def test_openais_client_gets_the_research_profile_by_default() -> None:
     catalog = Catalog(prefix="my_")
     dispatcher = initialize(catalog, "openai-mcp")
-    assert list_tools(dispatcher) == [f"my_{name}" for name in (*KNOWLEDGE, *RESEARCH)]
+    assert list_tools(dispatcher) == [f"my_{name}" for name in DEEP_RESEARCH]
     assert dispatcher.catalog.profile == "research"
     assert list_tools(initialize(catalog, "openai")) == [f"my_{name}" for name in DEFAULT]
     assert list_tools(Dispatcher(catalog)) == [f"my_{name}" for name in DEFAULT]
@@ -155,7 +156,7 @@ def tokens(profile: str) -> int:
 
 
 @pytest.mark.parametrize(
-    ("profile", "limit"), [("default", 3_000), ("research", 900), ("letta", 500)]
+    ("profile", "limit"), [("default", 3_000), ("research", 1_900), ("letta", 500)]
 )
 def test_a_list_costs_few_tokens(
     profile: str, limit: int, capsys: pytest.CaptureFixture[str]

@@ -20,15 +20,18 @@ TOOLSETS: dict[str, Toolset] = {
 PROFILES: dict[str, tuple[str, ...]] = {
     "default": ("conversations", "bus", "knowledge", "sources", "memory"),
     "memory": ("memory",),
-    "research": ("research", "knowledge"),
+    "research": ("research", "knowledge", "sources"),
     "letta": ("conversations",),
 }
 """The toolsets of each profile. `memory` and `research` both have a tool named `search`, so no
 profile has both."""
 
-OMITTED: dict[str, tuple[str, ...]] = {"default": ("timeline", "forget")}
+OMITTED: dict[str, tuple[str, ...]] = {
+    "default": ("timeline", "forget"),
+    "research": ("notes_write",),
+}
 """Tools that a profile leaves out although it has their toolset. Every agent pays for the tools of
-`default` in tokens."""
+`default` in tokens. Clients for deep research require that all tools are read-only."""
 
 
 def all_tools() -> list[Tool]:

@@ -52,8 +52,6 @@ class Handlers:
         sources = args.texts("sources")
         filters = args.object("filters")
         order_by = args.choice("order_by", "")
-        if not order_by and sources == ["media"] and isinstance(filters.get("media"), Mapping):
-            order_by = filters["media"].get("order_by") or ""
         shape = args.choice("shape", "full")
         answer = Search(sources, filters, DEFAULT_RESULTS, order_by=order_by, skip_seen=True).run(
             context, args
