@@ -1,10 +1,13 @@
-"""Benchmark the Memory API: tokens an agent reads until it has the answer, and latency per layer.
+"""Benchmark the Memory API: answers, the tokens an agent reads for them, and latency per layer.
 
-    python -m bench.memory [FOLDER] [--only tokens|latency] [--questions N]
-                           [--observations 100000] [--keep FOLDER]
+    python -m bench.memory [FOLDER] [--only answers|tokens|latency] [--questions N]
+                           [--observations 100000] [--keep FOLDER] [--misses]
 
 FOLDER contains `longmemeval.json.gz` (see bench.quality); the default is `shared/bench` next to the
 project. Tokens are the characters of the tools' output divided by four.
+
+`answers` asks questions about a synthetic set of coding sessions (see `bench.memory_answers`). The
+rest of this text is about `tokens`.
 
 The agent does not know which messages are the right ones. It stops when it has read all of them.
 The strategies are:
@@ -40,7 +43,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import recollect
-from bench import corpus
+from bench import corpus, memory_answers
 from bench.quality import FOLDER, Question, libraries
 from recollect.library import Library
 from recollect.memory.api import Memory
@@ -160,9 +163,8 @@ def by_raw_search(
     library: Library, question: Question, texts: dict[str, str], at_once: int
 ) -> Cost:
     missing, token_count = set(question.messages), 0
-    hits = library.search(
-        question.text, options=SearchOptions(limit=MOST_MESSAGES, now=question.asked_at)
-    ).hits
+    options = SearchOptions(limit=MOST_MESSAGES, now=asked_time(question))
+    hits = library.search(question.text, options=options).hits
     for start in range(0, len(hits), at_once):
         page = [hit.message_id for hit in hits[start : start + at_once]]
         token_count += sum(tokens(texts[id_]) for id_ in page)
@@ -405,7 +407,7 @@ def main() -> None:
     parser.add_argument(
         "folder", nargs="?", type=Path, default=FOLDER, help="folder of the question files"
     )
-    parser.add_argument("--only", choices=("tokens", "latency"))
+    parser.add_argument("--only", choices=("answers", "tokens", "latency"))
     parser.add_argument("--questions", type=int, help="use at most this many questions")
     parser.add_argument("--observations", type=int, default=100_000)
     parser.add_argument(
@@ -414,13 +416,18 @@ def main() -> None:
         metavar="FOLDER",
         help="build the synthetic library here, or reuse it",
     )
+    parser.add_argument(
+        "--misses", action="store_true", help="list the questions that memory does not answer"
+    )
     arguments = parser.parse_args()
-    if arguments.only != "latency":
+    if arguments.only in (None, "answers"):
+        memory_answers.measure(arguments.misses)
+    if arguments.only in (None, "tokens"):
         if (arguments.folder / FILE).exists():
             measure(arguments.folder / FILE, arguments.questions)
         else:
             print(f"There is no {FILE} in {arguments.folder}. Skipping the token measurement.")
-    if arguments.only != "tokens":
+    if arguments.only in (None, "latency"):
         latency(arguments.observations, arguments.keep)
 
 

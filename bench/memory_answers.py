@@ -1,0 +1,304 @@
+"""Questions about a synthetic set of coding sessions: are they answered, at which cost, honestly?
+
+See `bench.memory_set` for the sessions. Questions are asked without filters, with vectors, at one
+moment after the last session. An answer is in context when its key occurs in what the agent has
+read, whatever the format of that is.
+
+An interface is a list of results, best first, and for each what an agent can read about it, step
+by step. The agent reads the list. If the key is not in it, it goes down the list and reads all
+steps of a result before the next result.
+
+- recall@3: the key is in the list of the first three results or in their steps.
+- nothing: of the questions without an answer, the share for which there are no results.
+- tokens: read until the key is in context. If it never is, the whole right conversation is added
+  to what was read.
+"""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import recollect
+from bench import memory_set
+from recollect.language.text import fold
+from recollect.library import Library
+from recollect.memory.render import details_text, search_text
+from recollect.memory.results import ConversationHit, MemoryResults, ObservationHit
+from recollect.model.search import Hit, SearchOptions
+
+CHARACTERS = 4
+LIMIT = 10
+RECALL = 3
+FOLLOWING = 6
+"""How many messages an agent reads around a message that was found."""
+Steps = Callable[[], Iterator[str]]
+
+
+class Reading(NamedTuple):
+    """What an interface returned for a question."""
+
+    listing: str
+    results: tuple[str, ...]
+    """The entry of each result in the listing."""
+    steps: tuple[Steps, ...]
+    """For each result, what can be read about it."""
+
+
+class Outcome(NamedTuple):
+    tokens: int
+    rank: int
+    """The first result with the key, from 1; 0 if there is none."""
+    old_rank: int
+    """The same for the key of the decision that was superseded."""
+    is_listed: bool
+    """Whether the listing itself contains the key."""
+
+
+def tokens(text: str) -> int:
+    return -(-len(text) // CHARACTERS)
+
+
+def contains(text: str, key: str) -> bool:
+    return _normalize(key) in _normalize(text)
+
+
+def _normalize(text: str) -> str:
+    return " ".join(fold(text).split())
+
+
+# -- interfaces ----------------------------------------------------------------------
+
+
+def search_memory(library: Library, text: str) -> Reading:
+    """`search`, `get_observations` and `read` of the Memory API."""
+    results = library.memory.search(text, limit=LIMIT, now=memory_set.NOW)
+    listing = search_text(results, text)
+    if results.kind == "observations":
+        hits = results.observations
+        entries = [replace(results, observations=(hit,)) for hit in hits]
+        steps = [_observation_steps(library, hit) for hit in hits]
+    else:
+        entries = [replace(results, conversations=(hit,)) for hit in results.conversations]
+        steps = [_exchange_steps(library, hit) for hit in results.conversations]
+    return Reading(listing, tuple(_entry(entry, text) for entry in entries), tuple(steps))
+
+
+def _entry(results: MemoryResults, text: str) -> str:
+    return search_text(results, text)
+
+
+def _observation_steps(library: Library, hit: ObservationHit) -> Steps:
+    def steps() -> Iterator[str]:
+        details = library.memory.get([hit.observation.id])
+        yield details_text(details)
+        yield library.memory.read(hit.path, *details[0].observation.lines)
+
+    return steps
+
+
+def _exchange_steps(library: Library, hit: ConversationHit) -> Steps:
+    def steps() -> Iterator[str]:
+        if hit.lines is not None:
+            yield library.memory.read(hit.path, *hit.lines)
+
+    return steps
+
+
+def search_messages(library: Library, text: str) -> Reading:
+    """`Library.search`: the messages, then those that follow each of them."""
+    hits = library.search(text, options=SearchOptions(limit=LIMIT, now=memory_set.NOW)).hits
+    messages = tuple(_content(library, hit) for hit in hits)
+    return Reading("\n\n".join(messages), messages, _following_steps(library, hits))
+
+
+def search_snippets(library: Library, text: str) -> Reading:
+    """`Library.search`: a list of snippets, then the messages and those that follow them."""
+    hits = library.search(text, options=SearchOptions(limit=LIMIT, now=memory_set.NOW)).hits
+    entries = tuple(f"{each.conversation_id} {each.title}\n{each.snippet}" for each in hits)
+    return Reading("\n\n".join(entries), entries, _following_steps(library, hits))
+
+
+def _content(library: Library, hit: Hit) -> str:
+    return library.message(hit.conversation_id, hit.message_id).content
+
+
+def _following_steps(library: Library, hits: Iterable[Hit]) -> tuple[Steps, ...]:
+    def steps(hit: Hit) -> Iterator[str]:
+        passages = library.conversation(hit.conversation_id).passages
+        ids = [passage.id for passage in passages]
+        start = ids.index(hit.message_id)
+        for passage in passages[start : start + FOLLOWING]:
+            yield passage.content
+
+    return tuple(partial(steps, hit) for hit in hits)
+
+
+INTERFACES: dict[str, Callable[[Library, str], Reading]] = {
+    "memory: search, get_observations, read": search_memory,
+    "raw search, whole messages": search_messages,
+    "raw search, snippets": search_snippets,
+}
+
+
+# -- measuring -------------------------------------------------------------------------
+
+
+def read_until(reading: Reading, key: str) -> int:
+    """The tokens that an agent reads until the key is in context."""
+    count = tokens(reading.listing)
+    if contains(reading.listing, key):
+        return count
+    for steps in reading.steps:
+        for text in steps():
+            count += tokens(text)
+            if contains(text, key):
+                return count
+    return count
+
+
+def rank_of(reading: Reading, key: str) -> int:
+    """The first result with the key in its entry or its steps, from 1; 0 if there is none."""
+    if not key:
+        return 0
+    for number, (entry, steps) in enumerate(zip(reading.results, reading.steps, strict=True), 1):
+        if contains(entry, key) or any(contains(text, key) for text in steps()):
+            return number
+    return 0
+
+
+def measure(list_misses: bool = False) -> None:
+    set_ = memory_set.build()
+    with tempfile.TemporaryDirectory() as folder:
+        memory_set.write(set_.sessions, Path(folder) / "transcripts")
+        with recollect.open(Path(folder) / "library", background=False) as library:
+            library.import_path(Path(folder) / "transcripts")
+            start = time.process_time()
+            library.index()
+            seconds = time.process_time() - start
+            print(f"{len(set_.sessions)} sessions, indexed in {seconds:.1f} CPU s\n")
+            whole = [_whole_conversation(library, each.session) for each in set_.questions]
+            outcomes: dict[str, list[Outcome]] = {}
+            nothing = {}
+            for name, search in INTERFACES.items():
+                outcomes[name] = [_outcome(search, library, each) for each in set_.questions]
+                nothing[name] = [
+                    not search(library, text).results for text in memory_set.WITHOUT_ANSWER
+                ]
+    _report(set_.questions, outcomes, nothing, whole)
+    if list_misses:
+        for name, results in outcomes.items():
+            _report_misses(name, set_.questions, results, nothing[name])
+
+
+def _whole_conversation(library: Library, session: str) -> int:
+    conversation = library.find_id("claude-code", session)
+    return tokens(library.memory.read(f"/-/{conversation}.jsonl"))
+
+
+def _outcome(
+    search: Callable[[Library, str], Reading], library: Library, question: memory_set.Question
+) -> Outcome:
+    reading = search(library, question.text)
+    return Outcome(
+        read_until(reading, question.key),
+        rank_of(reading, question.key),
+        rank_of(reading, question.old_key),
+        contains(reading.listing, question.key),
+    )
+
+
+def _with_whole(outcome: Outcome, size: int) -> Outcome:
+    """The outcome with the cost of the whole conversation if the key was never in context."""
+    if outcome.rank:
+        return outcome
+    return outcome._replace(tokens=outcome.tokens + size)
+
+
+def _is_recalled(outcome: Outcome, most: int) -> bool:
+    return 1 <= outcome.rank <= most
+
+
+def _is_in_order(outcome: Outcome) -> bool:
+    """Whether the later decision comes before the earlier one."""
+    return outcome.rank > 0 and (outcome.old_rank == 0 or outcome.rank < outcome.old_rank)
+
+
+def _report(
+    questions: tuple[memory_set.Question, ...],
+    outcomes: dict[str, list[Outcome]],
+    nothing: dict[str, list[bool]],
+    whole: list[int],
+) -> None:
+    print(f"### {len(questions)} questions about coding sessions\n")
+    print(
+        "| interface | recall@1 | recall@3 | in the list | later decision first "
+        "| nothing found | tokens: median | mean | 90th percentile | share of the conversation |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|---|")
+    for name, raw_outcomes in outcomes.items():
+        results = [_with_whole(each, size) for each, size in zip(raw_outcomes, whole, strict=True)]
+        changes = [each for each, q in zip(results, questions, strict=True) if q.old_key]
+        costs = sorted(each.tokens for each in results)
+        ratios = [each.tokens / size for each, size in zip(results, whole, strict=True)]
+        cells = [
+            f"{_share(_is_recalled(each, 1) for each in results):.3f}",
+            f"{_share(_is_recalled(each, RECALL) for each in results):.3f}",
+            f"{_share(each.is_listed for each in results):.3f}",
+            f"{sum(map(_is_in_order, changes))} of {len(changes)}",
+            f"{_share(iter(nothing[name])):.3f}",
+            f"{statistics.median(costs):,.0f}",
+            f"{statistics.mean(costs):,.0f}",
+            f"{costs[int(0.9 * (len(costs) - 1))]:,}",
+            f"{statistics.median(ratios):.2f}",
+        ]
+        print(f"| {name} | {' | '.join(cells)} |")
+    size = f"{statistics.median(whole):,.0f} | {statistics.mean(whole):,.0f}"
+    largest = sorted(whole)[int(0.9 * (len(whole) - 1))]
+    print(f"| the whole right conversation | | | | | | {size} | {largest:,} | 1.00 |\n")
+    _report_kinds(questions, outcomes)
+
+
+def _report_kinds(
+    questions: tuple[memory_set.Question, ...], outcomes: dict[str, list[Outcome]]
+) -> None:
+    kinds = list(dict.fromkeys(question.kind for question in questions))
+    print(f"| recall@{RECALL} | {' | '.join(kinds)} |\n|---|{'---|' * len(kinds)}")
+    for name, results in outcomes.items():
+        cells = []
+        for kind in kinds:
+            pairs = zip(results, questions, strict=True)
+            cells.append(_share(_is_recalled(each, RECALL) for each, q in pairs if q.kind == kind))
+        print(f"| {name} | {' | '.join(f'{cell:.2f}' for cell in cells)} |")
+
+
+def _report_misses(
+    name: str,
+    questions: tuple[memory_set.Question, ...],
+    outcomes: list[Outcome],
+    nothing: list[bool],
+) -> None:
+    print(f"\n{name}:")
+    for question, outcome in zip(questions, outcomes, strict=True):
+        if not _is_recalled(outcome, RECALL):
+            print(f"  rank {outcome.rank}: {question.text} ({question.key})")
+        if question.old_key and not _is_in_order(outcome):
+            print(f"  rank {outcome.rank} after {outcome.old_rank}: {question.text}")
+    for text, is_honest in zip(memory_set.WITHOUT_ANSWER, nothing, strict=True):
+        if not is_honest:
+            print(f"  not nothing: {text}")
+
+
+def _share(flags: Iterator[bool]) -> float:
+    values = list(flags)
+    return sum(values) / len(values)
+
+
+if __name__ == "__main__":
+    measure()

@@ -1,0 +1,31 @@
+"""The synthetic sessions of the memory benchmark."""
+
+from __future__ import annotations
+
+from bench import memory_set
+from bench.memory_answers import contains
+
+
+def text_of(session: memory_set.Session) -> str:
+    parts = []
+    for turn in session.turns:
+        parts += [f"{call.input} {call.result}" for call in turn.calls]
+        parts.append(turn.text)
+    return "\n".join(parts)
+
+
+def sessions_with(key: str) -> list[memory_set.Session]:
+    return [each for each in memory_set.build().sessions if contains(text_of(each), key)]
+
+
+def test_each_key_occurs_in_its_session_only() -> None:
+    for question in memory_set.build().questions:
+        assert [each.id for each in sessions_with(question.key)] == [question.session]
+
+
+def test_a_superseded_decision_is_older_than_the_one_that_replaces_it() -> None:
+    for question in memory_set.build().questions:
+        if question.old_key:
+            [old] = sessions_with(question.old_key)
+            [new] = sessions_with(question.key)
+            assert (old.project, old.start < new.start) == (new.project, True)
