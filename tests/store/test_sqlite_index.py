@@ -40,6 +40,7 @@ from recollect.models.embeddings import STATIC
 from recollect.store.sql import changes, lookup, spaces
 from recollect.store.sqlite import SqliteStore, file_lock, fts_match, vectors
 from recollect.store.sqlite.key_ranges import KeyRange
+from recollect.store.sqlite.vector_scan import ROW
 from recollect.store.sqlite.volumes import plan, volume
 from recollect.store.sqlite.volumes.index import VolumeIndex
 from recollect.store.sqlite.volumes.scope import Selection
@@ -898,7 +899,7 @@ def blobs(store: SqliteStore) -> list[bytes]:
 
 def files_of(store: SqliteStore, space: Space) -> tuple[Path, Path]:
     folder = store.path.parent / "index" / "vectors"
-    return folder / f"space-{space.id}.rows", folder / f"space-{space.id}.vectors"
+    return folder / f"space-{space.id}.attributes", folder / f"space-{space.id}.vectors"
 
 
 def nearest_to_all(
@@ -908,10 +909,10 @@ def nearest_to_all(
     return [[(k, round(c, 5)) for k, c in store.nearest(space, v, filter, 7)] for v in queries]
 
 
-SIZES = [0, 1, 47, 49, 333, 719]
+SIZES = [0, 1, 32, 34, 333, 719]
 
 
-@pytest.mark.parametrize("suffix", ["rows", "vectors"])
+@pytest.mark.parametrize("suffix", ["attributes", "vectors"])
 @pytest.mark.parametrize("size", SIZES)
 def test_truncated_vector_files_do_not_change_results(
     store: SqliteStore, copied_space: Space, path: Path, suffix: str, size: int
@@ -996,7 +997,7 @@ def test_clearing_the_table_can_be_interrupted(
     assert nearest_to_all(store, copied_space) == before
 
 
-@pytest.mark.parametrize("suffix", ["rows", "vectors"])
+@pytest.mark.parametrize("suffix", ["attributes", "vectors"])
 @pytest.mark.parametrize("size", SIZES)
 def test_vectors_in_lost_files_are_embedded_again(
     store: SqliteStore, space: Space, path: Path, suffix: str, size: int
@@ -1057,6 +1058,71 @@ def test_integers_without_attributes_are_ignored_and_overwritten(
     assert integers_file.stat().st_size == 46 * 2 * DIMENSIONS
     assert rows_file.stat().st_size % (46 * 2) == 0
     again.close()
+
+
+def as_older_version(attributes_file: Path) -> Path:
+    """Give attributes the format of older versions."""
+    old_file = attributes_file.with_suffix(".rows")
+    attributes = np.frombuffer(attributes_file.read_bytes(), ROW)
+    old_file.write_bytes(attributes.astype(vectors._OLD_ROW).tobytes())
+    attributes_file.unlink()
+    return old_file
+
+
+def test_vector_files_of_an_older_version_are_used_and_then_replaced(
+    store: SqliteStore, space: Space, path: Path
+) -> None:
+    filters = [EVERYTHING, Filter(roles=("user",)), Filter(conversations=("c5", "c7"))]
+    before = [nearest_to_all(store, space, filter) for filter in filters]
+    exact = store.vectors(space, store.passage_key("c5", "m7"))
+    attributes_file, _ = files_of(store, space)
+    data = attributes_file.read_bytes()
+    old_file = as_older_version(attributes_file)
+    again = SqliteStore(path)
+    for is_replaced in (False, True):
+        assert (attributes_file.exists(), old_file.exists()) == (is_replaced, not is_replaced)
+        for each in (store, again):
+            assert [nearest_to_all(each, space, filter) for filter in filters] == before
+            assert np.array_equal(each.vectors(space, each.passage_key("c5", "m7")), exact)
+        store.refresh()
+    assert attributes_file.read_bytes() == data
+    again.close()
+
+
+def test_deleted_vectors_are_zeros_in_a_file_of_an_older_version(
+    store: SqliteStore, space: Space
+) -> None:
+    attributes_file, integers_file = files_of(store, space)
+    as_older_version(attributes_file)
+    key = store.passage_key("c5", "m7")
+    store.delete("c5")
+    integers = np.frombuffer(integers_file.read_bytes(), np.int8).reshape(-1, DIMENSIONS)
+    assert (~integers.any(axis=1)).sum() == 2 * 5
+    assert key not in {hit for hits in nearest_to_all(store, space) for hit, _ in hits}
+    store.refresh()
+    assert key not in {hit for hits in nearest_to_all(store, space) for hit, _ in hits}
+
+
+def test_replacing_vector_files_of_an_older_version_can_be_interrupted(
+    store: SqliteStore, space: Space, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = nearest_to_all(store, space)
+    attributes_file, _ = files_of(store, space)
+    old_file = as_older_version(attributes_file)
+
+    def stop(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    for method in ("rename", "unlink"):
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, method, stop)
+            with pytest.raises(KeyboardInterrupt):
+                store._vectors.refresh()
+        assert old_file.exists()
+        assert nearest_to_all(store, space) == before
+    store.refresh()
+    assert not old_file.exists()
+    assert nearest_to_all(store, space) == before
 
 
 def test_vector_files_only_grow(store: SqliteStore, space: Space) -> None:
@@ -1260,4 +1326,4 @@ def test_refresh_waits_while_another_store_removes_deleted_data(
     refreshing.join(30)
     assert not refreshing.is_alive()
     assert not store.needs_refresh()
-    assert (lock.parents[1] / "vectors" / f"space-{space.id}.rows").exists()
+    assert (lock.parents[1] / "vectors" / f"space-{space.id}.attributes").exists()

@@ -21,17 +21,19 @@ Indexes = NDArray[np.intp]
 
 ROW = np.dtype(
     [
-        ("row", "<i8"),
-        ("passage", "<i8"),
-        ("document", "<i8"),
+        ("row", "<u4"),
+        ("passage", "<u4"),
+        ("document", "<u4"),
         ("created_at", "<i8"),
         ("role", "<u4"),
         ("author", "<u4"),
         ("scale", "<f4"),
-        ("hidden", "<u4"),
+        ("hidden", "u1"),
     ]
 )
 """The attributes of a vector. The passage of a wiped vector is 0."""
+Key = np.uint32
+"""The type of rows, passages and documents. Numpy compares arrays of the same type faster."""
 NO_DATE = np.iinfo(np.int64).min
 
 
@@ -45,14 +47,12 @@ def name_code(name: str | None) -> int:
 class RowFilter:
     """A filter on the attributes of rows."""
 
-    def __init__(
-        self, filter: Filter, documents: DocumentKeys, deleted_rows: NDArray[np.int64]
-    ) -> None:
+    def __init__(self, filter: Filter, documents: DocumentKeys, deleted_rows: NDArray[Key]) -> None:
         self._filter = filter
-        self._documents: NDArray[np.int64] | None = None
+        self._documents: NDArray[Key] | None = None
         if documents.only is not None:
-            self._documents = np.array(documents.only, np.int64)
-        self._not_documents = np.array(documents.without, np.int64)
+            self._documents = np.array(documents.only, Key)
+        self._not_documents = np.array(documents.without, Key)
         self._deleted_rows = deleted_rows
         """Rows that the files still contain."""
 
@@ -101,7 +101,7 @@ class NearestScan:
         self._query = query[None, :]
         self._row_filter = row_filter
         self._limit = limit
-        self._passages: NDArray[np.int64] = np.empty(0, np.int64)
+        self._passages: NDArray[Key] = np.empty(0, Key)
         """The keys of the nearest passages so far, nearest first."""
         self._scores: Vector = np.empty(0, np.float32)
         self._threshold = -np.inf
@@ -118,7 +118,7 @@ class NearestScan:
         if len(indexes):
             self._add(columns("passage")[indexes], scores[indexes])
 
-    def _add(self, passages: NDArray[np.int64], scores: Vector) -> None:
+    def _add(self, passages: NDArray[Key], scores: Vector) -> None:
         passages = np.concatenate([self._passages, passages])
         scores = np.concatenate([self._scores, scores])
         order = np.lexsort((passages, -scores))

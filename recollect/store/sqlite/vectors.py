@@ -11,6 +11,9 @@ passages of their rows are queued for embedding.
 
 Integers are written before the attributes. If the process is killed in between, the additional
 integers are ignored and overwritten later.
+
+Older versions stored more bytes per attribute (`space-1.rows`). Such a file is used as it is until
+the next refresh writes it again.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ import json
 import os
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -37,6 +41,7 @@ from recollect.store.sqlite.vector_scan import (
     NO_DATE,
     ROW,
     Columns,
+    Key,
     NearestScan,
     RowFilter,
     name_code,
@@ -55,6 +60,20 @@ _MAX_PASSAGES_READ_SINGLY = 500
 # The same for one in so many of all passages.
 _SHARE_READ_SINGLY = 200
 _SCALE_BYTES = 4
+
+_OLD_ROW = np.dtype(
+    [
+        ("row", "<i8"),
+        ("passage", "<i8"),
+        ("document", "<i8"),
+        ("created_at", "<i8"),
+        ("role", "<u4"),
+        ("author", "<u4"),
+        ("scale", "<f4"),
+        ("hidden", "<u4"),
+    ]
+)
+"""The attributes of a vector, as older versions stored them."""
 
 
 def pack(vectors: Sequence[Vector]) -> list[bytes]:
@@ -99,7 +118,7 @@ class Vectors:
             return sorted(scores.items(), key=lambda hit: (-hit[1], hit[0]))[:limit]
         files = self._files(space)
         documents = db.memoize(document_filter(filter), lambda: matching_documents(db, filter))
-        deleted_rows = np.array([row for (row,) in db.rows("select row from wiped")], np.int64)
+        deleted_rows = np.array([row for (row,) in db.rows("select row from wiped")], Key)
         scan = NearestScan(query, RowFilter(filter, documents, deleted_rows), limit)
         for start, end in files.batches():
             scan.scan(*files.part(start, end))
@@ -132,7 +151,7 @@ class Vectors:
         passages = [passage for passage, _ in blobs]
         if len(blobs) == len(rows):
             return passages, integers, scales
-        copied = np.array([(row, passage) for passage, row, blob in rows if not blob], np.int64)
+        copied = np.array([(row, passage) for passage, row, blob in rows if not blob], Key)
         copied_passages, copied_integers, copied_scales = self._files(space).read(copied)
         return (
             passages + copied_passages,
@@ -165,6 +184,7 @@ class Vectors:
             self._remove_other_files({space.id for space in spaces})
             self._wipe_deleted(spaces)
             for space in spaces:
+                _replace_old_attributes(self._folder, space)
                 self._drop_unknown(space)
                 self._queue_lost(space)
                 self._copy_new(space)
@@ -255,7 +275,7 @@ class Vectors:
         if not deleted_rows:
             return
         for space in spaces:
-            _SpaceFiles(self._folder, space).wipe(np.array(deleted_rows, np.int64))
+            _SpaceFiles(self._folder, space).wipe(np.array(deleted_rows, Key))
         self._connections.write(
             lambda db: db.run_many(
                 "delete from wiped where row = ?", [(row,) for row in deleted_rows]
@@ -279,19 +299,21 @@ class _SpaceFiles:
     """The two files of a space, as they were when this object was created."""
 
     def __init__(self, folder: Path, space: Space) -> None:
-        self._attributes_file = folder / f"space-{space.id}.rows"
+        self._folder = folder
+        self._space = space
+        self._attributes_file, self._row = _attributes_file(folder, space)
         self._integers_file = folder / f"space-{space.id}.vectors"
         self._dimensions = space.dimensions
         self._size = self._complete_rows()
         self._columns: dict[str, NDArray[Any]] = {}
-        self._attributes: NDArray[Any] = np.empty(0, ROW)
+        self._attributes: NDArray[Any] = np.empty(0, self._row)
         self._integers: Integers = np.empty((0, space.dimensions), np.int8)
         if self._size:
             self._attributes = np.asarray(self._map_attributes("r"))
             self._integers = np.asarray(self._map_integers("r"))
 
     def _map_attributes(self, mode: Any) -> np.memmap[Any, Any]:
-        return np.memmap(self._attributes_file, ROW, mode, shape=(self._size,))
+        return np.memmap(self._attributes_file, self._row, mode, shape=(self._size,))
 
     def _map_integers(self, mode: Any) -> np.memmap[Any, Any]:
         shape = (self._size, self._dimensions)
@@ -325,16 +347,17 @@ class _SpaceFiles:
         return self._columns[name]
 
     def is_outdated(self) -> bool:
-        return self._complete_rows() != self._size
+        file, _ = _attributes_file(self._folder, self._space)
+        return file != self._attributes_file or self._complete_rows() != self._size
 
     def _complete_rows(self) -> int:
         """The number of rows that are complete in both files."""
         return min(
-            _file_size(self._attributes_file) // ROW.itemsize,
+            _file_size(self._attributes_file) // self._row.itemsize,
             _file_size(self._integers_file) // self._dimensions,
         )
 
-    def read(self, copied: NDArray[np.int64]) -> tuple[list[int], Integers, Vector]:
+    def read(self, copied: NDArray[Key]) -> tuple[list[int], Integers, Vector]:
         """The passages, integers and scales of pairs (row of the table, passage).
 
         Rows that the files do not contain are left out: their vectors are lost.
@@ -353,14 +376,21 @@ class _SpaceFiles:
     def drop_after(self, row: int) -> None:
         """Drop all rows after this one."""
         size = int(np.searchsorted(self._attributes["row"], row, "right"))
-        _write_at(self._attributes_file, size * ROW.itemsize, b"")
+        _write_at(self._attributes_file, size * self._row.itemsize, b"")
         _write_at(self._integers_file, size * self._dimensions, b"")
 
     def append(self, attributes: NDArray[Any], integers: Integers) -> None:
         _write_at(self._integers_file, self._size * self._dimensions, integers.tobytes())
         _write_at(self._attributes_file, self._size * ROW.itemsize, attributes.tobytes())
 
-    def wipe(self, rows: NDArray[np.int64]) -> None:
+    def shrink(self) -> None:
+        """Write attributes in the format of older versions again."""
+        path = self._attributes_file.with_suffix(".attributes")
+        unfinished = path.with_suffix(".part")
+        _write_at(unfinished, 0, self._attributes.astype(ROW).tobytes())
+        unfinished.rename(path)
+
+    def wipe(self, rows: NDArray[Key]) -> None:
         """Overwrite the vectors of these rows of the table."""
         indexes = np.searchsorted(self._attributes["row"], rows)
         indexes = indexes[indexes < self._size]
@@ -373,6 +403,24 @@ class _SpaceFiles:
         attributes = self._map_attributes("r+")
         attributes["passage"][indexes] = 0
         attributes.flush()
+
+
+def _attributes_file(folder: Path, space: Space) -> tuple[Path, np.dtype[Any]]:
+    """The file with the attributes of a space, and the type of its rows."""
+    path = folder / f"space-{space.id}.attributes"
+    old_path = path.with_suffix(".rows")
+    if not path.exists() and old_path.exists():
+        return old_path, _OLD_ROW
+    return path, ROW
+
+
+def _replace_old_attributes(folder: Path, space: Space) -> None:
+    """Replace the attributes of a space if they have the format of older versions."""
+    path, row = _attributes_file(folder, space)
+    if row is _OLD_ROW:
+        _SpaceFiles(folder, space).shrink()
+    with suppress(PermissionError):  # on Windows, while another process uses the file
+        path.with_suffix(".rows").unlink(missing_ok=True)
 
 
 def _file_size(path: Path) -> int:
