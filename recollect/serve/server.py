@@ -7,6 +7,7 @@ and finishes the imports that run. A second signal ends it at once. Saved data i
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 import socket
@@ -30,7 +31,7 @@ from recollect.serve.app import make_app
 from recollect.serve.http import logs
 from recollect.serve.http.hosts import is_loopback
 from recollect.serve.http.service import Service, ServiceConfig
-from recollect.settings import LIMITS
+from recollect.settings import CONVERSATION_DB, LIMITS, ORIGIN_CONVERSATION_DB
 from recollect.store.api_keys import ApiKeys
 
 KEEP_ALIVE_SECONDS = 15
@@ -53,6 +54,7 @@ def serve(
     """Serve until a signal arrives. `announce` gets the URL once the server accepts requests."""
     with closing(keys(place)) as api_keys:
         require_keys(config, api_keys)
+        has_users = bool(config.jwt) or api_keys.has_any()
     listener = _listen(config.host, config.port)
     try:
         config = replace(config, port=listener.getsockname()[1])
@@ -60,6 +62,8 @@ def serve(
         try:
             logs.start_logging(log_format)
             service.upstream  # noqa: B018 - report bad settings now, not with the first request
+            if has_users:
+                _warn_of_unused_settings()
             _Server(service, lambda: announce(server_url(config))).run([listener])
         finally:
             service.close()
@@ -82,6 +86,22 @@ def require_keys(config: ServiceConfig, api_keys: ApiKeys) -> None:
             raise RecollectError(
                 f"There is no API key, so everyone who can reach {name} could read everything. "
                 f"{_CREATE_KEY}"
+            )
+
+
+def _warn_of_unused_settings() -> None:
+    """Log which settings do not apply to users with API keys or tokens."""
+    for setting in (CONVERSATION_DB, ORIGIN_CONVERSATION_DB):
+        if setting.get():
+            logs.event(
+                "setting not used",
+                logging.WARNING,
+                setting=setting.name,
+                reason=(
+                    "The database belongs to no user, so conversation_search searches each "
+                    "user's library. Import the database with `recollect import FILE --user "
+                    "NAME`, or search it with `recollect mcp`."
+                ),
             )
 
 

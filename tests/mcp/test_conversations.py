@@ -90,7 +90,7 @@ def test_older_messages_replace_hidden_ones(
     assert search(library, limit=1).endswith("the older")
 
 
-def test_the_service_ignores_the_database_in_its_environment(
+def test_a_user_of_the_service_does_not_search_the_database_in_its_environment(
     library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add(library, {"content": "of the library"})

@@ -8,6 +8,7 @@ import re
 import select
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -251,6 +252,54 @@ def test_other_computers_are_served_while_their_key_is_valid(
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def conversation_search(server: Process, **headers: str) -> str:
+    """The text that `conversation_search` returns over HTTP."""
+    call = {"name": "conversation_search", "arguments": {}}
+    answer = httpx.post(
+        f"{server.address}/mcp",
+        json={"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call},
+        headers={"accept": "application/json, text/event-stream", **headers},
+        timeout=PATIENCE,
+    )
+    text: str = answer.json()["result"]["content"][0]["text"]
+    return text
+
+
+def warnings(server: Process) -> list[dict[str, Any]]:
+    return [line for line in server.lines() if line["level"] == "warning"]
+
+
+@pytest.mark.parametrize("name", ["CONVERSATION_DB", "ORIGIN_CONVERSATION_DB"])
+def test_the_only_user_of_this_computer_searches_the_database_in_the_environment(
+    start: Start, tmp_path: Path, name: str
+) -> None:
+    export = tmp_path / "export.db"
+    with closing(sqlite3.connect(export)) as db, db:
+        db.execute("create table conversations (id, title)")
+        db.execute("create table messages (conversation_id, role, content, create_time)")
+        db.execute("insert into conversations values ('c1', 'Fruit')")
+        db.execute("insert into messages values ('c1', 'user', 'an apple', 1)")
+    server = start(**{name: str(export)})
+    assert conversation_search(server).endswith("(conv: Fruit)\nan apple")
+    assert warnings(server) == []
+
+
+@pytest.mark.parametrize("name", ["CONVERSATION_DB", "ORIGIN_CONVERSATION_DB"])
+def test_users_with_keys_search_their_libraries_and_the_log_says_so(
+    start: Start, place: str, user: str, name: str
+) -> None:
+    with closing(keys(place)) as api_keys:
+        key, _ = new_key(api_keys, user)
+    server = start(**{name: "/nowhere/export.db"})
+    (warning,) = warnings(server)
+    assert warning["event"] == "setting not used"
+    assert warning["setting"] == name
+    assert "recollect import" in warning["reason"] and "recollect mcp" in warning["reason"]
+    assert "/nowhere" not in json.dumps(warning)
+    answer = conversation_search(server, authorization=f"Bearer {key}")
+    assert answer == "No matching messages."
+
+
 def test_jwt_settings_are_enough_to_serve_other_computers(place: str) -> None:
     with closing(keys(place)) as api_keys:
         require_keys(ServiceConfig(host="0.0.0.0", jwt=JwtSettings(secret="x" * 32)), api_keys)

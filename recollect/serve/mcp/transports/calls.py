@@ -40,6 +40,8 @@ from recollect.serve.mcp.transports.streams import StreamStore
 from recollect.settings import LIMITS
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from recollect.library import Library
     from recollect.serve.http.service import Service
 
@@ -63,6 +65,14 @@ class ServiceContext(Context):
             **options,
         )
         self._service = service
+        self._is_local = principal.credential == LOCAL
+
+    @property
+    def place(self) -> Path | str | None:
+        """Without authentication, the server belongs to one local user, like `recollect mcp`."""
+        if self._is_local:
+            return self._service.place
+        return None
 
     def library(self, *, create: bool = False) -> AbstractContextManager[Library]:
         assert self.user is not None

@@ -1,9 +1,9 @@
 """Handler of `conversation_search`. The definition is in `definitions`.
 
-It searches the library. In a process that serves one local user, a ChatGPT Browser database is
-searched instead if CONVERSATION_DB or ORIGIN_CONVERSATION_DB names one, or if there is one in
-`<home>/db/`. Every call decides anew, so a database dropped into the folder is used by the next
-call.
+It searches the library. In a process that serves one local user (`recollect mcp`, or `recollect
+serve` without API keys), a ChatGPT Browser database is searched instead if CONVERSATION_DB or
+ORIGIN_CONVERSATION_DB names one, or if there is one in `<home>/db/`. Every call decides anew, so a
+database dropped into the folder is used by the next call.
 
 Where the contract leaves room, we accept what is nearly right: null and empty mean "not given", a
 single role needs no list, and a number may be a string. Everything else is an error that names the
