@@ -7,10 +7,10 @@ import re
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from recollect.memory.observe import prose, salience
+from recollect.memory.observe import cues, prose, salience
 from recollect.memory.observe.phrases import concepts
 from recollect.memory.observe.salience import Salience
-from recollect.memory.observe.sentence_words import terms, terms_of_word
+from recollect.memory.observe.sentence_words import Cue, terms, terms_of_word
 
 _FRAGMENTS = st.sampled_from(
     [
@@ -85,6 +85,32 @@ def plain_lines(text: str) -> list[tuple[str, str]]:
 @example("a) item\nb. item\n(c) item\nA plain line\n\n  - nested")
 def test_lines_are_those_of_all_patterns(text: str) -> None:
     assert list(prose._lines(text)) == plain_lines(text)
+
+
+_CUES = [
+    value
+    for module in (cues, salience)
+    for value in vars(module).values()
+    if isinstance(value, Cue)
+]
+_CUE_WORDS = sorted({word for cue in _CUES for word in re.findall("[a-z']+", cue._pattern.pattern)})
+_CUE_TEXTS = st.lists(
+    st.tuples(st.sampled_from(_CUE_WORDS), st.sampled_from([" ", " ", "s ", "ing ", ". ", "_"])),
+    min_size=1,
+    max_size=6,
+).map(lambda pairs: "".join(map("".join, pairs)))
+_SYMBOLS = st.sampled_from([" \u2014 ", "\u2026", "\u2019", "\U0001f600", "caf\xe9 "])
+
+
+@example("Two lessons ", "\u2026")
+@example("in meinem Garten ", "\u2026")
+@example("it reorganizes files ", "\u2026")
+@given(_CUE_TEXTS, _SYMBOLS)
+def test_a_cue_in_text_with_symbols_is_found_as_by_its_pattern(text: str, symbol: str) -> None:
+    for words in (text + symbol, symbol + text, text.replace(" ", symbol, 1)):
+        for cue in _CUES:
+            if not words.isascii():
+                assert bool(cue.search(words)) == bool(cue._pattern.search(words))
 
 
 @given(st.lists(st.text(), max_size=3))

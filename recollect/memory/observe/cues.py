@@ -123,6 +123,7 @@ LEARNING = Cue(
     r"\b(?:der grund|ursache|liegt daran|es stellt sich heraus|la raison|la cause|la razón|la"
     r" causa|resulta que)\b",
     r"原因|理由|원인",
+    stems="lesson gotcha means why because",
 )
 SECURITY = Cue(
     "cve injection auth authentication authorization vulnerability vulnerabilities xss csrf ssrf"
@@ -172,6 +173,7 @@ REFACTOR = Cue(
     r" (?:in)?to|dedup(?:licate)?|restructur(?:e[sd]?|ing)|reorgani[sz](?:e[sd]?|ing)"
     r"|split(?:ting)? (?:up|\w+ into)"
     r"|inline[sd]?)\b",
+    stems="reorgani inline",
 )
 FEATURE = Cue(
     "add adds added adding implement implements implemented implementing create creates created"

@@ -7,7 +7,7 @@ measured and rejected: it takes 44 ms of CPU per exchange, eight times the budge
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import NamedTuple
 
@@ -67,7 +67,9 @@ def concepts(
             key = " ".join(phrase_terms)
             if key not in phrases or (phrase[0].islower() and not phrases[key][0].islower()):
                 phrases[key] = phrase
-            value = salience.total(phrase_terms) / len(phrase_terms) ** 0.5
+            value = salience.total(phrase_terms)
+            if len(phrase_terms) > 1:
+                value /= len(phrase_terms) ** 0.5
             if is_name:
                 value *= 1.4
             scores[key] = scores.get(key, 0.0) + weight * value
@@ -85,22 +87,26 @@ def concepts(
     return tuple(phrases[key] for key in best_keys)
 
 
-def _phrases(text: str) -> Iterator[Phrase]:
+def _phrases(text: str) -> list[Phrase]:
     """Sequences of words that carry meaning, and inline code."""
+    phrases: list[Phrase] = []
     run: list[_Token] = []
     for token in map(_TOKENS.__getitem__, _TOKEN.findall(text)):
-        if token.is_code:
-            if token.is_useful:
-                yield token.text, token.terms, True
-            continue
-        if token.is_useful:
-            run.append(token)
-        if token.ends_phrase or len(run) == _MAX_PHRASE_WORDS:
+        if token is _SEPARATOR:  # most tokens
             if run:
-                yield _join(run)
-            run = []
+                phrases.append(_join(run))
+                run = []
+        elif token.is_code:
+            if token.is_useful:
+                phrases.append((token.text, token.terms, True))
+        else:
+            run.append(token)
+            if token.ends_phrase or len(run) == _MAX_PHRASE_WORDS:
+                phrases.append(_join(run))
+                run = []
     if run:
-        yield _join(run)
+        phrases.append(_join(run))
+    return phrases
 
 
 def _join(run: Sequence[_Token]) -> Phrase:
@@ -135,15 +141,14 @@ _TOKENS = _Tokens()
 
 
 def _parse_token(token: str) -> _Token:
-    code = _CODE.fullmatch(token)
-    if code is not None:
-        text = code[1].strip()
+    if token[0] == "`" and _CODE.fullmatch(token):
+        text = token[1:-1].strip()
         code_terms = terms_of_word(text) or _all_words(text)
         is_word = text != "" and " " not in text
         return _Token(text, code_terms, is_code=True, is_useful=is_word)
-    text = token.rstrip(".-/'’").removesuffix("'s").removesuffix("’s")
     if not token[0].isalnum() or not _is_useful(token):
         return _SEPARATOR
+    text = token.rstrip(".-/'’").removesuffix("'s").removesuffix("’s")
     return _Token(
         text,
         terms_of_word(text),

@@ -46,6 +46,7 @@ _OWN = Cue(
     r" got| bought| use)"
     r"|my|our|mine"
     r"|ich|mein\w*|mon|ma|mes|mi|mis|mio|mia)\b|我|私|僕|俺|나는|내|제",
+    stems="mein",
 )
 _ASIDE = Cue(
     "way btw speaking actually realized remembered fyi context also remember know fact",

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from recollect.language.stem import stem
-from recollect.language.text import tokens
+from recollect.language.text import non_ascii_characters, tokens
 
 
 def word_set(text: str) -> frozenset[str]:
@@ -56,31 +56,51 @@ class Words(NamedTuple):
     all: frozenset[str]
     terms: tuple[str, ...]
     distinct: frozenset[str]
+    is_plain: bool
+    """Whether the text is ASCII except for quotes, dashes, emoji and other symbols."""
 
 
 class Cue:
     """Phrases that reveal what a sentence is about.
 
     The pattern is applied only if the sentence has one of the words, which is much faster. Text
-    that is not ASCII is always searched, because its words may be split differently.
+    with other letters than those of ASCII is always searched, because its words may be split
+    differently. In text with symbols, the pattern also finds words that begin with `stems`.
     """
 
-    def __init__(self, words: str, *patterns: str) -> None:
+    def __init__(self, words: str, *patterns: str, stems: str = "") -> None:
         self._words = frozenset(words.split())
+        self._stems = stems.split()
         self._pattern = re.compile("|".join(patterns), re.IGNORECASE)
         # Several rules look for the same cue in the same sentence.
         self.search = lru_cache(maxsize=1_024)(self._search)
 
     def _search(self, text: str) -> re.Match[str] | None:
-        if text.isascii() and self._words.isdisjoint(words(text).all):
-            return None
-        return self._pattern.search(text)
+        if self._may_match(text):
+            return self._pattern.search(text)
+        return None
+
+    def _may_match(self, text: str) -> bool:
+        text_words = words(text)
+        if not text_words.is_plain or not self._words.isdisjoint(text_words.all):
+            return True
+        if text.isascii() or not self._stems:
+            return False
+        lower = text.lower()
+        return any(stem in lower for stem in self._stems)
 
 
 def split_words(text: str) -> Words:
     all_words = tokens(text)
     stems = _stems(all_words)
-    return Words(frozenset(all_words), stems, frozenset(stems))
+    is_plain = text.isascii() or all(map(_is_symbol, non_ascii_characters(text)))
+    return Words(frozenset(all_words), stems, frozenset(stems), is_plain)
+
+
+@lru_cache(maxsize=1_024)
+def _is_symbol(character: str) -> bool:
+    """Whether a character separates words, both for the index and for a pattern."""
+    return not character.isalnum() and tokens(f"a{character}b") == ["a", "b"]
 
 
 words = lru_cache(maxsize=8_192)(split_words)
@@ -115,6 +135,8 @@ def terms(text: str) -> tuple[str, ...]:
 
 def terms_of_word(word: str) -> tuple[str, ...]:
     """The same for a word of a phrase, which is not worth a place in the cache of sentences."""
+    if word.isascii() and word.isalnum():
+        return _stems((word.lower(),))
     return _stems(tokens(word))
 
 
