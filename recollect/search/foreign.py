@@ -69,16 +69,22 @@ class ForeignDatabase:
         """The newest messages that match by their text or by the title of their conversation."""
         try:
             with _connection(self._path) as db:
-                return _Search(db, query).newest(_filter(roles, after, before), limit)
+                columns = _check_schema(db, self._path)
+                return _Search(db, query, columns).newest(_filter(roles, after, before), limit)
         except apsw.InterruptError as error:
             seconds = f"{LIMITS.foreign_search_seconds:g}"
             raise SearchTimeout(
-                f"The search took more than {seconds} s. Restrict it by date or role."
+                f"The search in {self._path} took more than {seconds} s. Restrict it by date or "
+                "role."
             ) from error
         except (apsw.BusyError, apsw.LockedError) as error:
-            raise StoreBusy("Another program is writing to the database. Try again.") from error
+            raise StoreBusy(f"Another program is writing to {self._path}. Try again.") from error
         except (apsw.NotADBError, apsw.CorruptError) as error:
-            raise DamagedLibrary("The file cannot be read as a SQLite database.") from error
+            raise DamagedLibrary(f"{self._path} cannot be read as a SQLite database.") from error
+        except apsw.CantOpenError as error:
+            raise UnsafeFile(
+                f"{self._path} cannot be opened. Check that you may read it and its folder."
+            ) from error
 
 
 # -- opening ---------------------------------------------------------------
@@ -97,26 +103,32 @@ def _connection(path: Path) -> Iterator[apsw.Connection]:
         db.close()
 
 
-def _check_schema(db: apsw.Connection) -> set[str]:
+def _check_schema(db: apsw.Connection, path: Path) -> set[str]:
     """Check that the tables have the expected columns; returns the columns of `messages`."""
     encoding = db.pragma("encoding")
     if encoding != "UTF-8":
-        raise UnsafeFile(f"Not a ChatGPT Browser database: its text is {encoding}.")
+        raise _wrong_database(path, f"its text is {encoding}")
     for table, expected in COLUMNS.items():
-        missing = sorted(expected - _columns(db, table))
+        columns = _columns(db, table)
+        if columns is None:
+            raise _wrong_database(path, f"it has no table {table!r}")
+        missing = sorted(expected - columns)
         if missing:
-            raise UnsafeFile(
-                f"Not a ChatGPT Browser database: {table!r} has no column {missing[0]!r}."
-            )
-    return _columns(db, "messages")
+            raise _wrong_database(path, f"{table!r} has no column {missing[0]!r}")
+    return _columns(db, "messages") or set()
 
 
-def _columns(db: apsw.Connection, table: str) -> set[str]:
+def _wrong_database(path: Path, reason: str) -> UnsafeFile:
+    return UnsafeFile(f"{path} is not a ChatGPT Browser database: {reason}.")
+
+
+def _columns(db: apsw.Connection, table: str) -> set[str] | None:
+    """The columns of a table; None if there is no such table."""
     kind = db.execute(
         "select type from pragma_table_list where schema = 'main' and name = ?", (table,)
     ).get
     if kind != "table":
-        raise UnsafeFile(f"Not a ChatGPT Browser database: it has no table {table!r}.")
+        return None
     rows = db.execute("select name from pragma_table_info(?)", (table,))
     return {name for (name,) in rows}
 
@@ -143,13 +155,14 @@ def _filter(roles: tuple[str, ...], after: datetime | None, before: datetime | N
 class _Search:
     """One search in one snapshot."""
 
-    def __init__(self, db: apsw.Connection, query: str | None) -> None:
+    def __init__(self, db: apsw.Connection, query: str | None, columns: set[str]) -> None:
+        """`columns` are those of `messages`."""
         self._db = db
         self._needle: Needle | None = None
         if query:
             self._needle = Needle(query)
         self._order_column = "rowid"
-        if "position" in _check_schema(db):
+        if "position" in columns:
             self._order_column = "position"
         titles = db.execute("select cast(id as text), cast(title as blob) from conversations")
         self._titles = {key: _text(title) for key, title in titles}

@@ -66,6 +66,41 @@ def test_only_regular_files_in_the_folder_are_searched(
     assert tool.contents() == ["an apple"]
 
 
+@proves("C0-21")
+def test_a_link_in_the_folder_is_followed(
+    tool: Tool, home: Path, export: Path, tmp_path: Path
+) -> None:
+    folder = home / "db"
+    folder.mkdir(parents=True)
+    old = folder / "old.db"
+    databases.create(old, "canonical-json")
+    databases.add(old, "canonical-json", "c1", "", [Message("user", "in the old one")])
+    os.utime(old, (1_700_000_000, 1_700_000_000))
+    (folder / "link.db").symlink_to(export)
+    assert tool.contents() == ["an apple"]
+    os.utime(export, (1_600_000_000, 1_600_000_000))
+    assert tool.contents() == ["in the old one"]
+
+
+@proves("C0-21", "C0-38")
+@pytest.mark.parametrize("target", ["nowhere.db", "link.db"])
+def test_a_broken_link_in_the_folder_is_an_error_with_its_path(
+    tool: Tool, home: Path, target: str
+) -> None:
+    with recollect.open(home) as library:
+        library.add_conversation(id="c1", messages=[{"role": "user", "content": "in the library"}])
+    link = home / "db" / "link.db"
+    link.parent.mkdir()
+    link.symlink_to(target)
+    assert tool.error() == (
+        f"Database not found: {link} is a link to {target}, which does not exist."
+    )
+    newer = home / "db" / "newer.db"
+    databases.create(newer, "canonical-json")
+    os.utime(newer, (4_000_000_000, 4_000_000_000))
+    assert tool.contents() == []
+
+
 @proves("C0-23", "C0-27")
 def test_timestamps_of_any_form_are_compared_as_points_in_time(
     tool: Tool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -347,7 +382,9 @@ def test_a_timeout_is_an_error(tool: Tool, export: Path, monkeypatch: pytest.Mon
         "recollect.search.foreign.LIMITS", replace(LIMITS, foreign_search_seconds=0.0)
     )
     monkeypatch.setattr("recollect.search.foreign.STEPS_BETWEEN_DEADLINE_CHECKS", 1)
-    assert tool.error(query="apple").startswith("Error: The search took more than 0 s.")
+    assert tool.error(query="apple").startswith(
+        f"Error: The search in {export} took more than 0 s."
+    )
 
 
 @proves("C0-42")
@@ -358,7 +395,7 @@ def test_a_locked_database_is_an_error(
     monkeypatch.setattr("recollect.importers.databases._BUSY_MILLISECONDS", 0)
     with closing(apsw.Connection(str(export))) as writer:
         writer.execute("begin exclusive")
-        assert tool.error() == "Error: Another program is writing to the database. Try again."
+        assert tool.error() == f"Error: Another program is writing to {export}. Try again."
 
 
 @proves("C0-42", "C0-43")
@@ -368,9 +405,10 @@ def test_a_file_that_is_not_a_database_is_refused(
     path = tmp_path / "notes.db"
     path.write_bytes(b"this is no database, although it is long enough to look like one" * 100)
     monkeypatch.setenv("CONVERSATION_DB", str(path))
-    assert tool.error() == "Error: The file cannot be read as a SQLite database."
+    assert tool.error() == f"Error: {path} cannot be read as a SQLite database."
     path.write_bytes(b"")
-    assert tool.error() == "Error: Not a ChatGPT Browser database: it has no table 'messages'."
+    expected = f"Error: {path} is not a ChatGPT Browser database: it has no table 'messages'."
+    assert tool.error() == expected
 
 
 @proves("C0-43")
@@ -409,7 +447,7 @@ def test_a_database_of_another_kind_is_refused(
         db.executescript(schema)
     monkeypatch.setenv("CONVERSATION_DB", str(path))
     error = tool.error(query="x")
-    assert error.startswith("Error: Not a ChatGPT Browser database: ")
+    assert error.startswith(f"Error: {path} is not a ChatGPT Browser database: ")
     assert reason in error
 
 

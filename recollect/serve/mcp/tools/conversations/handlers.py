@@ -12,6 +12,7 @@ argument.
 
 from __future__ import annotations
 
+import os
 import stat
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -106,15 +107,35 @@ def _foreign_database(context: Context) -> Path | None:
 
 
 def _newest_database(folder: Path) -> Path | None:
-    """The newest regular `*.db` file; links, pipes and devices are ignored."""
+    """The newest `*.db` file, or link to a file; pipes, devices and folders are ignored.
+
+    Raises ToolError if it is a broken link: searching something else instead would be wrong.
+    """
     databases: list[tuple[float, str, Path]] = []
     for path in folder.glob("*.db"):
-        status = path.lstat()
-        if stat.S_ISREG(status.st_mode):
+        status = _status(path)
+        if status is not None and (stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode)):
             databases.append((status.st_mtime, path.name, path))
     if not databases:
         return None
-    return max(databases)[2]
+    newest = max(databases)[2]
+    if not newest.exists():
+        raise ToolError(
+            f"Database not found: {newest} is a link to {newest.readlink()}, which does not exist."
+        )
+    return newest
+
+
+def _status(path: Path) -> os.stat_result | None:
+    """The status of a file, or of a link that is broken; None if it was deleted."""
+    try:
+        return path.stat()
+    except OSError:
+        pass
+    try:
+        return path.lstat()
+    except OSError:
+        return None
 
 
 def _search_foreign(path: Path, query: Query) -> Sequence[Match]:
