@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from itertools import pairwise
 
@@ -12,6 +13,7 @@ from recollect.importers.items import (
     Cue,
     cues_of,
     fields_of,
+    page_at,
     seconds_at,
     text_of,
     with_cues,
@@ -80,6 +82,16 @@ def test_chunks_have_page_numbers() -> None:
     assert [p.metadata["page"] for p in chunks] == sorted(p.metadata["page"] for p in chunks)
     assert {p.metadata["page"] for p in chunks} == {1, 2, 3}
     assert all(a.metadata["end"] == b.metadata["start"] for a, b in pairwise(chunks))
+    for chunk in chunks:
+        for match in re.finditer(r"page (\d)", chunk.content):
+            assert page_at(chunk, match.start()) == int(match[1])
+
+
+def test_pages_without_text_are_counted() -> None:
+    (chunk,) = with_text(document(MEDIA), "One. Three. Four.", [0, 5, 5, 12]).passages
+    assert [page_at(chunk, chunk.content.index(w)) for w in ("One", "Three", "Four")] == [1, 3, 4]
+    (later,) = with_text(document(MEDIA), "Two.", [0, 0]).passages
+    assert page_at(later, 0) == 2
 
 
 @given(

@@ -17,6 +17,7 @@ from recollect import redact
 from recollect.importers.items import (
     Cue,
     cues_of,
+    page_at,
     text_of,
     with_cues,
     with_fields,
@@ -281,6 +282,17 @@ def test_every_field_of_a_conversation_is_redacted() -> None:
 def test_a_document_without_secrets_is_returned_unchanged() -> None:
     document = with_text(Document("notes", "n", "A note", "note"), "plain words. " * 500)
     assert redact_document(document)[0] is document
+
+
+def test_pages_begin_at_the_same_text_after_redaction() -> None:
+    secret = "ghp_" + random_text(36, LETTERS, 3)
+    text = f"One {secret}. Two. Three {secret}. Four."
+    starts = [0, text.index("Two"), text.index("Three"), text.index("Four")]
+    clean, _ = redact_document(with_text(Document("media", "m", "Pages", "media"), text, starts))
+    (chunk,) = clean.passages
+    assert secret not in chunk.content
+    words = ("One", "Two", "Three", "Four")
+    assert [page_at(chunk, chunk.content.index(word)) for word in words] == [1, 2, 3, 4]
 
 
 def test_a_key_across_several_chunks_of_a_note_is_redacted() -> None:

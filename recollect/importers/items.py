@@ -2,12 +2,13 @@
 
 A text is stored as chunks, which together are the text. A character or prompt has a passage for
 each field, whose role is the field's name. Each chunk records its position: `start` and `end` in
-the text or field, `page` if there are pages, and for a transcript `cues`, the times of its parts.
+the text or field, and for a transcript `cues`, the times of its parts. If there are pages, `page`
+is the one on which the chunk begins, and `page_breaks` are the positions in it at which others do.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
@@ -58,9 +59,16 @@ def with_text(document: Document, text: str, pages: Sequence[int] = ()) -> Docum
     for chunk, passage in _chunk_passages(document, text):
         metadata: dict[str, Json] = {"start": chunk.start, "end": chunk.end}
         if pages:
-            metadata["page"] = max(1, bisect_right(pages, chunk.start))
+            metadata |= _pages_in(chunk, pages)
         passages.append(passage._replace(metadata=metadata))
     return replace(document, passages=tuple(passages))
+
+
+def _pages_in(chunk: Chunk, pages: Sequence[int]) -> dict[str, Json]:
+    first = bisect_right(pages, chunk.start)
+    last = bisect_left(pages, chunk.end)
+    breaks = [start - chunk.start for start in pages[max(1, first) : last]]
+    return {"page": max(1, first), "page_breaks": breaks}
 
 
 def with_cues(document: Document, cues: Iterable[Cue]) -> Document:
@@ -194,6 +202,18 @@ def seconds_at(passage: Passage, offset: int) -> float | None:
     return seconds
 
 
+def page_at(passage: Passage, offset: int) -> int | None:
+    """The page of the text at this offset of a chunk; None if it is not known.
+
+    Chunks of version 0.1 have no `page_breaks`.
+    """
+    page = passage.metadata.get("page")
+    breaks = passage.metadata.get("page_breaks")
+    if page is None or breaks is None:
+        return None
+    return int(page) + bisect_right(breaks, offset)
+
+
 # -- validation --------------------------------------------------------------
 
 
@@ -216,9 +236,15 @@ def _valid_metadata(passage: Passage) -> dict[str, Json]:
     for name in ("start", "end", "page"):
         if name in metadata and not _is_position(metadata[name]):
             del metadata[name]
+    if "page_breaks" in metadata and not _are_breaks(metadata["page_breaks"]):
+        del metadata["page_breaks"]
     if "cues" in metadata and not _are_times(metadata["cues"], len(passage.content)):
         del metadata["cues"]
     return metadata
+
+
+def _are_breaks(value: Json) -> bool:
+    return isinstance(value, list) and all(map(_is_position, value)) and value == sorted(value)
 
 
 def _are_times(value: Json, length: int) -> bool:

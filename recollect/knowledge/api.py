@@ -29,11 +29,11 @@ from recollect.language.chunking import count_tokens
 from recollect.language.query import Word, parse_query, words
 from recollect.language.text import identifier, storable, truncate
 from recollect.model.audience import Audience
-from recollect.model.documents import Document, Json, Summary
+from recollect.model.documents import Document, Json, Passage, Summary
 from recollect.model.kinds import CHARACTER, CONVERSATION, MEDIA, PROMPT
 from recollect.model.search import Filter, SearchOptions
 from recollect.search.everything import MOST_SORTED, Entry, KindQuery, Results
-from recollect.search.snippet import first_match
+from recollect.search.snippet import best_match, first_match
 from recollect.settings import LIMITS
 from recollect.store.base import Store
 from recollect.store.views.audience import visible_store
@@ -43,6 +43,11 @@ PAGE_SIZE = 50
 LARGEST_PAGE = 200
 _SCORE_TYPES = {("text",): "fts", ("vector",): "vector", ("text", "vector"): "hybrid"}
 """What a result was found by, in the terms of the Knowledge API."""
+_CHANGED = "The item has changed since this location was returned."
+_NO_PLACE = "The item has no such location."
+_AT_QUERY = "This is where the query matches now."
+_AT_PLACE = "This is the text that is now in its place."
+_AT_BEGINNING = "This is its beginning."
 
 
 class ResultHistory(Protocol):
@@ -62,10 +67,10 @@ class _Anchor(NamedTuple):
     offset: int = 0
     """The offset in the unit."""
     score: float = 1.0
-    words: Sequence[Word] = ()
-    """The words at this place."""
     is_match: bool = False
     """Whether the request names this place or it was found by a search."""
+    note: str = ""
+    """Why this is not the place that the request names."""
 
 
 class _Page(NamedTuple):
@@ -179,12 +184,13 @@ class Knowledge:
             candidate = entry.candidate
             if candidate.key not in passages or candidate.document not in summaries:
                 continue
-            _, passage = passages[candidate.key]
+            about = summaries[candidate.document]
+            passage = self._with_page_breaks(about, passages[candidate.key][1])
             snippet_words = results.words
             if recent_words and first_match(passage.content, snippet_words) is None:
                 snippet_words = recent_words
             by_uri[_uri(entry)] = result(
-                summaries[candidate.document],
+                about,
                 passage,
                 SnippetOptions(snippet_words, options.snippet_length, audience),
                 score=entry.score,
@@ -223,32 +229,57 @@ class Knowledge:
         page, page_size = max(1, page), max(1, min(page_size, LARGEST_PAGE))
         units = self._units(about, retrieval, audience)
         anchor = self._anchor(about, units, retrieval, audience)
-        if anchor is None:
-            anchor = _Anchor()
-            if about.kind == CONVERSATION:
-                anchor = _Anchor(max(0, min((page - 1) * page_size, len(units) - 1)))
-        passage = None
-        if len(units):
-            passage = units.passage(anchor.unit)
-        meta = result(
-            about,
-            passage,
-            SnippetOptions(anchor.words, retrieval.snippet_length, audience),
-            score=anchor.score,
-            score_type="fts",
-            is_message=about.kind == CONVERSATION and anchor.is_match,
-        )
+        if about.kind == CONVERSATION and not anchor.is_match:
+            anchor = anchor._replace(unit=max(0, min((page - 1) * page_size, len(units) - 1)))
+        meta = self._meta(about, units, anchor, retrieval, audience)
         answer: dict[str, Json] = {
             "meta": meta,
             "content": meta["snippet"] or "",
             "attachments": None,
         }
+        if anchor.note:
+            answer["note"] = anchor.note
         if retrieval.mode == "full":
             return answer | self._full(units, retrieval, page, page_size)
         if retrieval.mode != "snippet" and len(units):
             excerpt = units_around(units, anchor.unit, anchor.offset, retrieval)
             answer |= {"content": excerpt.text, "attachments": excerpt.units}
         return answer
+
+    def _meta(
+        self,
+        about: Summary,
+        units: Units,
+        anchor: _Anchor,
+        retrieval: Retrieval,
+        audience: Audience,
+    ) -> dict[str, Json]:
+        """The item as a result, at the anchor."""
+        passage, offset = None, 0
+        if len(units):
+            passage, offset = units.locate(anchor.unit, anchor.offset)
+            passage = self._with_page_breaks(about, passage)
+        return result(
+            about,
+            passage,
+            SnippetOptions((), retrieval.snippet_length, audience, offset),
+            score=anchor.score,
+            score_type="fts",
+            is_message=about.kind == CONVERSATION and anchor.is_match,
+        )
+
+    def _with_page_breaks(self, about: Summary, passage: Passage) -> Passage:
+        """The chunk with its page breaks, if it has none from version 0.1 and is on one page."""
+        metadata = passage.metadata
+        if "page" not in metadata or "page_breaks" in metadata:
+            return passage
+        next_page = about.metadata.get("pages")
+        following, _ = self._store.passage_page(about.id, passage.position + 1, 1)
+        if following:
+            next_page = following[0].metadata.get("page")
+        if next_page != metadata["page"]:
+            return passage
+        return passage._replace(metadata={**metadata, "page_breaks": []})
 
     def find(self, source: str, id: str | int) -> Summary:
         """The item with this id, or the prompt or character with this name. Raises NotFound."""
@@ -300,37 +331,51 @@ class Knowledge:
 
     def _anchor(
         self, about: Summary, units: Units, retrieval: Retrieval, audience: Audience
-    ) -> _Anchor | None:
-        """The place that `loc` names, or else where the query matches; None without either."""
+    ) -> _Anchor:
+        """The place that `loc` names, or else where the query matches, or else the beginning."""
+        place, note = None, ""
         if retrieval.loc:
             place = units.find(retrieval.loc)
-            if place is not None:
-                query_words = _query_words(retrieval.query)
-                place = _at_words(units, place, query_words)
-                return _Anchor(*place, words=query_words, is_match=True)
-        if not retrieval.query.strip() or not len(units):
-            return None
-        return self._search_in_item(about, units, retrieval.query, audience)
+            note = _NO_PLACE
+            if place is not None and place.is_exact:
+                offset = place.offset
+                if offset is None:
+                    offset = _offset_of_words(units, place.unit, retrieval)
+                return _Anchor(place.unit, offset, is_match=True)
+            if place is not None or "chunk_uuid" in retrieval.loc:
+                note = _CHANGED
+        anchor = None
+        if retrieval.query.strip() and len(units):
+            anchor = self._search_in_item(about, units, retrieval, audience)
+        if anchor is not None:
+            return anchor._replace(note=_join_notes(note, _AT_QUERY))
+        if place is not None:
+            note = _join_notes(note, _AT_PLACE)
+            return _Anchor(place.unit, place.offset or 0, is_match=True, note=note)
+        return _Anchor(note=_join_notes(note, _AT_BEGINNING))
 
     def _search_in_item(
-        self, about: Summary, units: Units, query: str, audience: Audience
+        self, about: Summary, units: Units, retrieval: Retrieval, audience: Audience
     ) -> _Anchor | None:
         filter_ = Filter(conversations=(identifier(about.id),), kinds=(about.kind,))
         results = Results(
             visible_store(self._store, audience),
             self._meaning,
-            validate_query(query),
+            validate_query(retrieval.query),
             [KindQuery(filter_, "message")],
             SearchOptions(),
         )
         entry = next(results.entries(), None)
         if entry is None:
             return None
+        options = SnippetOptions(results.words, retrieval.snippet_length, audience)
         for _, passage in self._store.passages_by_key([entry.candidate.key]).values():
-            place = units.find(location(about, passage, SnippetOptions(results.words)))
+            place = units.find(location(about, passage, options))
             if place is not None:
-                place = _at_words(units, place, results.words)
-                return _Anchor(*place, entry.score, results.words, is_match=True)
+                offset = place.offset
+                if offset is None:
+                    offset = options.place_in(passage) + len(units.heading(place.unit))
+                return _Anchor(place.unit, offset, entry.score, is_match=True)
         return None
 
     def _full(
@@ -530,12 +575,17 @@ def _query_words(query: str) -> list[Word]:
     return words(node)
 
 
-def _at_words(units: Units, place: tuple[int, int], words: Sequence[Word]) -> tuple[int, int]:
-    """The place of the words in a unit, for locations without an offset, such as messages."""
-    unit, offset = place
-    if offset == 0 and words:
-        offset = first_match(units.text(unit), words) or 0
-    return unit, offset
+def _offset_of_words(units: Units, unit: int, retrieval: Retrieval) -> int:
+    """Where the words of the query are in a unit, for locations without an offset."""
+    query_words = _query_words(retrieval.query)
+    return best_match(units.text(unit), query_words, retrieval.snippet_length) or 0
+
+
+def _join_notes(reason: str, place: str) -> str:
+    """Why an answer is not about the location in the request, and what it is about instead."""
+    if not reason:
+        return ""
+    return f"{reason} {place}"
 
 
 def _page_of_messages(units: MessageUnits, room: int, page: int, size: int) -> dict[str, Json]:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from recollect.importers.items import seconds_at
+from recollect.importers.items import page_at, seconds_at
 from recollect.language.query import Word
 from recollect.language.text import identifier, iso
 from recollect.model.audience import MASK, Audience, is_human_only
 from recollect.model.documents import Document, Json, Passage, Summary
 from recollect.model.kinds import CHARACTER, CONVERSATION, KIND_TABLE, MEDIA, NOTE, PROMPT
-from recollect.search.snippet import first_match, short_snippet
+from recollect.search.snippet import best_match, short_snippet
 
 SOURCE_NAMES: Mapping[str, str] = {kind.name: kind.knowledge for kind in KIND_TABLE}
 """The API's name for each kind: its `source`."""
@@ -34,6 +34,8 @@ _LIST_FIELDS = (
     "media_type",
     "url",
 )
+_START_OF_MESSAGE = 40
+"""A match in the first characters of a message needs no offset: every snippet shows it."""
 _HIDDEN_METADATA = frozenset(("tags", "media_type", "url", "card"))
 """Metadata that lists have in fields of their own, or not at all."""
 
@@ -45,6 +47,16 @@ class SnippetOptions:
     words: Sequence[Word] = ()
     length: int = 0
     audience: Audience = Audience.PERSON
+    offset: int | None = None
+    """The place in the passage to show. None: where the words are."""
+
+    def place_in(self, passage: Passage) -> int:
+        """The offset in a passage of what the result is about."""
+        if self.is_masked(passage):
+            return 0
+        if self.offset is not None:
+            return self.offset
+        return best_match(passage.content, self.words, self.length) or 0
 
     def is_masked(self, passage: Passage | None) -> bool:
         """Whether the reader gets a mask instead of the passage."""
@@ -141,14 +153,14 @@ def location(
 ) -> dict[str, Json]:
     """Where the words are: the `loc` of a result, which `get` takes to return more text."""
     id_ = about.id or about.source_id
+    offset = options.place_in(passage)
     if about.kind == CONVERSATION:
         loc: dict[str, Json] = {"conversation_id": id_}
         if is_message:
             loc |= {"message_id": passage.id, "message_index": passage.position}
+            if offset > _START_OF_MESSAGE:
+                loc["approx_offset"] = offset
         return loc
-    offset = 0
-    if not options.is_masked(passage):
-        offset = first_match(passage.content, options.words) or 0
     loc = {
         "chunk_index": passage.position,
         "chunk_uuid": passage.id,
@@ -159,7 +171,7 @@ def location(
     if about.kind != MEDIA:
         return loc
     loc = {"media_id": id_, **loc}
-    page = passage.metadata.get("page")
+    page = page_at(passage, offset)
     if page is not None:
         loc["page"] = page
     seconds = seconds_at(passage, offset)
@@ -186,6 +198,8 @@ def _snippet(
         return None
     if options.is_masked(passage):
         return MASK[: options.length]
+    if options.offset is not None:
+        return _text_around(passage.content, options.offset, options.length)
     if not by_title:
         return short_snippet(passage.content, options.words, options.length)
     heading = " ".join(about.title.split())[: options.length]
@@ -196,6 +210,21 @@ def _snippet(
     if not text:
         return heading
     return f"{heading} – {text}"
+
+
+def _text_around(content: str, offset: int, length: int) -> str:
+    """At most `length` characters, a quarter of them before the offset."""
+    room = max(1, length - 2)
+    start = max(0, min(offset - room // 4, len(content) - room))
+    if start > 0:
+        space = content.find(" ", start, offset)
+        start = max(start, space + 1)
+    text = " ".join(content[start : start + room].split())
+    if start > 0:
+        text = "…" + text
+    if start + room < len(content):
+        text += "…"
+    return text[:length]
 
 
 def _text(metadata: Mapping[str, Any], name: str) -> str | None:

@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from recollect.errors import InvalidInput, NotFound
 from recollect.importers.items import text_of
@@ -32,8 +32,15 @@ LARGEST_CHUNK = 8_000
 LARGEST_OFFSET = 1_000_000_000
 _PASSAGES_AT_ONCE = 32
 
-Place = tuple[int, int]
-"""The number of a unit, and an offset in it."""
+
+class Place(NamedTuple):
+    """A place in an item."""
+
+    unit: int
+    offset: int | None = None
+    """The offset in the text of the unit; None if only the unit is known."""
+    is_exact: bool = True
+    """False if the passage that a location names is gone, and this is the text in its place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +172,14 @@ class Units(ABC):
     def find(self, loc: Mapping[str, Json]) -> Place | None:
         """The place that a location names; None if it names none in this item."""
 
+    def heading(self, number: int) -> str:
+        """What the text of a unit has before that of its passage."""
+        return ""
+
+    def locate(self, number: int, offset: int) -> tuple[Passage, int]:
+        """The passage at an offset in a unit, and the offset in that passage."""
+        return self.passage(number), max(0, offset - len(self.heading(number)))
+
     def length(self, first: int, last: int) -> int:
         """The characters of consecutive units."""
         return sum(len(self.text(number)) for number in range(first, last + 1))
@@ -210,18 +225,31 @@ class StoredChunks(Units):
         return self.passage(number).content
 
     def find(self, loc: Mapping[str, Json]) -> Place | None:
-        offset = _whole_number(loc.get("approx_offset"))
-        place = self._find_id(loc.get("chunk_uuid"), offset)
-        if place is not None:
+        if loc.get("chunk_uuid"):
+            place = self._find_id(loc)
+            if place is not None:
+                return place
+            place = self._find_position(loc)
+            if place is not None:
+                place = place._replace(is_exact=False)
             return place
         number = _whole_number(loc.get("chunk_index"))
         if number is not None and number < len(self):
-            return number, _offset_in(self.passage(number), offset)
+            offset = _whole_number(loc.get("approx_offset"))
+            return Place(number, _offset_in(self.passage(number), offset))
+        return self._find_position(loc)
+
+    def _find_position(self, loc: Mapping[str, Json]) -> Place | None:
+        """The place at an offset, a time or a number, whatever is there now."""
+        offset = _whole_number(loc.get("approx_offset"))
         if offset is not None:
             return self._find_offset(offset)
         seconds = loc.get("seconds")
         if isinstance(seconds, (int, float)):
             return self._find_seconds(float(seconds))
+        number = _whole_number(loc.get("chunk_index"))
+        if number is not None and number < len(self):
+            return Place(number)
         return None
 
     def passages(self) -> Iterator[Passage]:
@@ -239,13 +267,15 @@ class StoredChunks(Units):
         }
         return passage._replace(content=MASK, attachments=(), citations=(), metadata=metadata)
 
-    def _find_id(self, id_: Json, offset: int | None) -> Place | None:
-        if not isinstance(id_, str) or not id_:
-            return None
+    def _find_id(self, loc: Mapping[str, Json]) -> Place | None:
+        """The chunk with an id. Ids depend on the text, so the chunk is the same as it was."""
         with suppress(NotFound):
-            key = self._store.passage_key(self._document, id_)
+            key = self._store.passage_key(self._document, str(loc["chunk_uuid"]))
             for _, passage in self._store.passages_by_key([key]).values():
-                return passage.position, _offset_in(passage, offset)
+                offset = None
+                if _whole_number(loc.get("chunk_index", passage.position)) == passage.position:
+                    offset = _offset_in(passage, _whole_number(loc.get("approx_offset")))
+                return Place(passage.position, offset)
         return None
 
     def _find_offset(self, offset: int) -> Place | None:
@@ -253,12 +283,12 @@ class StoredChunks(Units):
         start, last = 0, None
         for passage in self.passages():
             if offset < start + len(passage.content):
-                return passage.position, offset - start
+                return Place(passage.position, offset - start)
             start += len(passage.content)
             last = passage
         if last is None:
             return None
-        return last.position, max(0, len(last.content) - 1)
+        return Place(last.position, max(0, len(last.content) - 1))
 
     def _find_seconds(self, seconds: float) -> Place | None:
         """The place of what is said at a time."""
@@ -268,33 +298,44 @@ class StoredChunks(Units):
             if not times or times[0][1] > seconds:
                 break
             cue = bisect_right(times, seconds, key=lambda time: time[1]) - 1
-            place = passage.position, times[max(cue, 0)][0]
+            place = Place(passage.position, times[max(cue, 0)][0])
         return place
 
 
 class FieldChunks(StoredChunks):
     """The fields of a character or prompt. The text of each starts with its name."""
 
+    def heading(self, number: int) -> str:
+        role = self.passage(number).role
+        if number > 0 and self.passage(number - 1).role == role:
+            return ""
+        return f"{role}: "
+
     def text(self, number: int) -> str:
         passage = self.passage(number)
-        text = passage.content
-        if number == 0 or self.passage(number - 1).role != passage.role:
-            text = f"{passage.role}: {text}"
+        text = self.heading(number) + passage.content
         if number + 1 == len(self) or self.passage(number + 1).role != passage.role:
             text += "\n"
         return text
 
     def find(self, loc: Mapping[str, Json]) -> Place | None:
+        place = super().find(loc)
+        if place is None or place.offset is None:
+            return place
+        return place._replace(offset=place.offset + len(self.heading(place.unit)))
+
+    def _find_position(self, loc: Mapping[str, Json]) -> Place | None:
+        """The place in a field. Without a field, an offset counts from the first field on."""
         name = loc.get("field")
-        if not isinstance(name, str) or "chunk_uuid" in loc or "chunk_index" in loc:
-            return super().find(loc)
-        offset = _whole_number(loc.get("approx_offset")) or 0
+        if not isinstance(name, str):
+            return super()._find_position(loc)
+        offset = _whole_number(loc.get("approx_offset"))
         place = None
         for passage in self.passages():
             if passage.role != name:
                 continue
-            place = passage.position, _offset_in(passage, offset)
-            if offset < _start_of(passage) + len(passage.content):
+            place = Place(passage.position, _offset_in(passage, offset))
+            if (offset or 0) < _start_of(passage) + len(passage.content):
                 break
         return place
 
@@ -339,10 +380,14 @@ class CustomChunks(Units):
         place = self._stored.find(loc)
         if place is None:
             return None
-        position, offset_in_passage = place
-        offset = self._starts[position] + offset_in_passage
+        offset = self._starts[place.unit] + (place.offset or 0)
         number = max(0, bisect_right(self._chunks, offset, key=lambda chunk: chunk.start) - 1)
-        return number, offset - self._chunks[number].start
+        return Place(number, offset - self._chunks[number].start, place.is_exact)
+
+    def locate(self, number: int, offset: int) -> tuple[Passage, int]:
+        position = self._chunks[number].start + offset
+        index = min(bisect_right(self._starts, position), len(self._passages)) - 1
+        return self._passages[index], position - self._starts[index]
 
     def parts(self, first: int, last: int) -> list[dict[str, Json]]:
         begin = self._chunks[first].start
@@ -365,7 +410,10 @@ class MessageUnits(Units):
         content = passage.content
         if self._masks and is_human_only(passage):
             content = MASK
-        return f"{sender_of(passage)}: {content}\n"
+        return f"{self.heading(number)}{content}\n"
+
+    def heading(self, number: int) -> str:
+        return f"{sender_of(self.passage(number))}: "
 
     def find(self, loc: Mapping[str, Json]) -> Place | None:
         message = loc.get("message_id")
@@ -375,7 +423,11 @@ class MessageUnits(Units):
             number = self._number_at(_whole_number(loc.get("message_index")))
         if number is None:
             return None
-        return number, 0
+        offset = _whole_number(loc.get("approx_offset"))
+        if offset is None:
+            return Place(number)
+        end = max(0, len(self.text(number)) - 1)
+        return Place(number, min(offset + len(self.heading(number)), end))
 
     @abstractmethod
     def _number_of(self, message: str) -> int | None:
@@ -511,11 +563,14 @@ def _start_of(passage: Passage) -> int:
     return _whole_number(passage.metadata.get("start")) or 0
 
 
-def _offset_in(passage: Passage, offset: int | None) -> int:
-    """An offset in the text as an offset in the passage."""
+def _offset_in(passage: Passage, offset: int | None) -> int | None:
+    """An offset in the text as an offset in the passage; None if it is not in the passage."""
     if offset is None:
-        return 0
-    return min(max(0, offset - _start_of(passage)), max(len(passage.content) - 1, 0))
+        return None
+    offset -= _start_of(passage)
+    if 0 <= offset < max(1, len(passage.content)):
+        return offset
+    return None
 
 
 # -- answers -----------------------------------------------------------------

@@ -86,9 +86,11 @@ def _redact_chunks(chunks: Sequence[Passage], counts: SecretCounts) -> list[Pass
 
 
 def _cuts(chunk: Passage) -> list[int]:
-    """Where to cut a chunk so that its cues begin at cuts."""
+    """Where to cut a chunk so that its cues and pages begin at cuts."""
     cues = chunk.metadata.get("cues") or ()
-    return [0, *(min(cue[0], len(chunk.content)) for cue in cues), len(chunk.content)]
+    positions = [cue[0] for cue in cues] or chunk.metadata.get("page_breaks") or ()
+    length = len(chunk.content)
+    return [0, *(min(position, length) for position in positions), length]
 
 
 def _redacted_chunk(chunk: Passage, pieces: list[str], start: int, counts: SecretCounts) -> Passage:
@@ -96,11 +98,13 @@ def _redacted_chunk(chunk: Passage, pieces: list[str], start: int, counts: Secre
     metadata: dict[str, Any] = dict(chunk.metadata)
     if "start" in metadata and "end" in metadata:
         metadata |= {"start": start, "end": start + len(content)}
+    positions = accumulate(map(len, pieces[:-1]))
     if metadata.get("cues"):
-        positions = accumulate(map(len, pieces[:-1]))
         metadata["cues"] = [
             [position, *cue[1:]] for position, cue in zip(positions, metadata["cues"], strict=True)
         ]
+    elif metadata.get("page_breaks"):
+        metadata["page_breaks"] = list(positions)
     return _with_content(chunk._replace(metadata=metadata), content, counts)
 
 

@@ -93,6 +93,32 @@ def first_match(content: str, words: Sequence[Word]) -> int | None:
     return _first_match(content, _pattern(tuple(words)))
 
 
+def best_match(content: str, words: Sequence[Word], length: int) -> int | None:
+    """Where the most different words are closest together in a snippet of this length."""
+    pattern = _pattern(tuple(words))
+    start, text = _slice_with_match(content, pattern)
+    matches = _matches(pattern, text)
+    if not matches:
+        return None
+    first = _best_match(matches, length)
+    end = first + max(1, length * 3 // 4)
+    return start + _closest_words(text, [span for span in matches if first <= span[0] < end])
+
+
+def _closest_words(text: str, matches: Sequence[Span]) -> int:
+    """The start of the shortest part of the text that contains all different matches."""
+    words = [_fold(text[start:end]) for start, end in matches]
+    count = len(set(words))
+    last_start: dict[str, int] = {}
+    best_length, best_start = len(text) + 1, matches[0][0]
+    for word, (start, end) in zip(words, matches, strict=True):
+        last_start[word] = start
+        first = min(last_start.values())
+        if len(last_start) == count and end - first < best_length:
+            best_length, best_start = end - first, first
+    return best_start
+
+
 def _extend_to_word_ends(marks: Sequence[Span], text: str) -> list[Span]:
     ends = [match.end() for match in _TOKEN.finditer(text)]
     return [(start, next((e for e in ends if e >= end), end)) for start, end in marks]
@@ -239,6 +265,11 @@ def _window_start(matches: Sequence[Span], length: int) -> int:
     """Where a snippet must start to contain the most matches, with a quarter of it before them."""
     if not matches:
         return 0
+    return max(0, _best_match(matches, length) - length // 4)
+
+
+def _best_match(matches: Sequence[Span], length: int) -> int:
+    """The start of the match that is followed by the most others in a snippet of this length."""
     room = length * 3 // 4
 
     def quality(number: int) -> tuple[int, int]:
@@ -246,7 +277,7 @@ def _window_start(matches: Sequence[Span], length: int) -> int:
         return sum(end - start <= room for _, end in matches[number:]), -number
 
     best = max(range(len(matches)), key=quality)
-    return max(0, matches[best][0] - length // 4)
+    return matches[best][0]
 
 
 def _next_word(text: str, position: int) -> int:

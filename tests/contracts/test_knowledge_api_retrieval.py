@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from clauses import proves
 from hypothesis import given
 from hypothesis import strategies as st
-from knowledge_items import COAST, ITEMS, get, media, note, prompt, save, search
+from knowledge_items import COAST, ITEMS, get, media, note, prompt, save, search, video
 
 from recollect.errors import InvalidInput, NotFound
+from recollect.importers.items import Cue, with_text
 from recollect.knowledge.retrieval import LONGEST_ANSWER, parse_retrieval
 from recollect.language.chunking import count_tokens
 from recollect.library import Library
-from recollect.model.documents import Passage
+from recollect.model.documents import Document, Passage
+from recollect.model.kinds import MEDIA
 
 # -- locations ----------------------------------------------------------------
 
@@ -91,7 +94,150 @@ def test_fields_are_located_by_name_and_offset(collection: Library) -> None:
     assert hit["loc"]["field"] == "system_prompt"
 
 
+FILLER = "Nothing is said here. " * 20
+"""Longer than a snippet, and shorter than a chunk."""
+
+
+@proves("C3-11")
+@pytest.mark.every_state
+@pytest.mark.every_store
+def test_a_page_is_that_of_the_match(library: Library) -> None:
+    slides = [f"Slide {n} is about the {word}.\n\n" for n, word in enumerate(ANIMALS, 1)]
+    starts = [len("".join(slides[:n])) for n in range(len(slides))]
+    deck = Document("media", "deck.pptx", "deck", MEDIA, metadata={"media_type": "pptx"})
+    save(library, with_text(deck, "".join(slides), starts))
+    for page, word in enumerate(ANIMALS, 1):
+        (hit,) = search(library, f'"{word}"', sources=["media"])
+        assert hit["loc"]["page"] == page
+        answer = get(library, "media", "deck.pptx", query=f'"{word}"')
+        assert answer["meta"]["loc"]["page"] == page
+    # The words of the query together, not the first of them.
+    (hit,) = search(library, '"slide" narwhal', sources=["media"])
+    assert hit["loc"]["page"] == ANIMALS.index("narwhal") + 1
+
+
+ANIMALS = ("walrus", "gecko", "narwhal", "bison", "tapir")
+
+
+@proves("C3-11")
+def test_a_page_that_version_0_1_did_not_store_is_left_out(library: Library) -> None:
+    text = FILLER * 8 + "The narwhal. " + FILLER * 8
+    deck = Document("media", "deck.pdf", "deck", MEDIA, metadata={"media_type": "pdf", "pages": 2})
+    deck = with_text(deck, text, [0, text.index("The narwhal")])
+    old = [p._replace(metadata=without(p.metadata, "page_breaks")) for p in deck.passages]
+    save(library, replace(deck, passages=tuple(old)))
+    pages = []
+    for number in range(len(old)):
+        answer = get(library, "media", "deck.pdf", loc={"chunk_index": number})
+        pages.append(answer["meta"]["loc"].get("page"))
+    has_break = [bool(passage.metadata["page_breaks"]) for passage in deck.passages]
+    assert has_break.count(True) == 1
+    middle = has_break.index(True)
+    assert pages == [1] * middle + [None] + [2] * (len(pages) - middle - 1)
+    # Importing the file again adds the pages.
+    save(library, deck)
+    (hit,) = search(library, '"narwhal"', sources=["media"])
+    assert hit["loc"]["page"] == 2
+
+
+def without(metadata: Mapping[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in metadata.items() if key != name}
+
+
 # -- retrieval ----------------------------------------------------------------
+
+
+@proves("C3-15")
+@pytest.mark.every_state
+@pytest.mark.every_store
+def test_the_location_of_a_result_leads_to_the_match_in_every_mode(library: Library) -> None:
+    text = f"{FILLER}Then the narwhal sang. {FILLER}"
+    save(library, note("Sea", text), media("sea.pdf", text), prompt("Diver", details=text))
+    save(library, video("sea.mp4", [Cue(0, 5, FILLER), Cue(5, 9, "Narwhal!"), Cue(9, 12, FILLER)]))
+    message = {"id": "m", "role": "user", "content": text}
+    library.add_conversation("sea", messages=[{"role": "user", "content": "Hello."}, message])
+    hits = search(library, '"narwhal"')
+    assert len(hits) == 5
+    for hit in hits:
+        for options in ({}, {"snippet_length": 60}, {"mode": "chunk", "max_tokens": 20}):
+            answer = get(library, hit["source"], hit["id"], loc=hit["loc"], **options)
+            assert "narwhal" in answer["content"].lower(), (hit["source"], options)
+            assert answer["meta"]["loc"] == hit["loc"]
+            assert answer["meta"]["message_id"] == hit["message_id"]
+            assert "note" not in answer
+
+
+@proves("C3-15")
+def test_a_location_takes_precedence_over_other_places_with_the_same_words(
+    library: Library,
+) -> None:
+    save(library, note("Sea", f"The narwhal sleeps. {FILLER}Then the narwhal sang. {FILLER}"))
+    offset = len("The narwhal sleeps. ") + len(FILLER)
+    answer = get(library, "notes", "Sea", loc={"approx_offset": offset}, query="narwhal")
+    assert "sang" in answer["content"]
+    assert answer["meta"]["loc"]["approx_offset"] == offset
+
+
+# -- locations of items that have changed ---
+
+
+@proves("C3-16")
+@pytest.mark.every_state
+@pytest.mark.every_store
+def test_a_passage_that_moved_is_found_again(library: Library) -> None:
+    save(library, note("Sea", COAST, "Sea"))
+    hit = search(library, '"page33"', sources=["notes"])[0]
+    beginning = chunks_of(library, "Sea")[0].content
+    library.knowledge.edit("notes", "Sea", {"content": COAST.removeprefix(beginning)})
+    for options in ({"mode": "chunk"}, {"query": "page33"}):
+        answer = get(library, "notes", "Sea", loc=hit["loc"], **options)
+        assert "page33" in answer["content"]
+        assert answer["meta"]["loc"]["chunk_uuid"] == hit["loc"]["chunk_uuid"]
+        assert "note" not in answer
+
+
+@proves("C3-16")
+@pytest.mark.every_state
+@pytest.mark.every_store
+def test_an_answer_says_that_the_passage_has_changed(library: Library) -> None:
+    save(library, note("Sea", COAST, "Sea"), prompt("Diver", details="You see a narwhal."))
+    hit = search(library, '"page33"', sources=["notes"])[0]
+    text = COAST.replace("page33 that night", "page33 in the morning")
+    library.knowledge.edit("notes", "Sea", {"content": "A new sentence here. " * 400 + text})
+    changed = "has changed since this location was returned"
+    by_query = get(library, "notes", "Sea", loc=hit["loc"], query='"page33"')
+    assert "page33 in the morning" in by_query["content"]
+    assert by_query["note"].endswith(f"{changed}. This is where the query matches now.")
+    by_offset = get(library, "notes", "Sea", mode="chunk", loc=hit["loc"])
+    assert by_offset["note"].endswith(f"{changed}. This is the text that is now in its place.")
+    assert "page33" not in by_offset["content"]
+
+    (hit,) = search(library, '"narwhal"', sources=["prompts"])
+    library.knowledge.edit("prompts", "Diver", {"details": "You see two narwhals."})
+    answer = get(library, "prompts", "Diver", loc=hit["loc"])
+    assert answer["content"] == "You see two narwhals."
+    assert changed in answer["note"]
+    library.knowledge.edit("prompts", "Diver", {"details": "", "user_prompt": "Nothing."})
+    assert changed in get(library, "prompts", "Diver", loc=hit["loc"])["note"]
+
+
+@proves("C3-16")
+@pytest.mark.parametrize(
+    ("item", "loc"),
+    [
+        (("notes", "Coast"), {"chunk_index": 999}),
+        (("chats", "chat"), {"message_index": 999}),
+        (("prompts", "Keeper"), {"field": "author"}),
+        (("media", "paper.pdf"), {"seconds": 3}),
+    ],
+)
+def test_an_answer_says_that_a_location_is_not_in_the_item(
+    collection: Library, item: tuple[str, str], loc: dict[str, Any]
+) -> None:
+    answer = get(collection, *item, loc=loc)
+    assert answer["note"] == "The item has no such location. This is its beginning."
+    by_query = get(collection, *item, loc=loc, query="lighthouse")
+    assert by_query["note"] == "The item has no such location. This is where the query matches now."
 
 
 @proves("C3-16")

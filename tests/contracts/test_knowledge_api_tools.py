@@ -251,6 +251,23 @@ def test_an_item_is_read_at_the_match_of_the_last_query(session: Caller, library
         assert "quagga" in item["content"], mode
 
 
+@proves("C3-48")
+@pytest.mark.every_state
+def test_a_location_of_a_changed_item_is_found_again_by_the_last_query(
+    session: Caller, library: Library
+) -> None:
+    filler = "Nothing is said here of it. " * 300
+    note = {"title": "Long", "content": f"{filler}Now the quagga. {filler}"}
+    id_ = library.knowledge.create("notes", note).id
+    settle(library)
+    (hit,) = session.answer("notes_search", query='"quagga"')["results"]
+    note["content"] = f"New. {filler}{filler}And now the quagga. {filler}"
+    library.knowledge.edit("notes", id_, note)
+    item = session.answer("notes_get", note_id=id_, retrieval={"loc": hit["loc"]})
+    assert "quagga" in item["content"]
+    assert "has changed" in item["note"]
+
+
 # -- deep research ------------------------------------------------------------
 
 

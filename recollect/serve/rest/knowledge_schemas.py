@@ -86,6 +86,9 @@ class GetResponse(ResponseBody):
     page: Metadata | None = Field(
         None, description="For a complete document, which part this is and how to get the next."
     )
+    note: str | None = Field(
+        None, description="If the location is not in the document any more: what this is instead."
+    )
 
 
 class Item(ResponseBody):

@@ -234,10 +234,13 @@ def get_item(
 
 
 def _at_latest_query(context: Context, retrieval: Retrieval) -> Retrieval:
-    """If only a part is requested and nothing says which, use the session's latest query."""
+    """If only a part is requested without a query, use the session's latest one.
+
+    It also finds the match in a location that names a whole chunk, or a passage that has changed.
+    """
     if context.session is None or retrieval.mode == "full":
         return retrieval
     queries = context.session.recent_queries
-    if not queries or retrieval.loc or retrieval.query.strip():
+    if not queries or retrieval.query.strip():
         return retrieval
     return replace(retrieval, query=queries[-1])
