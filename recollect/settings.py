@@ -389,6 +389,7 @@ class Limits:
     snippet_length: int = _limit(240, "Characters of a snippet.")
     snippet_slice: int = _limit(65_536, "Characters examined at a time while making a snippet.")
     excerpt_words: int = _limit(20, "Words of an excerpt on the bus.")
+    excerpt_characters: int = _limit(400, "Characters of such an excerpt.")
     indexed_characters: int = _limit(
         1_048_576, "Characters of a message that are indexed, from its start."
     )

@@ -60,27 +60,18 @@ def short_snippet(content: str, words: Sequence[Word], length: int) -> str:
 
 
 def excerpt(content: str, words: Sequence[Word], size: int) -> tuple[str, Marks]:
-    """A snippet of at most `size` words, a third of them before the first match."""
+    """A snippet of at most `size` words, a third of them before the first match.
+
+    Two characters of a script without spaces count as a word. A snippet has at most
+    `LIMITS.excerpt_characters`, whatever is between the words.
+    """
     pattern = _pattern(tuple(words))
     start, text = _slice_with_match(content, pattern)
-    tokens = [match.span() for match in _TOKEN.finditer(text)]
-    if not tokens:
-        result = text[:_CHARACTERS_BEFORE]
-        if len(text) > _CHARACTERS_BEFORE:
-            result += "…"
-        return result, ()
-    first = _first_token(tokens, _matches(pattern, text), size)
-    last = min(first + size, len(tokens)) - 1
-    begin, end = tokens[first][0], tokens[last][1]
-    if first == 0 and start == 0:
-        begin = 0
-    is_last = last == len(tokens) - 1
-    if is_last:
-        end = len(text)
-    result = _SPACE.sub(" ", text[begin:end][:_CHARACTERS_AFTER]).strip()
+    begin, end = _excerpt_window(text, _matches(pattern, text), size, at_start=start == 0)
+    result = _SPACE.sub(" ", text[begin:end]).strip()
     if start + begin > 0:
         result = "…" + result
-    if not is_last or start + len(text) < len(content):
+    if start + end < len(content):
         result += "…"
     marks = _matches(pattern, result)
     if any(word.prefix for word in words):
@@ -124,20 +115,54 @@ def _extend_to_word_ends(marks: Sequence[Span], text: str) -> list[Span]:
     return [(start, next((e for e in ends if e >= end), end)) for start, end in marks]
 
 
-def _first_token(tokens: Sequence[Span], matches: Sequence[Span], size: int) -> int:
-    """The first of `size` tokens that contain the most matches."""
+def _excerpt_window(text: str, matches: Sequence[Span], size: int, *, at_start: bool) -> Span:
+    """Where an excerpt of `size` words begins and ends.
+
+    With `at_start` the text is the beginning of a message.
+    """
+    limit = LIMITS.excerpt_characters
+    tokens = list(_excerpt_tokens(text))
+    if not tokens:
+        return 0, min(len(text), limit)
+    best, first = _best_token(tokens, matches, size)
+    last = min(first + size, len(tokens)) - 1
+    while tokens[best][0] - tokens[first][0] > limit // 3:
+        first += 1
+    while last > best and tokens[last][1] - tokens[first][0] > limit:
+        last -= 1
+    begin, end = tokens[first][0], tokens[last][1]
+    if first == 0 and at_start and end <= limit:
+        begin = 0
+    if last == len(tokens) - 1:
+        end = len(text)
+    return begin, min(end, begin + limit)
+
+
+def _excerpt_tokens(text: str) -> Iterator[Span]:
+    """The words of a text. Runs of characters without spaces are cut into pairs."""
+    for match in _TOKEN.finditer(text):
+        start, end = match.span()
+        if not any(map(is_unspaced, non_ascii_characters(match[0]))):
+            yield start, end
+            continue
+        for position in range(start, end, 2):
+            yield position, min(position + 2, end)
+
+
+def _best_token(tokens: Sequence[Span], matches: Sequence[Span], size: int) -> tuple[int, int]:
+    """The token with the most matches at and after it, and the first token of an excerpt."""
     starts = [start for start, _ in tokens]
     positions = sorted({bisect_right(starts, start) - 1 for start, _ in matches})
     if not positions:
-        return 0
+        return 0, 0
     before = size // 3
     room = size - before
 
     def quality(position: int) -> tuple[int, int]:
         return sum(position <= other < position + room for other in positions), -position
 
-    best = max(positions, key=quality)
-    return max(0, min(best - before, len(tokens) - size))
+    best = max(0, max(positions, key=quality))
+    return best, max(0, min(best - before, len(tokens) - size))
 
 
 # -- matching ------------------------------------------------------------------

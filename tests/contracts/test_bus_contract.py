@@ -369,14 +369,29 @@ def test_a_long_message_has_a_short_snippet(client: Client) -> None:
         "needle " * 30_000,
         "needle" + "!" * 100_000,
         "a\n" * 100_000 + "needle",
+        "needle" + " x!" + "?" * 100_000 + "y",
+        "needle " + f"{'z' * 5_000} " * 30,
+        "中" * 5_000 + " needle " + "文" * 5_000,
     ):
         client.post(
             "/conversations",
             json={"id": content[-9:], "messages": [{"role": "user", "content": content}]},
         )
     results = search(client, "needle")["results"]
-    assert len(results) == 4
-    assert all(len(r["snippet"]) < 5_000 for r in results)
+    assert len(results) == 7
+    for result in results:
+        assert "<mark>needle</mark>" in result["snippet"]
+        assert len(text_of(result["snippet"])) <= 402
+
+
+@proves("C2-18", "C2-19", "C2-20")
+def test_text_without_spaces_has_a_short_snippet(client: Client) -> None:
+    sentence = "今日は良い天気ですから公園へ散歩に行きました"
+    thread(client, "T", f"{sentence * 200}東京の灯台{sentence * 200}")
+    (result,) = search(client, "灯台")["results"]
+    assert "東京の<mark>灯台</mark>今日は" in result["snippet"]
+    assert result["snippet"].startswith("…") and result["snippet"].endswith("…")
+    assert len(text_of(result["snippet"])) == 42
 
 
 EVIL = [
