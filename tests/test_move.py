@@ -377,7 +377,8 @@ def test_every_column_that_is_not_derived_is_copied(places: Places) -> None:
                 name
                 for (name,) in db.execute("select name from pragma_table_xinfo(?)", (part.name,))
             }
-        there -= {"body", "details"}  # what `content` and `metadata` are computed from
+        # What `content`, `metadata` and `parent` are computed from.
+        there -= {"body", "details", "parent_id"}
         assert set(part.columns) == there - both == types[part.name].keys() - {"owner"} - derived
     postgres.close()
     sqlite.close()

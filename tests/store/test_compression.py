@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import random
 from pathlib import Path
+from uuid import UUID
 
 import apsw
 import pytest
@@ -12,12 +13,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kills import run_and_kill
 
-from recollect.errors import DamagedLibrary
+from recollect.errors import Conflict, DamagedLibrary
 from recollect.language.query import parse
-from recollect.model.documents import Document, Passage
+from recollect.model.documents import Document, Passage, arrange
 from recollect.model.search import Filter
 from recollect.store.sqlite import SqliteStore, compression
-from recollect.store.sqlite.compression import Codec
+from recollect.store.sqlite.compression import Codec, pack_id
 from recollect.store.sqlite.connection import connect
 from recollect.store.sqlite.migrations import migrate
 
@@ -76,6 +77,62 @@ def test_a_short_message_without_metadata_is_stored_as_text(store: SqliteStore, 
     assert contents(store) == ["yes"]
 
 
+def test_a_long_message_without_metadata_is_compressed(store: SqliteStore, path: Path) -> None:
+    store.save([Document("test", "c1", passages=(Passage("m0", "user", LONG),))])
+    assert stored_types(path) == ["blob"]
+    assert contents(store) == [LONG]
+    assert not store.document("c1").passages[0].metadata
+
+
+def stored_parents(path: Path) -> list[str | bytes | None]:
+    db = connect(path)
+    rows = db.rows("select parent_id from passage order by key")
+    db.close()
+    return [parent for (parent,) in rows]
+
+
+UUIDS = [f"5c0ffee{n}-0000-4000-8000-00000000000{n}" for n in range(3)]
+
+
+def replies() -> Document:
+    """A conversation of three messages whose metadata repeats their parents."""
+    passages = tuple(
+        Passage(id, "user", f"{LONG} {n}", parent=parent, metadata={"parent": parent, "id": id})
+        for n, (id, parent) in enumerate(zip(UUIDS, [None, *UUIDS], strict=False))
+    )
+    return arrange(Document("test", "c1", passages=passages))
+
+
+def test_parents_that_are_uuids_take_16_bytes_and_are_read_verbatim(
+    store: SqliteStore, path: Path
+) -> None:
+    store.save([replies()])
+    assert stored_parents(path) == [None, *(UUID(id).bytes for id in UUIDS[:2])]
+    assert store.document("c1").passages == replies().passages
+    with pytest.raises(Conflict, match="has replies"):
+        store.delete_passage("c1", UUIDS[1])
+    store.append("c1", Passage("new", "user", LONG, parent=UUIDS[2], metadata={"n": UUIDS[2]}))
+    assert store.document("c1").passages[-1].parent == UUIDS[2]
+    assert store.document("c1").passages[-1].metadata == {"n": UUIDS[2]}
+    store.save([replies()])
+    assert store.document("c1").passages[:3] == replies().passages
+
+
+@pytest.mark.parametrize(
+    "id",
+    [
+        UUIDS[0].upper(),
+        UUIDS[0].replace("-", ""),
+        "x" * 36,
+        "5c0ffee-00000-4000-8000-000000000000",
+        "5c 0ffee-0000-4000-8000-00000000000 ",
+        "",
+    ],
+)
+def test_other_ids_of_parents_are_stored_as_text(id: str) -> None:
+    assert pack_id(id) == id
+
+
 def test_a_changed_message_is_compressed_again(store: SqliteStore, path: Path) -> None:
     store.save([conversation(LONG)])
     store.save([conversation(LONG.upper())])
@@ -91,15 +148,23 @@ def test_compressed_messages_are_found_by_substring(store: SqliteStore) -> None:
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(st.text(), st.none() | st.text(min_size=1).map(lambda text: '{"a":"' + text.strip("\0")))
-def test_every_text_is_decompressed_exactly(content: str, metadata: str | None) -> None:
+@given(
+    st.text(),
+    st.none() | st.text(min_size=1).map(lambda text: '{"a":"' + text.strip("\0")),
+    st.none() | st.sampled_from(["m1", *UUIDS]),
+)
+def test_every_text_is_decompressed_exactly(
+    content: str, metadata: str | None, parent: str | None
+) -> None:
     content = content.replace("\0", "").encode("utf-8", "ignore").decode()
     if metadata is not None:
         metadata = metadata.replace("\0", "").encode("utf-8", "ignore").decode()
+        metadata += f"{parent}, {parent}"
     codec = Codec()
-    body, details = codec.compress(content, metadata)
+    parent_id = pack_id(parent)
+    body, details = codec.compress(content, metadata, parent_id)
     assert codec.content(body) == content
-    assert codec.metadata(body, details) == metadata
+    assert codec.metadata(body, details, parent_id) == metadata
 
 
 def test_deleted_messages_are_in_no_file(store: SqliteStore, path: Path) -> None:
@@ -180,6 +245,25 @@ def test_compressing_an_old_library_changes_nothing_else(store: SqliteStore, pat
         assert not db.rows("select * from unembedded")
         assert not db.rows("select * from stale")
     assert store.unembedded(space, 99)[1] == 30
+
+
+def test_parents_of_an_old_library_are_packed(store: SqliteStore, path: Path) -> None:
+    store.save([replies()])
+    packed = stored_parents(path)
+    make_old(path)
+    db = connect(path)
+    db.execute("update passage set parent_id = parent")
+    # One message was compressed, but by a version that did not pack parents.
+    body, _ = db.codec.compress(*db.rows("select content, metadata from passage where key = 2")[0])
+    db.execute("update passage set body = ?, details = null where key = 2", (body,))
+    db.close()
+    assert stored_parents(path) == [None, *UUIDS[:2]]
+    assert store.document("c1").passages == replies().passages
+    store.refresh()
+    assert stored_parents(path) == packed
+    assert set(stored_types(path)) == {"blob"}
+    assert store.document("c1").passages == replies().passages
+    assert store.verify().healthy
 
 
 def test_the_file_of_an_old_library_becomes_smaller(store: SqliteStore, path: Path) -> None:

@@ -616,6 +616,7 @@ ONLY_SQLITE = {
     "m012_vectors_once",
     "m014_role_index",
     "m015_new_vectors",
+    "m016_parents",
 }
 ONLY_POSTGRES = {"m008_drop_bm25"}
 

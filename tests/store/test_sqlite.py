@@ -258,9 +258,11 @@ def test_a_damaged_index_is_detected_and_rebuilt(store: SqliteStore, path: Path)
 
 def test_repair_refuses_to_touch_damaged_documents(store: SqliteStore, path: Path) -> None:
     store.save([conversation(*(f"message number {n} " * 40 for n in range(200)))])
+    with store._connections.read() as db:
+        body: bytes = db.get("select body from passage where position = 150")
     store.close()
     data = path.read_bytes()
-    start = data.index(b"message number 150 ") // 4096 * 4096
+    start = data.index(body) // 4096 * 4096
     path.write_bytes(data[:start] + b"\xff" * 4096 + data[start + 4096 :])
     again = SqliteStore(path)
     with pytest.raises(DamagedLibrary):

@@ -1,7 +1,8 @@
 """Compress the messages of a library that was written by an older version.
 
-The marker `uncompressed` is the key up to which passages may not be compressed. Each batch starts
-there and moves it down in the same transaction, so the work can be interrupted at any time.
+The marker `uncompressed` is the key up to which the texts of passages may not be compressed, and
+ids of parents not packed. Each batch starts there and moves it down in the same transaction, so the
+work can be interrupted at any time.
 
 Rows that become shorter leave holes in their pages. The marker `holes` stays until the file has
 been rewritten without them.
@@ -15,6 +16,7 @@ import apsw
 
 from recollect.errors import DamagedLibrary
 from recollect.store.sql.transfer import get_marker, set_marker
+from recollect.store.sqlite.compression import pack_id
 from recollect.store.sqlite.connection import Connection, connect
 
 # Passages compressed in one transaction. Others can write in between.
@@ -35,16 +37,19 @@ def compress_batch(db: Connection) -> bool:
     if last is None:
         return False
     rows = db.rows(
-        "select key, body, details from passage "
-        "where key <= ? and typeof(body) = 'text' order by key desc limit ?",
+        "select key, body, details, parent_id from passage where key <= ? and "
+        "(typeof(body) = 'text' or typeof(parent_id) = 'text' and length(parent_id) = 36) "
+        "order by key desc limit ?",
         (last, _BATCH),
     )
     changes = []
-    for key, content, metadata in rows:
-        body, details = db.codec.compress(content, metadata)
-        if isinstance(body, bytes):
-            changes.append((body, details, key))
-    db.run_many("update passage set body = ?, details = ? where key = ?", changes)
+    for key, body, details, parent in rows:
+        parent_id = pack_id(parent)
+        if isinstance(body, str):
+            body, details = db.codec.compress(body, details, parent_id)
+        if isinstance(body, bytes) or isinstance(parent_id, bytes):
+            changes.append((body, details, parent_id, key))
+    db.run_many("update passage set body = ?, details = ?, parent_id = ? where key = ?", changes)
     if len(rows) < _BATCH:
         set_marker(db, _MARKER, None)
         set_marker(db, _HOLES, 1)

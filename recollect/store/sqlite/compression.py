@@ -5,8 +5,11 @@ repeats parts of the content. The columns `body` and `details` of a row are eith
 the metadata themselves, or `body` is a blob with both and `details` is null. A blob begins with the
 number of its dictionary, followed by a zstd frame without the magic number that all frames share.
 
+The column `parent_id` is the id of the parent; if that is a UUID, its 16 bytes. Metadata often
+repeats it, so compressed metadata has a short reference instead.
+
 The generated columns `content` and `metadata` decompress a row with the SQL functions of `Codec`,
-so statements read text, however it is stored.
+and `parent` is the id as text. So statements read text, however it is stored.
 
 A dictionary contains fragments of the texts it was trained on. It is trained on public texts
 (`tools/train_dictionary.py`) and never on what users store, so deleted text is in no dictionary.
@@ -25,7 +28,7 @@ from recollect.store.sql.passages import COLUMNS
 if TYPE_CHECKING:
     import zstandard
 
-_RENAMED = {"content": "body", "metadata": "details"}
+_RENAMED = {"content": "body", "metadata": "details", "parent": "parent_id"}
 STORED_COLUMNS = tuple(_RENAMED.get(name, name) for name in COLUMNS)
 """The columns of the table under the names that can be written."""
 
@@ -40,7 +43,31 @@ _PREFIX = bytes((_DICTIONARY,))
 _MIN_BYTES = 24
 # Storable text contains no NUL, and JSON escapes it.
 _SEPARATOR = b"\0"
+# Stands for the parent in compressed metadata. JSON escapes this character as well.
+_PARENT_REFERENCE = "\1"
 _METADATA = COLUMNS.index("metadata")
+_PARENT = COLUMNS.index("parent")
+_UUID_CHARACTERS = 36
+
+
+def pack_id(id: str | None) -> str | bytes | None:
+    """An id as it is stored."""
+    if id is None or len(id) != _UUID_CHARACTERS:
+        return id
+    try:
+        packed = bytes.fromhex(id.replace("-", ""))
+    except ValueError:
+        return id
+    # A UUID in capital letters, for example, would not be the same text again.
+    if _unpack_id(packed) != id:
+        return id
+    return packed
+
+
+def _unpack_id(packed: bytes) -> str:
+    digits = packed.hex()
+    parts = (digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:])
+    return "-".join(parts)
 
 
 def _read_dictionary(number: int) -> zstandard.ZstdCompressionDict:
@@ -94,16 +121,24 @@ class Codec:
             self._is_inserting = False
 
     def row(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
-        body, details = self.compress(row[-1], row[_METADATA])
-        if details is row[_METADATA]:
-            return row
-        return (*row[:_METADATA], details, *row[_METADATA + 1 : -1], body)
+        stored = list(row)
+        parent_id = pack_id(row[_PARENT])
+        stored[_PARENT] = parent_id
+        stored[-1], stored[_METADATA] = self.compress(row[-1], row[_METADATA], parent_id)
+        return tuple(stored)
 
-    def compress(self, content: str, metadata: str | None) -> tuple[str | bytes, str | None]:
-        """The columns `body` and `details` of a content and its metadata."""
+    def compress(
+        self, content: str, metadata: str | None, parent_id: str | bytes | None = None
+    ) -> tuple[str | bytes, str | None]:
+        """The columns `body` and `details` of a content, its metadata and its stored parent."""
         text = content.encode()
         if metadata:
-            text += _SEPARATOR + metadata.encode()
+            if _PARENT_REFERENCE in metadata:
+                return content, metadata  # not written by us
+            shortened = metadata
+            if isinstance(parent_id, bytes):
+                shortened = metadata.replace(_unpack_id(parent_id), _PARENT_REFERENCE)
+            text += _SEPARATOR + shortened.encode()
         if len(text) < _MIN_BYTES:
             return content, metadata
         if self._compressor is None:
@@ -128,9 +163,13 @@ class Codec:
             return None
         body: str | bytes | None = values[0]
         details: str | None = values[1]
+        parent_id: str | bytes | None = values[-1]
         if not isinstance(body, bytes):
             return details
-        return self._decompress(body).partition(_SEPARATOR)[2].decode() or None
+        metadata = self._decompress(body).partition(_SEPARATOR)[2].decode()
+        if isinstance(parent_id, bytes):
+            metadata = metadata.replace(_PARENT_REFERENCE, _unpack_id(parent_id))
+        return metadata or None
 
     def _decompress(self, body: bytes) -> bytes:
         # Both columns of a row are often read one after the other.

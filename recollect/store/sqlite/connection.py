@@ -145,7 +145,7 @@ def connect(path: Path) -> Connection:
         # Generated columns may only use functions that are declared innocuous.
         for name, function, arguments in (
             ("content_of", db.codec.content, 1),
-            ("metadata_of", db.codec.metadata, 2),
+            ("metadata_of", db.codec.metadata, -1),  # two in an older schema, now three
         ):
             db.create_scalar_function(
                 name, function, arguments, deterministic=True, flags=apsw.SQLITE_INNOCUOUS

@@ -318,6 +318,26 @@ create trigger new_vector_removed after delete on vector begin
 end;
 """
 
+M016_PARENTS = """
+-- A parent whose id is a UUID is stored as 16 bytes. Compressed metadata refers to it.
+alter table passage rename column parent to parent_id;
+alter table passage add column parent text generated always as (
+  case typeof(parent_id)
+    when 'blob' then lower(
+      substr(hex(parent_id), 1, 8) || '-' || substr(hex(parent_id), 9, 4) || '-' ||
+      substr(hex(parent_id), 13, 4) || '-' || substr(hex(parent_id), 17, 4) || '-' ||
+      substr(hex(parent_id), 21)
+    )
+    else parent_id
+  end
+) virtual;
+alter table passage drop column metadata;
+alter table passage add column metadata text
+  generated always as (metadata_of(body, details, parent_id)) virtual;
+-- Older versions did not compress messages without metadata.
+insert or replace into derived select 'uncompressed', passage from last_key where passage > 0;
+"""
+
 MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m001_documents", M001_DOCUMENTS),
     ("m002_search", M002_SEARCH),
@@ -333,6 +353,7 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m013_counts", M013_COUNTS),
     ("m014_role_index", M014_ROLE_INDEX),
     ("m015_new_vectors", M015_NEW_VECTORS),
+    ("m016_parents", M016_PARENTS),
 )
 VERSION = len(MIGRATIONS)
 
