@@ -259,6 +259,14 @@ def new_counter() -> PieceCounter:
 COUNTER = new_counter()
 
 
+@given(
+    st.text(st.sampled_from("ab .;\u2014\u2019\xe9e\u0301\u212b\u037e\u0387\u4e00\ud800\U0001f600"))
+)
+def test_folding_single_characters_gives_the_words_of_folding_runs(text: str) -> None:
+    plain = pieces_module._NON_ASCII.sub(pieces_module._fold_run, text).encode()
+    assert pieces_module.fold(text).split() == plain.split()
+
+
 @given(st.lists(st.text(max_size=50)))
 def test_pieces_are_counted_as_a_plain_implementation_does(texts: list[str]) -> None:
     check_pieces(COUNTER, texts)

@@ -9,6 +9,7 @@ from itertools import islice
 from recollect.settings import LIMITS
 
 WORDS = 120
+_SHORT = 2 * WORDS  # characters; a text of more words is longer
 CHARACTERS = 1_000  # limits scripts without spaces, and very long words
 _WORD = re.compile(r"\s*\S{1,1000}\s*")
 # The first group is where the words begin, the second one is the last word.
@@ -17,6 +18,8 @@ _UP_TO_120_WORDS = re.compile(r"\s*()(\S{1,1000}\s*){1,120}")
 
 def split_text(text: str) -> list[str]:
     """Split a text into at most `embedded_parts` parts of at most 120 words or 1,000 characters."""
+    if len(text) <= _SHORT:
+        return [text]
     if len(text) <= CHARACTERS and len(text.split(None, WORDS)) <= WORDS:  # the most frequent case
         return [text]
     return list(islice(_parts(text), LIMITS.embedded_parts)) or [""]

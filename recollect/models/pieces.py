@@ -18,7 +18,10 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
+from recollect.language.text import non_ascii_characters
+
 LONGEST_WORD = 100  # as in BERT; anything longer is not a word
+_MAX_REPLACED_SINGLY = 8  # distinct characters
 CACHED = 60_000  # words; about 13 MB
 _NUMBERED = 100_000  # words; about 13 MB
 _MAX_TEXTS = 500  # counted at once
@@ -95,9 +98,15 @@ def fold(text: str) -> bytes:
     """The text in UTF-8, with its non-ASCII characters folded. ASCII characters stay as they are.
 
     `str.translate` would look up every character. Most texts are ASCII except for a few quotes.
+    Replacing a character twice does not matter: it adds only spaces.
     """
-    if not text.isascii():
-        text = _NON_ASCII.sub(_fold_run, text)
+    if text.isascii():
+        return text.encode()
+    others = non_ascii_characters(text)
+    if len(others) > _MAX_REPLACED_SINGLY:
+        return _NON_ASCII.sub(_fold_run, text).encode()
+    for character in others:
+        text = text.replace(character, _FOLDED_CHARACTERS[ord(character)])
     return text.encode()
 
 
