@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import suppress
 
+import apsw
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import recollect
 from recollect.errors import InvalidInput
+from recollect.language.fts5 import parse_fts5
 from recollect.language.matching import matches
-from recollect.language.query import MalformedQuery, Word, parse, parse_fts5
+from recollect.language.query import MalformedQuery, Word, parse
 from recollect.search.snippet import excerpt
 from recollect.settings import LIMITS
 
@@ -32,9 +36,127 @@ def test_column_filters_and_plus_work_as_in_fts5() -> None:
     assert parse_fts5("alpha + beta") == parse_fts5('"alpha" + "beta"') == parse('"alpha beta"')
     assert parse_fts5('alpha + beta + "gamma delta"') == parse('"alpha beta gamma delta"')
     assert parse_fts5('"content:alpha"') == parse('"content:alpha"')
-    for expression in ("author:x", "{author} : x", "- thread_id : x", "a AND message_id:b"):
+    for expression in ("author:x", "{author} : x", "a AND message_id:b"):
         with pytest.raises(MalformedQuery):
             parse_fts5(expression)
+
+
+CONTENTS = (
+    "the fox performs",
+    "a performance by foxes",
+    "brown fox",
+    "fox brown",
+    "perform",
+    "one two three",
+    "one two thrice",
+    "two one three",
+    'he said "hi" now',
+    "content author",
+)
+UNSUPPORTED = ("^one", "one * + two")
+
+
+@pytest.fixture(scope="module")
+def fts5() -> Iterator[apsw.Connection]:
+    """The table of the published page."""
+    db = apsw.Connection(":memory:")
+    db.execute(
+        """create virtual table messages_fts using fts5(
+        message_id unindexed, thread_id unindexed, author unindexed, content)"""
+    )
+    for content in CONTENTS:
+        db.execute("insert into messages_fts values ('fox', 'perform', 'brown', ?)", (content,))
+    yield db
+    db.close()
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "perform *",
+        '"fo" *',
+        '"fo"*',
+        "fo *",
+        "perform * OR brown",
+        "perform*fox",
+        "perform *fox",
+        "(perform *)",
+        "NEAR(fox bro *, 3)",
+        "one + two + thr *",
+        "one + two + thr*",
+        '"one two thr" *',
+        '"one"+"two"',
+        'one +"two"',
+        "- content : fox",
+        "-content:fox",
+        "- {content} : fox",
+        "- { content author } : fox",
+        "- author : fox",
+        "- {author thread_id}:fox",
+        "{content author} : fox",
+        '"content" : fox',
+        "CONTENT : fox",
+        "author : fox",
+        "{author message_id} : fox",
+        "{content nothing} : fox",
+        "content : (brown OR perform *)",
+        '"said ""hi"" now"',
+        '"content : author"',
+        "fox -brown",
+        '-"brown fox"',
+        "fox NOT brown",
+        "perform * *",
+        "AND *",
+        "fox AND *",
+        "(fox) *",
+        "* fox",
+        "^ *",
+        *UNSUPPORTED,
+    ],
+)
+def test_an_expression_matches_as_in_fts5_or_is_malformed(
+    library: recollect.Library, fts5: apsw.Connection, expression: str
+) -> None:
+    """FTS5 rejects a malformed expression, or matches nothing."""
+    library.add_conversation(
+        "c", messages=[{"role": "user", "content": content} for content in CONTENTS]
+    )
+    expected: set[str] = set()
+    with suppress(apsw.SQLError):
+        rows = fts5.execute("select content from messages_fts where content match ?", (expression,))
+        expected = {content for (content,) in rows}
+    try:
+        page = library.match_expression(expression, limit=50)
+    except MalformedQuery:
+        assert not expected or expression in UNSUPPORTED
+        return
+    assert {CONTENTS[hit.position] for hit in page.hits} == expected
+    assert expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["**kwargs", "*args", "src/*.ts", "git commit -m", "a -> b", "C:\\path", "well-known", "c++"],
+)
+def test_code_and_paths_are_text(text: str) -> None:
+    assert parse_fts5(text) == parse(text)
+
+
+@pytest.mark.parametrize(
+    ("expression", "reason"),
+    [
+        ("- content : fox", "NOT word"),
+        ("fox -brown", "NOT word"),
+        ("fox AND *", "must follow a word"),
+        ("author : fox", "Only the column `content`"),
+        ("{content nothing} : fox", "no such column"),
+        ("^fox", "not supported"),
+        ("one * + two", "last part of a phrase"),
+    ],
+)
+def test_the_reason_why_an_expression_is_malformed_is_clear(expression: str, reason: str) -> None:
+    with pytest.raises(MalformedQuery, match=re.escape(reason)):
+        parse_fts5(expression)
 
 
 @pytest.mark.parametrize(

@@ -45,8 +45,7 @@ contain any of the words, in any inflected form, or that are similar in meaning.
 prefixes and parentheses are binding: every hit satisfies them. A query whose operators do not fit
 together (`AND AND`, or `NOT a` alone) is literal: every word stands for itself.
 
-`parse` handles words and operators, `parse_query` everything above, and `parse_fts5` the
-expressions of SQLite's FTS5.
+`parse` handles words and operators, and `parse_query` everything above.
 """
 
 from __future__ import annotations
@@ -175,11 +174,6 @@ _FIELD = re.compile(
 _MINUS = re.compile(
     r'(?<![^\s(])-(?=(?P<phrase>"[^"]*")|(?!(?:AND|NOT|NEAR)\b)[^\W\d_]{3,}\*?(?![^\s)]))'
 )
-_COLUMN = re.compile(r"(?<![^\s(])(?:content|\{\s*content\s*\})\s*:\s*", re.IGNORECASE)
-_OTHER_COLUMN = re.compile(
-    r"(?<![^\s(])(?:-\s*)?\{?\s*(?:author|message_id|thread_id)\s*\}?\s*:", re.IGNORECASE
-)
-_PLUS = re.compile(r"""("[^"]*"|[^\s()"+]+)\s+\+\s+("[^"]*"|[^\s()"+]+)""")
 _FLAG = re.compile(r"(?<!\S)-(?:-[A-Za-z]|[A-Za-z]{1,2}[0-9]*(?!\S))")
 _PHRASE = re.compile('"[^"]*"')
 _SPACE = re.compile(r"\s*")
@@ -198,27 +192,6 @@ def parse(text: str) -> Node:
     node = _Parser(list(_tokens(text, fields=False))).query()
     assert node is not None  # only a field can be None
     return node
-
-
-def parse_fts5(text: str) -> Node:
-    """Parse an expression in the language of FTS5 over one column, `content`.
-
-    In addition to the syntax of `parse` it allows `content:` before a part and `+` between the
-    parts of a phrase. Raises MalformedQuery, or InvalidInput if the query is too long.
-    """
-    check_size(text)
-    pieces = re.split('("[^"]*")', text)  # every second piece is a phrase
-    for number in range(0, len(pieces), 2):
-        if _OTHER_COLUMN.search(pieces[number]):
-            raise MalformedQuery("Only the column `content` can be searched.")
-        pieces[number] = _COLUMN.sub("", pieces[number])
-    text = "".join(pieces)
-    plus = _PLUS.search(text)
-    while plus is not None:
-        phrase = " ".join(part.strip('"') for part in plus.groups())
-        text = f'{text[: plus.start()]}"{phrase}"{text[plus.end() :]}'
-        plus = _PLUS.search(text)
-    return parse(text)
 
 
 def parse_query(text: str) -> Query:
@@ -249,6 +222,16 @@ def literal_words(text: str) -> Node | None:
     if not parts:
         return None
     return _and(parts)
+
+
+def has_exclusion(text: str) -> bool:
+    """Whether a minus sign excludes a word or a phrase, rather than being text."""
+    has_flag = _has_flag(text)
+    return any(minus["phrase"] or not has_flag for minus in _MINUS.finditer(text))
+
+
+def _has_flag(text: str) -> bool:
+    return _FLAG.search(_PHRASE.sub('""', text)) is not None
 
 
 def unparse(node: Node) -> str:
@@ -407,7 +390,7 @@ class _Token:
 def _tokens(text: str, *, fields: bool) -> Iterator[_Token]:
     """The tokens of a query; fields and minus signs only with `fields`."""
     text = text.rstrip()
-    has_flag = _FLAG.search(_PHRASE.sub('""', text)) is not None
+    has_flag = _has_flag(text)
     end = 0
     while end < len(text):
         space = _SPACE.match(text, end)

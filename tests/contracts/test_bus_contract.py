@@ -268,6 +268,11 @@ def test_expressions_match_as_documented(searchable: Client) -> None:
         "matter": (),
         "NEAR(angular fast, 5)": (0,),
         "angular + signals": (0,),
+        "perform *": (2, 3),
+        '"perf" *': (2, 3),
+        "angular + sig *": (0,),
+        "{content author} : angular": (0, 1),
+        "- author : angular": (0, 1),
     }.items():
         assert_matches(searchable, q, *numbers)
 
@@ -308,7 +313,10 @@ MALFORMED = [
     "NEAR(",
     "author:cursor",
     "thread_id:x",
-    "{content author}:angular",
+    "- content : angular",
+    "{content topic}:angular",
+    "angular -signals",
+    "angular AND *",
     "^",
     "+",
     '""',
