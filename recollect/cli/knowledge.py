@@ -435,6 +435,8 @@ def _show_item(answer: Mapping[str, Any]) -> None:
         for name, text in content.items():
             out.print(f"[bold cyan]{safe(name)}[/]")
             out.print(safe(text) + "\n", soft_wrap=True)
+    if answer.get("note"):
+        out.print(f"[yellow]{safe(answer['note'])}[/]")
     if page.get("next_offset"):
         out.print(f"[dim]Continue with --offset {page['next_offset']}[/]")
     if page.get("next_page"):

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from math import inf
 from typing import Any, NamedTuple, Protocol
 
 from recollect.errors import InvalidInput, NotFound
-from recollect.importers.items import cues_of, fields_of
+from recollect.importers.items import cues_of
 from recollect.index.meaning import Meaning
 from recollect.knowledge import editing, exporting
+from recollect.knowledge.excerpts import fit_snippet, full_text, message_page, units_around
 from recollect.knowledge.options import KnowledgeOptions, kind_of, parse_texts, validate_query
 from recollect.knowledge.results import SnippetOptions, location, result, uri_of
 from recollect.knowledge.retrieval import (
-    LONGEST_ANSWER,
     CustomChunks,
     FieldChunks,
     MessageUnits,
@@ -22,10 +23,7 @@ from recollect.knowledge.retrieval import (
     StoredChunks,
     Units,
     message_units,
-    text_page,
-    units_around,
 )
-from recollect.language.chunking import count_tokens
 from recollect.language.query import Word, parse_query, words
 from recollect.language.text import identifier, storable, truncate
 from recollect.model.audience import Audience
@@ -71,6 +69,16 @@ class _Anchor(NamedTuple):
     """Whether the request names this place or it was found by a search."""
     note: str = ""
     """Why this is not the place that the request names."""
+
+
+class _Reading(NamedTuple):
+    """An item that is read, and from where."""
+
+    about: Summary
+    units: Units
+    anchor: _Anchor
+    retrieval: Retrieval
+    audience: Audience
 
 
 class _Page(NamedTuple):
@@ -219,10 +227,13 @@ class Knowledge:
         audience: Audience = Audience.PERSON,
         page: int = 1,
         page_size: int = PAGE_SIZE,
+        whole_answer: bool = False,
     ) -> dict[str, Json]:
         """An item and as much of its text as `retrieval` asks for; by default all of it.
 
-        `page` and `page_size` are for the messages of a conversation. Raises NotFound.
+        `page` and `page_size` are for the messages of a conversation. `max_tokens` is the budget of
+        the text; with `whole_answer`, of the answer as JSON. Raises NotFound, or InvalidInput if
+        the budget is too small.
         """
         about = self.find(source, id)
         retrieval = retrieval or Retrieval(mode="full")
@@ -231,30 +242,31 @@ class Knowledge:
         anchor = self._anchor(about, units, retrieval, audience)
         if about.kind == CONVERSATION and not anchor.is_match:
             anchor = anchor._replace(unit=max(0, min((page - 1) * page_size, len(units) - 1)))
-        meta = self._meta(about, units, anchor, retrieval, audience)
-        answer: dict[str, Json] = {
-            "meta": meta,
-            "content": meta["snippet"] or "",
-            "attachments": None,
-        }
+        reading = _Reading(about, units, anchor, retrieval, audience)
+        meta = self._meta(reading)
+        answer: dict[str, Json] = {"meta": meta, "content": "", "attachments": None}
         if anchor.note:
             answer["note"] = anchor.note
-        if retrieval.mode == "full":
-            return answer | self._full(units, retrieval, page, page_size)
-        if retrieval.mode != "snippet" and len(units):
-            excerpt = units_around(units, anchor.unit, anchor.offset, retrieval)
-            answer |= {"content": excerpt.text, "attachments": excerpt.units}
-        return answer
+        if retrieval.mode == "snippet":
+            answer["content"] = meta["snippet"] or ""
+            if whole_answer and retrieval.has_budget:
+                return self._fit_snippet(reading, answer)
+            return answer
+        meta["snippet"] = None  # the text is in `content`
+        outer = None
+        if whole_answer:
+            outer = answer
+        if retrieval.mode != "full":
+            excerpt = units_around(units, anchor.unit, anchor.offset, retrieval, outer)
+            return answer | {"content": excerpt.text, "attachments": excerpt.units}
+        if isinstance(units, MessageUnits):
+            return answer | message_page(units, retrieval, outer, page, page_size)
+        assert isinstance(units, StoredChunks)
+        return answer | full_text(units, retrieval, outer)
 
-    def _meta(
-        self,
-        about: Summary,
-        units: Units,
-        anchor: _Anchor,
-        retrieval: Retrieval,
-        audience: Audience,
-    ) -> dict[str, Json]:
+    def _meta(self, reading: _Reading) -> dict[str, Json]:
         """The item as a result, at the anchor."""
+        about, units, anchor, retrieval, audience = reading
         passage, offset = None, 0
         if len(units):
             passage, offset = units.locate(anchor.unit, anchor.offset)
@@ -267,6 +279,15 @@ class Knowledge:
             score_type="fts",
             is_message=about.kind == CONVERSATION and anchor.is_match,
         )
+
+    def _fit_snippet(self, reading: _Reading, answer: dict[str, Json]) -> dict[str, Json]:
+        """The answer with a snippet short enough for the budget. Raises InvalidInput."""
+
+        def make_snippet(length: int) -> str:
+            shorter = replace(reading.retrieval, snippet_length=length)
+            return str(self._meta(reading._replace(retrieval=shorter))["snippet"] or "")
+
+        return fit_snippet(answer, reading.retrieval, make_snippet)
 
     def _with_page_breaks(self, about: Summary, passage: Passage) -> Passage:
         """The chunk with its page breaks, if it has none from version 0.1 and is on one page."""
@@ -377,36 +398,6 @@ class Knowledge:
                     offset = options.place_in(passage) + len(units.heading(place.unit))
                 return _Anchor(place.unit, offset, entry.score, is_match=True)
         return None
-
-    def _full(
-        self, units: Units, retrieval: Retrieval, page: int, page_size: int
-    ) -> dict[str, Json]:
-        """All of an item, or a page of it if it is long."""
-        room = LONGEST_ANSWER
-        if retrieval.max_tokens is not None:
-            room = min(room, int(retrieval.max_tokens * retrieval.chars_per_token))
-        if isinstance(units, MessageUnits):
-            return _page_of_messages(units, room, page, page_size)
-        assert isinstance(units, StoredChunks)
-        is_whole = not retrieval.offset and retrieval.max_tokens is None
-        if isinstance(units, FieldChunks) and is_whole:
-            fields = fields_of(units.passages())
-            if sum(map(len, fields.values())) <= LONGEST_ANSWER:
-                return {"content": fields}
-        text, total = text_page(units, retrieval.offset, room)
-        end = retrieval.offset + len(text)
-        next_offset = None
-        if end < total:
-            next_offset = end
-        return {
-            "content": text,
-            "page": {
-                "offset": retrieval.offset,
-                "total": total,
-                "total_tokens": count_tokens(total, retrieval.chars_per_token),
-                "next_offset": next_offset,
-            },
-        }
 
     # -- writing ---
 
@@ -586,27 +577,3 @@ def _join_notes(reason: str, place: str) -> str:
     if not reason:
         return ""
     return f"{reason} {place}"
-
-
-def _page_of_messages(units: MessageUnits, room: int, page: int, size: int) -> dict[str, Json]:
-    start = min((page - 1) * size, len(units))
-    end = min(start + size, len(units))
-    text = ""
-    parts: list[dict[str, Json]] = []
-    if start < end:
-        text = units.render(start, end - 1)
-        parts = units.parts(start, end - 1)
-    next_page = None
-    if end < len(units):
-        next_page = page + 1
-    return {
-        "content": text[:room],
-        "attachments": [part for part in parts if part["start"] < room],
-        "page": {
-            "page": page,
-            "page_size": size,
-            "total": len(units),
-            "next_page": next_page,
-            "truncated": len(text) > room,
-        },
-    }

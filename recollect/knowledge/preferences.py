@@ -29,7 +29,7 @@ class NumberRange(NamedTuple):
 NUMBERS: Mapping[str, NumberRange] = MappingProxyType(
     {
         "snippet_length": NumberRange(300, 10, 1_000),
-        "max_tokens": NumberRange(5_000, 16, 50_000),
+        "max_tokens": NumberRange(5_000, 1, 50_000),
         "sibling_window": NumberRange(1, 0, 20),
         "chars_per_token": NumberRange(4, 1, 16, is_whole=False),
     }

@@ -1,8 +1,8 @@
 """Retrieval: returning a snippet, a chunk, a chunk with its siblings, or all of an item.
 
 An item is a sequence of units: chunks as they are stored, chunks of another size, the fields of a
-character or prompt, or the messages of a conversation. An answer consists of consecutive units and
-never exceeds its token budget.
+character or prompt, or the messages of a conversation. An answer consists of consecutive units (see
+`excerpts`).
 """
 
 from __future__ import annotations
@@ -70,6 +70,10 @@ class Retrieval:
         return self.max_tokens
 
     @property
+    def has_budget(self) -> bool:
+        return self.mode == "chunk_with_siblings" or self.max_tokens is not None
+
+    @property
     def window(self) -> int | None:
         if self.sibling_window is None and self.max_tokens is None:
             return int(DEFAULTS["sibling_window"])
@@ -135,6 +139,8 @@ def _optional_preference(
     value: int | None = clamp(name, values[name])
     if value is None:
         raise _not_a_number(name, values[name])
+    if name == "max_tokens" and float(values[name]) < 1:
+        raise InvalidInput("retrieval.max_tokens: use 1 or more.")
     return value
 
 
@@ -571,72 +577,3 @@ def _offset_in(passage: Passage, offset: int | None) -> int | None:
     if 0 <= offset < max(1, len(passage.content)):
         return offset
     return None
-
-
-# -- answers -----------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Excerpt:
-    """The text of consecutive units, and which units they are."""
-
-    text: str
-    units: list[dict[str, Json]]
-
-
-def units_around(units: Units, anchor: int, offset: int, retrieval: Retrieval) -> Excerpt:
-    """The unit at the anchor, and its siblings if they are requested and fit the budget."""
-    has_siblings = retrieval.mode == "chunk_with_siblings"
-    has_budget = has_siblings or retrieval.max_tokens is not None
-    if has_budget and retrieval.tokens_in(units.length(anchor, anchor)) > retrieval.budget:
-        room = int(retrieval.budget * retrieval.chars_per_token)
-        return _part_of_unit(units, anchor, offset, room)
-    first = last = anchor
-    if has_siblings:
-        first, last = _extend(units, anchor, retrieval)
-    return Excerpt(units.render(first, last), units.parts(first, last))
-
-
-def _extend(units: Units, anchor: int, retrieval: Retrieval) -> tuple[int, int]:
-    """Add siblings after and before the anchor, in turn, as budget and window allow."""
-    first = last = anchor
-    window = retrieval.window
-    if window is None:
-        window = len(units)
-
-    def fits(start: int, end: int) -> bool:
-        return retrieval.tokens_in(units.length(start, end)) <= retrieval.budget
-
-    can_add_after = can_add_before = True
-    while can_add_after or can_add_before:
-        if can_add_after:
-            can_add_after = (
-                last + 1 < len(units) and last - anchor < window and fits(first, last + 1)
-            )
-            last += can_add_after
-        if can_add_before:
-            can_add_before = first > 0 and anchor - first < window and fits(first - 1, last)
-            first -= can_add_before
-    return first, last
-
-
-def _part_of_unit(units: Units, number: int, offset: int, room: int) -> Excerpt:
-    """A part of one unit, with the offset in its middle."""
-    text = units.text(number)
-    start = max(0, min(offset - room // 2, len(text) - room))
-    part = text[start : start + room]
-    about = units.identity(number) | {"start": 0, "end": len(part), "cut": True}
-    return Excerpt(part, [about])
-
-
-def text_page(units: Units, offset: int, room: int) -> tuple[str, int]:
-    """The `room` characters from an offset, and the length of the whole text."""
-    parts: list[str] = []
-    start = 0
-    for number in range(len(units)):
-        text = units.text(number)
-        end = start + len(text)
-        if end > offset and start < offset + room:
-            parts.append(text[max(0, offset - start) : offset + room - start])
-        start = end
-    return "".join(parts), start

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -294,19 +295,71 @@ def test_sessions_remember_over_http_and_websocket(web_on_each_store: Web) -> No
 # -- reading ---
 
 
-@pytest.mark.parametrize("budget", [16, 100, 1_000])
+@pytest.mark.parametrize("budget", [200, 300, 1_000])
 def test_siblings_stay_within_the_budget(agent: Caller, library: Library, budget: int) -> None:
     id_ = library.knowledge.create(
         "notes", {"title": "Long", "content": LONG + " Here is the quagga. " + LONG}
     ).id
     retrieval = {"mode": "chunk_with_siblings", "max_tokens": budget, "query": "quagga"}
     item = agent.answer("knowledge_get", source="notes", id=id_, retrieval=retrieval)
-    assert len(item["content"]) <= 4 * budget
     assert "quagga" in item["content"]
     auto = agent.answer(
         "knowledge_get", source="notes", id=id_, retrieval={**retrieval, "mode": "auto"}
     )
     assert auto["content"] == item["content"]
+
+
+def items_of_every_source(library: Library) -> list[tuple[str, str]]:
+    """Long items whose JSON has many escapes. They mention a quagga in the middle."""
+    text = 'He said: "No\tsuch\nthing."\n' * 200
+    text = f"{text}A quagga! {text}"
+    knowledge = library.knowledge
+    messages = [{"role": "user", "content": f'"{n}"\nquagga'} for n in range(120)]
+    library.add_conversation("short", "Short messages", messages=messages)
+    library.add_conversation("long", "One message", messages=[{"role": "user", "content": text}])
+    media = {"title": "Paper", "media_type": "pdf", "content": text}
+    return [
+        ("notes", knowledge.create("notes", {"title": "Note", "content": text}).id),
+        ("media", knowledge.create("media", media).id),
+        ("characters", knowledge.create("characters", {"name": "Q", "description": text}).id),
+        ("prompts", knowledge.create("prompts", {"name": "P", "user_prompt": text}).id),
+        ("chats", "short"),
+        ("chats", "long"),
+    ]
+
+
+@pytest.mark.parametrize("mode", ["snippet", "chunk", "chunk_with_siblings", "full"])
+def test_the_budget_covers_the_whole_answer(agent: Caller, library: Library, mode: str) -> None:
+    for source, id_ in items_of_every_source(library):
+        for budget in (1, 15, 120, 180, 200, 250, 400, 1_500, 6_000):
+            retrieval = {"mode": mode, "max_tokens": budget, "query": "quagga"}
+            call = {"source": source, "id": id_, "retrieval": retrieval}
+            result = agent.call("knowledge_get", call)
+            text = result["content"][0]["text"]
+            if result["isError"]:
+                assert budget < 200, (source, text)
+                assert f"max_tokens: {budget} is too small" in text
+                least = int(re.search(r"at least (\d+)", text)[1])
+                retrieval["max_tokens"] = least
+                text = agent.call("knowledge_get", call)["content"][0]["text"]
+                budget = least
+            assert len(text) <= 4 * budget, (source, budget)
+            item = json.loads(text)
+            assert len(item["content"]) >= min(10, budget), (source, budget)
+            if mode != "snippet":
+                assert item["meta"]["snippet"] is None, "the text is returned once"
+            if mode != "full":
+                assert "quagga" in item["content"].lower(), (source, budget)
+            if mode in ("chunk_with_siblings", "full") and budget == 1_500:
+                assert len(text) > 3 * budget, (source, budget)
+
+
+def test_a_budget_below_one_token_is_refused(agent: Caller, library: Library) -> None:
+    id_ = library.knowledge.create("notes", {"title": "Note", "content": LONG}).id
+    for budget in (0, -3, 0.5):
+        retrieval = {"mode": "chunk", "max_tokens": budget}
+        error = agent.error("knowledge_get", source="notes", id=id_, retrieval=retrieval)
+        assert "retrieval.max_tokens: use 1 or more." in error["error"]
 
 
 def test_a_long_item_is_read_in_parts(agent: Caller, library: Library) -> None:

@@ -284,6 +284,21 @@ def test_the_location_of_a_result_can_be_read(client: TestClient) -> None:
     assert len(snippet) <= 40
 
 
+def test_a_budget_covers_the_whole_response(client: TestClient) -> None:
+    note = create(client, "notes", title="Long", content='A "line" of text.\n' * 900)["id"]
+    path = f"/api/knowledge/notes/{note}"
+    for mode in ("chunk", "chunk_with_siblings", "full", "snippet"):
+        for budget in (200, 500, 2_000):
+            response = client.get(path, params={"mode": mode, "max_tokens": budget})
+            assert len(response.text) <= 4 * budget
+            assert "of text" in response.json()["content"]
+        response = client.get(path, params={"mode": mode, "max_tokens": 20})
+        assert response.status_code == 400
+        assert "max_tokens: 20 is too small" in response.text
+    body = {"source": "notes", "id": note, "retrieval": {"mode": "auto", "max_tokens": 300}}
+    assert len(client.post("/api/knowledge/get", json=body).text) <= 1_200
+
+
 def test_a_long_text_is_returned_in_pages(client: TestClient) -> None:
     text = "".join(f"Line {n} of a long text.\n" for n in range(6_000))
     note = create(client, "notes", title="Long", content=text)["id"]

@@ -226,6 +226,7 @@ def get_with_body(access: AccessTo, request: schemas.GetRequest) -> Response:
             audience=access.principal.audience,
             page=request.page,
             page_size=request.page_size,
+            whole_answer=True,
         )
     return json_response(document)
 
@@ -318,6 +319,7 @@ def get_item(
             audience=access.principal.audience,
             page=parameters.page,
             page_size=parameters.page_size,
+            whole_answer=True,
         )
     return json_response(document)
 

@@ -289,7 +289,9 @@ class RetrievalOptions(BaseModel):
         None, description="Length of a snippet, from 10 to 1000 characters. Defaults to 300."
     )
     max_tokens: int | None = Field(
-        None, description="Maximum length of the content, from 16 to 50000 tokens."
+        None,
+        description="Maximum length of the whole response, up to 50000 tokens. The request fails "
+        "if that is too little for any text.",
     )
     chars_per_token: float | None = Field(
         None, description="Number of characters that count as one token. Defaults to 4."

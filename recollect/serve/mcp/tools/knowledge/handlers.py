@@ -229,6 +229,7 @@ def get_item(
             audience=context.audience,
             page=page,
             page_size=page_size,
+            whole_answer=True,
         )
     return json_answer(sanitize(item))
 
