@@ -17,7 +17,7 @@ from recollect.errors import Conflict, DamagedLibrary
 from recollect.language.query import parse
 from recollect.model.documents import Document, Passage, arrange
 from recollect.model.search import Filter
-from recollect.store.sqlite import SqliteStore, compression
+from recollect.store.sqlite import SqliteStore, compaction, compression
 from recollect.store.sqlite.compression import Codec, pack_id
 from recollect.store.sqlite.connection import connect
 from recollect.store.sqlite.migrations import migrate
@@ -325,3 +325,68 @@ def test_older_layouts_of_the_index_are_replaced_when_it_is_rebuilt(
     assert names[0] == "content"
     assert store.count(parse("castle"), Filter())[0] == 1
     assert store.verify().healthy
+
+
+# -- merging the text index ---
+
+
+def segments(path: Path) -> int:
+    db = connect(path)
+    count: int = db.get("select count(distinct segid) from passage_text_idx")
+    db.close()
+    return count
+
+
+def grow(store: SqliteStore, first: int, last: int) -> None:
+    """Save conversations one by one, each of which becomes a segment of the text index."""
+    for number in range(first, last):
+        store.save([conversation(f"{LONG} word{number}", id=f"c{number}")])
+
+
+def test_the_text_index_is_merged_when_the_library_has_doubled(
+    store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compaction, "_MIN_PASSAGES_TO_MERGE", 10)
+    monkeypatch.setattr(compaction, "_PAGES_PER_MERGE", 1)
+    grow(store, 0, 9)
+    store.refresh()
+    assert segments(path) == 9
+    for first, last, count in ((9, 12, 1), (12, 20, 9), (20, 24, 1)):
+        grow(store, first, last)
+        store.refresh()
+        assert segments(path) == count
+        assert store.count(parse("castle"), Filter())[0] == last
+        assert [store.count(parse(f"word{n}"), Filter())[0] for n in range(last)] == [1] * last
+        assert not store.needs_refresh()
+        assert store.verify().healthy
+
+
+def test_merging_the_text_index_can_be_interrupted(
+    store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compaction, "_MIN_PASSAGES_TO_MERGE", 10)
+    monkeypatch.setattr(compaction, "_PAGES_PER_MERGE", 1)
+    for number in range(12):
+        words = " ".join(f"w{number}x{n}" for n in range(2_000))
+        store.save([conversation(f"castle {words}", id=f"c{number}")])
+    budget = iter(range(3))
+    store._merge_text_index(lambda: next(budget, None) is None)
+    assert segments(path) > 1
+    assert store.count(parse("castle"), Filter())[0] == 12
+    grow(store, 12, 14)
+    store.refresh()
+    assert segments(path) == 1
+    assert store.count(parse("castle"), Filter())[0] == 14
+    assert store.count(parse("w7x1999"), Filter())[0] == 1
+    assert store.verify().healthy
+
+
+def test_deleted_words_are_in_no_file_after_the_text_index_was_merged(
+    store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compaction, "_MIN_PASSAGES_TO_MERGE", 10)
+    grow(store, 0, 12)
+    store.save([conversation("the o1xsecret of many words", id="secret")])
+    store.refresh()
+    store.pop("secret")
+    assert not [f for f in path.parent.rglob("*") if f.is_file() and b"o1xsec" in f.read_bytes()]

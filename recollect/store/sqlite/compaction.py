@@ -1,11 +1,16 @@
-"""Compress the messages of a library that was written by an older version.
+"""Make a library smaller: compress old messages, merge the text index, rewrite the file.
 
+Messages of older versions are compressed.
 The marker `uncompressed` is the key up to which the texts of passages may not be compressed, and
 ids of parents not packed. Each batch starts there and moves it down in the same transaction, so the
 work can be interrupted at any time.
 
-Rows that become shorter leave holes in their pages. The marker `holes` stays until the file has
-been rewritten without them.
+The text index consists of segments that repeat words. As it grows, FTS5 merges only some of them.
+When the library has twice as many messages as at the last time (the marker `merged`), all of them
+are merged into one, which makes the index an eighth smaller.
+
+Both leave holes and free pages. The marker `holes` stays until the file has been rewritten without
+them.
 """
 
 from __future__ import annotations
@@ -22,7 +27,11 @@ from recollect.store.sqlite.connection import Connection, connect
 # Passages compressed in one transaction. Others can write in between.
 _BATCH = 1_000
 _MARKER = "uncompressed"
+_MERGED = "merged"
 _HOLES = "holes"
+_MIN_PASSAGES_TO_MERGE = 10_000
+# Pages of the index merged in one transaction, which takes about 50 ms.
+_PAGES_PER_MERGE = 500
 # Rewriting a file blocks other writers, about ten seconds per gigabyte. They wait for thirty.
 _MAX_REWRITTEN_BYTES = 1 << 30
 
@@ -56,6 +65,29 @@ def compress_batch(db: Connection) -> bool:
     else:
         set_marker(db, _MARKER, rows[-1][0] - 1)
     return True
+
+
+def needs_merge(db: Connection) -> bool:
+    """Whether the library has twice as many passages as when its text index was last merged."""
+    last_key: int = db.get("select passage from last_key")
+    return last_key >= max(_MIN_PASSAGES_TO_MERGE, 2 * (get_marker(db, _MERGED) or 0))
+
+
+def merge_segments(db: Connection, *, is_first: bool) -> bool:
+    """Merge some of the text index. False if it is merged completely.
+
+    The first call selects the segments. If the work is interrupted, it can start again.
+    """
+    pages = _PAGES_PER_MERGE
+    if is_first:
+        pages = -pages
+    before = db.total_changes()
+    db.run("insert into passage_text (passage_text, rank) values ('merge', ?)", (pages,))
+    if db.total_changes() - before >= 2:  # with nothing to merge, FTS5 makes one change
+        return True
+    set_marker(db, _MERGED, db.get("select passage from last_key"))
+    set_marker(db, _HOLES, 1)
+    return False
 
 
 def forget_holes(db: Connection) -> None:

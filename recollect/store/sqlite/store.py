@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -295,10 +295,11 @@ class SqliteStore(SqlStore[Connection]):
         self._clear_dropped_spaces()
         if self.spaces() or (self._index_folder / "vectors").exists():
             self._vectors.refresh()
+        self._merge_text_index(stop)
         self._fill_holes(stop)
 
     def _fill_holes(self, stop: Callable[[], bool] | None) -> None:
-        """Rewrite the file once after everything an older version stored was compressed."""
+        """Rewrite the file after old messages were compressed or the text index was merged."""
         if self._read(compaction.is_complete) or (stop is not None and stop()):
             return
         compaction.rewrite_file(self.path)
@@ -312,6 +313,16 @@ class SqliteStore(SqlStore[Connection]):
         while stop is None or not stop():
             if not self._write(compaction.compress_batch):
                 return
+
+    def _merge_text_index(self, stop: Callable[[], bool] | None) -> None:
+        """Merge the text index if the library has grown a lot, a part per transaction."""
+        if not self._read(compaction.needs_merge):
+            return
+        is_first = True
+        while stop is None or not stop():
+            if not self._write(partial(compaction.merge_segments, is_first=is_first)):
+                return
+            is_first = False
 
     def indexing_lock(self) -> AbstractContextManager[bool]:
         return file_lock(self._index_folder / "lock")
