@@ -355,6 +355,18 @@ class Library:
         """The id of the document that a source knows by `source_id`, if the library has it."""
         return self._store.find_id(source, source_id)
 
+    def short_id(self, id: str) -> str:
+        """The first characters of the id of a conversation or item that no other id begins with."""
+        from recollect.knowledge.short_ids import short_id
+
+        return short_id(self._store, id)
+
+    def full_id(self, text: str) -> str:
+        """The id that begins with a text. Raises NotFound, or InvalidInput if several do."""
+        from recollect.knowledge.short_ids import full_id
+
+        return full_id(self._store, text)
+
     def conversation(self, id: str) -> Document:
         """A conversation with the messages of every branch. Raises NotFound."""
         return self._store.document(id)

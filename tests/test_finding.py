@@ -357,6 +357,13 @@ def test_the_nearest_have_different_texts(library: recollect.Library) -> None:
 
 
 @pytest.mark.both_stores
+def test_keywords_find_only_messages_with_words_of_them(garden: recollect.Library) -> None:
+    page = search(garden, "tomatoes")
+    assert page.hits and all("text" in hit.arms for hit in page.hits)
+    assert page.total == len(page.hits)
+
+
+@pytest.mark.both_stores
 def test_quoted_text_in_a_question_comes_first(garden: recollect.Library) -> None:
     add(garden, "talk", "We paid a lot: the new barrel is for rain, and we said so.")
     page = search(garden, 'what did we say about the new "rain barrel" and what we paid')

@@ -22,9 +22,10 @@ from recollect.serve.mcp.protocol import (
     BUS_INSTRUCTIONS,
     INSTRUCTIONS,
     KNOWLEDGE_INSTRUCTIONS,
+    RECALL_INSTRUCTIONS,
     Dispatcher,
 )
-from recollect.serve.mcp.tools.conversations.definitions import CONVERSATION_SEARCH
+from recollect.serve.mcp.tools.recall.definitions import RECALL_SEARCH
 
 HANDSHAKE = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 MODERN = "2026-07-28"
@@ -265,8 +266,9 @@ def test_a_null_cursor_is_the_first_page(dispatcher: Dispatcher) -> None:
 
 def test_instructions_and_tool_descriptions_are_short_and_constant(dispatcher: Dispatcher) -> None:
     assert len(INSTRUCTIONS + BUS_INSTRUCTIONS + KNOWLEDGE_INSTRUCTIONS) < 512
+    assert len(RECALL_INSTRUCTIONS) < 512
     tools = result(dispatcher, "tools/list")["tools"]
-    assert tools[0] == CONVERSATION_SEARCH.describe("conversation_search")
+    assert tools[0] == RECALL_SEARCH.describe("recall_search")
     assert tools == result(dispatcher, "tools/list")["tools"]
 
 

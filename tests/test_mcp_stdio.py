@@ -62,7 +62,7 @@ def test_a_session_from_initialize_to_exit(place: str, tmp_path: Path) -> None:
         server.send(
             {"jsonrpc": "2.0", "method": "notifications/initialized"}, request("two", "tools/list")
         )
-        assert server.receive()["result"]["tools"][0]["name"] == "conversation_search"
+        assert server.receive()["result"]["tools"][0]["name"] == "recall_search"
         server.send(call(3, query="x"))
         assert server.receive()["result"]["content"][0]["text"].startswith("Database not found: ")
         assert server.finish() == []
@@ -172,7 +172,7 @@ def test_a_renamed_tool_is_listed_under_its_new_name() -> None:
     options = "--rename conversation_search=history --tool-prefix my_ --user ann"
     with running(*options.split()) as server:
         server.send(request(1, "tools/list"))
-        assert server.receive()["result"]["tools"][0]["name"] == "my_history"
+        assert server.receive()["result"]["tools"][-1]["name"] == "my_history"
 
 
 @pytest.mark.parametrize(

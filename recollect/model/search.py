@@ -10,6 +10,7 @@ from recollect.errors import InvalidInput
 from recollect.language.text import identifier
 from recollect.model.arguments import Moment, page_offset, page_size, parse_moment, parse_names
 from recollect.model.documents import Json
+from recollect.settings import LIMITS
 
 MODES = ("both", "text", "vector")
 GROUPS = ("message", "conversation")
@@ -117,6 +118,8 @@ class SearchOptions:
     rerank: bool | None = None
     """Let the reranker judge the first twelve hits. Better for questions; takes a quarter of a
     second on a slow core. None: as the setting `rerank` says."""
+    snippet_length: int = LIMITS.snippet_length
+    """About how many characters of a message a hit shows."""
     score: str = "rank"
     """"rank": Recollect's own score and order. "fts": the score and order of the text engine
     (BM25 or `ts_rank`), as a share of the best score."""
@@ -153,6 +156,8 @@ class Hit:
     canonical: bool
     score: float
     snippet: str
+    start: int = 0
+    """Where the snippet begins in the message, in characters."""
     marks: tuple[tuple[int, int], ...] = ()
     """The positions of the matches in `snippet`, as (start, end)."""
     arms: tuple[str, ...] = ("text",)

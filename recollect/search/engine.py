@@ -122,7 +122,8 @@ def search_concepts(
         searches[-1].empty_page(),
         hits=tuple(hits),
         total=len(order),
-        exact=all(one.is_exhausted for one in searches),
+        exact=all(one.is_exhausted and not one.is_partial for one in searches),
+        partial=any(one.is_partial for one in searches),
         matched="all",
     )
 
@@ -206,7 +207,10 @@ def search_without_words(store: Store, text: str, filter: Filter, options: Searc
     literal = query.rest.strip()
     if literal:
         matches = store.find_substring(literal, filter, options.limit, options.offset)
-        hits = tuple(make_hit(candidate, [Word(literal)], 1.0) for candidate in matches.candidates)
+        hits = tuple(
+            make_hit(candidate, [Word(literal)], 1.0, options.snippet_length)
+            for candidate in matches.candidates
+        )
         page = replace(page, hits=hits, total=matches.total, matched="literal")
         if not matches.is_complete:
             page = replace(page, exact=False, partial=True, note=NOTE)
@@ -215,7 +219,7 @@ def search_without_words(store: Store, text: str, filter: Filter, options: Searc
         return page
     by_document = options.group == "conversation"
     candidates, total = store.newest(filter, options.limit, options.offset, by_document)
-    hits = tuple(make_hit(candidate, [], 0.0) for candidate in candidates)
+    hits = tuple(make_hit(candidate, [], 0.0, options.snippet_length) for candidate in candidates)
     return replace(page, hits=hits, total=total)
 
 
@@ -407,6 +411,16 @@ class Search:
             return False
         return not self._terms or any(map(self._has_meaning, self._own_terms))
 
+    def _needs_similarity(self, has_word: bool) -> bool:
+        """Whether only a similarity above that of unrelated words is evidence.
+
+        It is if the library has none of the words. Keywords name words, so messages with other
+        words must be very similar. The answer to a question often has other words.
+        """
+        if self._options.mode == "both" and self.question.intent == KEYWORDS:
+            return True
+        return not has_word and not self._has_word_in_filter()
+
     def _has_word_in_filter(self) -> bool:
         """Whether a message that passes the filter contains a word of the query.
 
@@ -495,8 +509,7 @@ class Search:
         evidence = []
         if self._meaning_is_evidence():
             evidence = rank.drop_distant(neighbours)
-        if evidence and not has_word and not self._has_word_in_filter():
-            # Without a word in common, only a similarity above that of unrelated words counts.
+        if evidence and self._needs_similarity(has_word):
             floor = self._space.noise_floor
             evidence = [(k, cosine) for k, cosine in evidence if floor and cosine > floor]
         if not evidence:
@@ -660,7 +673,7 @@ class Search:
         if ranking:
             return page
         nearest = [
-            replace(make_hit(candidate, self.words, cosine), arms=("vector",))
+            replace(self._hit(candidate, cosine), arms=("vector",))
             for candidate, cosine in self.nearest()
         ]
         return replace(page, nearest=tuple(nearest))
@@ -673,7 +686,7 @@ class Search:
         keys = [key for key in self.text_matches(limit) if not self.is_in_pool(key)]
         score = self._score_beyond_pool(ranking)
         candidates = self._in_order(keys[start : start + count])
-        return [make_hit(candidate, self.words, score) for candidate in candidates]
+        return [self._hit(candidate, score) for candidate in candidates]
 
     def _score_beyond_pool(self, ranking: Sequence[ScoredCandidate]) -> float:
         """The score of matches that were not ranked: half of the lowest score."""
@@ -695,7 +708,7 @@ class Search:
             score = self._score_beyond_pool(ranking)
             further = list(islice(self._conversations_beyond_pool(groups), end - total))
             visible = further[max(start - total, 0) :]
-            hits += [make_hit(candidate, self.words, score) for candidate in visible]
+            hits += [self._hit(candidate, score) for candidate in visible]
             total += len(further)
         is_exact = self.is_exhausted and not self.is_partial
         page = replace(self.empty_page(), hits=tuple(hits), total=total, exact=is_exact)
@@ -749,13 +762,16 @@ class Search:
             corrections=self.corrections,
         )
 
+    def _hit(self, candidate: Candidate, score: float) -> Hit:
+        return make_hit(candidate, self.words, score, self._options.snippet_length)
+
     def hit(self, scored: ScoredCandidate) -> Hit:
         score = normalize(self.question, scored.score)
         share = 0.0
         if scored.score > 0:
             share = score / scored.score
         return replace(
-            make_hit(scored.candidate, self.words, score),
+            self._hit(scored.candidate, score),
             arms=scored.arms,
             terms=tuple(self._terms[number].name for number in scored.terms),
             parts={name: round(value * share, 4) for name, value in scored.parts.items()},

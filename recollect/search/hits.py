@@ -6,13 +6,19 @@ from collections.abc import Sequence
 
 from recollect.language.query import Word
 from recollect.model.search import Hit
-from recollect.search.snippet import snippet
+from recollect.search.snippet import snippet_at
+from recollect.settings import LIMITS
 from recollect.store.values import Candidate
 
 
-def make_hit(candidate: Candidate, words: Sequence[Word], score: float) -> Hit:
-    """A hit with a snippet around the words."""
-    text, marks = snippet(candidate.content, words)
+def make_hit(
+    candidate: Candidate,
+    words: Sequence[Word],
+    score: float,
+    length: int = LIMITS.snippet_length,
+) -> Hit:
+    """A hit with a snippet of about `length` characters around the words."""
+    start, text, marks = snippet_at(candidate.content, words, length)
     return Hit(
         message_id=candidate.id,
         conversation_id=candidate.document,
@@ -28,6 +34,7 @@ def make_hit(candidate: Candidate, words: Sequence[Word], score: float) -> Hit:
         canonical=candidate.canonical,
         score=score,
         snippet=text,
+        start=start,
         marks=marks,
         visibility=candidate.visibility,
     )

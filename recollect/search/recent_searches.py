@@ -79,4 +79,4 @@ class RecentSearches:
 
 
 def _without_paging(options: SearchOptions) -> SearchOptions:
-    return replace(options, offset=0, limit=1, now=_ANY_TIME)
+    return replace(options, offset=0, limit=1, now=_ANY_TIME, snippet_length=1)

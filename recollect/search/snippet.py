@@ -40,6 +40,12 @@ def snippet(
 
     White space is collapsed. `…` marks omitted text.
     """
+    _, text, marks = snippet_at(content, words, length)
+    return text, marks
+
+
+def snippet_at(content: str, words: Sequence[Word], length: int) -> tuple[int, str, Marks]:
+    """Where a snippet begins in the content, the snippet, and the positions of its matches."""
     pattern = _pattern(tuple(words))
     start, text = _slice_with_match(content, pattern)
     window_start = _window_start(_matches(pattern, text), length)
@@ -50,7 +56,7 @@ def snippet(
         result = "…" + result
     if start + first + len(window) < len(content):
         result += "…"
-    return result, tuple(_matches(pattern, result))
+    return start + first, result, tuple(_matches(pattern, result))
 
 
 def short_snippet(content: str, words: Sequence[Word], length: int) -> str:

@@ -199,6 +199,11 @@ class Documents(ABC):
 
     @reader
     @abstractmethod
+    def ids_with_prefix(self, prefix: str, limit: int) -> list[str]:
+        """The ids of conversations and items that begin with a prefix, in order."""
+
+    @reader
+    @abstractmethod
     def find_id(self, source: str, source_id: str) -> str | None:
         """The id of the document that has this id at its source."""
 

@@ -79,13 +79,13 @@ def uris(answer: Any) -> list[str]:
 @proves("C3-40")
 @pytest.mark.every_state
 @pytest.mark.every_store
-def test_every_tool_is_offered_by_default_with_dots_or_underscores(
-    caller: Caller, library: Library
-) -> None:
+def test_every_tool_is_offered_with_dots_or_underscores(caller: Caller, library: Library) -> None:
     fill(library)
-    names = {tool["name"] for tool in Catalog().listing()}
+    names = {tool["name"] for tool in Catalog("knowledge").listing()}
     assert {name.replace(".", "_") for name in PARAMETERS} <= names
-    assert {tool["name"] for tool in Catalog(names="dotted").listing()} >= PARAMETERS.keys()
+    assert {
+        tool["name"] for tool in Catalog("knowledge", names="dotted").listing()
+    } >= PARAMETERS.keys()
     for name in ("knowledge_search", "knowledge.search"):
         assert len(caller.call(name, {"query": "quagga"})["structuredContent"]["results"]) == 5
 
@@ -94,7 +94,9 @@ def test_every_tool_is_offered_by_default_with_dots_or_underscores(
 @pytest.mark.sqlite_only
 @pytest.mark.parametrize("name", PARAMETERS)
 def test_tools_take_the_documented_parameters_and_are_read_only(caller: Caller, name: str) -> None:
-    tool = next(tool for tool in Catalog(names="dotted").listing() if tool["name"] == name)
+    tool = next(
+        tool for tool in Catalog("knowledge", names="dotted").listing() if tool["name"] == name
+    )
     assert tool["inputSchema"]["properties"].keys() == PARAMETERS[name] | EXTRA_PARAMETERS.get(
         name, set()
     )
@@ -322,7 +324,7 @@ def test_a_deep_research_client_sees_search_and_fetch_next_to_the_canonical_tool
         }
         assert schema["required"] == [parameter]
         assert tools[name]["annotations"]["readOnlyHint"] is True
-    other = {tool["name"]: tool for tool in Catalog().listing()}
+    other = {tool["name"]: tool for tool in Catalog("memory").listing()}
     assert "fetch" not in other
     assert "mode" in other["search"]["inputSchema"]["properties"]
 

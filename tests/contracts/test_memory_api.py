@@ -240,7 +240,7 @@ def without_descriptions(schema: Any) -> Any:
 @proves("C4-02")
 @pytest.mark.sqlite_only
 def test_the_tools_take_the_documented_parameters(agent: Memory) -> None:
-    for catalog in (agent.catalog, Catalog(), Catalog("memory")):
+    for catalog in (agent.catalog, Catalog("all"), Catalog("memory")):
         tools = {tool["name"]: tool for tool in catalog.listing()}
         for name, parameters in PARAMETERS.items():
             schema = tools[name]["inputSchema"]

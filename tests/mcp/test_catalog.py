@@ -155,10 +155,10 @@ def test_a_prefix_and_a_new_name_replace_the_old_name() -> None:
     [
         (
             {"profile": "unknown"},
-            "no profile 'unknown'; profiles: default, memory, research, letta",
+            "no profile 'unknown'; profiles: default, letta, bus",
         ),
-        ({"toolsets": ["unknown"]}, "no toolset 'unknown'; toolsets: conversations, bus"),
-        ({"tools": ["unknown"]}, "no tool 'unknown'; tools: conversation_search"),
+        ({"toolsets": ["unknown"]}, "no toolset 'unknown'; toolsets: recall, conversations, bus"),
+        ({"tools": ["unknown"]}, "no tool 'unknown'; tools: recall_search"),
         ({"names": "spaced"}, "no 'spaced' names"),
         ({"rename": {"unknown": "x"}}, "no tool 'unknown' to rename"),
         ({"rename": {"conversation_search": "with.dot"}}, "is not a valid tool name"),

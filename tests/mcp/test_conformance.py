@@ -49,7 +49,7 @@ def test_fixtures_are_called_like_every_other_tool(tmp_path: Path, options: tupl
         answers: dict[int, Any] = {answer["id"]: answer for answer in server.finish()}
     results = {request_id: answer.get("result") for request_id, answer in answers.items()}
     tools = [tool["name"] for tool in results[1]["tools"]]
-    assert {"conversation_search", "test_simple_text", "json_schema_2020_12_tool"} <= set(tools)
+    assert {"recall_search", "test_simple_text", "json_schema_2020_12_tool"} <= set(tools)
     assert [block["type"] for block in results[2]["content"]] == ["text", "image", "resource"]
     assert "structuredContent" not in results[2]
     assert results[3]["isError"] is True

@@ -43,9 +43,10 @@ from wire import (
 from recollect.serve.app import make_app
 from recollect.serve.http.service import Service, ServiceConfig
 from recollect.serve.identity.accounts import new_key
+from recollect.serve.mcp.catalog import Catalog
 from recollect.serve.mcp.tool import Tool
 from recollect.serve.mcp.tools.conversations.handlers import Handlers
-from recollect.serve.mcp.toolsets import OMITTED, PROFILES, all_tools
+from recollect.serve.mcp.toolsets import PROFILES, all_tools
 from recollect.serve.mcp.transports import calls, http_answer, streamable_http
 from recollect.serve.mcp.transports.http_answer import AcceptedTypes
 from recollect.serve.mcp.transports.streams import Stream, StreamStore
@@ -78,7 +79,7 @@ def test_a_session_is_started_used_and_ended(web_on_each_store: Web) -> None:
     assert introduction["protocolVersion"] == OLD
     assert introduction["serverInfo"]["name"] == "recollect"
     tools = ann.post(message("tools/list")).json()["result"]["tools"]
-    assert "conversation_search" in [tool["name"] for tool in tools]
+    assert "recall_search" in [tool["name"] for tool in tools]
     answer = ann.post(call(query="walrus"), mcp_protocol_version=OLD)
     assert "the walrus was Paul" in text_of(answer.json())
     assert ann.send("DELETE").status_code == 200
@@ -184,7 +185,7 @@ def test_openais_client_is_recognised_only_in_a_handshake(ann: HttpUser) -> None
         message("tools/list"), **{"io.modelcontextprotocol/clientInfo": {"name": "openai-mcp"}}
     )
     tools = ann.post(request, **headers_of(request)).json()["result"]["tools"]
-    assert "conversation_search" in [tool["name"] for tool in tools]
+    assert "recall_search" in [tool["name"] for tool in tools]
 
 
 def test_a_failed_initialize_starts_no_session(ann: HttpUser) -> None:
@@ -875,6 +876,8 @@ def test_no_tool_shows_another_users_data(
     source = next((source for source in victim.ids if tool.name.startswith(source)), "notes")
     profile = {"research": "/mcp/research", "memory": "/mcp/memory"}.get(tool.toolset, "/mcp")
     values = {
+        "title": "x",
+        "text": "x",
         "query": "canary",
         "thread_name": "canary",
         "thread_id": "canary",
@@ -938,20 +941,14 @@ def test_a_key_sees_only_the_tools_it_may_use(web: Web) -> None:
         return [tool["name"] for tool in answer["result"]["tools"]]
 
     everybody = web.new_user()
-    for profile, toolsets in PROFILES.items():
+    for profile in PROFILES:
         path = "/mcp"
         if profile != "default":
             path = f"/mcp/{profile}"
-        omitted = OMITTED.get(profile, ())
-        tool_names = [
-            tool.name
-            for tool in all_tools()
-            if tool.toolset in toolsets and tool.name not in omitted
-        ]
-        assert tools(everybody, path) == tool_names
+        assert tools(everybody, path) == [tool["name"] for tool in Catalog(profile).listing()]
     reader = web.new_user(("read",))
-    assert "msg_post" in tools(everybody)
-    assert "msg_post" not in tools(reader)
+    assert "msg_post" in tools(everybody, "/mcp/bus")
+    assert "msg_post" not in tools(reader, "/mcp/bus")
     answer = reader.ask(call("msg_post"))
     assert (answer.status_code, code(answer)) == (400, -32602)
     assert tools(web.new_user(toolsets=("conversations",))) == ["conversation_search"]

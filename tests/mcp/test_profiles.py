@@ -29,11 +29,12 @@ SOURCES = [
     "prompts_get",
 ]
 MEMORY = ["search", "get_observations", "read", "timeline", "forget"]
-DEFAULT_TOOLSETS = ["conversation_search", *BUS, *KNOWLEDGE, *SOURCES, *MEMORY]
-DEFAULT = [name for name in DEFAULT_TOOLSETS if name not in ("timeline", "forget")]
+DEFAULT = ["recall_search", "recall_read", "recall_recent", "recall_timeline", "recall_note"]
+UNLISTED = ["conversation_search", *BUS, *KNOWLEDGE, *SOURCES, *MEMORY]
+ALL = [*DEFAULT, *UNLISTED, "fetch"]
 RESEARCH = ["search", "fetch"]
 DEEP_RESEARCH = [*KNOWLEDGE, *(name for name in SOURCES if name != "notes_write"), *RESEARCH]
-WRITERS = ["bus_connect", "msg_post", "notes_write", "forget"]
+WRITERS = ["recall_note"]
 MODERN = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientCapabilities": {},
@@ -62,9 +63,12 @@ def list_tools(dispatcher: Dispatcher, **params: Any) -> list[str]:
         ({"profile": "letta"}, ["conversation_search"]),
         ({"toolsets": ["bus"]}, BUS),
         ({"toolsets": ["research", "conversations"]}, ["conversation_search", *RESEARCH]),
-        ({"toolsets": ["default"]}, DEFAULT_TOOLSETS),
+        ({"toolsets": ["default"]}, DEFAULT),
         ({"profile": "memory"}, MEMORY),
-        ({"toolsets": ["all"]}, [*DEFAULT_TOOLSETS, "fetch"]),
+        ({"toolsets": ["all"]}, ALL),
+        ({"profile": "all"}, ALL),
+        ({"profile": "bus"}, BUS),
+        ({"profile": "knowledge"}, [*KNOWLEDGE, *SOURCES]),
         ({"tools": ["search"]}, ["search"]),
         ({"tools": ["search", "fetch"]}, RESEARCH),
         ({"toolsets": ["bus"], "profile": "research"}, BUS),
@@ -82,8 +86,18 @@ def list_tools(dispatcher: Dispatcher, **params: Any) -> list[str]:
 def test_options_select_the_listed_tools(options: dict[str, Any], expected: list[str]) -> None:
     catalog = Catalog(**options)
     assert names(catalog) == expected
-    for tool in all_tools():
-        assert (tool.name in catalog) == (tool.name in expected)
+    if catalog.profile != "default":
+        for tool in all_tools():
+            assert (tool.name in catalog) == (tool.name in expected)
+
+
+def test_the_default_profile_answers_the_tools_that_it_does_not_list() -> None:
+    catalog = Catalog()
+    assert all(name in catalog for name in UNLISTED)
+    assert "fetch" not in catalog
+    assert "notes_write" not in Catalog(read_only=True)
+    assert "msg_list" not in Catalog(allowed={"recall"})
+    assert names(Catalog(allowed={"recall", "bus"})) == DEFAULT
 
 
 @pytest.mark.parametrize("profile", PROFILES)
@@ -156,7 +170,7 @@ def tokens(profile: str) -> int:
 
 
 @pytest.mark.parametrize(
-    ("profile", "limit"), [("default", 3_000), ("research", 1_900), ("letta", 500)]
+    ("profile", "limit"), [("default", 900), ("research", 1_900), ("letta", 500)]
 )
 def test_a_list_costs_few_tokens(
     profile: str, limit: int, capsys: pytest.CaptureFixture[str]

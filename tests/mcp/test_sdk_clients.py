@@ -128,16 +128,19 @@ def test_all_transports_list_and_answer_the_same(web: Web, tmp_path: Path, profi
     path = "/mcp"
     if profile != "default":
         path = f"/mcp/{profile}"
-    tool = "conversation_search"
-    if profile == "research":
-        tool = "search"
+    tool = {
+        "bus": "msg_search",
+        "knowledge": "knowledge_search",
+        "memory": "search",
+        "research": "search",
+    }.get(profile, "conversation_search")
     requests = [
         message("tools/list", 1),
         call(tool, 2, query="tower", unknown=1),
         message("prompts/list", 3),
         message("resources/templates/list", 4),
     ]
-    if profile != "research":
+    if tool == "conversation_search":
         requests.append(call(tool, 5, query="tower"))
     over_http = [ann.post(request, path).json() for request in requests]
     address = ann.address.replace("http", "ws") + path + "/ws"

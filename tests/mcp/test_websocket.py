@@ -105,7 +105,7 @@ def test_a_client_lists_and_calls_the_tools(web_on_each_store: Web, version: str
             assert discovery["result"]["supportedVersions"] == [NEW]
             listing = client.ask(stateless(message("tools/list")))
             search = client.ask(stateless(call(query="walrus")))
-    assert "conversation_search" in [tool["name"] for tool in listing["result"]["tools"]]
+    assert "recall_search" in [tool["name"] for tool in listing["result"]["tools"]]
     assert "the walrus was Paul" in text_of(search)
 
 

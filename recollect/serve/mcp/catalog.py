@@ -57,28 +57,40 @@ class Catalog:
             "rename": rename,
         }
         self._restriction: Restriction = (profile, read_only, allowed)
-        selection = _select_tools(profile, toolsets, tools)
-        if allowed is not None:
-            selection = [tool for tool in selection if tool.toolset in allowed]
-        if read_only:
-            selection = [tool for tool in selection if tool.is_read_only]
-        if "all" in (toolsets or ()):
+        selection = self._restrict(_select_tools(profile, toolsets, tools))
+        unlisted = self._restrict(_tools_of(registry.UNLISTED.get(self.profile, ())))
+        if allowed is not None and not selection:
+            selection = unlisted  # the API key is for these
+        renamed = {_with_underscores(name) for name in rename or {}}
+        selection += [t for t in unlisted if t.name in renamed and t not in selection]
+        if "all" in (self.profile, *(toolsets or ())):
             selection = _first_of_each_name(selection)
-        self._tools = _name_tools(selection, names, prefix, rename or {})
+        self._listed = frozenset(selection)
+        offered = [*selection, *(tool for tool in unlisted if tool not in self._listed)]
+        self._tools = _name_tools(offered, names, prefix, rename or {})
         self._by_underscore = {_with_underscores(name): tool for name, tool in self._tools.items()}
         self._shared = _Shared(self)
+
+    def _restrict(self, tools: list[Tool]) -> list[Tool]:
+        """Those of the tools that the restriction permits."""
+        _, read_only, allowed = self._restriction
+        return [
+            tool
+            for tool in tools
+            if (allowed is None or tool.toolset in allowed) and (tool.is_read_only or not read_only)
+        ]
 
     def __contains__(self, name: str) -> bool:
         return self._find(name) is not None
 
     @property
     def toolsets(self) -> frozenset[str]:
-        """The toolsets of which at least one tool is offered."""
-        return frozenset(tool.toolset for tool in self._tools.values())
+        """The toolsets of which at least one tool is listed."""
+        return frozenset(tool.toolset for tool in self._tools.values() if tool in self._listed)
 
     def listing(self) -> list[dict[str, Any]]:
         """The tools as `tools/list` shows them."""
-        return [tool.describe(name) for name, tool in self._tools.items()]
+        return [tool.describe(name) for name, tool in self._tools.items() if tool in self._listed]
 
     def name_of(self, tool_name: str) -> str | None:
         """The name this catalog lists a tool under, or None if it is not offered."""
@@ -195,8 +207,7 @@ def _select_tools(
         raise ValueError(f"there is no profile {profile!r}; profiles: {profiles}")
     if toolsets is None and tools is None:
         omitted = registry.OMITTED.get(profile, ())
-        selection = _tools_of(registry.PROFILES[profile])
-        return [tool for tool in selection if tool.name not in omitted]
+        return [t for t in _tools_of(registry.PROFILES[profile]) if t.name not in omitted]
     selection = _tools_of(_expand_toolsets(toolsets or ()))
     selection += _tools_by_name(tools or (), {tool.name for tool in selection})
     return [tool for tool in registry.all_tools() if tool in selection]

@@ -10,28 +10,35 @@ from recollect.serve.mcp.tools.bus.definitions import BUS
 from recollect.serve.mcp.tools.conversations.definitions import CONVERSATIONS
 from recollect.serve.mcp.tools.knowledge.definitions import KNOWLEDGE
 from recollect.serve.mcp.tools.memory.definitions import MEMORY
+from recollect.serve.mcp.tools.recall.definitions import RECALL
 from recollect.serve.mcp.tools.research.definitions import RESEARCH
 from recollect.serve.mcp.tools.sources.definitions import SOURCES
 
 TOOLSETS: dict[str, Toolset] = {
-    toolset.name: toolset for toolset in (CONVERSATIONS, BUS, KNOWLEDGE, SOURCES, MEMORY, RESEARCH)
+    toolset.name: toolset
+    for toolset in (RECALL, CONVERSATIONS, BUS, KNOWLEDGE, SOURCES, MEMORY, RESEARCH)
 }
 
 PROFILES: dict[str, tuple[str, ...]] = {
-    "default": ("conversations", "bus", "knowledge", "sources", "memory"),
+    "default": ("recall",),
+    "letta": ("conversations",),
+    "bus": ("bus",),
+    "knowledge": ("knowledge", "sources"),
     "memory": ("memory",),
     "research": ("research", "knowledge", "sources"),
-    "letta": ("conversations",),
+    "all": tuple(TOOLSETS),
 }
-"""The toolsets of each profile. `memory` and `research` both have a tool named `search`, so no
-profile has both."""
+"""The toolsets of each profile. Every agent pays for the tools of `default` in tokens. `memory` and
+`research` both have a tool named `search`; in `all` it is the one of `memory`."""
 
-OMITTED: dict[str, tuple[str, ...]] = {
-    "default": ("timeline", "forget"),
-    "research": ("notes_write",),
+UNLISTED: dict[str, tuple[str, ...]] = {
+    "default": ("conversations", "bus", "knowledge", "sources", "memory")
 }
-"""Tools that a profile leaves out although it has their toolset. Every agent pays for the tools of
-`default` in tokens. Clients for deep research require that all tools are read-only."""
+"""Toolsets that a profile answers but does not list. Version 0.1 listed these by default, and
+clients, prompts and scripts that call their tools by name go on working."""
+OMITTED: dict[str, tuple[str, ...]] = {"research": ("notes_write",)}
+"""Tools that a profile leaves out although it has their toolset. Clients for deep research require
+that all tools are read-only."""
 
 
 def all_tools() -> list[Tool]:

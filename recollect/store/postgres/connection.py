@@ -74,6 +74,9 @@ class Connection:
         type_name = "text" if is_text else "bigint"
         return f"select unnest(?::{type_name}[])", list(values)
 
+    def starts_with(self, column: str, prefix: str) -> tuple[str, list[str]]:
+        return f"starts_with({column}, ?)", [prefix]
+
     def mark_outdated(self, passages: Sequence[int]) -> None:
         keys = list(passages)
         self.run(

@@ -39,6 +39,9 @@ class Database(Protocol):
     def in_list(self, values: Sequence[int] | Sequence[str]) -> tuple[str, Any]:
         """The right side of `in (…)` for any number of values, and the one value to bind."""
 
+    def starts_with(self, column: str, prefix: str) -> tuple[str, list[str]]:
+        """A condition that a text begins with a prefix, with its values."""
+
     def mark_outdated(self, passages: Sequence[int]) -> None:
         """Discard the vectors of passages whose text, title or metadata changed."""
 

@@ -11,6 +11,7 @@ from recollect.errors import NotFound
 from recollect.language.query import Word
 from recollect.language.text import from_micros, identifier
 from recollect.model.documents import Document, Passage, Position, Summary
+from recollect.model.kinds import OBSERVATION
 from recollect.model.search import Filter
 from recollect.store.errors import missing_document, missing_passage
 from recollect.store.sql.database import Database
@@ -89,6 +90,16 @@ def read_header(db: Database, key: int) -> Document:
     if not rows:
         raise NotFound("The conversation has been deleted.")
     return decode_document(dict(zip(DOCUMENT_COLUMNS, rows[0], strict=True)))
+
+
+def ids_with_prefix(db: Database, prefix: str, limit: int) -> list[str]:
+    """See Store.ids_with_prefix."""
+    condition, values = db.starts_with("id", prefix)
+    rows = db.rows(
+        f"select id from document where {condition} and kind <> ? order by id limit ?",
+        (*values, OBSERVATION, limit),
+    )
+    return [id_ for (id_,) in rows]
 
 
 def find_id(db: Database, source: str, source_id: str) -> str | None:

@@ -204,6 +204,9 @@ class SqlStore(Store, Generic[Connection]):
     ) -> tuple[list[Summary], int]:
         return self._search(lambda db: lookup.summaries(db, filter, search, limit, offset))
 
+    def ids_with_prefix(self, prefix: str, limit: int) -> list[str]:
+        return self._read(lambda db: lookup.ids_with_prefix(db, prefix, limit))
+
     def find_id(self, source: str, source_id: str) -> str | None:
         return self._read(lambda db: lookup.find_id(db, source, source_id))
 

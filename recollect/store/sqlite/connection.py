@@ -100,6 +100,9 @@ class Connection(apsw.Connection):
     def in_list(self, values: Sequence[int] | Sequence[str]) -> tuple[str, Any]:
         return "select value from json_each(?)", json.dumps(values)
 
+    def starts_with(self, column: str, prefix: str) -> tuple[str, list[str]]:
+        return f"{column} >= ? and {column} < ?", [prefix, prefix + "\U0010ffff"]
+
     def mark_outdated(self, passages: Sequence[int]) -> None:
         pass  # done by triggers
 

@@ -95,6 +95,9 @@ class StoreView(Store):
     ) -> tuple[list[Summary], int]:
         return self._store.summaries(filter, search, limit, offset)
 
+    def ids_with_prefix(self, prefix: str, limit: int) -> list[str]:
+        return self._store.ids_with_prefix(prefix, limit)
+
     def find_id(self, source: str, source_id: str) -> str | None:
         return self._store.find_id(source, source_id)
 

@@ -1,0 +1,204 @@
+"""The answer of `recall_read`: messages around a place, a span, or from the start.
+
+A message begins with a line `#number speaker`. Lines of messages that look like one are indented by
+a space, so that no message can pose as another.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from recollect.errors import NotFound
+from recollect.language.text import for_model, storable
+from recollect.library import Library
+from recollect.model.documents import Passage, Summary
+from recollect.model.kinds import CONVERSATION
+from recollect.serve.masking import mask_passage
+from recollect.serve.mcp.context import Context
+from recollect.serve.mcp.tools.recall.budget import Budget, count_tokens, cut
+from recollect.serve.mcp.tools.recall.labels import day, heading, one_line, speaker
+from recollect.serve.mcp.tools.recall.references import Reference
+
+_AROUND = 40
+"""Messages read before and after the requested one. Usually the budget is used up earlier."""
+_AT_ONCE = 100
+_REMARKS = 60
+_MIN_PART = 40
+"""A message is cut only if at least so many tokens of it can be shown."""
+_MAX_CALL_LENGTH = 200
+_INDENTED_HEADING = re.compile(r"^ (?=#\d)", re.MULTILINE)
+_LOOKS_LIKE_HEADING = re.compile(r"^(?=#\d)", re.MULTILINE)
+
+
+class Reading:
+    """One call of `recall_read`."""
+
+    def __init__(
+        self, context: Context, library: Library, reference: Reference, tool_results: bool
+    ) -> None:
+        self._context = context
+        self._library = library
+        self._reference = reference
+        self._tool_results = tool_results
+        self._summary: Summary = library.summary(reference.id)
+        self._short_id = library.short_id(reference.id)
+
+    def answer(self, max_tokens: int) -> str:
+        budget = Budget(max_tokens, _REMARKS)
+        budget.add(heading(self._short_id, self._summary, self._summary.created_at))
+        reference = self._reference
+        if reference.first is None:
+            return self._forward(budget, 1, None)
+        if reference.last is not None:
+            return self._forward(budget, reference.first, reference.last)
+        if reference.offset:
+            return self._from_offset(budget, reference.first)
+        return self._around(budget, reference.first)
+
+    # -- which messages ---
+
+    def _messages(self, first: int, count: int) -> list[Passage]:
+        """Messages from a number on that the caller may see."""
+        passages, _ = self._library.messages(self._reference.id, first - 1, count)
+        return [
+            mask_passage(passage, self._context.audience)
+            for passage in passages
+            if self._is_visible(passage)
+        ]
+
+    def _is_visible(self, passage: Passage) -> bool:
+        is_requested = passage.position + 1 == self._reference.first
+        if passage.visibility == "hidden" or not passage.canonical:
+            return is_requested and self._context.can_find(passage)
+        return self._context.can_find(passage)
+
+    def _forward(self, budget: Budget, first: int, last: int | None) -> str:
+        """Messages from one number to another, as many as fit."""
+        number = first
+        day_shown = ""
+        while last is None or number <= last:
+            passages = self._messages(number, _AT_ONCE)
+            if not passages:
+                break
+            for passage in passages:
+                number = passage.position + 1
+                if last is not None and number > last:
+                    break
+                block = self._block(passage, day_shown)
+                if not budget.add(block):
+                    return self._cut_off(budget, passage, block)
+                day_shown = day(passage.created_at)
+                number += 1
+        if number == first:
+            raise NotFound(f"There is no message {first}: {self._size()}.")
+        return budget.close(self._remark(first, number - 1))
+
+    def _around(self, budget: Budget, number: int) -> str:
+        """A message with as many messages before and after it as fit."""
+        passages = self._messages(max(1, number - _AROUND), 2 * _AROUND + 1)
+        numbers = [passage.position + 1 for passage in passages]
+        if number not in numbers:
+            raise NotFound(f"There is no message {number}: {self._size()}.")
+        middle = numbers.index(number)
+        blocks = [self._block(passage, "") for passage in passages]
+        if count_tokens(blocks[middle]) >= budget.room:
+            return self._cut_off(budget, passages[middle], blocks[middle])
+        first, last = _span_that_fits([count_tokens(b + "\n") for b in blocks], middle, budget.room)
+        for block in blocks[first : last + 1]:
+            budget.add(block)
+        return budget.close(self._remark(numbers[first], numbers[last]))
+
+    def _from_offset(self, budget: Budget, number: int) -> str:
+        """One message from a character on, and the next ones if there is room."""
+        passages = self._messages(number, 1)
+        if not passages or passages[0].position + 1 != number:
+            raise NotFound(f"There is no message {number}: {self._size()}.")
+        passage = passages[0]
+        content = passage.content[self._reference.offset :]
+        if not content:
+            raise NotFound(f"Message {number} has only {len(passage.content):,} characters.")
+        block = f"{self._label(passage, '')} (from character {self._reference.offset})\n"
+        block += _quote(content)
+        if not budget.add(block):
+            return self._cut_off(budget, passage, block, self._reference.offset)
+        return budget.close(self._remark(number, number))
+
+    def _cut_off(self, budget: Budget, passage: Passage, block: str, offset: int = 0) -> str:
+        """The beginning of a message that does not fit, and how to go on."""
+        number = passage.position + 1
+        label, _, content = block.partition("\n")
+        room = budget.room - count_tokens(label) - 2
+        if room < _MIN_PART:
+            return budget.close(f"More: {self._short_id}#{number}-{self._summary.message_count}.")
+        part = cut(content, room)
+        budget.add(f"{label}\n{part}…")
+        end = offset + len(part) - len(_INDENTED_HEADING.findall(part))
+        return budget.close(f"The message goes on: {self._short_id}#{number}+{end}.")
+
+    # -- what they look like ---
+
+    def _block(self, passage: Passage, day_shown: str) -> str:
+        label = self._label(passage, day_shown)
+        if passage.type == "tool_result" and not self._tool_results:
+            lines = passage.content.count("\n") + 1
+            unit = "line" if lines == 1 else "lines"
+            return f"{label} [{lines} {unit}]"
+        content = passage.content
+        if passage.type == "tool_call" and not self._tool_results:
+            return f"{label} {one_line(content, _MAX_CALL_LENGTH)}"
+        return f"{label}\n{_quote(content)}"
+
+    def _label(self, passage: Passage, day_shown: str) -> str:
+        name = ""
+        if self._summary.kind == CONVERSATION:
+            name = speaker(passage.author, passage.role)
+        if passage.type not in ("message", "chunk"):
+            name = passage.type.replace("_", " ")
+        if passage.tool:
+            name += f" {one_line(passage.tool, 60)}"
+        date = day(passage.created_at)
+        if date == day_shown:
+            date = ""
+        return " ".join(filter(None, [f"#{passage.position + 1}", name, date]))
+
+    # -- remarks ---
+
+    def _size(self) -> str:
+        count = self._summary.message_count
+        if count == 1:
+            return "the only one is #1"
+        return f"{self._short_id} has the messages #1 to #{count}"
+
+    def _remark(self, first: int, last: int) -> str:
+        count = self._summary.message_count
+        if first <= 1 and last >= count:
+            return ""
+        more = []
+        if first > 1:
+            more.append(f"#1-{first - 1}")
+        if last < count:
+            more.append(f"#{last + 1}-{count}")
+        return f"Messages {first} to {last} of {count}. More: {self._short_id}{' or '.join(more)}."
+
+
+def _span_that_fits(costs: Sequence[int], middle: int, room: int) -> tuple[int, int]:
+    """The first and last of the costs around the middle that fit together, after before before."""
+    first = last = middle
+    room -= costs[middle]
+    while True:
+        has_grown = False
+        if last + 1 < len(costs) and costs[last + 1] <= room:
+            last += 1
+            room -= costs[last]
+            has_grown = True
+        if first > 0 and costs[first - 1] <= room:
+            first -= 1
+            room -= costs[first]
+            has_grown = True
+        if not has_grown:
+            return first, last
+
+
+def _quote(content: str) -> str:
+    return _LOOKS_LIKE_HEADING.sub(" ", for_model(storable(content.strip("\n"))))
