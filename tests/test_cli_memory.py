@@ -66,6 +66,35 @@ def test_search_results_lead_to_details_and_to_the_conversation(run: Any) -> Non
 
 
 @pytest.mark.usefixtures("garden")
+def test_compact_results_are_one_line_each(run: Any) -> None:
+    (line,) = run("search", "roses", "--compact").splitlines()
+    id_, date, type_ = line.split(" ")[:3]
+    assert (date, type_) == ("2025-12-01", "decision:")
+    assert "We decided to prune the roses in March" in run("read", id_)
+
+
+def test_reading_stops_at_the_budget_and_names_the_options(run: Any, place: str) -> None:
+    result = {"role": "tool", "type": "tool_result", "tool": "Bash", "content": "ok\nfine"}
+    messages = [
+        {"role": "user", "content": "Test it."},
+        result,
+        *({"role": "assistant", "content": f"Step {n} of many."} for n in range(50)),
+    ]
+    with recollect.open(place) as library:
+        library.add_conversation("s1", "Steps", project="p", messages=messages)
+    text = run("read", "/p/s1.jsonl", "--max-tokens", "150")
+    assert "[Ran, 2 lines]" in text and len(text) <= 4 * 150 + 1
+    match = re.search(
+        r"\n\n\[Tool results are omitted\. To read them: --tool-results\. "
+        r"Lines 1 to \d+ of \d+\. To go on: --lines (\d+-)\]$",
+        text.rstrip(),
+    )
+    assert match is not None, text
+    assert run("read", "/p/s1.jsonl", "--lines", match[1]).endswith("Step 49 of many.\n")
+    assert "ok\nfine" in run("read", "/p/s1.jsonl", "--tool-results")
+
+
+@pytest.mark.usefixtures("garden")
 def test_every_memory_command_prints_json(run: Any) -> None:
     results = json.loads(run("search", "roses", "--json"))
     id_, path = results["results"][0]["id"], results["results"][0]["path"]

@@ -14,12 +14,12 @@ import recollect
 from recollect.errors import InvalidInput, NotFound
 from recollect.language.text import storable
 from recollect.library import Library
-from recollect.memory import api, backlog
+from recollect.memory import backlog, reading
 from recollect.memory.names import conversation_id, conversation_path, file_name, project_name
 from recollect.memory.observe import as_document, conversation_text
-from recollect.memory.render import FACTS_LENGTH, search_text, top_facts
+from recollect.memory.render import FACTS_LENGTH, search_json, search_text, top_facts
 from recollect.memory.request_filters import MemoryFilter
-from recollect.memory.results import MemoryResults, ObservationHit
+from recollect.memory.results import ConversationHit, MemoryResults, ObservationHit
 from recollect.model.audience import MASK, Audience
 from recollect.model.observations import Observation
 
@@ -69,7 +69,7 @@ def save_observations(library: Library, conversation: str, *observations: dict[s
                 "conversation": conversation,
                 "project": document.project,
                 "lines": (7, 12),
-                "passages": tuple(p.id for p in document.passages[:2]),
+                "passages": tuple(passage.id for passage in document.passages),
                 "created_at": document.created_at,
                 **fields,
             }
@@ -130,7 +130,7 @@ def ids(results: MemoryResults) -> list[str]:
 # -- search --------------------------------------------------------------------
 
 
-def test_a_search_finds_observations_only(world: Library) -> None:
+def test_a_search_finds_the_observations_of_matching_messages(world: Library) -> None:
     results = world.memory.search("token")
     assert (results.kind, ids(results), results.total) == (
         "observations",
@@ -241,17 +241,200 @@ def test_exchanges_are_found_where_nothing_was_observed(library: Library) -> Non
     add_conversation(library, "s2", "/home/me/other", DAY - timedelta(days=3))
     results = library.memory.search("refresh tokens", MemoryFilter(projects=["my-api"]))
     assert (results.kind, results.observations) == ("exchanges", ())
-    ((path, project, title, _, _, snippets, lines),) = results.conversations
-    assert (path, project, title) == ("/my-api/s1.jsonl", "my-api", "Talk s1")
-    assert "refresh tokens" in snippets[0]
-    assert lines is not None
-    text = library.memory.read(path, *lines)
+    (hit,) = results.conversations
+    assert (hit.path, hit.project, hit.title) == ("/my-api/s1.jsonl", "my-api", "Talk s1")
+    assert "refresh tokens" in hit.snippets[0]
+    assert hit.lines is not None
+    text = library.memory.read(hit.path, *hit.lines)
     assert text.startswith("## Exchange 2\n") and text.endswith("Rotate them on every use.")
     early = MemoryFilter(before="2025-11-01")
     assert library.memory.search("refresh tokens", early).kind == "observations"
     bugfixes = MemoryFilter(types=["bugfix"])
     assert library.memory.search("refresh tokens", bugfixes).total == 0
     assert library.memory.search("quagga").conversations == ()
+
+
+IDENTIFIERS = ("ERR_AUTH_FAILED", "2026-03-05", "3.12.7")
+
+
+def add_log(library: Library, id_: str, *, is_observed: bool) -> None:
+    """Add a conversation of which one message contains identifiers, and no observation does."""
+    library.add_conversation(
+        id_,
+        "Login",
+        project="/home/me/my-api",
+        created_at=DAY,
+        messages=[
+            {"id": "q", "role": "user", "content": "Why can nobody sign in?"},
+            {
+                "id": "a",
+                "role": "assistant",
+                "content": "The log says ERR_AUTH_FAILED since 2026-03-05, with Python 3.12.7.",
+            },
+        ],
+    )
+    if is_observed:
+        observation = {"id": "obs-log", "type": "bugfix", "title": "The clock of the host was slow"}
+        save_observations(library, id_, observation)
+
+
+@pytest.fixture(params=["without vectors", "with vectors"])
+def has_vectors(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    monkeypatch.setenv("RECOLLECT_OBSERVER", "off")  # keeps the observations of a test
+    return bool(request.param == "with vectors")
+
+
+@pytest.mark.both_stores
+@pytest.mark.parametrize("identifier", IDENTIFIERS)
+def test_a_word_of_a_message_finds_its_observation(
+    world: Library, has_vectors: bool, identifier: str
+) -> None:
+    add_log(world, "log", is_observed=True)
+    if has_vectors:
+        world.index()
+    for mode in ("both", "text"):
+        results = world.memory.search(identifier, mode=mode)
+        assert results.kind == "observations" and results.total == len(results.hits)
+        hit, *others = results.observations
+        assert hit.observation.id == "obs-log"
+        assert all(other.score < hit.score / 2 for other in others)  # they contain `auth`
+        assert identifier in hit.quote and identifier in hit.snippet
+        assert identifier in search_text(results, identifier)
+        assert hit.path == "/my-api/log.jsonl"
+
+
+@pytest.mark.both_stores
+@pytest.mark.parametrize("identifier", IDENTIFIERS)
+def test_a_word_of_a_message_without_an_observation_finds_its_exchange(
+    world: Library, has_vectors: bool, identifier: str
+) -> None:
+    add_log(world, "log", is_observed=False)
+    if has_vectors:
+        world.index()
+    results = world.memory.search(identifier)
+    (hit,) = results.conversations
+    assert results.hits[0] is hit and results.total == len(results.hits)
+    assert identifier in hit.snippets[0] and hit.path == "/my-api/log.jsonl"
+    assert hit.lines is not None
+    assert identifier in world.memory.read(hit.path, *hit.lines)
+
+
+@pytest.mark.both_stores
+def test_observations_and_exchanges_are_ranked_together(world: Library, has_vectors: bool) -> None:
+    add_conversation(world, "s4", "/home/me/my-api", DAY, "The token check of the gateway is slow.")
+    if has_vectors:
+        world.index()
+    results = world.memory.search("token check gateway")
+    assert results.kind == "mixed" and len(results.hits) == results.total
+    first = results.hits[0]
+    assert isinstance(first, ConversationHit) and "gateway" in first.snippets[0]
+    assert "obs-2" in ids(results)
+    scores = [hit.score for hit in results.hits]
+    assert scores == sorted(scores, reverse=True)
+    observations, exchanges = len(results.observations), len(results.conversations)
+    text = search_text(results, "token check gateway")
+    assert text.startswith(
+        f"## Search Results ({observations} observations and {exchanges} exchanges)\n\n"
+        "### 1. [my-api] - 2025-12-01\n**Path:** `/my-api/s4.jsonl` lines "
+    )
+    assert "**ID:** obs-2\n**Type:** bugfix\n" in text
+    entries = search_json(results)["results"]
+    assert [("id" in entry) for entry in entries] == [
+        isinstance(hit, ObservationHit) for hit in results.hits
+    ]
+
+
+def test_an_observation_is_listed_once_however_many_of_its_messages_match(
+    library: Library,
+) -> None:
+    add_conversation(library, "s1", "p", DAY, *(f"Zebra number {n} is asleep." for n in range(20)))
+    save_observations(library, "s1", {"id": "obs-1", "title": "Zebras sleep"})
+    results = library.memory.search("zebra asleep")
+    assert (ids(results), results.total, results.is_exact) == (["obs-1"], 1, True)
+
+
+def test_of_several_observations_of_a_message_the_best_match_is_listed(library: Library) -> None:
+    add_conversation(library, "s1", "p", DAY, "The zebra has the code 4711.")
+    save_observations(
+        library,
+        "s1",
+        {"id": "obs-a", "title": "Nothing of the kind"},
+        {"id": "obs-z", "title": "The zebra is back"},
+    )
+    results = library.memory.search("zebra 4711")
+    assert ids(results) == ["obs-z"]
+
+
+def test_many_matches_in_one_exchange_do_not_hide_the_others(library: Library) -> None:
+    texts = [("user", "Count the zebras.")]
+    texts += [("assistant", f"There is zebra number {n} zebra zebra.") for n in range(400)]
+    messages = [{"role": role, "content": content} for role, content in texts]
+    library.add_conversation("many", "Counting", messages=messages)
+    for n in range(5):
+        add_conversation(library, f"s{n}", "p", DAY, f"Once, in the year {n}, I saw a zebra.")
+    results = library.memory.search("zebra", limit=6)
+    paths = {hit.path for hit in results.conversations}
+    assert len(paths) == len(results.hits) == 6 <= results.total
+
+
+def test_words_that_occur_nowhere_find_nothing_but_the_nearest_are_kept_apart(
+    world: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert world.memory.search("xyzzyplugh").nearest == ()
+    monkeypatch.setenv("RECOLLECT_OBSERVER", "off")
+    world.index()
+    results = world.memory.search("xyzzyplugh")
+    assert (results.kind, results.hits, results.total) == ("observations", (), 0)
+    assert 0 < len(results.nearest) <= 3
+    assert search_text(results, "xyzzyplugh") == "No observations found matching your query."
+    answer = search_json(results)
+    assert answer["results"] == [] and answer["total"] == 0
+    assert len(answer["nearest"]) == len(results.nearest)
+
+
+def test_an_observation_outside_the_dates_does_not_stand_for_a_message_within_them(
+    library: Library,
+) -> None:
+    add_conversation(library, "s1", "p", DAY)
+    later = DAY + timedelta(days=3)
+    library.add_message("s1", "user", "The zebra is back.", id="late", created_at=later)
+    save_observations(library, "s1", {"id": "obs-1", "title": "Animals"})
+    assert ids(library.memory.search("zebra")) == ["obs-1"]
+    results = library.memory.search("zebra", MemoryFilter(after="2025-12-03"))
+    assert results.kind == "exchanges" and len(results.hits) == 1
+    assert library.memory.search("zebra", MemoryFilter(before="2025-12-02")).hits == ()
+
+
+@pytest.mark.both_stores
+def test_a_human_only_message_does_not_lead_agents_to_its_observation(
+    library: Library, has_vectors: bool
+) -> None:
+    add_conversation(library)
+    library._store.append(
+        "s1", recollect.Passage("p", "user", SECRET, visibility="human_only", created_at=DAY)
+    )
+    save_observations(library, "s1", {"id": "obs-1", "title": "Use JWT for authentication"})
+    if has_vectors:
+        library.index()
+    (hit,) = library.memory.search("wombat", audience=Audience.PERSON).observations
+    assert SECRET in hit.quote
+    for audience in (Audience.AGENT_MASKED, Audience.AGENT_HIDDEN):
+        for mode in ("both", "text"):
+            results = library.memory.search("wombat", mode=mode, audience=audience)
+            assert (results.hits, results.total, results.note) == ((), 0, "")
+            assert "wombat" not in str(results)
+        results = library.memory.search("JWT authentication", audience=audience)
+        assert ids(results) == ["obs-1"] and "wombat" not in str(results)
+
+
+def test_filters_of_observations_find_no_exchanges(world: Library) -> None:
+    add_log(world, "log", is_observed=False)
+    for filters in (
+        MemoryFilter(types=["bugfix"]),
+        MemoryFilter(concepts=["JWT"]),
+        MemoryFilter(files=["auth.ts"]),
+    ):
+        assert world.memory.search("3.12.7", filters).hits == ()
 
 
 def test_several_concepts_find_conversations_that_contain_all_of_them(world: Library) -> None:
@@ -418,7 +601,7 @@ def test_only_paths_of_conversations_are_read(world: Library, path: str) -> None
 def test_a_long_conversation_is_read_in_parts(
     library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(api, "MAX_READ_LENGTH", 300)
+    monkeypatch.setattr(reading, "MAX_READ_LENGTH", 300)
     add_conversation(
         library, "s1", "p", DAY, *(f"Line {n} of the long tale." for n in range(40)), "x" * 1_000
     )
@@ -427,15 +610,130 @@ def test_a_long_conversation_is_read_in_parts(
     start = 1
     while True:
         text = library.memory.read("/p/s1.jsonl", start)
-        text, _, more = text.partition("\n\n[Lines ")
+        text, _, more = text.partition("\n\n[")
         assert len(text) <= 300
         whole += text + "\n"
         calls += 1
-        if not more:
+        if "startLine" not in more:
             break
         start = int(more.rpartition("startLine ")[2].rstrip("]"))
     assert "Line 39 of the long tale." in whole and calls > 3
     assert whole.count("Line 7 of") == 1
+    assert more.endswith(" is cut; it has 1,000 characters.]")
+
+
+def add_session(library: Library) -> None:
+    """Add a coding session whose tools return much."""
+    log = "\n".join(f"ok {n}" for n in range(40))
+    source = "\n".join(f"line {n} of the server" for n in range(62))
+    messages: list[dict[str, Any]] = [
+        {"id": "m0", "role": "user", "content": "Why does the server not start?"},
+        tool_call("m1", "Read", "file_path: /home/me/my-api/src/server.ts"),
+        tool_result("m2", "Read", source),
+        {"id": "m3", "role": "assistant", "content": "The port is wrong. I run the tests."},
+        tool_call("m4", "Bash", "command: npm test\ndescription: Run all tests"),
+        tool_result("m5", "Bash", log),
+        {"id": "m6", "role": "assistant", "content": "They pass with port 8080."},
+        {"id": "m7", "role": "user", "content": "Thanks."},
+    ]
+    library.add_conversation(
+        "code", "Server", project="/home/me/my-api", created_at=DAY, messages=messages
+    )
+
+
+def tool_call(id_: str, tool: str, content: str) -> dict[str, Any]:
+    return {"id": id_, "role": "assistant", "type": "tool_call", "tool": tool, "content": content}
+
+
+def tool_result(id_: str, tool: str, content: str) -> dict[str, Any]:
+    return {"id": id_, "role": "tool", "type": "tool_result", "tool": tool, "content": content}
+
+
+SESSION = "/my-api/code.jsonl"
+
+
+def test_results_of_tools_are_read_only_on_request(library: Library) -> None:
+    add_session(library)
+    text = library.memory.read(SESSION)
+    assert (
+        "**User:**\nWhy does the server not start?\n\n"
+        "[Read src/server.ts, 62 lines]\n\n"
+        "**Assistant:**\nThe port is wrong. I run the tests.\n\n"
+        "**Tool call (Bash):**\ncommand: npm test\ndescription: Run all tests\n\n"
+        "[Ran npm test, 40 lines]\n\n"
+        "**Assistant:**\nThey pass with port 8080."
+    ) in text
+    assert text.endswith("[Tool results are omitted. To read them: tool_results true.]")
+    whole = library.memory.read(SESSION, tool_results=True)
+    assert "line 61 of the server" in whole and "ok 39" in whole and "omitted" not in whole
+
+
+def test_lines_are_those_of_the_full_text_with_and_without_results_of_tools(
+    library: Library,
+) -> None:
+    add_session(library)
+    lines = library.memory.read(SESSION, tool_results=True).split("\n")
+    answer = lines.index("They pass with port 8080.") + 1
+    for tool_results in (False, True):
+        text = library.memory.read(SESSION, answer, answer, tool_results=tool_results)
+        assert text == "They pass with port 8080."
+    inside = lines.index("line 30 of the server") + 1
+    text = library.memory.read(SESSION, inside, inside + 1)
+    assert text.startswith("[Read src/server.ts, 62 lines]\n\n[Tool results are omitted.")
+    text = library.memory.read(SESSION, inside, inside + 1, tool_results=True)
+    assert text == "line 30 of the server\nline 31 of the server"
+
+
+@pytest.mark.parametrize("tool_results", [False, True])
+def test_reading_stops_at_the_budget_and_says_how_to_go_on(
+    library: Library, tool_results: bool
+) -> None:
+    add_session(library)
+    parts: list[str] = []
+    start = 1
+    while True:
+        text = library.memory.read(SESSION, start, tool_results=tool_results, max_tokens=120)
+        assert len(text) <= 4 * 120
+        part, _, note = text.rpartition("\n\n[")
+        if "startLine" not in note:
+            parts.append(text)
+            break
+        parts.append(part)
+        start = int(note.rpartition("startLine ")[2].rstrip("]"))
+    assert len(parts) > 1
+    assert "\n".join(parts) == library.memory.read(SESSION, tool_results=tool_results)
+
+
+@pytest.mark.both_stores
+def test_an_observation_is_read_by_its_id(library: Library) -> None:
+    add_session(library)
+    document = library.conversation("code")
+    lines = conversation_text(document).span(("m3", "m6"))
+    observation = {"id": "obs-1", "title": "Port", "passages": ("m3", "m6"), "lines": lines}
+    save_observations(library, "code", observation)
+    text = library.memory.read("obs-1")
+    assert text.startswith("**Assistant:**\nThe port is wrong.") and "Thanks." not in text
+    assert f"{SESSION} has " in text and f"These are {lines[0]} to {lines[1]}." in text
+    assert library.memory.read("obs-1", 1, 2) == library.memory.read(SESSION, 1, 2)
+    for audience in (Audience.AGENT_MASKED, Audience.AGENT_HIDDEN):
+        assert library.memory.read("obs-1", audience=audience) == text
+    with pytest.raises(InvalidInput, match=r"^Invalid observation ID: obs-9$"):
+        library.memory.read("obs-9")
+
+
+def test_the_label_of_a_result_does_not_repeat_a_human_only_call(library: Library) -> None:
+    call = {**tool_call("m1", "Bash", f"command: {SECRET}"), "visibility": "human_only"}
+    messages = [
+        {"id": "m0", "role": "user", "content": "Go on."},
+        call,
+        tool_result("m2", "Bash", "done"),
+    ]
+    library.add_conversation("s1", "Secret", project="p", messages=messages)
+    text = library.memory.read("/p/s1.jsonl", audience=Audience.AGENT_MASKED)
+    assert "[Ran, 1 line]" in text and MASK in text and "wombat" not in text
+    text = library.memory.read("/p/s1.jsonl", audience=Audience.AGENT_HIDDEN)
+    assert "[Ran, 1 line]" in text and "wombat" not in text
+    assert f"[Ran {SECRET}, 1 line]" in library.memory.read("/p/s1.jsonl")
 
 
 def test_human_only_messages_are_masked_hidden_or_shown(library: Library) -> None:

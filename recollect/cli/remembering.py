@@ -29,6 +29,7 @@ _GET_EXAMPLES = "  recollect memory get obs-1a2b3c4d5e6f7a8b obs-8b7a6f5e4d3c2b1
 _READ_EXAMPLES = """\
   recollect memory read /my-api/SESSION.jsonl
   recollect memory read /my-api/SESSION.jsonl --lines 40-80
+  recollect memory read obs-1a2b3c4d5e6f7a8b --tool-results
 """
 _TIMELINE_EXAMPLES = """\
   recollect memory timeline obs-1a2b3c4d5e6f7a8b
@@ -75,6 +76,9 @@ def define_memory(group: argparse.ArgumentParser) -> None:
         command.add_argument(
             f"--{option}", action="append", default=[], metavar="NAME", help=f"only {description}"
         )
+    command.add_argument(
+        "--compact", action="store_true", help="print one line per result instead of Markdown"
+    )
     details = add_command(actions, "get", "show the details of observations", get, _GET_EXAMPLES)
     details.add_argument(
         "ids", nargs="+", metavar="ID", help="up to 20 ids, as `search` shows them"
@@ -82,9 +86,17 @@ def define_memory(group: argparse.ArgumentParser) -> None:
     reading = add_command(
         actions, "read", "read a conversation, or some of its lines", read, _READ_EXAMPLES
     )
-    reading.add_argument("path", help="a path, as `search` and `get` show it")
     reading.add_argument(
-        "--lines", type=_lines, default=(1, None), metavar="A-B", help="only these lines"
+        "path", help="a path, as `search` and `get` show it, or an observation's id"
+    )
+    reading.add_argument(
+        "--lines", type=_lines, default=(None, None), metavar="A-B", help="only these lines"
+    )
+    reading.add_argument(
+        "--tool-results", action="store_true", help="print the results of tools, too"
+    )
+    reading.add_argument(
+        "--max-tokens", type=int, metavar="N", help="stop after about so many tokens"
     )
     timeline_ = add_command(
         actions,
@@ -143,6 +155,8 @@ def _add_forget(actions: Commands) -> None:
 
 def search(arguments: argparse.Namespace) -> int:
     from recollect.memory import render
+    from recollect.memory.compact import search_compact
+    from recollect.memory.formats import COMMAND_OPTIONS
     from recollect.memory.request_filters import MemoryFilter
 
     first = " ".join(arguments.query)
@@ -159,7 +173,10 @@ def search(arguments: argparse.Namespace) -> int:
             files=arguments.file,
         )
         result = library.memory.search(query, filters, mode=arguments.mode, limit=arguments.limit)
-    return _print(arguments, render.search_text(result, query), render.search_json(result))
+    text = render.search_text(result, query)
+    if arguments.compact:
+        text = search_compact(result, query, COMMAND_OPTIONS)
+    return _print(arguments, text, render.search_json(result))
 
 
 def get(arguments: argparse.Namespace) -> int:
@@ -173,8 +190,16 @@ def get(arguments: argparse.Namespace) -> int:
 
 
 def read(arguments: argparse.Namespace) -> int:
+    from recollect.memory.formats import COMMAND_OPTIONS
+
     with existing(arguments) as library:
-        text = library.memory.read(arguments.path, *arguments.lines)
+        text = library.memory.read(
+            arguments.path,
+            *arguments.lines,
+            tool_results=arguments.tool_results,
+            max_tokens=arguments.max_tokens,
+            names=COMMAND_OPTIONS,
+        )
     return _print(arguments, text, {"path": arguments.path, "text": text})
 
 

@@ -8,6 +8,7 @@ from urllib.parse import quote, unquote
 from recollect.language.text import storable
 
 _PATH = re.compile(r"/([^/]+)/([^/]+)\.jsonl")
+_OBSERVATION_ID = re.compile(r"obs-\S{1,100}")
 _ABSOLUTE = re.compile(r"[/~]|[A-Za-z]:[\\/]")
 _NOT_IN_PATHS = re.compile(r"[\s%/\\`?#\u2028\u2029]")
 
@@ -42,6 +43,10 @@ def conversation_id(path: str) -> str | None:
     if match is None:
         return None
     return unquote(match[2])
+
+
+def is_observation_id(name: str) -> bool:
+    return _OBSERVATION_ID.fullmatch(name) is not None
 
 
 def _encode(name: str) -> str:

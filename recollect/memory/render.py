@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from recollect.language.text import iso, tokens
+from recollect.memory.formats import code_list, count, format_date, format_time, one_line, shorten
 from recollect.memory.names import file_name, project_name
-from recollect.memory.results import ConversationHit, Deletion, MemoryResults, ObservationHit
+from recollect.memory.repetitions import without_repetitions
+from recollect.memory.results import (
+    ConversationHit,
+    Deletion,
+    MemoryHit,
+    MemoryResults,
+    ObservationHit,
+)
 from recollect.model.observations import Observation
 
 MAX_FACTS = 3
@@ -27,60 +34,78 @@ _RULE = "\n\n---\n\n"
 
 
 def search_text(results: MemoryResults, query: str | Sequence[str]) -> str:
-    if results.kind == "observations":
-        text = _observations_text(results.observations)
-    else:
-        text = _conversations_text(results, query)
-    has_results = results.observations or results.conversations
-    if results.note and has_results:  # The Memory API fixes the answer without results.
-        text += f"\n\n{results.note}"
-    return text
-
-
-def _observations_text(hits: Sequence[ObservationHit]) -> str:
-    if not hits:
-        return NO_OBSERVATIONS
-    entries = [_observation_text(number, hit) for number, hit in enumerate(hits, 1)]
-    return f"## Search Results ({_count(len(hits), 'observation')})\n\n{_RULE.join(entries)}"
-
-
-def _conversations_text(results: MemoryResults, query: str | Sequence[str]) -> str:
-    hits = results.conversations
-    if not hits:
-        concepts = [query] if isinstance(query, str) else query
-        return NO_CONVERSATIONS + ", ".join(concepts)
-    entries = [_conversation_text(number, hit, results.kind) for number, hit in enumerate(hits, 1)]
-    count = _count(len(hits), results.kind.removesuffix("s"))
-    text = f"## Search Results ({count})\n\n{_RULE.join(entries)}"
+    if not results.hits:  # The Memory API fixes this answer.
+        return nothing_found(results, query)
+    entries = [_entry_text(number, hit, results.kind) for number, hit in enumerate(results.hits, 1)]
+    parts = [f"## Search Results ({_counts(results)})\n\n{_RULE.join(entries)}"]
     if results.kind == "exchanges":
-        return f"{EXCHANGES}\n\n{text}"
-    return text
+        parts.insert(0, EXCHANGES)
+    if results.note:
+        parts.append(results.note)
+    return "\n\n".join(parts)
+
+
+def nothing_found(results: MemoryResults, query: str | Sequence[str]) -> str:
+    if results.kind != "conversations":
+        return NO_OBSERVATIONS
+    concepts = query
+    if isinstance(query, str):
+        concepts = [query]
+    return NO_CONVERSATIONS + ", ".join(concepts)
+
+
+def _counts(results: MemoryResults) -> str:
+    """How many results of each kind are listed: `2 observations and 1 exchange`."""
+    counts = []
+    if results.observations:
+        counts.append(count(len(results.observations), "observation"))
+    if results.conversations:
+        noun = "exchange"
+        if results.kind == "conversations":
+            noun = "conversation"
+        counts.append(count(len(results.conversations), noun))
+    return " and ".join(counts)
+
+
+def _entry_text(number: int, hit: MemoryHit, kind: str) -> str:
+    if isinstance(hit, ObservationHit):
+        return _observation_text(number, hit)
+    return _conversation_text(number, hit, kind)
 
 
 def search_json(results: MemoryResults) -> dict[str, Any]:
-    entries = [_observation_json(hit) for hit in results.observations]
-    if not entries:
-        entries = [_conversation_json(hit) for hit in results.conversations]
+    value: dict[str, Any] = {"results": _entries_json(results.hits), "total": results.total}
     notes = [results.note]
     if results.kind == "exchanges":
         notes.insert(0, EXCHANGES)
-    value: dict[str, Any] = {"results": entries, "total": results.total}
     note = " ".join(filter(None, notes))
     if note:
         value["note"] = note
+    if results.nearest:
+        value["nearest"] = _entries_json(results.nearest)
     return value
+
+
+def _entries_json(hits: Iterable[MemoryHit]) -> list[dict[str, Any]]:
+    entries = []
+    for hit in hits:
+        if isinstance(hit, ObservationHit):
+            entries.append(_observation_json(hit))
+        else:
+            entries.append(_conversation_json(hit))
+    return entries
 
 
 def _observation_text(number: int, hit: ObservationHit) -> str:
     observation = hit.observation
     project = project_name(observation.project)
     lines = [
-        f"### {number}. [{project}] - {_date(observation.created_at)}",
+        f"### {number}. [{project}] - {format_date(observation.created_at)}",
         f"**ID:** {observation.id}",
         f"**Type:** {observation.type}",
         f"**Score:** {hit.score:.2f}",
         "",
-        f"**Title:** {_one_line(observation.title)}",
+        f"**Title:** {one_line(observation.title)}",
     ]
     facts = top_facts(hit)
     if facts:
@@ -89,29 +114,34 @@ def _observation_text(number: int, hit: ObservationHit) -> str:
 
 
 def top_facts(hit: ObservationHit) -> list[str]:
-    """A few facts, those with words of the query first, without what the title already says."""
+    """A few facts, those with words of the query first, without what the title already says.
+
+    If it was found by one of its messages, what the message says comes first.
+    """
     query_words = {word for term in hit.terms for word in tokens(term)}
-    title = _one_line(hit.observation.title).rstrip(".…").casefold()
+    title = one_line(hit.observation.title).rstrip(".…").casefold()
     facts = [
         fact
-        for fact in map(_one_line, hit.observation.facts)
+        for fact in map(one_line, hit.observation.facts)
         if fact and fact.rstrip(".…").casefold() != title
     ]
     facts.sort(key=lambda fact: -len(query_words.intersection(tokens(fact))))
+    if hit.quote:
+        facts.insert(0, one_line(hit.quote))
     excerpts: list[str] = []
     room = FACTS_LENGTH
     for fact in facts[:MAX_FACTS]:
         if excerpts and room < FACTS_LENGTH // 4:
             break
-        excerpt = _shorten(fact, max(room, FACTS_LENGTH // 4))
+        excerpt = shorten(fact, max(room, FACTS_LENGTH // 4))
         excerpts.append(excerpt)
         room -= len(excerpt)
     return excerpts
 
 
 def _conversation_text(number: int, hit: ConversationHit, kind: str) -> str:
-    summary = " … ".join(_shorten(snippet, SNIPPET_LENGTH) for snippet in hit.snippets)
-    title = _one_line(hit.title)
+    summary = " … ".join(shorten(snippet, SNIPPET_LENGTH) for snippet in hit.snippets)
+    title = one_line(hit.title)
     if kind == "conversations" and title:
         summary = f"Summary: {title}\n{summary}"
     lines = ""
@@ -119,7 +149,7 @@ def _conversation_text(number: int, hit: ConversationHit, kind: str) -> str:
         lines = f" lines {hit.lines[0]}-{hit.lines[1]}"
     return "\n".join(
         (
-            f"### {number}. [{hit.project}] - {_date(hit.created_at)}",
+            f"### {number}. [{hit.project}] - {format_date(hit.created_at)}",
             f"**Path:** `{hit.path}`{lines}",
             f"**Score:** {hit.score:.2f}",
             "",
@@ -134,7 +164,7 @@ def _observation_json(hit: ObservationHit) -> dict[str, Any]:
         "id": observation.id,
         "path": hit.path,
         "project": project_name(observation.project),
-        "date": _date(observation.created_at),
+        "date": format_date(observation.created_at),
         "type": observation.type,
         "title": observation.title,
         "facts": top_facts(hit),
@@ -153,7 +183,7 @@ def _conversation_json(hit: ConversationHit) -> dict[str, Any]:
     return {
         "path": hit.path,
         "project": hit.project,
-        "date": _date(hit.created_at),
+        "date": format_date(hit.created_at),
         "title": hit.title,
         "score": hit.score,
         "summary": hit.title,
@@ -167,7 +197,7 @@ def _conversation_json(hit: ConversationHit) -> dict[str, Any]:
 
 def details_text(hits: Sequence[ObservationHit]) -> str:
     details = _RULE.join(map(_details_text, hits))
-    return f"Retrieved {_count(len(hits), 'observation')}:\n\n{details}"
+    return f"Retrieved {count(len(hits), 'observation')}:\n\n{details}"
 
 
 def details_json(hits: Iterable[ObservationHit]) -> list[dict[str, Any]]:
@@ -200,26 +230,23 @@ def _details_json(hit: ObservationHit) -> dict[str, Any]:
 def _details_text(hit: ObservationHit) -> str:
     observation = hit.observation
     project = project_name(observation.project)
-    time = _time(observation.created_at)
-    parts = [f"## [{project}, {time}] - {observation.type}: {_one_line(observation.title)}"]
-    if observation.subtitle:
-        parts.append(f"**{_one_line(observation.subtitle)}**")
-    if observation.narrative:
-        parts.append(observation.narrative)
-    if observation.facts:
-        facts = [f"- {_one_line(fact)}" for fact in observation.facts]
-        parts.append("\n".join(["**Facts:**", *facts]))
+    time = format_time(observation.created_at)
+    title = one_line(observation.title)
+    texts = without_repetitions(observation)
+    parts = [f"## [{project}, {time}] - {observation.type}: {title}"]
+    if texts.subtitle:
+        parts.append(f"**{texts.subtitle}**")
+    if texts.narrative:
+        parts.append(texts.narrative)
+    if texts.facts:
+        parts.append("\n".join(["**Facts:**", *(f"- {fact}" for fact in texts.facts)]))
     if observation.concepts:
-        parts.append(f"**Concepts:** {_code_list(observation.concepts)}")
+        parts.append(f"**Concepts:** {code_list(observation.concepts)}")
     files = _files(observation)
     if files:
-        parts.append(f"**Files:** {_code_list(files)}")
+        parts.append(f"**Files:** {code_list(files)}")
     first, last = observation.lines
-    source = f"**Source:** `{hit.path}` lines {first}-{last}"
-    if observation.question_lines and observation.question_lines != observation.lines:
-        first, last = observation.question_lines
-        source += f", of which {first}-{last} what was asked"
-    parts.append(source)
+    parts.append(f"**Source:** `{hit.path}` lines {first}-{last}")
     return "\n\n".join(parts)
 
 
@@ -240,10 +267,10 @@ def timeline_text(hits: Sequence[ObservationHit], anchor: int | None) -> str:
         mark = "→" if number == anchor else "-"
         project = project_name(observation.project)
         lines.append(
-            f"{mark} {_time(observation.created_at)} [{project}] "
-            f"{observation.type} {observation.id}: {_one_line(observation.title)}"
+            f"{mark} {format_time(observation.created_at)} [{project}] "
+            f"{observation.type} {observation.id}: {one_line(observation.title)}"
         )
-    return f"## Timeline ({_count(len(hits), 'observation')})\n\n" + "\n".join(lines)
+    return f"## Timeline ({count(len(hits), 'observation')})\n\n" + "\n".join(lines)
 
 
 def timeline_json(hits: Iterable[ObservationHit], anchor: int | None) -> dict[str, Any]:
@@ -266,11 +293,11 @@ def timeline_json(hits: Iterable[ObservationHit], anchor: int | None) -> dict[st
 
 def deletion_text(deletion: Deletion, confirm: bool) -> str:
     names = [
-        f"{_one_line(summary.title) or summary.id} ({_date(summary.created_at)})"
+        f"{one_line(summary.title) or summary.id} ({format_date(summary.created_at)})"
         for summary in deletion.conversations
     ]
     names += [
-        f"{hit.observation.id}: {_one_line(hit.observation.title)}" for hit in deletion.observations
+        f"{hit.observation.id}: {one_line(hit.observation.title)}" for hit in deletion.observations
     ]
     if not names:
         return "Nothing matches, so nothing was forgotten."
@@ -288,10 +315,10 @@ def deletion_text(deletion: Deletion, confirm: bool) -> str:
 
 def _deletion_counts(deletion: Deletion) -> str:
     if not deletion.conversations:
-        return _count(len(deletion.observations), "observation")
-    conversations = _count(len(deletion.conversations), "conversation")
-    messages = _count(deletion.message_count, "message")
-    observations = _count(deletion.observation_count, "observation")
+        return count(len(deletion.observations), "observation")
+    conversations = count(len(deletion.conversations), "conversation")
+    messages = count(deletion.message_count, "message")
+    observations = count(deletion.observation_count, "observation")
     return f"{conversations} with {messages} and {observations}"
 
 
@@ -308,42 +335,3 @@ def deletion_json(deletion: Deletion, confirm: bool) -> dict[str, Any]:
             "observations": deletion.observation_count + len(deletion.observations),
         },
     }
-
-
-# -- text ------------------------------------------------------------------------
-
-
-def _count(number: int, noun: str) -> str:
-    if number == 1:
-        return f"1 {noun}"
-    return f"{number:,} {noun}s"
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
-
-
-def _shorten(text: str, length: int) -> str:
-    """At most `length` characters, cut at the end of a word."""
-    if len(text) <= length:
-        return text
-    head = text[: length - 1]
-    if " " in head[length // 2 :]:
-        head = head.rsplit(" ", 1)[0]
-    return head.rstrip(" ,;:") + "…"
-
-
-def _code_list(names: Iterable[str]) -> str:
-    return ", ".join(f"`{_one_line(name)}`" for name in names)
-
-
-def _date(at: datetime | None) -> str:
-    if at is None:
-        return "unknown"
-    return f"{at.astimezone(UTC):%Y-%m-%d}"
-
-
-def _time(at: datetime | None) -> str:
-    if at is None:
-        return "unknown"
-    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M}"

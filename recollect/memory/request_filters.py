@@ -12,6 +12,8 @@ from recollect.language.query import check_size
 from recollect.language.text import bound, storable, truncate
 from recollect.memory.observe import TYPES, parse_type
 
+DEFAULT_LIMIT = 10
+MAX_LIMIT = 50
 MIN_QUERY_LENGTH = 2
 MAX_CONCEPTS = 5
 

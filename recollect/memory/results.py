@@ -19,6 +19,8 @@ class ObservationHit(NamedTuple):
     snippet: str = ""
     terms: tuple[str, ...] = ()
     """The words of the query that it contains."""
+    quote: str = ""
+    """What one of its messages says about the query, if its own text does not say it."""
 
 
 class ConversationHit(NamedTuple):
@@ -31,22 +33,40 @@ class ConversationHit(NamedTuple):
     score: float
     snippets: tuple[str, ...]
     lines: tuple[int, int] | None
+    terms: tuple[str, ...] = ()
+    """The words of the query that the best message contains."""
+
+
+MemoryHit = ObservationHit | ConversationHit
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryResults:
-    """The results of a search.
+    """The results of a search, best first.
 
-    One concept finds observations, or exchanges if no observation matches. Several concepts find
-    conversations.
+    One concept finds observations, and exchanges that no observation was made of. Several concepts
+    find conversations.
     """
 
     kind: str
-    """"observations", "exchanges" or "conversations"."""
-    observations: tuple[ObservationHit, ...] = ()
-    conversations: tuple[ConversationHit, ...] = ()
+    """"observations", "exchanges", "mixed" (both) or "conversations"."""
+    hits: tuple[MemoryHit, ...] = ()
     total: int = 0
+    """How many results there are without the limit."""
+    is_exact: bool = True
+    """Whether `total` is exact; otherwise it is a lower bound."""
     note: str = ""
+    nearest: tuple[MemoryHit, ...] = ()
+    """If there are no hits: up to three results that are the closest in meaning."""
+
+    @property
+    def observations(self) -> tuple[ObservationHit, ...]:
+        return tuple(hit for hit in self.hits if isinstance(hit, ObservationHit))
+
+    @property
+    def conversations(self) -> tuple[ConversationHit, ...]:
+        """The conversations or exchanges."""
+        return tuple(hit for hit in self.hits if isinstance(hit, ConversationHit))
 
 
 @dataclass(frozen=True, slots=True)

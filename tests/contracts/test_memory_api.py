@@ -41,6 +41,9 @@ PARAMETERS = {
     "get_observations": {"ids": TEXTS},
     "read": {"path": TEXT, "startLine": NUMBER, "endLine": NUMBER},
 }
+OWN_PARAMETERS = ("tool_results", "max_tokens")
+OWN_FORMAT = "compact"
+"""What Recollect adds to the tools. All of it is optional."""
 REQUIRED = {"search": ["query"], "get_observations": ["ids"], "read": ["path"]}
 OBSERVATION_BLOCK = re.compile(
     r"### \d+\. \[[^\]]+\] - \d{4}-\d\d-\d\d\n\*\*ID:\*\* obs-\S+\n\*\*Type:\*\* [a-z]+\n"
@@ -125,7 +128,7 @@ def observe(library: Library, conversation: str, *observations: dict[str, Any]) 
                 "conversation": conversation,
                 "project": document.project,
                 "lines": (5, 12),
-                "passages": tuple(p.id for p in document.passages[:2]),
+                "passages": tuple(passage.id for passage in document.passages),
                 "created_at": document.created_at,
                 **fields,
             }
@@ -237,6 +240,15 @@ def without_descriptions(schema: Any) -> Any:
     return schema
 
 
+def without_additions(parameters: dict[str, Any]) -> dict[str, Any]:
+    rules = {name: rule for name, rule in parameters.items() if name not in OWN_PARAMETERS}
+    if "response_format" in rules:
+        *documented, own = rules["response_format"]["enum"]
+        assert own == OWN_FORMAT
+        rules["response_format"] = {"type": "string", "enum": documented}
+    return rules
+
+
 @proves("C4-02")
 @pytest.mark.sqlite_only
 def test_the_tools_take_the_documented_parameters(agent: Memory) -> None:
@@ -244,7 +256,7 @@ def test_the_tools_take_the_documented_parameters(agent: Memory) -> None:
         tools = {tool["name"]: tool for tool in catalog.listing()}
         for name, parameters in PARAMETERS.items():
             schema = tools[name]["inputSchema"]
-            assert without_descriptions(schema["properties"]) == parameters
+            assert without_additions(without_descriptions(schema["properties"])) == parameters
             assert schema["required"] == REQUIRED[name]
             assert schema["additionalProperties"] is False
             assert tools[name]["annotations"]["readOnlyHint"] is True
@@ -557,6 +569,69 @@ def test_exchanges_are_not_listed_beside_observations_or_under_their_filters(
         assert agent.text("search", query="React Router", **filters) == NO_OBSERVATIONS
 
 
+@proves("C4-18")
+@pytest.mark.every_state
+@pytest.mark.every_store
+def test_an_exchange_without_an_observation_is_listed_beside_observations(
+    memories: Library, agent: Memory
+) -> None:
+    question = "Is the JWT middleware of the gateway safe?"
+    converse(memories, "session-new", "/home/me/gateway", DAY, question, "Yes.")
+    text = agent.text("search", query="JWT middleware gateway")
+    head, _, entries = text.partition("\n\n")
+    assert head == "## Search Results (2 observations and 1 exchange)"
+    exchange, *observations = entries.split("\n\n---\n\n")
+    assert CONVERSATION_BLOCK.fullmatch(exchange), exchange
+    assert "**Path:** `/gateway/session-new.jsonl` lines " in exchange and question in exchange
+    assert all(OBSERVATION_BLOCK.fullmatch(block) for block in observations)
+    page = agent.json(query="JWT middleware gateway")
+    assert [result.get("id") for result in page["results"]] == [None, "obs-abc123", "obs-def456"]
+    assert page["total"] == 3
+
+
+@proves("C4-36")
+@pytest.mark.every_state
+@pytest.mark.every_store
+def test_a_word_of_a_message_finds_the_observation_of_the_message(
+    memories: Library, agent: Memory
+) -> None:
+    results, total = agent.results(query="React Router")
+    assert [result["id"] for result in results] == ["obs-abc123"] and total == 1
+    assert "React Router" in results[0]["snippet"]
+    text = agent.text("search", query="React Router")
+    assert OBSERVATION_BLOCK.fullmatch(text.partition("\n\n")[2]), text
+    assert "**Facts:**\n- Based on previous discussions, with React Router." in text
+
+
+@proves("C4-37")
+@pytest.mark.every_state
+def test_compact_results_are_one_short_line_each(memories: Library, agent: Memory) -> None:
+    converse(memories, "s", "p", DAY, f"{'The token is long. ' * 40}The end.", "Yes.")
+    facts = tuple(f"The token has part {n}, {'word ' * 40}" for n in range(3))
+    title = "A token with a title that takes much more than the room that there is in one line of "
+    observations = [
+        {"id": f"obs-{n}", "title": f"{title} {n} {'x ' * n}", "facts": facts[:n]} for n in range(4)
+    ]
+    observe(memories, "session-def456", *observations)
+    text = agent.text("search", query="token", response_format="compact", limit=4)
+    *lines, note = text.split("\n")
+    assert len(lines) == 4
+    for line in lines:
+        assert count_tokens(line) <= 40
+        assert re.match(
+            r"(obs-\S+|/\S+\.jsonl:\d+-\d+) \d{4}-\d\d-\d\d [a-z]+: .*token", line, re.IGNORECASE
+        )
+    assert note == "[2 more. To list them: limit 6]"
+    assert len(agent.text("search", query="token", response_format="compact").split("\n")) == 6
+    for line in lines:
+        assert "**Assistant:**" in agent.text("read", path=line.split(" ")[0])
+    text = agent.text("search", query="quagga zebra", response_format="compact")
+    first, *rest = text.split("\n")
+    assert first == NO_OBSERVATIONS
+    if rest:
+        assert rest[0] == "Nearest in meaning, but not matches:" and len(rest) <= 4
+
+
 # -- details ------------------------------------------------------------------
 
 
@@ -591,6 +666,35 @@ def test_details_are_in_the_order_of_the_ids(memories: Library, agent: Memory) -
     )
 
 
+@proves("C4-39")
+def test_details_repeat_no_sentence(memories: Library, agent: Memory) -> None:
+    observe(
+        memories,
+        "session-def456",
+        {
+            "id": "obs-r",
+            "title": "Rotate the refresh tokens",
+            "subtitle": "A stolen token is noticed at the next…",
+            "narrative": "Rotate the refresh tokens.\n"
+            "A stolen token is noticed at the next refresh. The cookie stays.",
+            "facts": (
+                "Rotate the refresh tokens",
+                "A stolen token is noticed",
+                "The limit is 30 days",
+                "the limit is 30 days.",
+                "Ran `npm test`: passed",
+            ),
+        },
+    )
+    text = agent.text("get_observations", ids=["obs-r"])
+    assert text.partition("\n\n")[2] == (
+        "## [auth-service, 2025-11-15 14:30] - decision: Rotate the refresh tokens\n\n"
+        "A stolen token is noticed at the next refresh. The cookie stays.\n\n"
+        "**Facts:**\n- The limit is 30 days\n- Ran `npm test`: passed\n\n"
+        "**Source:** `/auth-service/session-def456.jsonl` lines 5-12"
+    )
+
+
 # -- reading ------------------------------------------------------------------
 
 
@@ -617,6 +721,37 @@ def test_lines_are_counted_from_one(memories: Library, agent: Memory) -> None:
         text = agent.text("read", path=path, startLine=first, endLine=last)
         assert text == "\n".join(lines[first - 1 : last])
     assert agent.text("read", path=path, startLine=6) == "\n".join(lines[5:])
+
+
+@proves("C4-38")
+def test_reading_folds_results_of_tools_and_stops_at_the_budget(
+    library: Library, agent: Memory
+) -> None:
+    call = {"role": "assistant", "type": "tool_call", "tool": "Read"}
+    result = {"role": "tool", "type": "tool_result", "tool": "Read"}
+    source = "\n".join(f"line {n}" for n in range(62))
+    answer = "\n".join(f"Step {n}: {'word ' * 20}" for n in range(200))
+    messages = [
+        {"id": "m0", "role": "user", "content": "What does the server do?"},
+        {"id": "m1", "content": "file_path: src/server.ts", **call},
+        {"id": "m2", "content": source, **result},
+        {"id": "m3", "role": "assistant", "content": answer},
+    ]
+    library.add_conversation("s1", "Server", project="p", created_at=DAY, messages=messages)
+    observe(library, "s1", {"id": "obs-1", "title": "Server", "passages": ("m0", "m2")})
+    text = agent.text("read", path="/p/s1.jsonl")
+    assert "\n\n[Read src/server.ts, 62 lines]\n\n**Assistant:**\nStep 0: " in text
+    assert 1_900 < count_tokens(text) <= 2_000
+    start = int(text.rpartition("startLine ")[2].rstrip("]"))
+    more = agent.text("read", path="/p/s1.jsonl", startLine=start, max_tokens=500)
+    assert more.startswith("Step ") and count_tokens(more) <= 500
+    whole = agent.text("read", path="/p/s1.jsonl", tool_results=True, max_tokens=20_000)
+    assert "line 61" in whole and "Step 199" in whole
+    assert whole.split("\n")[start - 1] == more.split("\n")[0]
+    text = agent.text("read", path="obs-1")
+    assert "What does the server do?" in text and "Step 0" not in text
+    error = agent.error_text("read", path="obs-none")
+    assert error == "Invalid observation ID: obs-none"
 
 
 @proves("C4-24", "C4-29")

@@ -68,8 +68,10 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("search", {"query": "quagga"}),
     ("search", {"query": ["quagga", "zebra"]}),
     ("search", {"query": "quagga", "response_format": "json"}),
+    ("search", {"query": "quagga", "response_format": "compact"}),
     ("get_observations", {"ids": ["obs-1"]}),
     ("read", {"path": "/zoo/c1.jsonl"}),
+    ("read", {"path": "obs-1"}),
     ("timeline", {"anchor": "obs-1"}),
     ("forget", {"path": "/zoo/c1.jsonl"}),
 ]
@@ -169,6 +171,16 @@ def test_a_timeout_is_an_error(agent: Caller, monkeypatch: pytest.MonkeyPatch) -
             {"path": "/zoo/c1.jsonl", "endLine": True},
             "Invalid line range: endLine must be a whole number.",
         ),
+        (
+            "read",
+            {"path": "/zoo/c1.jsonl", "tool_results": "yes"},
+            "Invalid tool_results: expected true or false.",
+        ),
+        (
+            "read",
+            {"path": "/zoo/c1.jsonl", "max_tokens": "many"},
+            "Invalid max_tokens: expected a number.",
+        ),
         ("timeline", {}, "anchor must not be empty"),
         ("forget", {}, "Say what to forget"),
         ("forget", {"ids": ["obs-1"], "scope": "world"}, "Invalid scope: 'world'."),
@@ -196,3 +208,21 @@ def test_arguments_of_similar_types_are_converted(agent: Caller) -> None:
         agent.call("read", {"path": "/zoo/c1.jsonl", "startLine": "5", "endLine": 12.0})
     )
     assert "The quagga is a zebra" in text_of(agent.call("get_observations", {"ids": "obs-1"}))
+
+
+def test_a_compact_search_names_what_was_left_out(agent: Caller, library: Library) -> None:
+    for n in range(60):
+        library.add_conversation(
+            f"c{n}",
+            "Animals",
+            project="zoo",
+            created_at="2025-02-10T14:00:00+00:00",
+            messages=[{"role": "user", "content": f"Quagga number {n} is asleep."}],
+        )
+    arguments = {"query": "quagga", "response_format": "compact", "limit": 5}
+    *lines, note = text_of(agent.call("search", arguments)).split("\n")
+    assert len(lines) == 5
+    assert all(" exchange: Quagga number " in line for line in lines)
+    assert note == (
+        "[55 more. To list them: limit 50, or narrow the search: projects, after, before]"
+    )

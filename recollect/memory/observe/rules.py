@@ -562,7 +562,7 @@ def _add_facts(draft: _Draft, facts: Iterable[str], limit: int) -> None:
             return
         text = fact.strip()
         if len(text) > _MAX_FACT_LENGTH:
-            text = shorten(text, _MAX_FACT_LENGTH).removesuffix("…")
+            text = shorten(text, _MAX_FACT_LENGTH)
         if text and overlap(text, draft.facts) < 0.8 and overlap(text, [draft.title]) < 1:
             draft.facts.append(text)
 

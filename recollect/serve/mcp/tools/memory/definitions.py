@@ -24,12 +24,12 @@ STRINGS = array(string())
 SEARCH = Tool(
     name="search",
     description=(
-        "Search what was done, decided and learned in past sessions: short observations with ids. "
-        f"Then get_observations; read only if needed. {UNTRUSTED}"
+        "Search past work: observations with ids, exchanges with paths. Then get_observations, "
+        f"rarely read. {UNTRUSTED}"
     ),
     input_schema=object_schema(
         ("query",),
-        query={"anyOf": [string("One concept"), {**STRINGS, "description": "2-5, all must occur"}]},
+        query={"anyOf": [string(), {**STRINGS, "description": "2-5, all must occur"}]},
         mode=enum("both", "vector", "text"),
         limit=integer(),
         after=string("YYYY-MM-DD"),
@@ -38,22 +38,29 @@ SEARCH = Tool(
         types=STRINGS,
         concepts=STRINGS,
         files=STRINGS,
-        response_format=enum("markdown", "json"),
+        response_format=enum("markdown", "json", "compact"),
     ),
     annotations=READ_ONLY,
 )
 
 GET_OBSERVATIONS = Tool(
     name="get_observations",
-    description="The details of 1-20 observations.",
+    description="Details of 1-20 observations.",
     input_schema=object_schema(("ids",), ids=STRINGS),
     annotations=READ_ONLY,
 )
 
 READ = Tool(
     name="read",
-    description="A conversation by its path from search, or some of its lines.",
-    input_schema=object_schema(("path",), path=string(), startLine=integer(), endLine=integer()),
+    description="A conversation by path, or an observation's source by id.",
+    input_schema=object_schema(
+        ("path",),
+        path=string(),
+        startLine=integer(),
+        endLine=integer(),
+        tool_results={"type": "boolean"},
+        max_tokens=integer(),
+    ),
     annotations=READ_ONLY,
 )
 

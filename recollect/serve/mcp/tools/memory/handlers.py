@@ -13,8 +13,10 @@ from typing import Any
 from recollect.errors import RecollectError, SearchTimeout
 from recollect.language.text import storable
 from recollect.memory import render
-from recollect.memory.api import DEFAULT_LIMIT, DEFAULT_NEIGHBORS, MAX_LIMIT, MAX_NEIGHBORS
-from recollect.memory.request_filters import MemoryFilter
+from recollect.memory.api import DEFAULT_NEIGHBORS, MAX_NEIGHBORS
+from recollect.memory.compact import search_compact
+from recollect.memory.reading import DEFAULT_READ_TOKENS, MAX_TOKENS, MIN_TOKENS
+from recollect.memory.request_filters import DEFAULT_LIMIT, MAX_LIMIT, MemoryFilter
 from recollect.serve.mcp.arguments import TIMEOUT, Arguments, json_answer, sanitize
 from recollect.serve.mcp.context import Answer, Context, ToolError
 from recollect.serve.mcp.tools.memory.definitions import (
@@ -54,6 +56,8 @@ class Handlers:
             )
         if response_format == "json":
             return json_answer(sanitize(render.search_json(answer)))
+        if response_format == "compact":
+            return _sanitize_text(search_compact(answer, query))
         return _sanitize_text(render.search_text(answer, query))
 
     def get_observations(self, context: Context, arguments: dict[str, Any]) -> str:
@@ -67,10 +71,17 @@ class Handlers:
         path = args.text("path")
         first = args.line("startLine")
         last = args.line("endLine")
-        if first is None:
-            first = 1
+        tool_results = args.flag("tool_results")
+        max_tokens = args.number("max_tokens", MIN_TOKENS, MAX_TOKENS, default=DEFAULT_READ_TOKENS)
         with plain_errors(), context.library() as library:
-            text = library.memory.read(path, first, last, audience=context.audience)
+            text = library.memory.read(
+                path,
+                first,
+                last,
+                audience=context.audience,
+                tool_results=tool_results,
+                max_tokens=max_tokens,
+            )
         return _sanitize_text(text)
 
     def timeline(self, context: Context, arguments: dict[str, Any]) -> str:

@@ -1,0 +1,114 @@
+"""Results of a search in one line each, for agents that pay for every token."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from recollect.language.query import Word
+from recollect.language.text import tokens
+from recollect.memory.formats import (
+    TOKEN_LENGTH,
+    TOOL_OPTIONS,
+    OptionNames,
+    format_date,
+    one_line,
+    shorten,
+)
+from recollect.memory.render import nothing_found
+from recollect.memory.request_filters import MAX_LIMIT
+from recollect.memory.results import ConversationHit, MemoryHit, MemoryResults, ObservationHit
+from recollect.search.snippet import snippet
+
+MAX_LINE_TOKENS = 40
+NEAREST = "Nearest in meaning, but not matches:"
+_MAX_LINE = MAX_LINE_TOKENS * TOKEN_LENGTH
+_MIN_TEXT = 40
+"""The characters of a line that must be left for its text."""
+_SEPARATOR = " · "
+
+
+def search_compact(
+    results: MemoryResults, query: str | Sequence[str], names: OptionNames = TOOL_OPTIONS
+) -> str:
+    """One line for each result: id, date, type, and what matters.
+
+    The id is that of an observation, or a path with lines; `read` accepts both.
+    """
+    conversation_type = "exchange"
+    if results.kind == "conversations":
+        conversation_type = "conversation"
+    lines = [_line(hit, conversation_type) for hit in results.hits]
+    if not lines:
+        lines.append(nothing_found(results, query))
+    lines += _omission(results, names)
+    if results.note:
+        lines.append(results.note)
+    if results.nearest:
+        lines += [NEAREST, *(_line(hit, conversation_type) for hit in results.nearest)]
+    return "\n".join(lines)
+
+
+def _omission(results: MemoryResults, names: OptionNames) -> list[str]:
+    """How many results were left out, and how to get them."""
+    omitted = results.total - len(results.hits)
+    if omitted < 1:
+        return []
+    number = f"{omitted:,} more"
+    if not results.is_exact:
+        number = f"At least {number}"
+    advice = f"{names.limit} {results.total}"
+    if results.total > MAX_LIMIT:
+        advice = f"{names.limit} {MAX_LIMIT}, or narrow the search: {names.filters}"
+    return [f"[{number}. To list them: {advice}]"]
+
+
+def _line(hit: MemoryHit, conversation_type: str) -> str:
+    if isinstance(hit, ObservationHit):
+        observation = hit.observation
+        head = f"{observation.id} {format_date(observation.created_at)} {observation.type}: "
+        return head + _observation_excerpt(hit, _MAX_LINE - len(head))
+    head = _conversation_head(hit, conversation_type)
+    return head + _excerpt(" … ".join(hit.snippets), hit.terms, _MAX_LINE - len(head))
+
+
+def _conversation_head(hit: ConversationHit, conversation_type: str) -> str:
+    lines = ""
+    if hit.lines is not None:
+        lines = f":{hit.lines[0]}-{hit.lines[1]}"
+    details = f"{lines} {format_date(hit.created_at)} {conversation_type}: "
+    head = hit.path + details
+    if len(head) <= _MAX_LINE - _MIN_TEXT:
+        return head
+    name = hit.path.rpartition("/")[2]  # the project in a path is only for people
+    return f"/-/{name}{details}"
+
+
+def _observation_excerpt(hit: ObservationHit, room: int) -> str:
+    """The title and the best fact; only the fact or message that has more words of the query."""
+    if hit.quote:
+        return _excerpt(one_line(hit.quote), hit.terms, room)
+    query_words = {word for term in hit.terms for word in tokens(term)}
+    title = one_line(hit.observation.title)
+    facts = [one_line(fact) for fact in hit.observation.facts]
+    facts = [fact for fact in facts if fact.rstrip(".…") != title.rstrip(".…")]
+    if not facts:
+        return shorten(title, room)
+    best = max(facts, key=lambda fact: _word_count(fact, query_words))
+    if _word_count(best, query_words) > _word_count(title, query_words):
+        return _excerpt(best, hit.terms, room)
+    if room - len(title) - len(_SEPARATOR) < _MIN_TEXT:
+        return shorten(title, room)
+    return title + _SEPARATOR + _excerpt(best, hit.terms, room - len(title) - len(_SEPARATOR))
+
+
+def _word_count(text: str, words: set[str]) -> int:
+    return len(words.intersection(tokens(text)))
+
+
+def _excerpt(text: str, terms: Sequence[str], room: int) -> str:
+    """At most `room` characters, around words of the query."""
+    room = max(room, _MIN_TEXT)
+    if len(text) <= room:
+        return text
+    excerpt, _ = snippet(text, [Word(term) for term in terms], room - 2)
+    return shorten(one_line(excerpt), room)

@@ -1,0 +1,114 @@
+"""What is stored under a name: observations by key, id or message, and projects by short name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from recollect.errors import InvalidInput, NotFound
+from recollect.language.text import fold, identifier, storable, truncate
+from recollect.memory.names import conversation_path, is_folder, project_name
+from recollect.memory.observe import from_passage
+from recollect.memory.request_filters import parse_texts
+from recollect.memory.results import ObservationHit
+from recollect.model.documents import Summary
+from recollect.model.kinds import CONVERSATION, OBSERVATION, OBSERVATIONS
+from recollect.model.search import Filter
+from recollect.store.base import Store
+
+_MAX_OBSERVATIONS = 10_000
+
+
+def observations_by_key(store: Store, keys: Iterable[int]) -> dict[int, ObservationHit]:
+    """The observations with these keys, without those that were deleted in the meantime."""
+    passages = store.passages_by_key(list(keys))
+    summaries = _summaries(store, {document for document, _ in passages.values()})
+    hits = {}
+    for key, (document, passage) in passages.items():
+        summary = summaries.get(identifier(document))
+        if summary is not None:
+            observation = from_passage(passage, summary.project)
+            path = conversation_path(summary.project, summary.source_id)
+            hits[key] = ObservationHit(observation, path)
+    return hits
+
+
+def observations_by_id(store: Store, ids: Sequence[str]) -> dict[str, ObservationHit]:
+    """The observations with these ids. Raises InvalidInput with all ids that do not exist."""
+    documents = {
+        passage: document
+        for document, passage in store.documents_containing(OBSERVATIONS, list(ids))
+    }
+    keys: dict[str, int] = {}
+    for id_ in dict.fromkeys(ids):
+        try:
+            keys[id_] = store.passage_key(documents[identifier(id_)], id_)
+        except (KeyError, NotFound):
+            continue
+    hits = observations_by_key(store, keys.values())
+    unknown = [id_ for id_ in dict.fromkeys(ids) if keys.get(id_) not in hits]
+    if unknown:
+        names = ", ".join(truncate(storable(id_), 80) for id_ in unknown)
+        raise InvalidInput(f"Invalid observation ID: {names}")
+    return {id_: hits[key] for id_, key in keys.items()}
+
+
+def _summaries(store: Store, documents: Iterable[str]) -> dict[str, Summary]:
+    ids = tuple(map(identifier, documents))
+    if not ids:
+        return {}
+    summaries, _ = store.summaries(Filter(conversations=ids, hidden=True), "", len(ids), 0)
+    return {identifier(summary.id): summary for summary in summaries}
+
+
+def full_names(store: Store, projects: Sequence[str]) -> tuple[str, ...]:
+    """The projects of these names; if there is none, those whose folder has the name."""
+    names = parse_texts(projects, "projects")
+    if all(map(is_folder, names)):  # unambiguous, and listing all projects takes time
+        return names
+    stored_names = [name for name, _ in store.facets(CONVERSATION)["projects"]]
+    full: dict[str, None] = {}
+    for name in names:
+        matching: list[str] = []
+        if name not in stored_names:
+            matching = [n for n in stored_names if fold(project_name(n)) == fold(name)]
+        full |= dict.fromkeys(matching or [name])
+    return tuple(full)
+
+
+class Coverage:
+    """The observations that messages belong to, of those within the dates of a filter."""
+
+    def __init__(self, store: Store, filter_: Filter) -> None:
+        self._store = store
+        self._filter = Filter(
+            kinds=(OBSERVATION,), hidden=True, after=filter_.after, before=filter_.before
+        )
+        self._conversations: set[str] = set()
+        self._by_message: dict[tuple[str, str], list[ObservationHit]] = {}
+
+    def load(self, conversations: Iterable[str]) -> None:
+        """Read the observations of these conversations, all at once."""
+        ids = set(conversations) - self._conversations
+        if not ids:
+            return
+        self._conversations |= ids
+        documents = tuple(identifier(f"{OBSERVATIONS}:{id_}") for id_ in sorted(ids))
+        filter_ = replace(self._filter, conversations=documents)
+        candidates, _ = self._store.newest(filter_, _MAX_OBSERVATIONS, 0)
+        passages = self._store.passages_by_key([candidate.key for candidate in candidates])
+        for candidate in candidates:
+            if candidate.key in passages:
+                observation = from_passage(passages[candidate.key][1], candidate.project)
+                path = conversation_path(candidate.project, observation.conversation)
+                self._add(ObservationHit(observation, path))
+
+    def _add(self, hit: ObservationHit) -> None:
+        for message in hit.observation.passages:
+            key = (hit.observation.conversation, message)
+            self._by_message.setdefault(key, []).append(hit)
+
+    def observations(self, conversation: str, message: str) -> list[ObservationHit]:
+        """The observations that a message belongs to, the most specific ones first."""
+        hits = self._by_message.get((conversation, message), [])
+        return sorted(hits, key=lambda hit: (len(hit.observation.passages), hit.observation.id))

@@ -1,0 +1,438 @@
+"""Searching the memory: observations and messages in one ranking.
+
+A search for one concept looks at both. A message leads to the observation that it belongs to, or
+else to its exchange. Each observation and each exchange is a result once, at the place of its best
+match.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice, zip_longest
+
+from recollect.index.meaning import Meaning
+from recollect.language.query import Query, Word, parse_query
+from recollect.language.text import has_token
+from recollect.memory.lookup import Coverage, observations_by_key
+from recollect.memory.names import conversation_path, project_name
+from recollect.memory.observe import ConversationText
+from recollect.memory.results import ConversationHit, MemoryHit, MemoryResults, ObservationHit
+from recollect.memory.texts import ConversationTexts, exchange_lines
+from recollect.model.audience import Audience
+from recollect.model.kinds import CONVERSATION, OBSERVATION
+from recollect.model.search import Filter, Hit, SearchOptions
+from recollect.search import engine, rank
+from recollect.search.deadline import NOTE
+from recollect.search.engine import CANDIDATES, NEAREST, Search
+from recollect.search.hits import make_hit
+from recollect.search.rank import ScoredCandidate, normalize
+from recollect.search.rerank import may_rerank, rerank
+from recollect.search.variety import merge_copies, spread
+from recollect.store.base import Store
+from recollect.store.values import Candidate, SubstringMatches
+from recollect.store.views.audience import visible_store
+from recollect.store.views.base import StoreView
+from recollect.store.views.observed import ObservationStore
+
+_MAX_UNRANKED = 1_000
+"""The most matches beyond the ranking that are read to fill a page."""
+_MAX_WITHOUT_WORDS = 200
+"""The most matches of each kind for a query without words."""
+
+_OBSERVATION = "observation"
+_EXCHANGE = "exchange"
+_MESSAGE = "message"
+_CONVERSATION = "conversation"
+_Identity = tuple[str, ...]
+"""What a result is: its kind, and the ids that tell it apart from the others."""
+
+
+def search_concept(
+    store: Store,
+    meaning: Meaning,
+    text: str,
+    filter_: Filter,
+    options: SearchOptions,
+    audience: Audience,
+) -> MemoryResults:
+    """Observations and exchanges for one concept, best first. Raises InvalidInput."""
+    # Snippets of messages are not masked, so no agent may find human-only messages here.
+    visible = _MemoryStore(visible_store(store, audience, can_mask=False))
+    filters = (
+        replace(filter_, hidden=True, kinds=(OBSERVATION,)),
+        replace(filter_, kinds=(CONVERSATION,)),
+    )
+    if options.mode == "text":
+        text = _literal_query(visible, text, filters)
+    query = parse_query(text)
+    narrow_filters = [engine.narrow_filter(each, query) for each in filters]
+    coverage = Coverage(store, narrow_filters[0])
+    results = _Results(store, coverage, ConversationTexts(store, audience), options.limit)
+    if not engine.has_words(query):
+        return _search_without_words(visible, query, narrow_filters, results)
+    return _ConceptSearch(visible, meaning, query, narrow_filters, options).search(results)
+
+
+def search_observations(
+    store: ObservationStore, meaning: Meaning, text: str, filter_: Filter, options: SearchOptions
+) -> MemoryResults:
+    """Observations for one concept, best first: only those in the store. Raises InvalidInput."""
+    filter_ = replace(filter_, hidden=True, kinds=(OBSERVATION,))
+    if options.mode == "text":
+        text = _literal_query(store, text, [filter_])
+    page = engine.search(store, meaning, text, filter_, options)
+    keys = [store.keys[hit.conversation_id, hit.message_id] for hit in page.hits]
+    by_key = observations_by_key(store, keys)
+    hits = []
+    for key, hit in zip(keys, page.hits, strict=True):
+        if key in by_key:  # otherwise it was deleted during the search
+            hits.append(by_key[key]._replace(score=hit.score, snippet=hit.snippet, terms=hit.terms))
+    total = max(page.total, len(hits))
+    return MemoryResults("observations", tuple(hits), total, page.exact, page.note)
+
+
+def search_conversations(
+    store: Store,
+    meaning: Meaning,
+    concepts: list[str],
+    filter_: Filter,
+    options: SearchOptions,
+    audience: Audience,
+) -> MemoryResults:
+    """Conversations that contain all of several concepts, best first. Raises InvalidInput."""
+    page = engine.search_concepts(
+        visible_store(store, audience, can_mask=False),
+        meaning,
+        concepts,
+        replace(filter_, kinds=(CONVERSATION,)),
+        replace(options, group="conversation"),
+    )
+    texts = ConversationTexts(store, audience)
+    hits = []
+    for hit in page.hits:
+        text = texts.text(hit.conversation_id)
+        if text is not None:  # otherwise it was deleted during the search
+            hits.append(_conversation_hit(hit, text))
+    return MemoryResults("conversations", tuple(hits), page.total, page.exact, page.note)
+
+
+def _literal_query(store: Store, text: str, filters: Iterable[Filter]) -> str:
+    """A query of plain words for the mode "text": the phrase if it occurs, else all its words.
+
+    If no text has all the words either, the search falls back to any of them.
+    """
+    query = parse_query(text)
+    if not query.plain or query.rest != text or not has_token(text):
+        return text
+    if any(store.match(Word(text), filter_, 1) for filter_ in filters):
+        return f'"{text}"'
+    return " ".join(f'"{word}"' for word in text.split())
+
+
+class _MemoryStore(StoreView):
+    """A store in which no observation answers the one before it."""
+
+    def previous_passages(self, keys: Sequence[int]) -> list[Candidate]:
+        passages = self._store.previous_passages(keys)
+        return [candidate for candidate in passages if candidate.kind != OBSERVATION]
+
+
+# -- matches -------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Match:
+    """An observation or a message that matches."""
+
+    candidate: Candidate
+    score: float
+    words: Sequence[Word]
+    """The words to highlight."""
+    terms: tuple[str, ...] = ()
+    """The words of the query that it contains."""
+
+    @property
+    def is_observation(self) -> bool:
+        return self.candidate.kind == OBSERVATION
+
+    @property
+    def hit(self) -> Hit:
+        return replace(make_hit(self.candidate, self.words, self.score), terms=self.terms)
+
+
+class _ConceptSearch:
+    """One search for observations and one for messages, whose candidates are ranked together."""
+
+    def __init__(
+        self,
+        store: Store,
+        meaning: Meaning,
+        query: Query,
+        filters: Sequence[Filter],
+        options: SearchOptions,
+    ) -> None:
+        self._options = options
+        assert query.node is not None
+        if engine.may_relax(query) and not any(store.match(query.node, f, 1) for f in filters):
+            query = replace(query, plain=True)
+        search = Search(store, meaning, query, Filter(), options)
+        search.absence = "Nothing"
+        self._search = search
+        self._observations, self._messages = (search.with_filter(f, store) for f in filters)
+
+    def search(self, results: _Results) -> MemoryResults:
+        ranking = self._ranking()
+        results.add([self._ranked_match(scored) for scored in ranking])
+        lowest = 0.0
+        if ranking:
+            lowest = normalize(self._search.question, ranking[-1].score) / 2
+        unranked = self._unranked_matches(lowest)
+        while not results.is_full:
+            batch = list(islice(unranked, CANDIDATES))
+            if not batch:
+                break
+            results.add(batch)
+        hits = results.hits()
+        total, is_exact = self._total(results)
+        nearest: tuple[MemoryHit, ...] = ()
+        if not hits:
+            nearest = self._nearest(results)
+        return MemoryResults(
+            _kind(hits), hits, max(total, len(hits)), is_exact, self._note(hits), nearest
+        )
+
+    def _note(self, hits: Sequence[MemoryHit]) -> str:
+        """What the reader should know. Without hits, missing words need no remark."""
+        is_remark = not self._search.is_without_model and not self._search.is_partial
+        if is_remark and not hits:
+            return ""
+        return self._search.empty_page().note
+
+    def _ranking(self) -> list[ScoredCandidate]:
+        question = self._search.question
+        pool = self._observations.pool() + self._messages.pool()
+        ranking = merge_copies(rank.rank(question, pool))
+        if may_rerank(self._options, question, ranking):
+            ranking = rerank(question, ranking)
+        return spread(question, ranking)
+
+    def _ranked_match(self, scored: ScoredCandidate) -> _Match:
+        question = self._search.question
+        return _Match(
+            scored.candidate,
+            normalize(question, scored.score),
+            self._search.words,
+            tuple(question.terms[number].name for number in scored.terms),
+        )
+
+    def _unranked_matches(self, score: float) -> Iterator[_Match]:
+        """Matches that were not ranked: observations and messages in turn."""
+        pages = [s.beyond_pool() for s in self._searches if not s.is_exhausted]
+        candidates = (c for row in zip_longest(*pages) for c in row if c is not None)
+        for candidate in islice(candidates, _MAX_UNRANKED):
+            yield _Match(candidate, score, self._search.words)
+
+    @property
+    def _searches(self) -> tuple[Search, Search]:
+        return self._observations, self._messages
+
+    def _total(self, results: _Results) -> tuple[int, bool]:
+        """How many results there are, and whether that is exact or a lower bound."""
+        is_exact = results.is_exact
+        for search in self._searches:
+            is_complete = search.pool_size < CANDIDATES and not search.is_partial
+            is_exact = is_exact and is_complete
+        observations, _ = self._observations.count()
+        return max(observations, results.observations) + results.exchanges, is_exact
+
+    def _nearest(self, results: _Results) -> tuple[MemoryHit, ...]:
+        """The closest in meaning, if nothing matches."""
+        neighbours = [pair for search in self._searches for pair in search.nearest()]
+        neighbours.sort(key=lambda pair: -pair[1])
+        results.add([_Match(candidate, cosine, ()) for candidate, cosine in neighbours])
+        return results.hits()[:NEAREST]
+
+
+def _search_without_words(
+    store: Store, query: Query, filters: Sequence[Filter], results: _Results
+) -> MemoryResults:
+    """Punctuation and fields are not ranked: observations come first, then exchanges."""
+    is_exact = True
+    note = ""
+    totals = []
+    for filter_ in filters:
+        matches = _matches_without_words(store, query, filter_)
+        results.add([_Match(candidate, 1.0, ()) for candidate in matches.candidates])
+        totals.append(matches.total)
+        is_exact = is_exact and matches.total == len(matches.candidates)
+        if not matches.is_complete:
+            is_exact = False
+            note = NOTE
+    hits = results.hits()
+    total = max(totals[0], results.observations) + results.exchanges
+    return MemoryResults(_kind(hits), hits, total, is_exact and results.is_exact, note)
+
+
+def _matches_without_words(store: Store, query: Query, filter_: Filter) -> SubstringMatches:
+    literal = query.rest.strip()
+    if literal:
+        return store.find_substring(literal, filter_, _MAX_WITHOUT_WORDS, 0)
+    if not query.text.strip():
+        return SubstringMatches([], 0)
+    return SubstringMatches(*store.newest(filter_, _MAX_WITHOUT_WORDS, 0))
+
+
+# -- results -------------------------------------------------------------------
+
+
+class _Results:
+    """The distinct results of a search, in the order of their best matches.
+
+    The text of a conversation tells the exchanges apart, and reading it takes time. So it is read
+    only for the results that are returned. Beyond the limit, the exchanges of a conversation are
+    counted as one.
+    """
+
+    def __init__(
+        self, store: Store, coverage: Coverage, texts: ConversationTexts, limit: int
+    ) -> None:
+        self._store = store
+        self._coverage = coverage
+        self._texts = texts
+        self._limit = limit
+        self._matches: dict[_Identity, _Match] = {}
+        """The best match of each result."""
+        self._own_matches: dict[str, _Match] = {}
+        """The matches of observations with their own text, by their ids."""
+        self.is_exact = True
+        """Whether the exchanges were counted exactly."""
+
+    def add(self, matches: Sequence[_Match]) -> None:
+        """Add matches, which are worse than those added before."""
+        self._coverage.load(m.candidate.document for m in matches if not m.is_observation)
+        for match in matches:
+            if match.is_observation:
+                self._own_matches.setdefault(match.candidate.id, match)
+        for match in matches:
+            identity = self._identity(match)
+            if identity is not None:
+                self._matches.setdefault(identity, match)
+
+    def _identity(self, match: _Match) -> _Identity | None:
+        """What a match is a result for; None if it was deleted in the meantime."""
+        candidate = match.candidate
+        if match.is_observation:
+            return _OBSERVATION, candidate.id
+        observations = self._coverage.observations(candidate.document, candidate.id)
+        if observations:
+            return _OBSERVATION, self._best_observation(observations)
+        return self._exchange_identity(candidate)
+
+    def _best_observation(self, observations: Sequence[ObservationHit]) -> str:
+        """Of the observations of a message, the one that is a result already, or ranks best."""
+        ids = [hit.observation.id for hit in observations]
+        for id_ in ids:
+            if (_OBSERVATION, id_) in self._matches:
+                return id_
+        for id_ in self._own_matches:
+            if id_ in ids:
+                return id_
+        return ids[0]
+
+    def _exchange_identity(self, candidate: Candidate) -> _Identity | None:
+        conversation = candidate.document
+        if self.is_full and not self._texts.is_loaded(conversation):
+            identity = (_CONVERSATION, conversation)
+            if identity in self._matches:  # perhaps another exchange, perhaps the same
+                self.is_exact = False
+            return identity
+        text = self._texts.text(conversation)
+        if text is None:
+            return None
+        lines = exchange_lines(text, candidate.id)
+        if lines is None:
+            return _MESSAGE, conversation, candidate.id
+        return _EXCHANGE, conversation, str(lines[0])
+
+    @property
+    def is_full(self) -> bool:
+        return len(self._matches) >= self._limit
+
+    @property
+    def observations(self) -> int:
+        return sum(1 for identity in self._matches if identity[0] == _OBSERVATION)
+
+    @property
+    def exchanges(self) -> int:
+        return len(self._matches) - self.observations
+
+    def hits(self) -> tuple[MemoryHit, ...]:
+        """The results, up to the limit, without what was deleted in the meantime."""
+        page = list(self._matches.items())[: self._limit]
+        keys = [match.candidate.key for _, match in page if match.is_observation]
+        by_key = observations_by_key(self._store, keys)
+        hits: list[MemoryHit | None] = []
+        for identity, match in page:
+            if identity[0] != _OBSERVATION:
+                hits.append(self._exchange_hit(match))
+            elif match.is_observation:
+                hits.append(_observation_hit(by_key.get(match.candidate.key), match))
+            else:
+                hits.append(self._covering_hit(identity[1], match))
+        return tuple(hit for hit in hits if hit is not None)
+
+    def _covering_hit(self, id_: str, match: _Match) -> ObservationHit | None:
+        """The observation of a message, with what the message says."""
+        candidate = match.candidate
+        for hit in self._coverage.observations(candidate.document, candidate.id):
+            if hit.observation.id == id_:
+                covering_hit = _observation_hit(hit, match)
+                assert covering_hit is not None
+                if self._says_as_much(id_, match):
+                    return covering_hit
+                return covering_hit._replace(quote=covering_hit.snippet)
+        return None
+
+    def _says_as_much(self, id_: str, match: _Match) -> bool:
+        """Whether the own text of an observation contains the words of its message."""
+        own_match = self._own_matches.get(id_)
+        return own_match is not None and set(match.terms) <= set(own_match.terms)
+
+    def _exchange_hit(self, match: _Match) -> ConversationHit | None:
+        text = self._texts.text(match.candidate.document)
+        if text is None:
+            return None
+        return _conversation_hit(match.hit, text)
+
+
+def _observation_hit(hit: ObservationHit | None, match: _Match) -> ObservationHit | None:
+    if hit is None:
+        return None
+    return hit._replace(
+        score=match.score, snippet=" ".join(match.hit.snippet.split()), terms=match.terms
+    )
+
+
+def _conversation_hit(hit: Hit, text: ConversationText) -> ConversationHit:
+    """The exchange of a message, with the snippets of the hit."""
+    snippets = dict.fromkeys(" ".join(each.snippet.split()) for each in (hit, *hit.also))
+    return ConversationHit(
+        path=conversation_path(hit.project, hit.conversation_id),
+        project=project_name(hit.project),
+        title=hit.title,
+        created_at=hit.created_at,
+        score=hit.score,
+        snippets=tuple(snippets),
+        lines=exchange_lines(text, hit.message_id),
+        terms=hit.terms,
+    )
+
+
+def _kind(hits: Sequence[MemoryHit]) -> str:
+    observations = sum(1 for hit in hits if isinstance(hit, ObservationHit))
+    if observations == len(hits):
+        return "observations"
+    if not observations:
+        return "exchanges"
+    return "mixed"
