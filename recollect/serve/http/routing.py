@@ -39,7 +39,7 @@ register_url_convertor("id", _IdConvertor())
 class DeferredRoute(APIRoute):
     """A route whose parameters and responses FastAPI analyses when they are first needed.
 
-    To analyse every route takes a quarter of the start of the server. Until then, the route has
+    To analyse every route takes a sixth of the start of the server. Until then, the route has
     only the attributes by which requests are matched. The first use of any other attribute (`app`,
     to answer a request) completes it.
     """
