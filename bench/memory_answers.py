@@ -29,6 +29,8 @@ import recollect
 from bench import memory_set
 from recollect.language.text import fold
 from recollect.library import Library
+from recollect.memory.compact import search_compact
+from recollect.memory.reading import DEFAULT_READ_TOKENS
 from recollect.memory.render import details_text, search_text
 from recollect.memory.results import ConversationHit, MemoryResults, ObservationHit
 from recollect.model.search import Hit, SearchOptions
@@ -79,19 +81,33 @@ def _normalize(text: str) -> str:
 def search_memory(library: Library, text: str) -> Reading:
     """`search`, `get_observations` and `read` of the Memory API."""
     results = library.memory.search(text, limit=LIMIT, now=memory_set.NOW)
-    listing = search_text(results, text)
-    if results.kind == "observations":
-        hits = results.observations
-        entries = [replace(results, observations=(hit,)) for hit in hits]
-        steps = [_observation_steps(library, hit) for hit in hits]
-    else:
-        entries = [replace(results, conversations=(hit,)) for hit in results.conversations]
-        steps = [_exchange_steps(library, hit) for hit in results.conversations]
-    return Reading(listing, tuple(_entry(entry, text) for entry in entries), tuple(steps))
+    entries = [search_text(replace(results, hits=(hit,)), text) for hit in results.hits]
+    return Reading(search_text(results, text), tuple(entries), _memory_steps(library, results))
 
 
-def _entry(results: MemoryResults, text: str) -> str:
-    return search_text(results, text)
+def search_memory_compactly(library: Library, text: str) -> Reading:
+    """`search` with one line per result, and `read`."""
+    results = library.memory.search(text, limit=LIMIT, now=memory_set.NOW)
+    entries = [search_compact(replace(results, hits=(hit,)), text) for hit in results.hits]
+    steps = tuple(_read_steps(library, entry.split(" ")[0]) for entry in entries)
+    return Reading(search_compact(results, text), tuple(entries), steps)
+
+
+def _read_steps(library: Library, path: str) -> Steps:
+    def steps() -> Iterator[str]:
+        yield library.memory.read(path, max_tokens=DEFAULT_READ_TOKENS)
+
+    return steps
+
+
+def _memory_steps(library: Library, results: MemoryResults) -> tuple[Steps, ...]:
+    steps = []
+    for hit in results.hits:
+        if isinstance(hit, ObservationHit):
+            steps.append(_observation_steps(library, hit))
+        else:
+            steps.append(_exchange_steps(library, hit))
+    return tuple(steps)
 
 
 def _observation_steps(library: Library, hit: ObservationHit) -> Steps:
@@ -142,6 +158,7 @@ def _following_steps(library: Library, hits: Iterable[Hit]) -> tuple[Steps, ...]
 
 INTERFACES: dict[str, Callable[[Library, str], Reading]] = {
     "memory: search, get_observations, read": search_memory,
+    "memory: search (compact), read": search_memory_compactly,
     "raw search, whole messages": search_messages,
     "raw search, snippets": search_snippets,
 }
