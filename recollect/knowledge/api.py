@@ -194,6 +194,8 @@ class Knowledge:
                 continue
             about = summaries[candidate.document]
             passage = self._with_page_breaks(about, passages[candidate.key][1])
+            if entry.by_title:
+                passage = self._opening(about, passage, audience)
             snippet_words = results.words
             if recent_words and first_match(passage.content, snippet_words) is None:
                 snippet_words = recent_words
@@ -207,6 +209,15 @@ class Knowledge:
                 by_title=entry.by_title,
             )
         return by_uri
+
+    def _opening(self, about: Summary, passage: Passage, audience: Audience) -> Passage:
+        """The first message of a conversation, if it is not the passage that was found."""
+        if passage.position == 0:
+            return passage
+        units = message_units(self._store, about, None, audience)
+        if not len(units):
+            return passage
+        return units.passage(0)
 
     def _summaries(self, ids: Iterable[str]) -> dict[str, Summary]:
         names = tuple(map(identifier, ids))
@@ -355,7 +366,7 @@ class Knowledge:
     ) -> _Anchor:
         """The place that `loc` names, or else where the query matches, or else the beginning."""
         place, note = None, ""
-        if retrieval.loc:
+        if retrieval.has_place:
             place = units.find(retrieval.loc)
             note = _NO_PLACE
             if place is not None and place.is_exact:
@@ -389,6 +400,9 @@ class Knowledge:
         entry = next(results.entries(), None)
         if entry is None:
             return None
+        is_by_title = first_match(about.title, results.words) is not None
+        if about.kind == CONVERSATION and is_by_title and "text" not in entry.arms:
+            return None  # the words are in the title and in no message
         options = SnippetOptions(results.words, retrieval.snippet_length, audience)
         for _, passage in self._store.passages_by_key([entry.candidate.key]).values():
             place = units.find(location(about, passage, options))

@@ -196,17 +196,24 @@ def _snippet(
 ) -> str | None:
     if passage is None:
         return None
+    if by_title:
+        return _title_snippet(about, passage, options)
     if options.is_masked(passage):
         return MASK[: options.length]
     if options.offset is not None:
         return _text_around(passage.content, options.offset, options.length)
-    if not by_title:
-        return short_snippet(passage.content, options.words, options.length)
+    return short_snippet(passage.content, options.words, options.length)
+
+
+def _title_snippet(about: Summary | Document, passage: Passage, options: SnippetOptions) -> str:
+    """The title, and the start of the passage if there is room."""
     heading = " ".join(about.title.split())[: options.length]
     room = options.length - len(heading) - 3
     if room <= 0:
         return heading
-    text = short_snippet(passage.content, (), room)
+    text = MASK[:room]
+    if not options.is_masked(passage):
+        text = short_snippet(passage.content, (), room)
     if not text:
         return heading
     return f"{heading} – {text}"

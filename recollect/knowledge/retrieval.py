@@ -70,6 +70,11 @@ class Retrieval:
         return self.max_tokens
 
     @property
+    def has_place(self) -> bool:
+        """Whether `loc` names a place, and not only an item, as for a conversation's title."""
+        return not self.loc.keys() <= {"conversation_id", "media_id"}
+
+    @property
     def has_budget(self) -> bool:
         return self.mode == "chunk_with_siblings" or self.max_tokens is not None
 

@@ -25,6 +25,7 @@ from recollect.search.deadline import NOTE
 from recollect.search.engine import CANDIDATES, NEAREST, Search, has_words, may_relax, narrow_filter
 from recollect.search.rank import Question, ScoredCandidate, normalize
 from recollect.search.rerank import may_rerank, rerank
+from recollect.search.snippet import first_match
 from recollect.search.variety import merge_copies, spread
 from recollect.settings import LIMITS
 from recollect.store.base import Store
@@ -251,7 +252,10 @@ class Results:
             lowest = normalize(self._question, self._ranking[-1].score)
         size = len(self._ranking)
         score = lowest * size / (size + 1 + position)
-        return Entry(candidate, round(score, 6), candidate.key in self._title_keys)
+        by_title = candidate.key in self._title_keys
+        if candidate.kind == CONVERSATION and first_match(candidate.content, self.words) is None:
+            by_title = by_title or first_match(candidate.title, self.words) is not None
+        return Entry(candidate, round(score, 6), by_title)
 
     def _is_by_title(self, scored: ScoredCandidate) -> bool:
         """Whether a conversation was found by its title and not by this message."""
@@ -287,9 +291,24 @@ class Results:
             else:
                 candidates, _ = self._store.newest(query.filter, size, start)
             for position, candidate in enumerate(candidates, start):
-                yield Entry(candidate, round(1 / (1 + position / size), 6))
+                by_title = candidate.kind == CONVERSATION and self._is_about_titles
+                yield Entry(candidate, round(1 / (1 + position / size), 6), by_title)
             if len(candidates) < size:
                 return
+
+    @property
+    def _is_about_titles(self) -> bool:
+        """Whether the query has `title:` fields and none that is about messages."""
+        fields = self._query.fields
+        about_messages = (
+            fields.roles,
+            fields.authors,
+            fields.after,
+            fields.before,
+            fields.not_roles,
+            fields.not_authors,
+        )
+        return bool(fields.titles) and not any(about_messages)
 
     # -- by time ---
 

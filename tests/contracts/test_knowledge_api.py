@@ -197,6 +197,55 @@ def test_a_conversation_found_by_its_title_shows_title_and_first_message(
         assert result["loc"] == {"conversation_id": "titled"}
 
 
+@proves("C3-09")
+@pytest.mark.every_state
+@pytest.mark.every_store
+@pytest.mark.parametrize("order", ["relevance", "recent"])
+def test_every_conversation_found_by_its_title_shows_its_title(
+    library: Library, order: str
+) -> None:
+    for n in range(180):
+        messages = [{"role": "user", "content": f"Good morning, number {n}."}]
+        library.add_conversation(f"c{n}", "Narwhal plans", messages=messages, created_at=NOW)
+    results = search(library, '"narwhal"', limit=100, order_by=order)
+    results += search(library, '"narwhal"', limit=100, offset=100, order_by=order)
+    assert len({r["id"] for r in results}) == len(results) == 180
+    for result in results:
+        assert result["snippet"].startswith("Narwhal plans – Good morning")
+        assert (result["uri"], result["message_id"]) == (f"chats://{result['id']}", None)
+        assert result["loc"] == {"conversation_id": result["id"]}
+
+
+@proves("C3-09")
+@pytest.mark.every_state
+@pytest.mark.every_store
+def test_a_search_for_titles_alone_finds_each_conversation_once(collection: Library) -> None:
+    page = search_page(collection, "title:lighthouse", sources=["chats"])
+    (result,) = page["results"]
+    assert result["snippet"] == "The lighthouse plan – Hello, where do we begin?"
+    assert (result["uri"], result["loc"]) == ("chats://titled", {"conversation_id": "titled"})
+    assert page["total_estimated"] == 1
+    messages = [{"role": "user", "content": text} for text in ("Good morning.", "Goodbye.")]
+    collection.add_conversation("more", "The lighthouse, again", messages=messages)
+    both = search(collection, "title:lighthouse", sources=["chats"])
+    assert {r["id"]: r["snippet"] for r in both} == {
+        "titled": "The lighthouse plan – Hello, where do we begin?",
+        "more": "The lighthouse, again – Good morning.",
+    }
+
+
+@proves("C3-09")
+@pytest.mark.every_state
+def test_reading_a_conversation_found_by_its_title_starts_at_its_beginning(
+    collection: Library,
+) -> None:
+    loc = only_of(collection, "titled")["loc"]
+    answer = get(collection, "chats", "titled", loc=loc)
+    assert answer["content"] == "Hello, where do we begin?"
+    assert answer["meta"]["loc"] == loc
+    assert "note" not in answer
+
+
 @proves("C3-09", "C3-07")
 @pytest.mark.every_state
 def test_a_long_title_or_first_message_is_truncated_to_the_snippet_length(library: Library) -> None:

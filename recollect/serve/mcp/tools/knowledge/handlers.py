@@ -242,6 +242,7 @@ def _at_latest_query(context: Context, retrieval: Retrieval) -> Retrieval:
     if context.session is None or retrieval.mode == "full":
         return retrieval
     queries = context.session.recent_queries
-    if not queries or retrieval.query.strip():
+    is_whole_item = bool(retrieval.loc) and not retrieval.has_place
+    if not queries or is_whole_item or retrieval.query.strip():
         return retrieval
     return replace(retrieval, query=queries[-1])
