@@ -367,6 +367,9 @@ class Limits:
 
     query_bytes: int = _limit(1_024, "Bytes of a query.")
     query_terms: int = _limit(64, "Words of a query.")
+    long_query_bytes: int = _limit(
+        65_536, "Bytes of a text that is searched by its most distinctive words."
+    )
     search_seconds: float = _limit(1.0, "One step of a search.")
     search_cpu_seconds: float = _limit(
         0.5, "CPU time to read and compare candidates; then the results are partial."

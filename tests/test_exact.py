@@ -149,7 +149,7 @@ def test_code_and_paths_are_text(text: str) -> None:
         ("fox -brown", "NOT word"),
         ("fox AND *", "must follow a word"),
         ("author : fox", "Only the column `content`"),
-        ("{content nothing} : fox", "no such column"),
+        ("{content nothing} : fox", "unknown column"),
         ("^fox", "not supported"),
         ("one * + two", "last part of a phrase"),
     ],

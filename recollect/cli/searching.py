@@ -180,7 +180,7 @@ def search(arguments: argparse.Namespace) -> int:
         remarks = _remarks(library, page, arguments.mode)
     if page.matched == "literal":
         remarks.insert(0, "The query was searched as plain text.")
-    elif page.matched == "any" and not parse_query(text).plain:
+    elif page.matched == "any" and not _is_plain(text):
         remarks.insert(
             0,
             "No message contains all of that; these contain some of it or have a similar meaning.",
@@ -188,6 +188,13 @@ def search(arguments: argparse.Namespace) -> int:
     by_conversation = bool(arguments.concepts) or arguments.by == "conversation"
     _print_page(page, arguments, remarks, by_conversation=by_conversation)
     return 0
+
+
+def _is_plain(text: str) -> bool:
+    try:
+        return parse_query(text).plain
+    except InvalidInput:  # too long: it was searched by some of its words
+        return True
 
 
 def related(arguments: argparse.Namespace) -> int:

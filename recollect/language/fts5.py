@@ -62,7 +62,9 @@ def _drop_column_filter(match: re.Match[str], phrases: list[str]) -> str:
     if unknown and match["names"] is None:  # a phrase and a colon
         return match[0]
     if unknown or not columns:
-        raise MalformedQuery("A column filter has no such column. Only `content` can be searched.")
+        raise MalformedQuery(
+            "A column filter names an unknown column. Only `content` can be searched."
+        )
     if match["minus"] and _CONTENT in columns:
         raise MalformedQuery(
             "The filter excludes `content`, and no other column can be searched. To exclude a "

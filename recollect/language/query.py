@@ -142,6 +142,8 @@ class Query:
     """The operators did not fit together, so every word stands for itself. Fields still apply."""
     rest: str
     """The text as typed, without the fields."""
+    note: str = ""
+    """What the user should know about how the text was understood."""
 
     @property
     def language(self) -> Language:
@@ -153,6 +155,10 @@ class Query:
 
 class MalformedQuery(InvalidInput):
     """The operators, quotes or parentheses of a query do not form a valid query."""
+
+
+class QueryTooLong(InvalidInput):
+    """A query has too many bytes or words."""
 
 
 _DEFAULT_DISTANCE = 10  # of NEAR, as in FTS5
@@ -257,18 +263,16 @@ def _parenthesize(node: Node, *types: type[Node]) -> str:
     return unparse(node)
 
 
-def check_size(text: str) -> None:
-    """Raises InvalidInput if a query is too long."""
+def check_size(text: str, limit: int = LIMITS.query_bytes) -> None:
+    """Raises QueryTooLong if a query has more bytes than the limit."""
     size = len(text.encode("utf-8", "surrogatepass"))
-    if size > LIMITS.query_bytes:
-        raise InvalidInput(
-            f"The query has {size:,} bytes. The maximum is {LIMITS.query_bytes:,} bytes."
-        )
+    if size > limit:
+        raise QueryTooLong(f"The query has {size:,} bytes. The maximum is {limit:,} bytes.")
 
 
 def _check_terms(count: int) -> None:
     if count > LIMITS.query_terms:
-        raise InvalidInput(f"The query has more than {LIMITS.query_terms} words. Use fewer words.")
+        raise QueryTooLong(f"The query has more than {LIMITS.query_terms} words. Use fewer words.")
 
 
 # -- using the tree ----------------------------------------------------------
@@ -509,7 +513,10 @@ def _parse_date(name: str, value: str) -> datetime:
 
 def _fields(tokens: Iterable[_Token]) -> Fields:
     fields = _field_list(tokens)
-    _check_terms(sum(len(field.values) or 1 for field in fields))
+    if sum(len(field.values) or 1 for field in fields) > LIMITS.query_terms:
+        raise InvalidInput(
+            f"The fields have more than {LIMITS.query_terms} words. Use fewer words."
+        )
     if any(field.negated and field.date for field in fields):
         raise InvalidInput(
             "`before:` and `after:` cannot be negated. Use `after:` instead of `-before:`, and "

@@ -24,6 +24,7 @@ from recollect.search import rank
 from recollect.search.correction import correct_terms
 from recollect.search.deadline import NOTE, Deadline
 from recollect.search.hits import make_hit
+from recollect.search.long_queries import parse_any_length
 from recollect.search.rank import PERFECT_SCORES, Question, ScoredCandidate, normalize
 from recollect.search.rerank import may_rerank, rerank
 from recollect.search.terms import Term, any_term, form_name, own_terms, query_terms
@@ -71,7 +72,7 @@ def prepare_search(
     store: Store, meaning: Meaning, text: str, filter: Filter, options: SearchOptions
 ) -> Search | None:
     """The search for a query; None if the query has no words."""
-    query = parse_query(text)
+    query = parse_any_length(text, store)
     filter = narrow_filter(filter, query)
     if not has_words(query):
         return None
@@ -369,7 +370,8 @@ class Search:
 
     def _remarks(self) -> list[str]:
         """What the user should know about the words of the query."""
-        remarks = [
+        remarks = [self._query.note]
+        remarks += [
             f"Searched for “{word}” instead of “{typo}”." for typo, word in self.corrections.items()
         ]
         missing = [f"“{word}”" for word in self.missing_words]

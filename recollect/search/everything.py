@@ -17,12 +17,13 @@ from typing import Any, NamedTuple
 from recollect.errors import InvalidInput
 from recollect.index.meaning import Meaning
 from recollect.language.matching import matches
-from recollect.language.query import Node, Query, Word, all_words, parse_query
+from recollect.language.query import Node, Query, Word, all_words
 from recollect.model.kinds import CONVERSATION
 from recollect.model.search import Filter, SearchOptions
 from recollect.search import rank
 from recollect.search.deadline import NOTE
 from recollect.search.engine import CANDIDATES, NEAREST, Search, has_words, may_relax, narrow_filter
+from recollect.search.long_queries import parse_any_length
 from recollect.search.rank import Question, ScoredCandidate, normalize
 from recollect.search.rerank import may_rerank, rerank
 from recollect.search.snippet import first_match
@@ -91,7 +92,7 @@ class Results:
         """With `fold`, messages with the same text are returned once."""
         if order not in ORDERS:
             raise InvalidInput(f"order_by: {order!r} is not one of {', '.join(ORDERS)}.")
-        query = parse_query(text)
+        query = parse_any_length(text, store)
         self._store = store
         self._options = options
         self._by_time = order == "recent"

@@ -1,0 +1,149 @@
+"""A pasted text that is too long for a query is searched by its most distinctive words."""
+
+from __future__ import annotations
+
+import pytest
+
+import recollect
+from recollect.errors import InvalidInput
+from recollect.knowledge.options import KnowledgeOptions
+from recollect.language.query import parse_query
+from recollect.model.search import Filter, SearchOptions
+from recollect.search.long_queries import distinctive_words
+from recollect.settings import LIMITS
+
+FRAMES = """
+  File "/srv/app-{n}/venv/lib/python3.11/site-packages/uvicorn/http.py", line 4{n}2, in run
+    result = await app(self.scope, self.receive, self.send)
+  File "/srv/app-{n}/shop/checkout/payment_gateway.py", line 11{n}, in charge_customer
+    response = await session.post(url, json=payload, timeout=ClientTimeout(total={n}))
+  File "/srv/app-{n}/venv/lib/python3.11/site-packages/starlette/routing.py", line 7{n}6, in handle
+    await self.middleware_stack(scope, receive, send)
+"""
+
+
+def trace(n: int) -> str:
+    """A stack trace. Its addresses and line numbers are different each time."""
+    return (
+        "Traceback (most recent call last):"
+        + FRAMES.format(n=n) * 3
+        + f'NOT (really) "an operator role:user before:never -minus\nobject at 0x7f3a{n}c0ffee\n'
+        f"GatewayHandshakeError: the acquirer rejected the charge (ERR_CARD_{n}21)"
+    )
+
+
+@pytest.fixture
+def shop(library: recollect.Library) -> recollect.Library:
+    for number in range(30):
+        library.add_conversation(
+            f"other-{number}",
+            "Python",
+            messages=[
+                {
+                    "role": "user",
+                    "content": f"The file at line {number} cannot await the app response: what "
+                    "result does the session post, and which timeout has the middleware stack?",
+                }
+            ],
+        )
+    library.add_conversation(
+        "known",
+        "Checkout",
+        messages=[
+            {"id": "trace", "role": "user", "content": trace(1)},
+            {"id": "answer", "role": "assistant", "content": "The acquirer rejects test cards."},
+        ],
+    )
+    library.index()
+    return library
+
+
+@pytest.mark.parametrize("mode", ["text", "both"])
+def test_a_pasted_stack_trace_finds_the_same_error(shop: recollect.Library, mode: str) -> None:
+    text = trace(2)
+    assert len(text) > LIMITS.query_bytes
+    page = shop.search(text, options=SearchOptions(mode=mode))
+    assert page.hits[0].message_id == "trace"
+    assert page.note.startswith("The query is long. Searched for its 24 most distinctive words: ")
+    assert "payment_gateway.py" in page.note and page.note.endswith(" and 16 more.")
+
+
+def test_the_words_are_those_that_the_library_has_and_the_rarest_of_them(
+    shop: recollect.Library,
+) -> None:
+    words = distinctive_words(trace(2), shop._store)
+    assert len(words) == 24
+    assert {"payment_gateway.py", "charge_customer", "gatewayhandshakeerror"} <= set(
+        map(str.lower, words)
+    )
+    assert not {"file", "line", "await", "0x7f3a2c0ffee", "ERR_CARD_221"} & set(words)
+
+
+def test_filters_and_pages_apply_to_a_long_query(shop: recollect.Library) -> None:
+    page = shop.search(trace(2), Filter(conversations=("other-7",)))
+    assert {hit.conversation_id for hit in page.hits} <= {"other-7"}
+    page = shop.search(trace(2), Filter(roles=("assistant",)), SearchOptions(mode="text"))
+    assert [hit.message_id for hit in page.hits] == ["answer"]
+    pages = [
+        shop.search(trace(2), options=SearchOptions(mode="text", limit=1, offset=n))
+        for n in range(3)
+    ]
+    assert [hit.message_id for hit in pages[0].hits] == ["trace"]
+    ids = [(hit.conversation_id, hit.message_id) for page in pages for hit in page.hits]
+    assert len(set(ids)) == len(ids)
+    assert {page.note for page in pages} == {pages[0].note}
+
+
+def test_a_query_of_many_short_words_is_long_as_well(shop: recollect.Library) -> None:
+    text = "so it is what we do now and then " * 10 + "acquirer"
+    assert len(text) < LIMITS.query_bytes
+    page = shop.search(text, options=SearchOptions(mode="text"))
+    assert {hit.conversation_id for hit in page.hits} == {"known"}
+    assert page.note.startswith("The query is long. Searched for its most distinctive word: acqui")
+
+
+def test_a_long_text_in_a_script_without_spaces_is_found(library: recollect.Library) -> None:
+    text = "今日は良い天気ですから公園へ散歩に行きました。" * 20
+    library.add_conversation("a", messages=[{"role": "user", "content": "東京の灯台は古い"}])
+    library.add_conversation("b", messages=[{"role": "user", "content": "天気の話"}])
+    page = library.search(f"{text}灯台{text}", options=SearchOptions(mode="text"))
+    assert {hit.conversation_id for hit in page.hits} == {"a", "b"}
+
+
+def test_a_long_text_of_unknown_words_finds_nothing_and_says_so(shop: recollect.Library) -> None:
+    page = shop.search("Quokka wombat " * 100, options=SearchOptions(mode="text"))
+    assert not page.hits
+    assert "Searched for its 2 most distinctive words: quokka, wombat." in page.note
+    assert "No message mentions" in page.note
+
+
+def test_a_search_over_all_kinds_accepts_many_words(shop: recollect.Library) -> None:
+    text = "so it is what we do now and then " * 10 + "acquirer"
+    results = shop.knowledge.search(text, KnowledgeOptions(mode="text"))
+    assert {result["id"] for result in results["results"]} == {"known"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["x " * (LIMITS.long_query_bytes // 2 + 1), "!" * 2_000, "in:" + "a," * 70 + "a"],
+    ids=["absurd", "without words", "fields"],
+)
+def test_what_cannot_be_reduced_is_an_error(library: recollect.Library, text: str) -> None:
+    with pytest.raises(InvalidInput, match=r"The maximum is|more than 64 words"):
+        library.search(text)
+
+
+def test_a_long_query_with_operators_is_an_error_where_they_are_promises(
+    library: recollect.Library,
+) -> None:
+    for text in ("fox OR " * 200 + "fox", "fox AND " * 70 + "fox"):
+        with pytest.raises(InvalidInput):
+            parse_query(text)
+        with pytest.raises(InvalidInput):
+            library.match_expression(text)
+    with pytest.raises(InvalidInput, match="bytes"):
+        library.recent("fox " * 500)
+    with pytest.raises(InvalidInput, match="bytes"):
+        library.find_text("fox " * 500)
+    with pytest.raises(InvalidInput, match="bytes"):
+        library.search(["fox " * 500, "bear"])
