@@ -9,17 +9,20 @@ by step. The agent reads the list. If the key is not in it, it goes down the lis
 steps of a result before the next result.
 
 - recall@3: the key is in the list of the first three results or in their steps.
-- nothing: of the questions without an answer, the share for which there are no results.
+- nothing found: of the questions without an answer, the share for which there are no results.
+- or says what is missing: the same, or the answer names words that occur nowhere.
 - tokens: read until the key is in context. If it never is, the whole right conversation is added
   to what was read.
 """
 
 from __future__ import annotations
 
+import re
 import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -32,8 +35,10 @@ from recollect.library import Library
 from recollect.memory.compact import search_compact
 from recollect.memory.reading import DEFAULT_READ_TOKENS
 from recollect.memory.render import details_text, search_text
-from recollect.memory.results import ConversationHit, MemoryResults, ObservationHit
+from recollect.memory.results import MemoryHit, ObservationHit
 from recollect.model.search import Hit, SearchOptions
+from recollect.serve.mcp.context import Context
+from recollect.serve.mcp.tools.recall.handlers import Handlers
 
 CHARACTERS = 4
 LIMIT = 10
@@ -41,6 +46,9 @@ RECALL = 3
 FOLLOWING = 6
 """How many messages an agent reads around a message that was found."""
 Steps = Callable[[], Iterator[str]]
+_MISSING = re.compile(r"^No message mentions |^Nothing mentions ", re.MULTILINE)
+_RECALL_ENTRY = re.compile(r"\n(?=\[[0-9A-Za-z-]+\] )")
+_RECALL_MESSAGE = re.compile(r"^~?#(\d+)", re.MULTILINE)
 
 
 class Reading(NamedTuple):
@@ -78,53 +86,71 @@ def _normalize(text: str) -> str:
 # -- interfaces ----------------------------------------------------------------------
 
 
+def recall(library: Library, text: str) -> Reading:
+    """The tools that agents get by default: `recall_search`, then `recall_read`."""
+    handlers = Handlers()
+    context = _OpenLibrary(library)
+    listing = handlers.recall_search(context, {"query": text})
+    if listing.startswith("Nothing found"):
+        return Reading(listing, (), ())
+    entries = tuple(entry for entry in _RECALL_ENTRY.split(listing) if entry.startswith("["))
+    references = map(_recall_reference, entries)
+    steps = tuple(partial(_recall_steps, handlers, context, each) for each in references)
+    return Reading(listing, entries, steps)
+
+
+def _recall_reference(entry: str) -> str:
+    """The id of the conversation and the number of its best message, as in `3f2a9b#14`."""
+    id_ = entry[1:].partition("]")[0]
+    match = _RECALL_MESSAGE.search(entry)
+    if match is None:
+        return id_
+    return f"{id_}#{match[1]}"
+
+
+def _recall_steps(handlers: Handlers, context: Context, reference: str) -> Iterator[str]:
+    yield handlers.recall_read(context, {"id": reference})
+
+
+class _OpenLibrary(Context):
+    """The context of an agent's calls, with a library that stays open."""
+
+    def __init__(self, library: Library) -> None:
+        super().__init__()
+        self._library = library
+
+    @contextmanager
+    def library(self, create: bool = False) -> Iterator[Library]:
+        yield self._library
+
+
 def search_memory(library: Library, text: str) -> Reading:
     """`search`, `get_observations` and `read` of the Memory API."""
     results = library.memory.search(text, limit=LIMIT, now=memory_set.NOW)
-    entries = [search_text(replace(results, hits=(hit,)), text) for hit in results.hits]
-    return Reading(search_text(results, text), tuple(entries), _memory_steps(library, results))
+    entries = tuple(search_text(replace(results, hits=(hit,)), text) for hit in results.hits)
+    steps = tuple(partial(_memory_steps, library, hit) for hit in results.hits)
+    return Reading(search_text(results, text), entries, steps)
+
+
+def _memory_steps(library: Library, hit: MemoryHit) -> Iterator[str]:
+    if isinstance(hit, ObservationHit):
+        details = library.memory.get([hit.observation.id])
+        yield details_text(details)
+        yield library.memory.read(hit.observation.id, max_tokens=DEFAULT_READ_TOKENS)
+    elif hit.lines is not None:
+        yield library.memory.read(hit.path, *hit.lines, max_tokens=DEFAULT_READ_TOKENS)
 
 
 def search_memory_compactly(library: Library, text: str) -> Reading:
     """`search` with one line per result, and `read`."""
     results = library.memory.search(text, limit=LIMIT, now=memory_set.NOW)
-    entries = [search_compact(replace(results, hits=(hit,)), text) for hit in results.hits]
-    steps = tuple(_read_steps(library, entry.split(" ")[0]) for entry in entries)
-    return Reading(search_compact(results, text), tuple(entries), steps)
+    entries = tuple(search_compact(replace(results, hits=(hit,)), text) for hit in results.hits)
+    steps = tuple(partial(_read_step, library, entry.split(" ")[0]) for entry in entries)
+    return Reading(search_compact(results, text), entries, steps)
 
 
-def _read_steps(library: Library, path: str) -> Steps:
-    def steps() -> Iterator[str]:
-        yield library.memory.read(path, max_tokens=DEFAULT_READ_TOKENS)
-
-    return steps
-
-
-def _memory_steps(library: Library, results: MemoryResults) -> tuple[Steps, ...]:
-    steps = []
-    for hit in results.hits:
-        if isinstance(hit, ObservationHit):
-            steps.append(_observation_steps(library, hit))
-        else:
-            steps.append(_exchange_steps(library, hit))
-    return tuple(steps)
-
-
-def _observation_steps(library: Library, hit: ObservationHit) -> Steps:
-    def steps() -> Iterator[str]:
-        details = library.memory.get([hit.observation.id])
-        yield details_text(details)
-        yield library.memory.read(hit.path, *details[0].observation.lines)
-
-    return steps
-
-
-def _exchange_steps(library: Library, hit: ConversationHit) -> Steps:
-    def steps() -> Iterator[str]:
-        if hit.lines is not None:
-            yield library.memory.read(hit.path, *hit.lines)
-
-    return steps
+def _read_step(library: Library, path: str) -> Iterator[str]:
+    yield library.memory.read(path, max_tokens=DEFAULT_READ_TOKENS)
 
 
 def search_messages(library: Library, text: str) -> Reading:
@@ -136,9 +162,10 @@ def search_messages(library: Library, text: str) -> Reading:
 
 def search_snippets(library: Library, text: str) -> Reading:
     """`Library.search`: a list of snippets, then the messages and those that follow them."""
-    hits = library.search(text, options=SearchOptions(limit=LIMIT, now=memory_set.NOW)).hits
+    page = library.search(text, options=SearchOptions(limit=LIMIT, now=memory_set.NOW))
+    hits = page.hits
     entries = tuple(f"{each.conversation_id} {each.title}\n{each.snippet}" for each in hits)
-    return Reading("\n\n".join(entries), entries, _following_steps(library, hits))
+    return Reading("\n\n".join((*entries, page.note)), entries, _following_steps(library, hits))
 
 
 def _content(library: Library, hit: Hit) -> str:
@@ -157,6 +184,7 @@ def _following_steps(library: Library, hits: Iterable[Hit]) -> tuple[Steps, ...]
 
 
 INTERFACES: dict[str, Callable[[Library, str], Reading]] = {
+    "recall_search, recall_read": recall,
     "memory: search, get_observations, read": search_memory,
     "memory: search (compact), read": search_memory_compactly,
     "raw search, whole messages": search_messages,
@@ -202,13 +230,18 @@ def measure(list_misses: bool = False) -> None:
             print(f"{len(set_.sessions)} sessions, indexed in {seconds:.1f} CPU s\n")
             whole = [_whole_conversation(library, each.session) for each in set_.questions]
             outcomes: dict[str, list[Outcome]] = {}
-            nothing = {}
+            nothing: dict[str, list[bool]] = {}
+            remarks: dict[str, list[bool]] = {}
             for name, search in INTERFACES.items():
                 outcomes[name] = [_outcome(search, library, each) for each in set_.questions]
-                nothing[name] = [
-                    not search(library, text).results for text in memory_set.WITHOUT_ANSWER
+                readings = [search(library, text) for text in memory_set.WITHOUT_ANSWER]
+                nothing[name] = [not reading.results for reading in readings]
+                remarks[name] = [
+                    not reading.results or _MISSING.search(reading.listing) is not None
+                    for reading in readings
                 ]
-    _report(set_.questions, outcomes, nothing, whole)
+    honesty = {name: (_share(nothing[name]), _share(remarks[name])) for name in INTERFACES}
+    _report(set_.questions, outcomes, honesty, whole)
     if list_misses:
         for name, results in outcomes.items():
             _report_misses(name, set_.questions, results, nothing[name])
@@ -216,7 +249,7 @@ def measure(list_misses: bool = False) -> None:
 
 def _whole_conversation(library: Library, session: str) -> int:
     conversation = library.find_id("claude-code", session)
-    return tokens(library.memory.read(f"/-/{conversation}.jsonl"))
+    return tokens(library.memory.read(f"/-/{conversation}.jsonl", tool_results=True))
 
 
 def _outcome(
@@ -250,15 +283,16 @@ def _is_in_order(outcome: Outcome) -> bool:
 def _report(
     questions: tuple[memory_set.Question, ...],
     outcomes: dict[str, list[Outcome]],
-    nothing: dict[str, list[bool]],
+    honesty: dict[str, tuple[float, float]],
     whole: list[int],
 ) -> None:
     print(f"### {len(questions)} questions about coding sessions\n")
     print(
         "| interface | recall@1 | recall@3 | in the list | later decision first "
-        "| nothing found | tokens: median | mean | 90th percentile | share of the conversation |"
+        "| nothing found | or says what is missing | tokens: median | mean | 90th percentile "
+        "| share of the conversation |"
     )
-    print("|---|---|---|---|---|---|---|---|---|---|")
+    print("|---|---|---|---|---|---|---|---|---|---|---|")
     for name, raw_outcomes in outcomes.items():
         results = [_with_whole(each, size) for each, size in zip(raw_outcomes, whole, strict=True)]
         changes = [each for each, q in zip(results, questions, strict=True) if q.old_key]
@@ -269,7 +303,7 @@ def _report(
             f"{_share(_is_recalled(each, RECALL) for each in results):.3f}",
             f"{_share(each.is_listed for each in results):.3f}",
             f"{sum(map(_is_in_order, changes))} of {len(changes)}",
-            f"{_share(iter(nothing[name])):.3f}",
+            *(f"{share:.3f}" for share in honesty[name]),
             f"{statistics.median(costs):,.0f}",
             f"{statistics.mean(costs):,.0f}",
             f"{costs[int(0.9 * (len(costs) - 1))]:,}",
@@ -278,7 +312,7 @@ def _report(
         print(f"| {name} | {' | '.join(cells)} |")
     size = f"{statistics.median(whole):,.0f} | {statistics.mean(whole):,.0f}"
     largest = sorted(whole)[int(0.9 * (len(whole) - 1))]
-    print(f"| the whole right conversation | | | | | | {size} | {largest:,} | 1.00 |\n")
+    print(f"| the whole right conversation | | | | | | | {size} | {largest:,} | 1.00 |\n")
     _report_kinds(questions, outcomes)
 
 
@@ -312,7 +346,7 @@ def _report_misses(
             print(f"  not nothing: {text}")
 
 
-def _share(flags: Iterator[bool]) -> float:
+def _share(flags: Iterable[bool]) -> float:
     values = list(flags)
     return sum(values) / len(values)
 

@@ -1065,8 +1065,8 @@ def _session(lines: list[str], number: int, count: int) -> tuple[Session, list[Q
         else:
             calls.append(_call(line, rng))
     if project:
-        turns = [*_filler(rng, language, rng.randint(1, 3)), *turns]
-        turns += _filler(rng, language, rng.randint(1, 3))
+        turns = [*_filler(rng, language, rng.randint(2, 8)), *turns]
+        turns += _filler(rng, language, rng.randint(2, 8))
     start = START + timedelta(days=160 * number / count, minutes=rng.randrange(240))
     return Session(id_, project, language, start, tuple(turns)), questions
 
@@ -1198,7 +1198,7 @@ def _filler(rng: random.Random, language: str, count: int) -> list[Turn]:
         path = f"src/{noun}/{names['a']}.py"
         calls = [Call("Read", {"file_path": path}, _source(rng, path))]
         if rng.random() < 0.6:
-            output = f"{rng.randint(20, 400)} passed in {rng.randint(1, 60)}.{rng.randint(10, 99)}s"
+            output = f"{rng.randint(20, 400)} passed"
             calls.append(Call("Bash", {"command": f"make test-{noun}"}, output))
         reply = _REPLIES[language][choice]
         turns.append(Turn("user", _REQUESTS[language][choice].format(**names)))

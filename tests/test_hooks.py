@@ -531,7 +531,53 @@ def test_a_digest_stays_within_its_budget(library: recollect.Library, tokens: in
     assert bool(text) == (tokens >= 150)
     if tokens == 4_000:
         assert text.count("> - decision") == 40
-    assert digest(library._store, ["/p"], tokens, now=datetime.now(UTC) + timedelta(days=40)) == ""
+
+
+@SQLITE
+def test_after_a_month_without_activity_the_digest_lists_the_last_work(
+    library: recollect.Library,
+) -> None:
+    save_observations(library, "/p", "Use SQLite", at=datetime.now(UTC) - timedelta(days=40))
+    assert "Use SQLite" in digest(library._store, ["/p"], 400)
+    save_observations(library, "/p", "Rename the till", id="c2")
+    text = digest(library._store, ["/p"], 400)
+    assert "Rename the till" in text
+    assert "Use SQLite" not in text
+
+
+@SQLITE
+def test_a_subfolder_gets_the_digest_of_the_nearest_folder_above_it(
+    library: recollect.Library,
+) -> None:
+    save_observations(library, "/work/shop", "Use SQLite")
+    save_observations(library, "/work/shop/app", "Rename the till", id="c2")
+    assert "Use SQLite" in digest(library._store, ["/work/shop/docs/guides/"], 400)
+    text = digest(library._store, ["/work/shop/app/views"], 400)
+    assert "Rename the till" in text
+    assert "Use SQLite" not in text
+    assert digest(library._store, ["/work/shopping"], 400) == ""
+
+
+@SQLITE
+def test_the_home_folder_is_not_the_project_of_the_folders_in_it(
+    library: recollect.Library,
+) -> None:
+    home = str(Path.home())
+    save_observations(library, home, "Use SQLite")
+    assert digest(library._store, [f"{home}/shop"], 400) == ""
+    assert "Use SQLite" in digest(library._store, [home], 400)
+
+
+@SQLITE
+def test_a_digest_says_by_what_a_decision_was_superseded(library: recollect.Library) -> None:
+    early = datetime.now(UTC) - timedelta(days=3)
+    save_observations(library, "/p", "Sessions of the shop are stored in Redis", at=early)
+    save_observations(
+        library, "/p", "We drop Redis, sessions of the shop go to PostgreSQL", id="c2"
+    )
+    lines = digest(library._store, ["/p"], 400).splitlines()
+    title = "> - decision: Sessions of the shop are stored in Redis [obs-c1-0]"
+    assert f"{title}, superseded by [obs-c2-0]" in lines
 
 
 @SQLITE

@@ -87,7 +87,7 @@ def test_indexing_observes_new_conversations(library: Library) -> None:
         "preference",
         "c",
         "kitchen",
-        "rules-1",
+        "rules-2",
     )
     assert "kettle" in observation.title
     assert observation.passages[0] == "c:0"

@@ -27,6 +27,7 @@ from recollect.memory.request_filters import (
 )
 from recollect.memory.results import Deletion, MemoryResults, ObservationHit
 from recollect.memory.search import search_concept, search_conversations, search_observations
+from recollect.memory.superseding import find_successors, promote
 from recollect.memory.texts import ConversationTexts, with_lines
 from recollect.memory.timeline import Timeline
 from recollect.model.audience import Audience
@@ -97,8 +98,24 @@ class Memory:
         if only_observations:
             store = ObservationStore(self._store, concepts, files)
             filter_ = replace(filter_, roles=types)
-            return search_observations(store, self._meaning, concept, filter_, options)
-        return search_concept(self._store, self._meaning, concept, filter_, options, audience)
+            results = search_observations(store, self._meaning, concept, filter_, options)
+        else:
+            results = search_concept(
+                self._store, self._meaning, concept, filter_, options, audience
+            )
+        is_filtered = only_observations or bool(filter_.after or filter_.before)
+        return self._with_successors(results, options.limit, insert=not is_filtered)
+
+    def _with_successors(
+        self, results: MemoryResults, limit: int, *, insert: bool
+    ) -> MemoryResults:
+        """The results with later decisions before those that they supersede."""
+        observations = [hit.observation for hit in results.observations]
+        successors = find_successors(self._store, observations)
+        if not successors:
+            return results
+        hits = tuple(promote(results.hits, successors, insert=insert))
+        return replace(results, hits=hits[:limit], total=max(results.total, len(hits)))
 
     def get(
         self, ids: Sequence[str], *, audience: Audience = Audience.PERSON
@@ -113,7 +130,8 @@ class Memory:
             raise InvalidInput("Cannot get more than 20 observations at once")
         hits = observations_by_id(self._store, ids)
         texts = ConversationTexts(self._store, audience)
-        return [with_lines(hits[id_], texts) for id_ in ids]
+        successors = find_successors(self._store, [hit.observation for hit in hits.values()])
+        return [with_lines(hits[id_], texts)._replace(successor=successors.get(id_)) for id_ in ids]
 
     def read(
         self,

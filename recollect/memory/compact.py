@@ -66,6 +66,8 @@ def _line(hit: MemoryHit, conversation_type: str) -> str:
     if isinstance(hit, ObservationHit):
         observation = hit.observation
         head = f"{observation.id} {format_date(observation.created_at)} {observation.type}: "
+        if hit.successor is not None:
+            head += f"(superseded by {hit.successor.id}) "
         return head + _observation_excerpt(hit, _MAX_LINE - len(head))
     head = _conversation_head(hit, conversation_type)
     return head + _excerpt(" … ".join(hit.snippets), hit.terms, _MAX_LINE - len(head))

@@ -22,6 +22,7 @@ MAX_FACTS = 3
 FACTS_LENGTH = 160
 """How many characters of facts a list shows for one observation."""
 SNIPPET_LENGTH = 240
+SUCCESSOR_LENGTH = 80
 MAX_DELETION_NAMES = 10
 
 NO_OBSERVATIONS = "No observations found matching your query."
@@ -128,6 +129,8 @@ def top_facts(hit: ObservationHit) -> list[str]:
     facts.sort(key=lambda fact: -len(query_words.intersection(tokens(fact))))
     if hit.quote:
         facts.insert(0, one_line(hit.quote))
+    if hit.successor is not None:
+        facts.insert(0, superseded_note(hit.successor))
     excerpts: list[str] = []
     room = FACTS_LENGTH
     for fact in facts[:MAX_FACTS]:
@@ -158,9 +161,15 @@ def _conversation_text(number: int, hit: ConversationHit, kind: str) -> str:
     )
 
 
+def superseded_note(successor: Observation) -> str:
+    """A remark about a decision that a later one replaced."""
+    title = shorten(one_line(successor.title), SUCCESSOR_LENGTH)
+    return f"Superseded by {successor.id} ({format_date(successor.created_at)}): {title}"
+
+
 def _observation_json(hit: ObservationHit) -> dict[str, Any]:
     observation = hit.observation
-    return {
+    value: dict[str, Any] = {
         "id": observation.id,
         "path": hit.path,
         "project": project_name(observation.project),
@@ -174,6 +183,9 @@ def _observation_json(hit: ObservationHit) -> dict[str, Any]:
         "summary": observation.subtitle or observation.title,
         "snippet": hit.snippet,
     }
+    if hit.successor is not None:
+        value["superseded_by"] = hit.successor.id
+    return value
 
 
 def _conversation_json(hit: ConversationHit) -> dict[str, Any]:
@@ -206,7 +218,7 @@ def details_json(hits: Iterable[ObservationHit]) -> list[dict[str, Any]]:
 
 def _details_json(hit: ObservationHit) -> dict[str, Any]:
     observation = hit.observation
-    return {
+    value: dict[str, Any] = {
         "id": observation.id,
         "type": observation.type,
         "title": observation.title,
@@ -225,6 +237,9 @@ def _details_json(hit: ObservationHit) -> dict[str, Any]:
         "maker": observation.maker,
         "path": hit.path,
     }
+    if hit.successor is not None:
+        value["superseded_by"] = hit.successor.id
+    return value
 
 
 def _details_text(hit: ObservationHit) -> str:
@@ -234,6 +249,8 @@ def _details_text(hit: ObservationHit) -> str:
     title = one_line(observation.title)
     texts = without_repetitions(observation)
     parts = [f"## [{project}, {time}] - {observation.type}: {title}"]
+    if hit.successor is not None:
+        parts.append(superseded_note(hit.successor))
     if texts.subtitle:
         parts.append(f"**{texts.subtitle}**")
     if texts.narrative:

@@ -109,8 +109,8 @@ _SYMBOLS = st.sampled_from([" \u2014 ", "\u2026", "\u2019", "\U0001f600", "caf\x
 def test_a_cue_in_text_with_symbols_is_found_as_by_its_pattern(text: str, symbol: str) -> None:
     for words in (text + symbol, symbol + text, text.replace(" ", symbol, 1)):
         for cue in _CUES:
-            if not words.isascii():
-                assert bool(cue.search(words)) == bool(cue._pattern.search(words))
+            if not words.isascii() and cue._pattern.search(words):
+                assert cue.search(words)
 
 
 @given(st.lists(st.text(), max_size=3))

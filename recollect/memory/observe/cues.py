@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from recollect.memory.observe import foreign_cues
 from recollect.memory.observe.sentence_words import Cue
 from recollect.memory.observe.work import CONFIG, TEST, Work
 
@@ -70,47 +71,53 @@ def parse_type(name: str) -> str | None:
 
 DECISION = Cue(
     "decided agreed settled opted chose chosen lets let go ll will guess think because decision"
-    " going entschieden"
-    " lass décidé decidido decidimos deciso",
+    " going no scrap ditch drop dropping abandon retire migrate switch replace replaces instead out"
+    " forget"
+    " it deciso",
     r"\b(?:we|i)(?:'ve| have)? (?:\w+ )?(?:decided|agreed|settled on|opted|chose|chosen)\b",
     r"\blet'?s (?:go with|use|stick"
     r" with|do it with|keep|drop|switch to)\b",
     r"\b(?:i|we)(?:'ll|'m going to| will| am going to)(?: just| probably)? (?:go"
-    r" with|stick (?:with|to)|choose|opt for|switch to)\b",
+    r" with|stick (?:with|to)|choose|opt for|switch to|use)\b",
     r"\b(?:i think|guess) i'?ll (?:go|stick|take|choose|use)\b",
     r"\binstead of\b.{1,80}\bbecause\b",
     r"\bthe decision (?:is|was)\b",
-    r"\bgoing with\b",
-    r"\b(?:wir haben (?:uns )?(?:für"
-    r" )?\w* ?entschieden|lass uns \w+ nehmen|on a décidé|nous avons décidé|hemos decidido"
-    r"|decidimos|abbiamo deciso)\b",
-    r"决定|決め(?:た|ました)|결정(?:했|하기로)",
+    r"\bgo(?:ing)? with\b",
+    # Corrections: "no, use X", "scrap X", "we drop X", "X replaces Y", "X it is".
+    r"(?:^|[.!;] )(?:no|nope|nah)[,.:]? (?:please )?(?:use|take|make|keep|put|call|go)\b",
+    r"(?:^|[.!;,] )(?:(?:ok|okay|right|alright|then|so),? )?(?:scrap|ditch|drop|retire|abandon)"
+    r" (?:\w|`)",
+    r"\bwe(?:'re| are)? (?:now )?(?:drop(?:ping)?|ditch|scrap|retire|abandon|migrate|switch"
+    r"|replace)\b",
+    r"\b\w+ (?:now )?replaces \w|\bforget (?:what i|about the|the)\b",
+    r"\b(?:use|do|take|make|put) (?:\S+ ){1,8}instead\b",
+    r"\b(?:is|are) out[.!]",
+    r"(?<!what)(?<!how)(?<!as)(?<!where)(?<!who)(?<!way)(?<!that) it is[.!]*$",
+    r"\babbiamo deciso\b|결정(?:했|하기로)",
+    foreign=foreign_cues.DECISION,
 )
 PREFERENCE = Cue(
-    "prefer rather hate dislike don can love enjoy fan into favorite favourite go preferred"
-    " allergic vegetarian vegan"
-    " more always never ever now sure stop please bevorzuge mag lieber immer niemals préfère"
-    " toujours jamais prefiero"
-    " siempre nunca preferisco like",
-    r"\bi(?:'d| would)?(?: really| generally| usually| always| much)? (?:prefer|rather have|like to"
+    "prefer rather hate dislike don dont can love enjoy fan into favorite favourite go preferred"
+    " allergic vegetarian vegan more always never ever now sure stop please do like preferisco",
+    r"\bi(?:'d| would)?(?: really| generally| usually| always| much)? (?:prefer|rather|like to"
     r" have|hate|dislike"
-    r"|don'?t like|can'?t stand|love|enjoy|am (?:not )?(?:a )?(?:big )?(?:fan of|into))\b",
+    r"|don'?t (?:like|want)|never want|can'?t stand|love|enjoy"
+    r"|am (?:not )?(?:a )?(?:big )?(?:fan of|into))\b",
     r"\bmy (?:favou?rite|go-to"
     r"|preferred)\b",
     r"\bi'm (?:more of an?|a (?:big|huge) fan|allergic|vegetarian|vegan)\b",
-    r"(?:^|[.!,;] )(?:please )?(?:always|never|don'?t"
+    r"(?:^|[.!;:] |\b(?:and|so|but|please),? )(?:please )?(?:always|never|don'?t"
     r" ever|from now on|make sure (?:to|you) always|stop) \w+",
+    r"(?:^|[.!;:] |no, )(?:please )?(?:don'?t|do not) (?!(?:forget|worry|hesitate|know|think|see"
+    r"|understand|have|get|need|want|you|we|they|be)\b)\w+",
     r"\bplease (?:use|avoid|don'?t|do not|keep|prefer)\b",
-    r"\b(?:bevorzuge|mag ich nicht|lieber|immer|niemals|je préfère|toujours|jamais|prefiero|siempre"
-    r"|nunca"
-    r"|preferisco)\b",
-    r"喜欢|更喜|好きです|좋아(?:해|합)",
+    r"\bpreferisco\b|좋아(?:해|합)",
+    foreign=foreign_cues.PREFERENCE,
 )
 LEARNING = Cue(
     "turns til learned appears reason root issue problem culprit bug cause caused because key found"
     " see why means fix"
-    " lesson gotcha note important importantly grund ursache liegt stellt raison razón causa"
-    " resulta",
+    " lesson gotcha note important importantly due comes came so",
     r"\b(?:turns out|til\b|today i learned|it appears that|the reason (?:is|was|why)|root cause|the"
     r" (?:actual "
     r"|real )?(?:issue|problem|culprit|bug|cause)"
@@ -120,10 +127,10 @@ LEARNING = Cue(
     r" (?:issue|problem)|that(?:'s| is) (?:why|because)|this means|the fix (?:is|was)|lesson|gotcha"
     r"|note that"
     r"|important(?:ly)?:)",
-    r"\b(?:der grund|ursache|liegt daran|es stellt sich heraus|la raison|la cause|la razón|la"
-    r" causa|resulta que)\b",
-    r"原因|理由|원인",
+    r"\bbecause\b|\bdue to\b|\b(?:comes|came) from\b|, so (?:that )?(?:the|it|a|every|no)",
+    "원인",
     stems="lesson gotcha means why because",
+    foreign=foreign_cues.LEARNING,
 )
 SECURITY = Cue(
     "cve injection auth authentication authorization vulnerability vulnerabilities xss csrf ssrf"
@@ -158,6 +165,7 @@ FIX = Cue(
     r"|not working"
     r"|fails?|failing|failed"
     r"|error|exception|issue|wrong|incorrect(?:ly)?|repair(?:ed)?|hotfix)\b",
+    foreign=foreign_cues.FIX,
 )
 REFACTOR = Cue(
     "refactor refactored refactoring rename renames renamed renaming clean cleaned cleaning cleanup"
@@ -174,6 +182,7 @@ REFACTOR = Cue(
     r"|split(?:ting)? (?:up|\w+ into)"
     r"|inline[sd]?)\b",
     stems="reorgani inline",
+    foreign=foreign_cues.REFACTOR,
 )
 FEATURE = Cue(
     "add adds added adding implement implements implemented implementing create creates created"
@@ -183,6 +192,24 @@ FEATURE = Cue(
     r" )?"
     r"|introduc(?:e[sd]?|ing)|new (?:feature|endpoint|command|page"
     r"|component|option|function|tool|flag|module)|feat(?:ure)?)\b",
+    foreign=foreign_cues.FEATURE,
+)
+# What says that something is done in another way than before.
+CHANGE = Cue(
+    "scrap ditch drop dropped dropping abandon retire replace replaces replaced replacing instead"
+    " longer anymore switch switched migrate migrated forget revisit reconsider out now removed"
+    " gone uninstalled",
+    r"\b(?:scrap|ditch|drop(?:ped|ping)?|abandon|retire|replac(?:e[sd]?|ing)|instead|no longer"
+    r"|anymore|switch(?:ed)?|migrated?|forget|revisit|reconsider|from now on|is out|are gone"
+    r"|is gone|removed|uninstalled|not working out)\b",
+    foreign=foreign_cues.CHANGE,
+)
+# What says that something was broken, even in a change of configuration files.
+_REPAIR = Cue(
+    "fix fixes fixed fixing bug broken crash crashes crashed regression fails failing failed not",
+    r"\b(?:fix(?:e[sd]|ing)?|bugs?|broken|crash(?:es|ed|ing)?|regression|fails|failing|failed"
+    r"|not working|does not (?:work|exist))\b",
+    foreign=foreign_cues.FIX,
 )
 _CONVENTIONAL_COMMIT = re.compile(r"^(\w+)(?:\([^)]*\))?!?: ")
 _COMMIT_TYPES = {
@@ -198,6 +225,9 @@ _COMMIT_TYPES = {
     "style": "refactor",
     "hotfix": "bugfix",
     "security": "security",
+    "chore": "change",
+    "docs": "change",
+    "revert": "change",
 }
 
 
@@ -219,22 +249,29 @@ def type_of_work(work: Work, request: str, outcome: str) -> str:
 
 def _type_of_change(work: Work, text: str, outcome: str) -> str:
     files = work.files_modified
+    is_configuration = bool(files) and all(CONFIG.search(path) for path in files)
     if SECURITY.search(text):
         return "security"
     commit_type = _type_of_commits(work.commits)
+    if commit_type == "change" and is_configuration:
+        return "config"
     if commit_type is not None:
         return commit_type
     if files and all(TEST.search(path) for path in files):
         return "test"
+    if is_configuration and not work.is_repair and not _REPAIR.search(text):
+        return "config"
+    return _type_by_words(work, text, outcome)
+
+
+def _type_by_words(work: Work, text: str, outcome: str) -> str:
     if REFACTOR.search(text) and not FIX.search(text):
         return "refactor"
     if work.is_repair or FIX.search(text):
         return "bugfix"
-    if files and all(CONFIG.search(path) for path in files):
-        return "config"
     if any(change.is_new for change in work.changes.values()) or FEATURE.search(text):
         return "feature"
-    if work.renames and not files:
+    if work.renames and not work.changes:
         return "refactor"
     if re.search(r"\b(?:fixed|the bug|the fix)\b", outcome, re.IGNORECASE):
         return "bugfix"

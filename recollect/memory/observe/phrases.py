@@ -17,7 +17,8 @@ from recollect.memory.observe.sentence_words import COMMON, terms_of_word, word_
 
 MAX_CONCEPTS = 6
 _MAX_PHRASE_WORDS = 3
-_TOKEN = re.compile(r"`[^`\n]{2,40}`|[^\W_][\w'’.+#/@-]*|[^\w\s]+")  # code, word, punctuation
+_TOKEN = re.compile(r"`[^`\n]{2,40}`|[^\W_][\w'’.+#/@-]*|[^\w\s]+|\n")
+# Code, a word, punctuation or the end of a line.
 _CODE = re.compile(r"`([^`\n]{2,40})`")
 _MAX_WORD_LENGTH = 32
 _CACHED_TOKENS = 40_000
@@ -97,6 +98,9 @@ def _phrases(text: str) -> list[Phrase]:
                 phrases.append(_join(run))
                 run = []
         elif token.is_code:
+            if run:
+                phrases.append(_join(run))
+                run = []
             if token.is_useful:
                 phrases.append((token.text, token.terms, True))
         else:

@@ -56,7 +56,7 @@ _CLAUSE = re.compile(
     r")",
 )
 _LEADS = re.compile(
-    r"(?:(?:oh|well|hey|hi|hello|ok|okay|yes|yeah|no|sure|also|and|but|so|actually|anyway|btw|by"
+    r"(?:(?:oh|well|hey|hi|hello|ok|okay|yes|yeah|no(?=\s*[,:!.…])|sure|also|and|but|so|actually|anyway|btw|by"
     r" the way|great|thanks"
     r"|thank you|please|now|then|alright|right|perfect|cool|wow|hmm|um|just|speaking of which"
     r"|speaking of that"
@@ -67,6 +67,9 @@ _LEADS = re.compile(
     r"(?:\s*[,:!.…]+\s*|\s+))+",
     re.IGNORECASE,
 )
+
+
+_QUESTION_WORD = re.compile(r"(?:where|who|which)\b", re.IGNORECASE)
 
 
 class Sentence(NamedTuple):
@@ -161,6 +164,8 @@ def without_lead(text: str) -> str:
     """A sentence without introductory words such as "By the way,"."""
     match = _LEADS.match(text)
     if match is None or len(text) - match.end() < 12:
+        return text
+    if text.endswith("?") and _QUESTION_WORD.match(text):
         return text
     return text[match.end() :]
 

@@ -11,7 +11,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from recollect.memory.observe import cues
+from recollect.memory.names import is_folder
+from recollect.memory.observe import cues, replies
 from recollect.memory.observe.conversation_text import ConversationText, conversation_text
 from recollect.memory.observe.exchanges import (
     Exchange,
@@ -33,7 +34,7 @@ from recollect.memory.observe.work import Work, basename, collect_work
 from recollect.model.documents import Document, Passage
 from recollect.model.observations import Observation
 
-MAKER = "rules-1"
+MAKER = "rules-2"
 TITLE_LENGTH = 80
 SUBTITLE_LENGTH = 120
 MAX_FACTS = 6
@@ -45,64 +46,14 @@ _MAX_NARRATIVE = 6  # sentences
 _MAX_ANSWERS_IN_NARRATIVE = 1  # answers are added only up to this many sentences
 _MAX_PART = 80  # passages after which long work is split
 _MIN_PART = 4
+_MIN_OUTCOME_TERMS = 3
+_DIGIT = re.compile(r"\d")
 _MAX_FILE_FACTS = 4
 _MAX_OWN_LENGTH = 4_000  # characters: a longer message contains pasted text
 _PASTE_MARGIN = 1_000
 _MAX_OWN_LINES = 25
 _MAX_SENTENCES = 400  # per message
-_REQUEST = re.compile(
-    r"^(?:(?:can|could|would|will) (?:you|we)(?: please| also| maybe| just)?|please|i(?:'d| would)"
-    r" (?:like"
-    r"|love) (?:you )?to"
-    r"|i (?:want|need) you to|do you (?:know|think)(?: if)?|i(?:'m| am) (?:looking (?:for|to)"
-    r"|trying to"
-    r"|wondering(?: if| about)?"
-    r"|curious(?: about| if)?|interested in|hoping to|thinking (?:of|about)|planning (?:to|on)?"
-    r"|considering)"
-    r"|i was (?:wondering(?: if| about)?|thinking (?:of|about))"
-    r"|help me(?: with| to)?|tell me(?: more)? about|let'?s)\s+",
-    re.IGNORECASE,
-)
-_POLITE = re.compile(
-    r"^(?:(?:(?:can|could|would|will) (?:you|we)|do you think you (?:can|could))"
-    r"(?: please| also| maybe| just)?(?: be able to)?(?: help me(?: to"
-    r"| with)?| tell me(?: more)?(?: about)?| give me| provide(?: me)?(?: with)?)?"
-    r"|please(?: help me)?|i(?:'m| am) (?:looking (?:for|to)|trying to|wondering(?: if(?: you"
-    r" (?:can|could))?)?"
-    r"|curious about|interested in)"
-    r"|i was wondering(?: if you (?:can|could))?|help me(?: with| to)?|do you have any|i(?:'d|"
-    r" would) (?:like"
-    r"|love) (?:you )?to)\s+(?=\S)",
-    re.IGNORECASE,
-)
-_ASKS = re.compile(
-    r"^(?:what|how|why|when|where|who|which|is|are|do|does|did|can|could|should|would|will|write"
-    r"|create|make|give"
-    r"|show|explain|list"
-    r"|describe|generate|find|summari[sz]e|translate|fix|add|implement|change|update|remove|run"
-    r"|check|review"
-    r"|refactor|suggest|recommend"
-    r"|compare|tell|help|look|read|use|build|test|commit|rewrite|draft|plan|act|provide|bitte"
-    r"|kannst|wie|was|warum"
-    r"|peux|comment|pourquoi"
-    r"|puedes|cómo|qué)\b",
-    re.IGNORECASE,
-)
-_TRIVIAL = re.compile(
-    r"^(?:ok(?:ay)?|yes(?:,? please)?|yep|yeah|no|nope|sure|thanks?(?: you)?|thx|great|perfect|cool"
-    r"|nice|good"
-    r"|continue|go on|go ahead|proceed"
-    r"|do it|please (?:continue|proceed|do)|keep going|next|done|hello|hi|hey|good (?:morning"
-    r"|evening|night"
-    r"|afternoon)|bye|/\w+|lgtm|y|n|k|hm+|wow|lol"
-    r"|got it|sounds good|that(?:'s| is) (?:great|all|fine|it)|ja|nein|danke|weiter|oui|non|merci"
-    r"|sí|gracias|继续|好的?"
-    r"|はい|네)"
-    r"(?:[\s,.!]+(?:ok(?:ay)?|yes|please|thanks?|thank you|so much|very much|great|go|continue|then"
-    r"|there|claude|sir"
-    r"|man|all|again))*[\s.!?…]*$",
-    re.IGNORECASE,
-)
+_PERSONAL = (("decision", cues.DECISION), ("preference", cues.PREFERENCE))
 _HEAD = re.compile(r"^(.{2,60}?)(?::\s|\s[-–—]\s|\s\(|:$)")
 
 
@@ -132,8 +83,13 @@ def observe(document: Document) -> list[Observation]:
         return []
     text = conversation_text(document, exchanges)
     stretches = [
-        stretch for exchange in exchanges for stretch in _stretches(exchange, document.project)
+        stretch
+        for exchange in _join_replies(exchanges, document.project)
+        for stretch in _stretches(exchange, document.project)
     ]
+    if not _is_coding(document):
+        for stretch in stretches:
+            stretch.is_everyday = True
     salience = Salience(stretch.sentences for stretch in stretches)
     observations: dict[str, Observation] = {}
     for stretch in stretches:
@@ -141,6 +97,13 @@ def observe(document: Document) -> list[Observation]:
             observation = _observation(draft, stretch, document, text, salience)
             observations.setdefault(observation.id, observation)
     return list(observations.values())
+
+
+def _is_coding(document: Document) -> bool:
+    """Whether a conversation is about work in a project, as opposed to everyday life."""
+    if is_folder(document.project):
+        return True
+    return any(passage.type == "tool_call" for passage in document.passages)
 
 
 def observation_id(conversation: str, passage: str, type_: str, title: str) -> str:
@@ -162,6 +125,11 @@ class _Stretch:
     """Where in `model_sentences` the last message begins."""
     ranking: list[tuple[float, int, str]] = field(default_factory=list)
     """The quotable model sentences, best first: the negated score, the place and the text."""
+    reply: str = ""
+    """The last of the person's messages that accept or choose what the model offered."""
+    offer: int = 0
+    """Where in `model_sentences` the part begins that follows the first reply."""
+    is_everyday: bool = False
     is_among_people: bool = False
     """Whether people talk to each other without a model."""
     speakers: list[str] = field(default_factory=list)
@@ -192,22 +160,59 @@ class _Draft:
 # -- stretches -------------------------------------------------------------------
 
 
+def _join_replies(exchanges: Sequence[Exchange], root: str) -> list[Exchange]:
+    """The exchanges, each together with the replies to what the model offered in it."""
+    joined: list[Exchange] = []
+    for exchange in exchanges:
+        if joined and _is_reply_to(joined[-1], exchange, root):
+            passages = (*joined[-1].passages, *exchange.passages)
+            joined[-1] = replace(joined[-1], passages=passages)
+        else:
+            joined.append(exchange)
+    return joined
+
+
+def _is_reply_to(previous: Exchange, exchange: Exchange, root: str) -> bool:
+    if not previous.quotable or not exchange.quotable or len(previous.passages) > _MAX_PART:
+        return False
+    request, offer = previous.quotable[0], previous.quotable[-1]
+    message = exchange.quotable[0]
+    if not is_from_person(request) or not is_from_person(message):
+        return False
+    if offer.role != "assistant" or offer.type != "message":
+        return False
+    text = person_text(message)
+    if not replies.is_reply(text, person_text(request), offer.content):
+        return False
+    # After something was done, only a bare "yes, continue" goes on with it.
+    is_bare = replies.TRIVIAL.match(text.strip()) is not None
+    return is_bare or not collect_work(previous.quotable, root).changes
+
+
 def _stretches(exchange: Exchange, root: str) -> Iterator[_Stretch]:
     for passages in _split_work(exchange.quotable):
         stretch = _Stretch(passages, "", collect_work(passages, root))
         stretch.is_among_people = _are_people(passages)
         for passage in passages:
             if is_from_person(passage):
-                text = person_text(passage)
-                stretch.request = stretch.request or text
-                sentences = _prose_sentences(_without_paste(text))
-                stretch.person_sentences += sentences
-                stretch.speakers += [passage.author or ""] * len(sentences)
+                _add_person_message(stretch, passage)
             elif passage.type == "message" and passage.role == "assistant":
                 stretch.closing = len(stretch.model_sentences)
                 stretch.model_sentences += _prose_sentences(passage.content)
         if stretch.sentences or stretch.work.changes or stretch.work.commits:
             yield stretch
+
+
+def _add_person_message(stretch: _Stretch, passage: Passage) -> None:
+    text = person_text(passage)
+    if not stretch.request:
+        stretch.request = text
+    elif not stretch.is_among_people:
+        stretch.offer = stretch.offer or len(stretch.model_sentences)
+        stretch.reply = text
+    sentences = _prose_sentences(_without_paste(text))
+    stretch.person_sentences += sentences
+    stretch.speakers += [passage.author or ""] * len(sentences)
 
 
 def _are_people(passages: Sequence[Passage]) -> bool:
@@ -288,7 +293,7 @@ def _draft_talk(stretch: _Stretch, salience: Salience) -> _Draft | None:
     lists = _list_facts(stretch.model_sentences)
     if _is_trivial_talk(stretch) and not lists and not (answers and _is_long_answer(stretch)):
         return None
-    if not statements and not request and not answers:
+    if not statements and (stretch.is_everyday or (not request and not answers)):
         return None
     if stretch.is_among_people and statements:
         request = ""
@@ -302,8 +307,7 @@ def _draft_talk(stretch: _Stretch, salience: Salience) -> _Draft | None:
     )
     if not title.strip():
         return None
-    type_ = cues.type_of_talk(" ".join(statements), request, best_answer, question=bool(request))
-    draft = _Draft(type_, _format_title(title))
+    draft = _Draft(_type_of_talk(stretch, request, best_answer), _format_title(title))
     facts = [text for text in statements if overlap(text, [draft.title]) < 0.9]
     title_start = draft.title.rstrip("…").casefold()
     facts.sort(key=lambda text: text.casefold().startswith(title_start))  # repeats the title: last
@@ -316,10 +320,29 @@ def _draft_talk(stretch: _Stretch, salience: Salience) -> _Draft | None:
     return draft
 
 
+def _type_of_talk(stretch: _Stretch, request: str, answer: str) -> str:
+    own_words = [s.text for s in stretch.person_sentences if not s.question]
+    type_ = cues.type_of_talk(" ".join(own_words), request, answer, question=bool(request))
+    if type_ in ("learning", "discovery") and _is_choice(stretch):
+        return "decision"
+    return type_
+
+
+def _is_choice(stretch: _Stretch) -> bool:
+    """Whether the person chose among what the model offered, rather than asked for a cause."""
+    if not stretch.reply or replies.is_pleasantry(stretch.reply):
+        return False
+    return not replies.asks_cause(stretch.request)
+
+
+def _has_decision(text: str) -> bool:
+    return cues.DECISION.search(text) is not None or cues.PREFERENCE.search(text) is not None
+
+
 def _is_trivial_talk(stretch: _Stretch) -> bool:
     if not stretch.person_sentences:
         return True
-    return _TRIVIAL.match(stretch.request.strip()) is not None
+    return replies.TRIVIAL.match(stretch.request.strip()) is not None
 
 
 def _is_long_answer(stretch: _Stretch) -> bool:
@@ -342,64 +365,123 @@ def _first_heading(stretch: _Stretch) -> str:
 def _draft_work(stretch: _Stretch, salience: Salience) -> _Draft | None:
     work = stretch.work
     request = ""
-    if not _TRIVIAL.match(stretch.request.strip()):
+    if not replies.TRIVIAL.match(stretch.request.strip()):
         request = _request(stretch, salience)
     statements = _statements(stretch, salience)
     answers = _answers(stretch, salience)
     outcome = _outcome(stretch, salience)
-    subject = request or _first(statements) or outcome or _first(answers)
-    title = _work_title(work, subject)
+    subject = request or _first(statements) or _first_words(stretch)
+    type_, title = _own_rule(stretch, request)
+    if not title:
+        type_ = _type_of_work(stretch, outcome)
+        title = _work_title(work, subject, outcome or _first(answers))
     if not title:
         return None
-    type_ = cues.type_of_work(work, stretch.request[:2_000], outcome)
     draft = _Draft(type_, _format_title(title))
-    _add_work_facts(draft, work, answers, salience)
+    _add_said_facts(draft, stretch, answers, salience)
+    _add_done_facts(draft, work)
     new_statements = [text for text in statements if overlap(text, [draft.title]) < 0.8]
     _add_facts(draft, new_statements[:2], MAX_FACTS)
     _add_facts(draft, (_best_clause(answer, salience) for answer in answers), MAX_FACTS)
     _add_facts(draft, (f"Searched the web for: {q}" for q in work.web_queries[:1]), MAX_FACTS)
-    candidates = answers
-    if outcome:
-        candidates = [outcome, *answers]
-    draft.subtitle = _subtitle(candidates, draft)
+    draft.subtitle = _subtitle([_capitalize(subject), outcome, *answers], draft)
     _add_narrative(draft, stretch, salience)
     return draft
 
 
-def _work_title(work: Work, subject: str) -> str:
+def _first_words(stretch: _Stretch) -> str:
+    for sentence in stretch.person_sentences:
+        if not is_empty(sentence.text) and not replies.TRIVIAL.match(sentence.text):
+            return sentence.text
+    return ""
+
+
+def _own_rule(stretch: _Stretch, request: str) -> tuple[str, str]:
+    """The type and the title of a message that only states a decision or a preference."""
+    if request or stretch.reply or stretch.work.commits or not stretch.person_sentences:
+        return "", ""
+    first = stretch.person_sentences[0]
+    for type_, cue in _PERSONAL:
+        if cue.search(first.text) and not first.question:
+            return type_, first.text
+    return "", ""
+
+
+def _type_of_work(stretch: _Stretch, outcome: str) -> str:
+    text = f"{stretch.request[:2_000]}\n{stretch.reply}"
+    type_ = cues.type_of_work(stretch.work, text, outcome)
+    is_certain = type_ not in ("change", "feature", "config", "discovery")
+    if is_certain and (type_ == "security" or not cues.DECISION.search(stretch.reply)):
+        return type_
+    if _is_choice(stretch):
+        return "decision"
+    return type_
+
+
+def _work_title(work: Work, subject: str, outcome: str) -> str:
+    """What came out of the work: the commit, or how the model describes it."""
     if work.commits:
         return work.commits[-1]
     if work.changes:
+        if len(terms(outcome)) >= _MIN_OUTCOME_TERMS:
+            return outcome
         title = _change_title(work)
         if subject:
             title += f": {_without_politeness(subject)}"
         return title
-    if subject:
-        return subject
+    if subject or outcome:
+        return subject or outcome
     if work.commands:
         return f"Ran {work.commands[0]}"
     return ""
 
 
-def _add_work_facts(draft: _Draft, work: Work, answers: Sequence[str], salience: Salience) -> None:
-    reasons = [answer for answer in answers if cues.LEARNING.search(answer)]
-    _add_facts(draft, (_best_clause(reason, salience) for reason in reasons[:2]), 1)
+def _add_said_facts(
+    draft: _Draft, stretch: _Stretch, answers: Sequence[str], salience: Salience
+) -> None:
+    """What was said, by use: causes, decisions with what was offered, numbers, errors."""
+    causes = [text for text in answers if cues.LEARNING.search(text)]
+    _add_facts(draft, (_cause(text, salience) for text in causes[:2]), 2)
+    decisions = [
+        clause
+        for sentence in stretch.person_sentences
+        if not sentence.question and _has_decision(sentence.text)
+        for clause in split_clauses(sentence.text, _MAX_FACT_LENGTH)
+    ]
+    _add_facts(draft, decisions[:1], 3)
+    offers = {sentence.text for sentence in stretch.model_sentences[: stretch.offer]}
+    _add_facts(draft, (text for text in answers if text in offers), 3)
+    numbers = [text for text in answers if _DIGIT.search(text)]
+    closing = {sentence.text for sentence in stretch.model_sentences[stretch.closing :]}
+    outcomes = [text for text in answers if text in closing and text not in numbers]
+    _add_facts(draft, (_best_clause(text, salience) for text in (*numbers[:2], *outcomes[:1])), 4)
+    if draft.type in ("bugfix", "debug") or not stretch.work.changes:
+        _add_facts(draft, stretch.work.errors[:1], 4)
+
+
+def _add_done_facts(draft: _Draft, work: Work) -> None:
+    """What was done: test runs, changed files, commits."""
     runs = [run for run in work.runs.values() if run.is_test or "failed" in run.outcomes]
-    _add_facts(draft, (run.description for run in runs), 2)
-    _add_facts(draft, _change_facts(work), 4)
-    _add_facts(draft, (f"Committed: {commit}" for commit in work.commits[:-1][-1:]), 5)
-    if draft.type in ("bugfix", "debug") or not work.changes:
-        _add_facts(draft, work.errors[:1], 5)
+    _add_facts(draft, (run.description for run in runs), 5)
+    _add_facts(draft, _change_facts(work), MAX_FACTS)
+    _add_facts(draft, (f"Committed: {commit}" for commit in work.commits[:-1][-1:]), MAX_FACTS)
+
+
+def _cause(sentence: str, salience: Salience) -> str:
+    """The sentence that names a cause; if it is long, the clause of it that does."""
+    if len(sentence) <= _MAX_FACT_LENGTH:
+        return sentence
+    clauses = [text for text in split_clauses(sentence, 70) if cues.LEARNING.search(text)]
+    if clauses:
+        return clauses[0]
+    return _best_clause(sentence, salience)
 
 
 def _draft_decision(stretch: _Stretch, work_draft: _Draft) -> Iterator[_Draft]:
     """A decision or lasting preference that the person mentioned during other work."""
-    for type_, cue in (
-        ("decision", cues.DECISION),
-        ("preference", cues.PREFERENCE),
-    ):
-        if work_draft.type == type_:
-            continue
+    if work_draft.type in ("decision", "preference") or stretch.reply:
+        return
+    for type_, cue in _PERSONAL:
         texts = [
             sentence.text
             for sentence in stretch.person_sentences
@@ -423,19 +505,33 @@ def _statements(stretch: _Stretch, salience: Salience) -> list[str]:
             continue
         for clause in split_clauses(sentence.text, _FACT_LENGTH):
             text = without_lead(clause)
-            is_request = _REQUEST.match(text) is not None
-            is_question = (
-                clause.endswith("?")
-                or _ASKS.match(text) is not None
-                or (sentence.question and is_request)
-            )
-            has_own_details = is_about_self(text) and score_details(text) >= 0.5
-            if len(terms(text)) < 2 or ((is_question or is_request) and not has_own_details):
+            is_question = _is_question(sentence, clause, text)
+            is_request = is_question
+            if replies.REQUEST.match(text) and not cues.DECISION.search(sentence.text):
+                is_request = True
+            if len(terms(text)) < 2 or (is_request and not _has_own_details(stretch, text)):
                 continue
             score = salience.of_person(clause, question=is_question)
             if score > 1.0:
                 ranking.append((-score, number, stretch.attribute(text, number)))
     return _distinct(text for _, _, text in sorted(ranking)[:12])
+
+
+def _is_question(sentence: Sentence, clause: str, text: str) -> bool:
+    """Whether a clause asks for something. `text` is the clause without introductory words."""
+    if clause.endswith(("?", "？")):
+        return True
+    if sentence.question:
+        return replies.REQUEST.match(text) is not None or replies.ASKS.search(text) is not None
+    return replies.ASKS.search(text) is not None and not _has_decision(sentence.text)
+
+
+def _has_own_details(stretch: _Stretch, text: str) -> bool:
+    """Whether people say something about themselves although they ask for something.
+
+    In everyday life, questions are asked all the time, and what matters is said without them.
+    """
+    return not stretch.is_everyday and is_about_self(text) and score_details(text) >= 0.5
 
 
 def _request(stretch: _Stretch, salience: Salience) -> str:
@@ -444,8 +540,7 @@ def _request(stretch: _Stretch, salience: Salience) -> str:
     best_score = 0.0
     for number, sentence in enumerate(stretch.person_sentences):
         text = without_lead(sentence.text)
-        is_request = sentence.question or _REQUEST.match(text) or _ASKS.match(text)
-        if not is_request or is_empty(text):
+        if not _is_request(sentence, text) or is_empty(text):
             continue
         score = salience.of_words(text)
         if number == 0 or number == len(stretch.person_sentences) - 1:
@@ -459,6 +554,16 @@ def _request(stretch: _Stretch, salience: Salience) -> str:
     if len(terms(best)) <= 1:
         return ""
     return best
+
+
+def _is_request(sentence: Sentence, text: str) -> bool:
+    """Whether a sentence asks for something. `text` is the sentence without introductory words."""
+    if sentence.question:
+        return True
+    if replies.REQUEST.match(sentence.text):
+        return cues.DECISION.search(sentence.text) is None
+    is_request = replies.REQUEST.match(text) or replies.ASKS.search(text)
+    return is_request is not None and not _has_decision(sentence.text)
 
 
 def _answers(stretch: _Stretch, salience: Salience) -> list[str]:
@@ -561,8 +666,7 @@ def _add_facts(draft: _Draft, facts: Iterable[str], limit: int) -> None:
         if len(draft.facts) >= limit:
             return
         text = fact.strip()
-        if len(text) > _MAX_FACT_LENGTH:
-            text = shorten(text, _MAX_FACT_LENGTH)
+        text = shorten(text, _MAX_FACT_LENGTH)
         if text and overlap(text, draft.facts) < 0.8 and overlap(text, [draft.title]) < 1:
             draft.facts.append(text)
 
@@ -626,14 +730,11 @@ def _change_title(work: Work) -> str:
 
 def _without_politeness(text: str) -> str:
     """A request without polite opening words."""
-    request = without_lead(text)
-    match = _POLITE.match(request)
-    if match is None:
-        return request
-    rest = request[match.end() :].rstrip("?")
-    if len(rest) < 10:
-        return request
-    return rest
+    return replies.strip_politeness(without_lead(text))
+
+
+def _capitalize(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _format_title(text: str) -> str:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from recollect.language.languages.english import ENGLISH
+from recollect.language.languages.french import FRENCH
+from recollect.language.languages.german import GERMAN
+from recollect.language.languages.spanish import SPANISH
 from recollect.language.stem import stem
 from recollect.language.text import non_ascii_characters, tokens
 
@@ -50,6 +54,14 @@ niet dat
 _CACHED_WORDS = 60_000
 
 
+_FOREIGN_WORDS = frozenset(
+    word
+    for language in (GERMAN, FRENCH, SPANISH)
+    for word in language.stop_words
+    if len(word) > 1 and word not in ENGLISH.stop_words
+)
+
+
 class Words(NamedTuple):
     """The words of a text, and the stems of those that carry meaning."""
 
@@ -58,6 +70,8 @@ class Words(NamedTuple):
     distinct: frozenset[str]
     is_plain: bool
     """Whether the text is ASCII except for quotes, dashes, emoji and other symbols."""
+    is_foreign: bool
+    """Whether the text has letters or function words that English does not have."""
 
 
 class Cue:
@@ -68,17 +82,26 @@ class Cue:
     differently. In text with symbols, the pattern also finds words that begin with `stems`.
     """
 
-    def __init__(self, words: str, *patterns: str, stems: str = "") -> None:
+    def __init__(
+        self, words: str, *patterns: str, stems: str = "", foreign: Sequence[str] = ()
+    ) -> None:
+        """`foreign` are patterns in other languages, for sentences that are not English."""
         self._words = frozenset(words.split())
         self._stems = stems.split()
         self._pattern = re.compile("|".join(patterns), re.IGNORECASE)
+        self._foreign = None
+        if foreign:
+            self._foreign = re.compile("|".join(foreign), re.IGNORECASE)
         # Several rules look for the same cue in the same sentence.
         self.search = lru_cache(maxsize=1_024)(self._search)
 
     def _search(self, text: str) -> re.Match[str] | None:
+        match = None
         if self._may_match(text):
-            return self._pattern.search(text)
-        return None
+            match = self._pattern.search(text)
+        if match is None and self._foreign is not None and words(text).is_foreign:
+            match = self._foreign.search(text)
+        return match
 
     def _may_match(self, text: str) -> bool:
         text_words = words(text)
@@ -94,7 +117,9 @@ def split_words(text: str) -> Words:
     all_words = tokens(text)
     stems = _stems(all_words)
     is_plain = text.isascii() or all(map(_is_symbol, non_ascii_characters(text)))
-    return Words(frozenset(all_words), stems, frozenset(stems), is_plain)
+    distinct_words = frozenset(all_words)
+    is_foreign = not is_plain or not _FOREIGN_WORDS.isdisjoint(distinct_words)
+    return Words(distinct_words, stems, frozenset(stems), is_plain, is_foreign)
 
 
 @lru_cache(maxsize=1_024)

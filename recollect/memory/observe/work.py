@@ -105,7 +105,8 @@ CONFIG = re.compile(
     r"|tsconfig[\w.]*\.json|[\w.-]+\.config\.\w+|requirements[\w.-]*\.txt"
     r"|settings(?:\.local)?\.json|biome\.json"
     r"|knip\.json"
-    r"|\.?[\w-]*lint[\w-]*\.json|composer\.json|go\.mod|Gemfile|Cargo\.toml)$",
+    r"|\.?[\w-]*lint[\w-]*\.json|composer\.json|go\.mod|Gemfile|Cargo\.toml|Package\.swift"
+    r"|Podfile|[\w-]*\.plist)$",
     re.IGNORECASE,
 )
 TEST = re.compile(

@@ -1,0 +1,161 @@
+"""Titles name the outcome, facts are ordered by use, and a reply belongs to what it accepts."""
+
+from __future__ import annotations
+
+import pytest
+from conversations import conversation, edit, exchange, message, tool_call
+
+from recollect.memory.observe import observe
+from recollect.memory.observe.phrases import concepts
+from recollect.memory.observe.salience import Salience
+from recollect.model.documents import Document
+from recollect.model.observations import Observation
+
+
+def only(document: Document) -> Observation:
+    (observation,) = observe(document)
+    return observation
+
+
+def accepted_offer(reply: str) -> Document:
+    return conversation(
+        message("user", "Where should the uploads of the gallery be stored?"),
+        message(
+            "assistant",
+            "A bucket is cheaper than a disk: 23 dollars a month for 1 TB. I would take it.",
+        ),
+        message("user", reply),
+        *edit("gallery/storage.py", "DiskStorage()", "BucketStorage()"),
+        message("assistant", "Uploads go to the bucket `gallery-uploads` now."),
+    )
+
+
+# -- titles -------------------------------------------------------------------------
+
+
+def test_the_title_of_work_is_its_outcome() -> None:
+    document = conversation(
+        message("user", "yes please"),
+        *edit("index.html", "<head>", "<head><script>setTheme()</script>"),
+        message("assistant", "The theme is set before the first paint, so nothing flashes."),
+    )
+    title = "The theme is set before the first paint, so nothing flashes"
+    assert only(document).title == title
+
+
+def test_a_pasted_error_is_not_the_title() -> None:
+    document = conversation(
+        message("user", "E   ProgrammingError: function gen_random_uuid() does not exist"),
+        *edit("compose.yml", "postgres:12", "postgres:16"),
+        message("assistant", "The database of the tests is PostgreSQL 16 now, like production."),
+    )
+    assert only(document).title == "The database of the tests is PostgreSQL 16 now, like production"
+
+
+def test_the_request_is_the_subtitle_of_work() -> None:
+    document = conversation(
+        message("user", "Please cache the weather forecast"),
+        *edit("weather.py", "ttl = 0", "ttl = 2700"),
+        message("assistant", "Forecasts are reused for 45 minutes."),
+    )
+    observation = only(document)
+    assert observation.title == "Forecasts are reused for 45 minutes"
+    assert observation.subtitle == "Cache the weather forecast"
+
+
+# -- replies ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("reply", ["Do it", "yes please", "ok, go ahead", "the bucket then"])
+def test_a_reply_is_joined_to_the_offer_that_it_accepts(reply: str) -> None:
+    document = accepted_offer(reply)
+    observation = only(document)
+    assert observation.type == "decision"
+    assert observation.title == "Uploads go to the bucket `gallery-uploads` now"
+    assert any("23 dollars a month" in fact for fact in observation.facts)
+    assert observation.files_modified == ("gallery/storage.py",)
+    assert len(observation.passages) == len(document.passages)
+
+
+@pytest.mark.parametrize(
+    "reply", ["Thanks!", "Which of them is faster for small files?", "Now look at the login page"]
+)
+def test_other_messages_are_not_joined(reply: str) -> None:
+    document = accepted_offer(reply)
+    assert all(len(each.passages) < len(document.passages) for each in observe(document))
+
+
+def test_a_cause_that_is_accepted_stays_a_bugfix() -> None:
+    document = conversation(
+        message("user", "The store does not open after the power cut. Why?"),
+        message("assistant", "The directory is never synced, so the manifest was lost."),
+        message("user", "ouch. fix please"),
+        *edit("manifest.rs", "rename(a, b)", "rename(a, b); sync_dir()"),
+        message("assistant", "The directory is synced after the rename."),
+    )
+    observation = only(document)
+    assert observation.type == "bugfix"
+    assert observation.facts[0].startswith("The directory is never synced")
+
+
+# -- facts --------------------------------------------------------------------------
+
+
+def test_facts_are_ordered_by_use() -> None:
+    document = conversation(
+        message("user", "The nightly import crashes. Never delete the raw files while you look."),
+        *tool_call("Bash", "command: pytest -q", "KeyError: 'currency'\n1 failed", is_error=True),
+        message("assistant", "The root cause is that orders of the Swiss shop have no currency."),
+        *edit("etl/orders.py", "inner", "left"),
+        *tool_call("Bash", "command: pytest -q", "57 passed"),
+        message("assistant", "All 18,233 orders are kept now and count as CHF."),
+    )
+    facts = observe(document)[0].facts
+    starts = ("The root cause", "Never delete", "All 18,233", "KeyError", "Ran", "Modified")
+    order = [start for fact in facts for start in starts if fact.startswith(start)]
+    expected = [start for start in starts if start in order]
+    assert order == expected
+    assert {"The root cause", "KeyError", "Ran", "Modified"} <= set(order)
+
+
+@pytest.mark.parametrize(
+    "text", ["We use Redis\nQueue names are short", "We use Redis. Queue names", "Redis `x` Queue"]
+)
+def test_concepts_do_not_span_sentences(text: str) -> None:
+    for concept in concepts([(text, 1.0)], Salience([[text]])):
+        assert not {"Redis", "Queue"} <= set(concept.split())
+
+
+# -- everyday conversations -----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        (
+            "What can I cook with leeks and potatoes?",
+            "A soup: sweat the leeks, add diced potatoes and stock, and simmer for 20 minutes.",
+        ),
+        (
+            "Explain the offside rule like I'm five.",
+            "You may not wait behind the last defender for the ball.",
+        ),
+        (
+            "Comment enlever une tache de vin rouge ?",
+            "Tamponnez sans frotter, puis eau gazeuse et un peu de bicarbonate.",
+        ),
+        ("周末去杭州有什么建议？", "第一天西湖和灵隐寺，第二天龙井村喝茶。"),
+    ],
+)
+def test_everyday_questions_are_not_observed(question: str, answer: str) -> None:
+    document = exchange(("user", question), ("assistant", answer), project="default")
+    assert observe(document) == []
+
+
+def test_what_people_say_about_themselves_is_observed_everywhere() -> None:
+    document = exchange(
+        ("user", "I moved to Lisbon in March with my sister Rachel. What should I see there?"),
+        ("assistant", "The tram 28 and the tiles of Alfama."),
+        project="default",
+    )
+    assert "Lisbon" in str(only(document))
