@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from recollect.errors import Conflict, InvalidInput, NotFound
-from recollect.language.text import identifier, storable
+from recollect.language.text import for_model, identifier, storable
 from recollect.model.arguments import (
     Moment,
     new_conversation,
@@ -374,6 +374,18 @@ class Library:
     def summary(self, id: str) -> Summary:
         """A conversation or item without its content. Raises NotFound."""
         return self._store.summary(id)
+
+    def label(self, id: str, title: str) -> str:
+        """What to show as the title of a conversation: its title, or else its first words."""
+        from recollect.model.labels import MESSAGES_FOR_LABEL, UNTITLED, label_of
+
+        if for_model(title).strip():
+            return title
+        try:
+            passages, _ = self._store.passage_page(id, 0, MESSAGES_FOR_LABEL)
+        except NotFound:  # deleted in the meantime
+            return UNTITLED
+        return label_of(passages)
 
     def conversations(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -31,6 +31,7 @@ from recollect.cli.common import (
 from recollect.errors import InvalidInput
 from recollect.knowledge.preferences import preference
 from recollect.language.text import printable
+from recollect.library import Library
 
 _EXAMPLES = """\
   recollect knowledge search 'how to prune roses'      conversations and all other kinds in one list
@@ -249,9 +250,10 @@ def search(arguments: argparse.Namespace) -> int:
             rerank=arguments.rerank,
         )
         page = library.knowledge.search(" ".join(arguments.query), options)
-    if arguments.json:
-        print_json(page)
-        return 0
+        if arguments.json:
+            print_json(page)
+            return 0
+        _add_labels(library, [*page["results"], *page.get("nearest", ())])
     out = console()
     results = page["results"]
     for result in results:
@@ -277,6 +279,12 @@ def search(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _add_labels(library: Library, results: Iterable[dict[str, Any]]) -> None:
+    """Replace empty titles by what is shown instead."""
+    for result in results:
+        result["title"] = library.label(result["id"], result["title"] or "")
+
+
 def _without_empty(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value}
 
@@ -293,7 +301,7 @@ def _show_result(result: Mapping[str, Any]) -> None:
     details += [f"#{tag}" for tag in result["tags"] or ()]
     details.append(f"score {result['score']:.2f}")
     subtitle = safe(" · ".join(detail for detail in details if detail))
-    title = safe(result["title"]) or "Untitled"
+    title = safe(result["title"])
     out.print(
         f"[bold]{title}[/]  [{_COLOURS[source]}]{source}[/] [dim]{subtitle}[/]", soft_wrap=True
     )

@@ -83,6 +83,9 @@ def list_(arguments: argparse.Namespace) -> int:
             offset=arguments.offset,
             title=arguments.search,
         )
+        labels = []
+        if not arguments.json:
+            labels = [library.label(summary.id, summary.title) for summary in summaries]
     if arguments.json:
         records = [asdict(summary) for summary in summaries]
         page = {"total": total, "limit": arguments.limit, "offset": arguments.offset}
@@ -92,8 +95,8 @@ def list_(arguments: argparse.Namespace) -> int:
     table = Table("title", "id", "changed", "messages", "source", box=SIMPLE_HEAD, pad_edge=False)
     longest_id = max((len(summary.id) for summary in summaries), default=0)
     room = max(16, out.width - longest_id - 46)  # ids are for copying, so titles are truncated
-    for summary in summaries:
-        title = Text(printable(summary.title) or "Untitled")
+    for summary, label in zip(summaries, labels, strict=True):
+        title = Text(printable(label))
         title.truncate(room, overflow="ellipsis")
         changed = summary.updated_at or summary.created_at
         day = ""
@@ -109,13 +112,14 @@ def list_(arguments: argparse.Namespace) -> int:
 def read(arguments: argparse.Namespace) -> int:
     with existing(arguments) as library:
         page = _read_page(library, arguments)
+        label = library.label(page.document.id, page.document.title)
     if arguments.json:
         document = replace(page.document, passages=page.passages)
         print_json(as_json(document) | {"offset": page.offset, "total": page.total})
         return 0
     out = console()
     out.print(
-        f"[bold]{safe(page.document.title) or 'Untitled'}[/]  [dim]{page.document.source} · "
+        f"[bold]{safe(label)}[/]  [dim]{page.document.source} · "
         f"{when(page.document.created_at)} · {safe(page.document.project)}[/]\n"
     )
     for passage in page.passages:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from rich.padding import Padding
 
@@ -178,6 +178,8 @@ def search(arguments: argparse.Namespace) -> int:
             ),
         )
         remarks = _remarks(library, page, arguments.mode)
+        if not arguments.json:
+            page = _with_labels(library, page)
     if page.matched == "literal":
         remarks.insert(0, "The query was searched as plain text.")
     elif page.matched == "any" and not _is_plain(text):
@@ -210,8 +212,19 @@ def related(arguments: argparse.Namespace) -> int:
             ),
         )
         remarks = _remarks(library, page, arguments.mode)
+        if not arguments.json:
+            page = _with_labels(library, page)
     _print_page(page, arguments, remarks, by_conversation=arguments.by == "conversation")
     return 0
+
+
+def _with_labels(library: Library, page: Page) -> Page:
+    """The page as it is shown: every conversation has a title."""
+
+    def label(hit: Hit) -> Hit:
+        return replace(hit, title=library.label(hit.conversation_id, hit.title))
+
+    return replace(page, hits=tuple(map(label, page.hits)), nearest=tuple(map(label, page.nearest)))
 
 
 def _remarks(library: Library, page: Page, mode: str) -> list[str]:
@@ -279,7 +292,7 @@ def _show_message(hit: Hit, explain: bool) -> None:
         details.append("1 copy")
     elif hit.copies:
         details.append(f"{hit.copies:,} copies")
-    line = f"[bold]{safe(hit.title) or 'Untitled'}[/]  [dim]{' · '.join(details)}[/]"
+    line = f"[bold]{safe(hit.title)}[/]  [dim]{' · '.join(details)}[/]"
     if not hit.canonical:
         line += " · [yellow]on another branch[/]"
     out.print(line)
@@ -292,7 +305,7 @@ def _show_message(hit: Hit, explain: bool) -> None:
 def _show_conversation(hit: Hit, explain: bool) -> None:
     out = console()
     out.print(
-        f"[bold]{safe(hit.title) or 'Untitled'}[/]  [dim]{when(hit.created_at)} · {hit.source} · "
+        f"[bold]{safe(hit.title)}[/]  [dim]{when(hit.created_at)} · {hit.source} · "
         f"score {hit.score:.2f}[/]"
     )
     for message in (hit, *hit.also):

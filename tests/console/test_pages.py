@@ -49,6 +49,19 @@ def test_the_list_shows_details_of_a_conversation(
     assert "1 conversation in your library." in page_text
 
 
+def test_a_conversation_without_a_title_is_shown_with_its_first_words(
+    client: TestClient, library: recollect.Library
+) -> None:
+    library.add_conversation("c1", messages=[{"role": "user", "content": "moss in the rain"}])
+    assert "moss in the rain now Recollect 1 message" in visible_text(client.get("/").text)
+    page = client.get("/c/c1").text
+    assert "<title>moss in the rain · Recollect</title>" in page
+    assert re.search("<h1[^>]*><bdi>moss in the rain</bdi></h1>", page)
+    for kind in ("", "&kind=all"):
+        hits = client.get(f"/?q=moss{kind}").text
+        assert '<bdi class="title">moss in the rain</bdi>' in hits
+
+
 def test_rows_are_paginated_and_include_the_total(
     client: TestClient, library: recollect.Library
 ) -> None:

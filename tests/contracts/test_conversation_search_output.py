@@ -247,11 +247,9 @@ def test_the_example_calls_of_the_contract_work(history: History, tool: Tool) ->
 
 
 @proves("C0-31")
-def test_a_conversation_without_a_title_shows_the_start_of_its_id(
-    history: History, tool: Tool
-) -> None:
+def test_a_conversation_without_a_title_shows_its_id(history: History, tool: Tool) -> None:
     history.add("", *user_messages("hello"), id="67b0f5c2-1111-2222")
-    assert tool.search() == "[2025-02-10 14:00] user (conv: 67b0f5c2)\nhello"
+    assert tool.search() == "[2025-02-10 14:00] user (conv: 67b0f5c2-1111-2222)\nhello"
 
 
 @proves("C0-32")
@@ -266,7 +264,7 @@ def test_a_foreign_message_without_a_role_or_title_has_placeholders(
 ) -> None:
     databases.add(export, "canonical-json", "conversation-2", None, [Message(None, "hello")])
     monkeypatch.setenv("CONVERSATION_DB", str(export))
-    assert tool.search(query="hello") == "[2025-02-10 14:30] unknown (conv: conversa)\nhello"
+    assert tool.search(query="hello") == "[2025-02-10 14:30] unknown (conv: conversation-2)\nhello"
 
 
 @proves("C0-33")

@@ -75,6 +75,18 @@ def test_a_question_finds_conversations_with_the_lines_that_matter(
     assert "null" not in answer and "None" not in answer
 
 
+def test_a_conversation_without_a_title_is_named_by_its_first_words(
+    agent: Caller, library: Library
+) -> None:
+    add(library, "5c11d0aa-quagga", "Where do quaggas live?", "Nowhere any more.", title="")
+    for answer in (
+        text(agent, "recall_search", query="quaggas"),
+        text(agent, "recall_recent"),
+        text(agent, "recall_read", id="5c11"),
+    ):
+        assert "] Where do quaggas live? · " in answer
+
+
 def test_hits_by_meaning_are_marked(agent: Caller, library: Library) -> None:
     add(library, "a", "My car broke down on the motorway.")
     add(library, "b", "The soup needs more pepper.")

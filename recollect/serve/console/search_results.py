@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from recollect.knowledge.options import KnowledgeOptions
 from recollect.library import Library
-from recollect.model.search import SearchOptions
+from recollect.model.search import Hit, SearchOptions
 from recollect.serve.console.request_params import ListFilters, SearchRequest
 from recollect.serve.console.tabs import (
     ALL_KINDS,
@@ -73,7 +74,7 @@ def _search_messages(
     )
     next_offset = page.offset + len(page.hits)
     return {
-        "hits": [mask_hit(hit, access.principal.audience) for hit in page.hits],
+        "hits": [_visible_hit(access, library, hit) for hit in page.hits],
         "total": page.total,
         "offset": page.offset,
         "is_exact": page.exact,
@@ -81,11 +82,16 @@ def _search_messages(
         "mode": page.mode,
         "note": page.note,
         "corrections": page.corrections,
-        "nearest": [mask_hit(hit, access.principal.audience) for hit in page.nearest],
+        "nearest": [_visible_hit(access, library, hit) for hit in page.nearest],
         "next_offset": next_offset,
         "has_more": next_offset < page.total,
         "uses_filters": bool(filters.count),
     }
+
+
+def _visible_hit(access: Access, library: Library, hit: Hit) -> Hit:
+    title = library.label(hit.conversation_id, hit.title)
+    return replace(mask_hit(hit, access.principal.audience), title=title)
 
 
 def _search_items(
@@ -108,6 +114,8 @@ def _search_items(
     )
     audience = access.principal.audience
     response = library.knowledge.search(request.query, options, audience=audience)
+    for result in (*response["results"], *response.get("nearest", ())):
+        result["title"] = library.label(result["id"], result["title"] or "")
     total = request.offset + len(response["results"])
     if response["has_more"]:
         total = response["total_estimated"]

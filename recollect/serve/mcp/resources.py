@@ -212,7 +212,8 @@ def _conversation_markdown(
     context: Context, library: Library, conversation: str, start: int
 ) -> str:
     view = library.view(conversation, start=start, limit=MESSAGES_AT_ONCE)
-    parts = [_heading(view.document, view.total)]
+    label = library.label(view.document.id, view.document.title)
+    parts = [_heading(view.document, label, view.total)]
     room = PART_LENGTH - len(parts[0])
     position = view.start
     while view.messages:
@@ -232,10 +233,10 @@ def _conversation_markdown(
     return "\n\n".join(parts)
 
 
-def _heading(document: Document, messages: int) -> str:
+def _heading(document: Document, label: str, messages: int) -> str:
     created_at = iso(document.created_at) or "unknown"
     paragraphs = [
-        f"# {_one_line(document.title) or 'Untitled'}",
+        f"# {_one_line(label)}",
         f"Created: {created_at} · From: {_one_line(document.source)} · Messages: {messages}",
         QUOTED_TEXT_WARNING,
     ]

@@ -89,6 +89,8 @@ class ConversationWindow:
     """Consecutive messages on one path through a conversation."""
 
     document: Document
+    label: str
+    """The title, or what stands for it."""
     messages: Sequence[MessageView]
     start: int
     total: int
@@ -127,7 +129,10 @@ def open_conversation(
         through = around = ""
         view = library.view(conversation_id, start=start, limit=limit)
     messages = _message_views(view, principal)
-    return ConversationWindow(view.document, messages, view.start, view.total, through, around)
+    label = library.label(view.document.id, view.document.title)
+    return ConversationWindow(
+        view.document, label, messages, view.start, view.total, through, around
+    )
 
 
 def _message_views(view: View, principal: Principal) -> list[MessageView]:

@@ -71,18 +71,18 @@ def list_rows(
             limit=limit,
             offset=offset,
         )
-    rows = [_row(summary, kind) for summary in summaries]
+    rows = [_row(library, summary, kind) for summary in summaries]
     return RowPage(rows, offset, total, current, get_tab(kind))
 
 
-def _row(summary: Summary, kind: str) -> Row:
+def _row(library: Library, summary: Summary, kind: str) -> Row:
     if kind == CONVERSATIONS:
         url = links.conversation_url(summary.id)
     else:
         url = links.item_url(kind, summary.id)
     return Row(
         id=summary.id,
-        title=summary.title,
+        title=library.label(summary.id, summary.title),
         source=summary.source,
         project=summary.project,
         updated_at=summary.updated_at or summary.created_at,

@@ -226,7 +226,7 @@ def format_match(match: Match) -> str:
     if match.created_at is not None:
         time = match.created_at.astimezone(UTC).isoformat(" ")[:16]
     role = _one_line(match.role or "unknown")
-    title = _one_line(match.title) or _one_line(match.conversation_id)[:8]
+    title = _one_line(match.title) or _one_line(match.conversation_id)
     return f"[{time}] {role} (conv: {title})\n{_shorten(match.content)}"
 
 

@@ -78,7 +78,7 @@ class Handlers:
                 short_id = library.short_id(summary.id)
                 time = summary.updated_at or summary.created_at
                 size = f"{summary.message_count} messages"
-                if not budget.add(f"{heading(short_id, summary, time)} · {size}"):
+                if not budget.add(f"{heading(library, short_id, summary, time)} · {size}"):
                     break
                 end += 1
             remark = f"{total} conversations."

@@ -30,9 +30,13 @@ def day(time: datetime | None) -> str:
     return f"{time.astimezone(UTC):%Y-%m-%d}"
 
 
-def heading(short_id: str, about: Hit | Summary, time: datetime | None) -> str:
+def heading(library: Library, short_id: str, about: Hit | Summary, time: datetime | None) -> str:
     """The line above what belongs to a conversation or item."""
-    title = one_line(about.title, _TITLE_LENGTH) or "Untitled"
+    if isinstance(about, Hit):
+        label = library.label(about.conversation_id, about.title)
+    else:
+        label = library.label(about.id, about.title)
+    title = one_line(label, _TITLE_LENGTH)
     kind = source_label(about.source)
     if about.kind != CONVERSATION:
         kind = about.kind

@@ -46,7 +46,7 @@ class Reading:
 
     def answer(self, max_tokens: int) -> str:
         budget = Budget(max_tokens, _REMARKS)
-        budget.add(heading(self._short_id, self._summary, self._summary.created_at))
+        budget.add(heading(self._library, self._short_id, self._summary, self._summary.created_at))
         reference = self._reference
         if reference.first is None:
             return self._forward(budget, 1, None)

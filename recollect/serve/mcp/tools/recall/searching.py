@@ -105,7 +105,7 @@ class _Lines:
         """Add a conversation with its best message, and its next ones if there is room."""
         first, *others = self._messages(hit)
         short_id = self._library.short_id(hit.conversation_id)
-        if not budget.add(f"{heading(short_id, hit, hit.created_at)}\n{first}"):
+        if not budget.add(f"{heading(self._library, short_id, hit, hit.created_at)}\n{first}"):
             return False
         for line in others:
             budget.add(line)

@@ -65,6 +65,8 @@ class Handlers:
             results = page["results"]
             nearest = page.get("nearest", [])
             labels = _source_labels(library, [*results, *nearest])
+            for result in (*results, *nearest):
+                result["title"] = library.label(result["id"], result["title"] or "")
         answer = {"results": [_result(context, result, labels) for result in results]}
         if page.get("note"):
             answer["note"] = sanitize(page["note"])
@@ -112,7 +114,7 @@ def _result(
     else:
         result_id = result["uri"]
         label = result["media_type"] or source
-    name = one_line(result["title"] or "", TITLE_LENGTH) or "Untitled"
+    name = one_line(result["title"], TITLE_LENGTH)
     preview = one_line(result["snippet"] or "", PREVIEW_LENGTH)
     sender = one_line(result["sender"] or "", TITLE_LENGTH)
     time = format_time(moment(result["created_at"]))
@@ -148,7 +150,7 @@ def _fetch_conversation(
         if view.document.kind != CONVERSATION:
             raise NotFound(conversation)
     lines = make_excerpt(context, view, message)
-    title = one_line(view.document.title, TITLE_LENGTH) or "Untitled"
+    title = one_line(library.label(view.document.id, view.document.title), TITLE_LENGTH)
     return {
         "id": requested_id,
         "title": sanitize(title),

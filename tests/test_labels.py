@@ -1,0 +1,72 @@
+"""A conversation without a title is shown with its first words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import recollect
+from recollect.model.documents import Passage
+from recollect.model.labels import LABEL_LENGTH, UNTITLED, first_words, label_of
+
+LONG = "Which of the two old trams in the depot goes up to the castle on the hill on a Sunday?"
+
+
+@pytest.mark.parametrize(
+    ("passages", "label"),
+    [
+        ([], UNTITLED),
+        ([Passage("1", "user", "  \n ")], UNTITLED),
+        ([Passage("1", "user", "hello\n\n  there")], "hello there"),
+        ([Passage("1", "assistant", "Welcome!"), Passage("2", "user", "hello")], "hello"),
+        ([Passage("1", "assistant", "Welcome!")], "Welcome!"),
+        ([Passage("1", "system", "You help", visibility="hidden")], UNTITLED),
+        ([Passage("1", "user", "<command>", type="context"), Passage("2", "user", "hi")], "hi"),
+        ([Passage("1", "user", "secret", visibility="human_only")], UNTITLED),
+        ([Passage("1", "user", "secret", metadata={"human_only": True})], UNTITLED),
+    ],
+)
+def test_a_label_is_the_first_words_that_everybody_may_read(
+    passages: list[Passage], label: str
+) -> None:
+    assert label_of(passages) == label
+
+
+def test_a_long_label_ends_with_a_whole_word() -> None:
+    assert first_words(LONG) == "Which of the two old trams in the depot goes up to the…"
+    assert first_words("x" * 500) == "x" * (LABEL_LENGTH - 1) + "…"
+
+
+@pytest.mark.both_stores
+def test_the_label_is_the_title_if_there_is_one(library: recollect.Library) -> None:
+    message = {"role": "user", "content": LONG}
+    for id_, title in (("a", "Trams"), ("b", ""), ("c", " \U000e0041\n")):
+        library.add_conversation(id_, title, messages=[message])
+    library.add_conversation("d")
+    labels = {
+        summary.id: library.label(summary.id, summary.title)
+        for summary in library.conversations()[0]
+    }
+    first = first_words(LONG)
+    assert labels == {"a": "Trams", "b": first, "c": first, "d": UNTITLED}
+    assert library.label("deleted", "") == UNTITLED
+
+
+def test_lists_and_hits_show_labels_and_json_keeps_the_title(run: Any, place: str) -> None:
+    with recollect.open(place) as library:
+        for id_ in ("67b0f5c2-1", "67b0f5c2-2"):
+            content = f"tram number {id_[-1]} goes to the castle"
+            library.add_conversation(id_, messages=[{"role": "user", "content": content}])
+    for command in (
+        ["list"],
+        ["search", "tram", "castle"],
+        ["knowledge", "search", "tram", "castle"],
+    ):
+        output = " ".join(run(*command).split())
+        for number in "12":
+            assert f"tram number {number} goes to the castle" in output, command
+        assert UNTITLED not in output
+    assert run("read", "67b0f5c2-1").startswith("tram number 1 goes to the castle ")
+    assert '"title":""' in run("list", "--json").replace(" ", "")
+    assert '"title":""' in run("search", "tram", "--json").replace(" ", "")
