@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,6 +16,7 @@ from recollect.errors import InvalidInput, NotFound
 from recollect.language.text import storable
 from recollect.library import Library
 from recollect.memory import backlog, reading
+from recollect.memory.compact import search_compact
 from recollect.memory.names import conversation_id, conversation_path, file_name, project_name
 from recollect.memory.observe import as_document, conversation_text
 from recollect.memory.render import FACTS_LENGTH, search_json, search_text, top_facts
@@ -375,6 +377,22 @@ def test_many_matches_in_one_exchange_do_not_hide_the_others(library: Library) -
     results = library.memory.search("zebra", limit=6)
     paths = {hit.path for hit in results.conversations}
     assert len(paths) == len(results.hits) == 6 <= results.total
+
+
+@pytest.mark.both_stores
+def test_beyond_the_limit_the_total_is_a_lower_bound(library: Library) -> None:
+    """The observations of all conversations would have to be read to tell the results apart."""
+    for n in range(20):
+        add_conversation(library, f"s{n}", "p", DAY, f"Zebra {n}.", f"Zebra {n} again.")
+        if n % 2:
+            save_observations(library, f"s{n}", {"id": f"obs-{n}", "title": f"Stripes {n}"})
+    results = library.memory.search("zebra", limit=3)
+    assert len(results.hits) == 3
+    assert not results.is_exact and 20 <= results.total <= 30
+    assert search_json(results)["exact"] is False
+    results = library.memory.search("zebra", limit=50)
+    assert results.total == len(results.hits) == 30 and results.is_exact
+    assert "exact" not in search_json(results)
 
 
 def test_words_that_occur_nowhere_find_nothing_but_the_nearest_are_kept_apart(
@@ -806,6 +824,33 @@ def test_a_list_shows_a_few_facts_with_words_of_the_query_first() -> None:
     assert sum(map(len, excerpts)) <= FACTS_LENGTH * 1.6 and "T." not in excerpts
     text = search_text(MemoryResults("observations", (hit,), total=1), "token")
     assert len(text) // 4 < 110
+
+
+def test_statements_come_before_questions_and_what_was_done() -> None:
+    facts = (
+        "Modified src/token.ts (+1 −1)",
+        "Ran `npm test token`: passed",
+        "Why is the token rejected?",
+        "The clock was wrong",
+    )
+    observation = Observation("obs-1", "decision", "Fix the check", "c", (), facts=facts)
+    hit = ObservationHit(observation, "/p/c.jsonl", terms=("token",))
+    assert top_facts(hit)[0] == "The clock was wrong"
+
+
+def compact_line(observation: Observation) -> str:
+    hit = ObservationHit(observation, "/p/c.jsonl")
+    return search_compact(MemoryResults("observations", (hit,), total=1), "x")
+
+
+def test_a_compact_line_shortens_a_long_title_for_the_best_fact() -> None:
+    title = "Certificates expired tonight although the manager was running on all of the hosts"
+    fact = "The token of the DNS provider became invalid when the account was moved"
+    observation = Observation("obs-1", "bugfix", title, "c", (), facts=(fact,))
+    short_title = "Certificates expired tonight although the manager was running…"
+    assert compact_line(observation) == f"obs-1 unknown bugfix: {short_title} · {fact}"
+    observation = replace(observation, title="The token of the DNS provider…")
+    assert compact_line(observation) == f"obs-1 unknown bugfix: {fact}"
 
 
 # -- timeline ------------------------------------------------------------------

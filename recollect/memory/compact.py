@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from recollect.language.query import Word
-from recollect.language.text import tokens
 from recollect.memory.formats import (
     TOKEN_LENGTH,
     TOOL_OPTIONS,
@@ -14,7 +13,8 @@ from recollect.memory.formats import (
     one_line,
     shorten,
 )
-from recollect.memory.render import nothing_found
+from recollect.memory.render import nothing_found, ordered_facts
+from recollect.memory.repetitions import is_repetition
 from recollect.memory.request_filters import MAX_LIMIT
 from recollect.memory.results import ConversationHit, MemoryHit, MemoryResults, ObservationHit
 from recollect.search.snippet import snippet
@@ -24,6 +24,8 @@ NEAREST = "Nearest in meaning, but not matches:"
 _MAX_LINE = MAX_LINE_TOKENS * TOKEN_LENGTH
 _MIN_TEXT = 40
 """The characters of a line that must be left for its text."""
+_MIN_TITLE = 24
+"""The characters of a title beside a long fact."""
 _SEPARATOR = " · "
 
 
@@ -86,25 +88,28 @@ def _conversation_head(hit: ConversationHit, conversation_type: str) -> str:
 
 
 def _observation_excerpt(hit: ObservationHit, room: int) -> str:
-    """The title and the best fact; only the fact or message that has more words of the query."""
+    """What one of its messages says, or the title and as many facts as there is room for."""
     if hit.quote:
         return _excerpt(one_line(hit.quote), hit.terms, room)
-    query_words = {word for term in hit.terms for word in tokens(term)}
     title = one_line(hit.observation.title)
-    facts = [one_line(fact) for fact in hit.observation.facts]
-    facts = [fact for fact in facts if fact.rstrip(".…") != title.rstrip(".…")]
+    facts = ordered_facts(hit)
     if not facts:
         return shorten(title, room)
-    best = max(facts, key=lambda fact: _word_count(fact, query_words))
-    if _word_count(best, query_words) > _word_count(title, query_words):
-        return _excerpt(best, hit.terms, room)
-    if room - len(title) - len(_SEPARATOR) < _MIN_TEXT:
-        return shorten(title, room)
-    return title + _SEPARATOR + _excerpt(best, hit.terms, room - len(title) - len(_SEPARATOR))
-
-
-def _word_count(text: str, words: set[str]) -> int:
-    return len(words.intersection(tokens(text)))
+    best, *others = facts
+    if is_repetition(title, [best]):
+        excerpt = _excerpt(best, hit.terms, room)
+    else:
+        # A long title leaves most of the room to the fact.
+        title_room = max(room - len(best) - len(_SEPARATOR), _MIN_TITLE)
+        excerpt = shorten(title, title_room) + _SEPARATOR
+        excerpt += _excerpt(best, hit.terms, room - len(excerpt))
+    for fact in others:
+        rest = room - len(excerpt) - len(_SEPARATOR)
+        if rest < _MIN_TEXT:
+            break
+        if not is_repetition(fact, [title, best]):
+            excerpt += _SEPARATOR + _excerpt(fact, hit.terms, rest)
+    return excerpt
 
 
 def _excerpt(text: str, terms: Sequence[str], room: int) -> str:

@@ -11,7 +11,7 @@ from recollect.memory.names import conversation_path, is_folder, project_name
 from recollect.memory.observe import from_passage
 from recollect.memory.request_filters import parse_texts
 from recollect.memory.results import ObservationHit
-from recollect.model.documents import Summary
+from recollect.model.documents import Passage, Summary
 from recollect.model.kinds import CONVERSATION, OBSERVATION, OBSERVATIONS
 from recollect.model.search import Filter
 from recollect.store.base import Store
@@ -85,7 +85,12 @@ class Coverage:
             kinds=(OBSERVATION,), hidden=True, after=filter_.after, before=filter_.before
         )
         self._conversations: set[str] = set()
-        self._by_message: dict[tuple[str, str], list[ObservationHit]] = {}
+        self._ids_by_message: dict[tuple[str, str], list[str]] = {}
+        self._passages: dict[str, tuple[str, Passage]] = {}
+        """The project and the passage of each observation, by its id."""
+
+    def is_loaded(self, conversation: str) -> bool:
+        return conversation in self._conversations
 
     def load(self, conversations: Iterable[str]) -> None:
         """Read the observations of these conversations, all at once."""
@@ -99,16 +104,24 @@ class Coverage:
         passages = self._store.passages_by_key([candidate.key for candidate in candidates])
         for candidate in candidates:
             if candidate.key in passages:
-                observation = from_passage(passages[candidate.key][1], candidate.project)
-                path = conversation_path(candidate.project, observation.conversation)
-                self._add(ObservationHit(observation, path))
+                _, passage = passages[candidate.key]
+                self._passages[passage.id] = (candidate.project, passage)
+        self._index(candidate.id for candidate in candidates)
 
-    def _add(self, hit: ObservationHit) -> None:
-        for message in hit.observation.passages:
-            key = (hit.observation.conversation, message)
-            self._by_message.setdefault(key, []).append(hit)
+    def _index(self, ids: Iterable[str]) -> None:
+        """Add observations to the index of messages, the most specific ones first."""
+        metadata = {id_: self._passages[id_][1].metadata for id_ in ids if id_ in self._passages}
+        for id_ in sorted(metadata, key=lambda each: (len(metadata[each]["passages"]), each)):
+            conversation = str(metadata[id_]["conversation"])
+            for message in metadata[id_]["passages"]:
+                self._ids_by_message.setdefault((conversation, message), []).append(id_)
 
-    def observations(self, conversation: str, message: str) -> list[ObservationHit]:
-        """The observations that a message belongs to, the most specific ones first."""
-        hits = self._by_message.get((conversation, message), [])
-        return sorted(hits, key=lambda hit: (len(hit.observation.passages), hit.observation.id))
+    def ids(self, conversation: str, message: str) -> list[str]:
+        """The ids of the observations that a message belongs to, the most specific ones first."""
+        return self._ids_by_message.get((conversation, message), [])
+
+    def observation(self, id_: str) -> ObservationHit:
+        """One of the observations that `ids` returned."""
+        project, passage = self._passages[id_]
+        observation = from_passage(passage, project)
+        return ObservationHit(observation, conversation_path(project, observation.conversation))

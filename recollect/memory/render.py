@@ -28,6 +28,7 @@ MAX_DELETION_NAMES = 10
 NO_OBSERVATIONS = "No observations found matching your query."
 NO_CONVERSATIONS = "No conversations found matching all concepts: "
 EXCHANGES = "No observations found. Showing exchanges that match:"
+_WORK_FACTS = ("Modified ", "Ran ", "Created ", "Deleted ", "Renamed ", "Searched the web ")
 _RULE = "\n\n---\n\n"
 
 
@@ -76,6 +77,8 @@ def _entry_text(number: int, hit: MemoryHit, kind: str) -> str:
 
 def search_json(results: MemoryResults) -> dict[str, Any]:
     value: dict[str, Any] = {"results": _entries_json(results.hits), "total": results.total}
+    if not results.is_exact:
+        value["exact"] = False
     notes = [results.note]
     if results.kind == "exchanges":
         notes.insert(0, EXCHANGES)
@@ -115,18 +118,8 @@ def _observation_text(number: int, hit: ObservationHit) -> str:
 
 
 def top_facts(hit: ObservationHit) -> list[str]:
-    """A few facts, those with words of the query first, without what the title already says.
-
-    If it was found by one of its messages, what the message says comes first.
-    """
-    query_words = {word for term in hit.terms for word in tokens(term)}
-    title = one_line(hit.observation.title).rstrip(".…").casefold()
-    facts = [
-        fact
-        for fact in map(one_line, hit.observation.facts)
-        if fact and fact.rstrip(".…").casefold() != title
-    ]
-    facts.sort(key=lambda fact: -len(query_words.intersection(tokens(fact))))
+    """A few facts. If it was found by one of its messages, what the message says comes first."""
+    facts = ordered_facts(hit)
     if hit.quote:
         facts.insert(0, one_line(hit.quote))
     if hit.successor is not None:
@@ -140,6 +133,27 @@ def top_facts(hit: ObservationHit) -> list[str]:
         excerpts.append(excerpt)
         room -= len(excerpt)
     return excerpts
+
+
+def ordered_facts(hit: ObservationHit) -> list[str]:
+    """The facts without what the title already says, the most useful ones first.
+
+    Statements come before questions and before what was run or modified. Among these, those with
+    words of the query come first.
+    """
+    title = one_line(hit.observation.title).rstrip(".…").casefold()
+    facts = [
+        fact
+        for fact in map(one_line, hit.observation.facts)
+        if fact and fact.rstrip(".…").casefold() != title
+    ]
+    query_words = {word for term in hit.terms for word in tokens(term)}
+
+    def order(fact: str) -> tuple[bool, int]:
+        is_minor = fact.startswith(_WORK_FACTS) or fact.endswith(("?", "？"))
+        return is_minor, -len(query_words.intersection(tokens(fact)))
+
+    return sorted(facts, key=order)
 
 
 def _conversation_text(number: int, hit: ConversationHit, kind: str) -> str:

@@ -37,6 +37,11 @@ def without_repetitions(observation: Observation) -> Texts:
     return Texts(subtitle, narrative, tuple(_distinct_facts(facts, others)))
 
 
+def is_repetition(text: str, others: Iterable[str]) -> bool:
+    """Whether another text contains all of this one, apart from case and punctuation."""
+    return _is_contained(_words(text), map(_words, others))
+
+
 def _narrative(narrative: str, others: Sequence[str]) -> str:
     """The lines of a narrative, without sentences that others or earlier sentences contain."""
     texts = list(others)

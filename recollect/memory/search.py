@@ -7,6 +7,7 @@ match.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, zip_longest
@@ -20,7 +21,7 @@ from recollect.memory.observe import ConversationText
 from recollect.memory.results import ConversationHit, MemoryHit, MemoryResults, ObservationHit
 from recollect.memory.texts import ConversationTexts, exchange_lines
 from recollect.model.audience import Audience
-from recollect.model.kinds import CONVERSATION, OBSERVATION
+from recollect.model.kinds import CONVERSATION, OBSERVATION, OBSERVATIONS
 from recollect.model.search import Filter, Hit, SearchOptions
 from recollect.search import engine, rank
 from recollect.search.deadline import NOTE
@@ -37,6 +38,10 @@ from recollect.store.views.observed import ObservationStore
 
 _MAX_UNRANKED = 1_000
 """The most matches beyond the ranking that are read to fill a page."""
+_COVERED_AT_ONCE = 5
+"""Of how many conversations the observations are read at once."""
+_FEW_CONVERSATIONS = 16
+"""With so many conversations at most, the observations of all are read and results counted."""
 _MAX_WITHOUT_WORDS = 200
 """The most matches of each kind for a query without words."""
 
@@ -179,6 +184,7 @@ class _ConceptSearch:
         search = Search(store, meaning, query, Filter(), options)
         search.absence = "Nothing"
         self._search = search
+        self._words = search.words
         self._observations, self._messages = (search.with_filter(f, store) for f in filters)
 
     def search(self, results: _Results) -> MemoryResults:
@@ -222,7 +228,7 @@ class _ConceptSearch:
         return _Match(
             scored.candidate,
             normalize(question, scored.score),
-            self._search.words,
+            self._words,
             tuple(question.terms[number].name for number in scored.terms),
         )
 
@@ -231,7 +237,7 @@ class _ConceptSearch:
         pages = [s.beyond_pool() for s in self._searches if not s.is_exhausted]
         candidates = (c for row in zip_longest(*pages) for c in row if c is not None)
         for candidate in islice(candidates, _MAX_UNRANKED):
-            yield _Match(candidate, score, self._search.words)
+            yield _Match(candidate, score, self._words)
 
     @property
     def _searches(self) -> tuple[Search, Search]:
@@ -289,9 +295,10 @@ def _matches_without_words(store: Store, query: Query, filter_: Filter) -> Subst
 class _Results:
     """The distinct results of a search, in the order of their best matches.
 
-    The text of a conversation tells the exchanges apart, and reading it takes time. So it is read
-    only for the results that are returned. Beyond the limit, the exchanges of a conversation are
-    counted as one.
+    Reading the observations of a conversation and its text, which tells the exchanges apart, takes
+    time. So they are read only for the results that are returned. Beyond the limit, the messages of
+    a conversation are counted as one result if its observations have not been read: the count is a
+    lower bound then.
     """
 
     def __init__(
@@ -305,33 +312,57 @@ class _Results:
         """The best match of each result."""
         self._own_matches: dict[str, _Match] = {}
         """The matches of observations with their own text, by their ids."""
+        self._observed_conversations: set[str] = set()
+        """The conversations of observations that match or are results."""
         self.is_exact = True
         """Whether the exchanges were counted exactly."""
 
     def add(self, matches: Sequence[_Match]) -> None:
         """Add matches, which are worse than those added before."""
-        self._coverage.load(m.candidate.document for m in matches if not m.is_observation)
         for match in matches:
             if match.is_observation:
                 self._own_matches.setdefault(match.candidate.id, match)
+                conversation = match.candidate.document.removeprefix(f"{OBSERVATIONS}:")
+                self._observed_conversations.add(conversation)
+        conversations = [m.candidate.document for m in matches if not m.is_observation]
+        unread = deque(dict.fromkeys(conversations))
+        is_few = len(unread) <= _FEW_CONVERSATIONS
         for match in matches:
+            if not match.is_observation and (is_few or not self.is_full):
+                self._load_coverage(match.candidate.document, unread)
             identity = self._identity(match)
             if identity is not None:
                 self._matches.setdefault(identity, match)
 
+    def _load_coverage(self, conversation: str, unread: deque[str]) -> None:
+        """Read the observations of a conversation, and those of the ones that follow."""
+        while unread and not self._coverage.is_loaded(conversation):
+            batch = [unread.popleft() for _ in range(min(_COVERED_AT_ONCE, len(unread)))]
+            self._coverage.load(batch)
+
     def _identity(self, match: _Match) -> _Identity | None:
-        """What a match is a result for; None if it was deleted in the meantime."""
+        """What a match is a result for; None if that is unknown or was deleted in the meantime."""
         candidate = match.candidate
         if match.is_observation:
             return _OBSERVATION, candidate.id
-        observations = self._coverage.observations(candidate.document, candidate.id)
-        if observations:
-            return _OBSERVATION, self._best_observation(observations)
-        return self._exchange_identity(candidate)
+        if not self._coverage.is_loaded(candidate.document):
+            return self._unknown_identity(candidate)
+        ids = self._coverage.ids(candidate.document, candidate.id)
+        if not ids:
+            return self._exchange_identity(candidate)
+        id_ = self._best_observation(ids)
+        self._observed_conversations.add(candidate.document)
+        return _OBSERVATION, id_
 
-    def _best_observation(self, observations: Sequence[ObservationHit]) -> str:
+    def _unknown_identity(self, candidate: Candidate) -> _Identity | None:
+        """A message beyond the limit, which may belong to a result that is counted already."""
+        self.is_exact = False
+        if candidate.document in self._observed_conversations:
+            return None
+        return _CONVERSATION, candidate.document
+
+    def _best_observation(self, ids: Sequence[str]) -> str:
         """Of the observations of a message, the one that is a result already, or ranks best."""
-        ids = [hit.observation.id for hit in observations]
         for id_ in ids:
             if (_OBSERVATION, id_) in self._matches:
                 return id_
@@ -376,23 +407,18 @@ class _Results:
         for identity, match in page:
             if identity[0] != _OBSERVATION:
                 hits.append(self._exchange_hit(match))
-            elif match.is_observation:
-                hits.append(_observation_hit(by_key.get(match.candidate.key), match))
-            else:
+            elif not match.is_observation:
                 hits.append(self._covering_hit(identity[1], match))
+            elif match.candidate.key in by_key:
+                hits.append(_observation_hit(by_key[match.candidate.key], match))
         return tuple(hit for hit in hits if hit is not None)
 
-    def _covering_hit(self, id_: str, match: _Match) -> ObservationHit | None:
+    def _covering_hit(self, id_: str, match: _Match) -> ObservationHit:
         """The observation of a message, with what the message says."""
-        candidate = match.candidate
-        for hit in self._coverage.observations(candidate.document, candidate.id):
-            if hit.observation.id == id_:
-                covering_hit = _observation_hit(hit, match)
-                assert covering_hit is not None
-                if self._says_as_much(id_, match):
-                    return covering_hit
-                return covering_hit._replace(quote=covering_hit.snippet)
-        return None
+        hit = _observation_hit(self._coverage.observation(id_), match)
+        if self._says_as_much(id_, match):
+            return hit
+        return hit._replace(quote=hit.snippet)
 
     def _says_as_much(self, id_: str, match: _Match) -> bool:
         """Whether the own text of an observation contains the words of its message."""
@@ -406,12 +432,9 @@ class _Results:
         return _conversation_hit(match.hit, text)
 
 
-def _observation_hit(hit: ObservationHit | None, match: _Match) -> ObservationHit | None:
-    if hit is None:
-        return None
-    return hit._replace(
-        score=match.score, snippet=" ".join(match.hit.snippet.split()), terms=match.terms
-    )
+def _observation_hit(hit: ObservationHit, match: _Match) -> ObservationHit:
+    snippet = " ".join(match.hit.snippet.split())
+    return hit._replace(score=match.score, snippet=snippet, terms=match.terms)
 
 
 def _conversation_hit(hit: Hit, text: ConversationText) -> ConversationHit:

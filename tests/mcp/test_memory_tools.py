@@ -224,5 +224,7 @@ def test_a_compact_search_names_what_was_left_out(agent: Caller, library: Librar
     assert len(lines) == 5
     assert all(" exchange: Quagga number " in line for line in lines)
     assert note == (
-        "[55 more. To list them: limit 50, or narrow the search: projects, after, before]"
+        "[At least 55 more. To list them: limit 50, or narrow the search: projects, after, before]"
     )
+    answer = agent.answer("search", query="quagga", response_format="json", limit=5)
+    assert (len(answer["results"]), answer["total"], answer["exact"]) == (5, 60, False)
