@@ -33,7 +33,7 @@ browser:
 	    { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium >/dev/null; }; }; } || \
 	echo "There is no chromium, so the tests of the console will fail. Install it (apt install chromium), or set RECOLLECT_SKIP_BROWSER=1 to skip them."
 
-# Real MCP clients: the inspector, the conformance suite, the TypeScript SDKs, Claude Code and Codex, from the npm registry.
+# Real MCP clients: the inspector, the conformance suite, the TypeScript SDKs, Claude Code, Codex and Gemini CLI, from the npm registry.
 clients: $(READY)
 	$(BIN)/python tests/clients/run.py
 

@@ -92,9 +92,14 @@ def parameter_count(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return sum(parameter.arg not in ("self", "cls") for parameter in parameters)
 
 
+def modules(root: Path) -> list[Path]:
+    """The modules below a folder, without those of npm packages that `make clients` installs."""
+    return sorted(path for path in root.rglob("*.py") if "node_modules" not in path.parts)
+
+
 def measure(root: Path) -> House:
     house = House()
-    for path in sorted(root.rglob("*.py")):
+    for path in modules(root):
         house.add(path)
     return house
 
@@ -102,7 +107,7 @@ def measure(root: Path) -> House:
 def crowded_folders(root: Path) -> list[str]:
     """Folders with too many modules side by side."""
     folders: dict[Path, int] = defaultdict(int)
-    for path in root.rglob("*.py"):
+    for path in modules(root):
         if path.name != "__init__.py":
             folders[path.parent] += 1
     return sorted(f"{folder}: {count}" for folder, count in folders.items() if count > SIBLINGS)

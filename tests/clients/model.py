@@ -1,15 +1,16 @@
 """A fake model API on loopback that makes an agent call the tools of a script.
 
-It speaks enough of Anthropic's Messages API and OpenAI's Responses API for real agents to run end
-to end. It answers each request with a call of the next tool in the script, if the agent offers that
-tool, and ends the conversation after the last one. It records all requests, tools and results.
+It speaks enough of Anthropic's Messages API, OpenAI's Responses API and Google's Gemini API for
+real agents to run end to end. It answers each request with a call of the next tool in the script,
+if the agent offers that tool, and ends the conversation after the last one. It records all
+requests, tools and results.
 """
 
 from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -20,8 +21,9 @@ FINAL_ANSWER = "I am done."
 
 class Call(NamedTuple):
     tool: str
-    """The name without the prefix that agents add for the server."""
-    arguments: Json
+    """The full name, or the part after the last `__` of a prefix that the agent adds."""
+    arguments: Json | Callable[[list[str]], Json]
+    """The arguments, or a function that derives them from the results so far."""
 
 
 class OfferedTool(NamedTuple):
@@ -35,8 +37,10 @@ class Model:
     """A running fake model.
 
     `tools` are the tools of the request that offered most, and `results` the answers of the tools
-    that were called. An agent can start subagents with the tool `subagent_tool`. Requests that do
-    not offer that tool come from subagents, which follow `subagent_script`.
+    that were called. With `quotes_result`, the final answer contains the last result.
+
+    An agent can start subagents with the tool `subagent_tool`. Requests that do not offer that tool
+    come from subagents, which follow `subagent_script`.
     """
 
     def __init__(
@@ -44,10 +48,13 @@ class Model:
         script: list[Call],
         subagent_script: list[Call] | None = None,
         subagent_tool: str = "",
+        *,
+        quotes_result: bool = False,
     ) -> None:
         self.script = script
         self.subagent_script = subagent_script or []
         self.subagent_tool = subagent_tool
+        self.quotes_result = quotes_result
         self.bodies: list[str] = []
         self.subagents: list[tuple[list[OfferedTool], list[str]]] = []
         self.tools: list[OfferedTool] = []
@@ -89,14 +96,25 @@ class Model:
         call = script[len(results)]
         for tool in tools:
             if tool.name == call.tool or tool.name.endswith(f"__{call.tool}"):
-                return tool, call.arguments
+                return tool, _arguments(call, results)
         self.problems.append(f"the agent does not offer {call.tool}")
         return None
+
+    def final_answer(self, results: list[str]) -> str:
+        if self.quotes_result and results:
+            return f"{FINAL_ANSWER} {results[-1]}"
+        return FINAL_ANSWER
 
     def _is_subagent(self, tools: list[OfferedTool]) -> bool:
         if not self.subagent_script or not tools:
             return False
         return all(tool.name != self.subagent_tool for tool in tools)
+
+
+def _arguments(call: Call, results: list[str]) -> Json:
+    if callable(call.arguments):
+        return call.arguments(results)
+    return call.arguments
 
 
 class _Server(ThreadingHTTPServer):
@@ -117,10 +135,13 @@ class _Handler(BaseHTTPRequestHandler):
         if path.endswith("/count_tokens"):
             self._json({"input_tokens": 1})
             return
+        is_stream = path.endswith(":streamGenerateContent")
         if path.endswith("/messages"):
             answer = _anthropic
         elif path.endswith("/responses"):
             answer = _openai
+        elif is_stream or path.endswith(":generateContent"):
+            answer = _gemini
         else:
             self._json({})
             return
@@ -132,7 +153,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.server.model.problems.append(f"{path}: {error!r}")
             self.send_error(500)
             return
-        if request.get("stream"):
+        if is_stream or request.get("stream"):
             self._send("text/event-stream", b"".join(map(_event, events)))
         else:
             self._json(_join(events))
@@ -159,12 +180,17 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _event(event: Json) -> bytes:
-    return f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode()
+    data = f"data: {json.dumps(event)}\n\n"
+    if "type" in event:
+        data = f"event: {event['type']}\n{data}"
+    return data.encode()
 
 
 def _join(events: list[Json]) -> Json:
     """The same answer without streaming."""
     last = events[-1]
+    if "candidates" in last:
+        return last
     if "response" in last:
         answer: Json = last["response"]
         return answer
@@ -206,7 +232,7 @@ def _anthropic(model: Model, request: Json) -> list[Json]:
         "usage": {"input_tokens": 1, "output_tokens": 1},
     }
     block: Json = {"type": "text", "text": ""}
-    delta: Json = {"type": "text_delta", "text": FINAL_ANSWER}
+    delta: Json = {"type": "text_delta", "text": model.final_answer(results)}
     reason = "end_turn"
     if call is not None:
         tool, arguments = call
@@ -251,7 +277,9 @@ def _openai(model: Model, request: Json) -> list[Json]:
         "id": f"item_{model.requests}",
         "role": "assistant",
         "status": "completed",
-        "content": [{"type": "output_text", "text": FINAL_ANSWER, "annotations": []}],
+        "content": [
+            {"type": "output_text", "text": model.final_answer(results), "annotations": []}
+        ],
     }
     if call is not None:
         tool, arguments = call
@@ -297,6 +325,36 @@ def _openai_tools(tools: Any, namespace: str | None) -> Iterator[OfferedTool]:
             yield OfferedTool(
                 tool["name"], namespace, tool.get("description", ""), tool.get("parameters") or {}
             )
+
+
+# -- Google -------------------------------------------------------------------
+
+
+def _gemini(model: Model, request: Json) -> list[Json]:
+    tools = [
+        OfferedTool(
+            declaration["name"],
+            None,
+            declaration.get("description", ""),
+            declaration.get("parametersJsonSchema") or declaration.get("parameters") or {},
+        )
+        for tool in request.get("tools") or ()
+        for declaration in tool.get("functionDeclarations") or ()
+    ]
+    results = [
+        "\n".join(str(value) for value in part["functionResponse"]["response"].values())
+        for content in request.get("contents") or ()
+        for part in content.get("parts") or ()
+        if "functionResponse" in part
+    ]
+    call = model.next_call(tools, results)
+    part: Json = {"text": model.final_answer(results)}
+    if call is not None:
+        tool, arguments = call
+        part = {"functionCall": {"name": tool.name, "args": arguments}}
+    candidate = {"index": 0, "content": {"role": "model", "parts": [part]}, "finishReason": "STOP"}
+    usage = {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2}
+    return [{"candidates": [candidate], "usageMetadata": usage}]
 
 
 def _text(content: Any) -> str:

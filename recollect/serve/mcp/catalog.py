@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 NAMES = ("underscore", "dotted")
 MAX_VARIANTS = 256
 MAX_NAME_LENGTH = 64
+# Gemini CLI adds this argument to the schema of every tool and leaves it in the calls.
+_CLIENT_ARGUMENT = "wait_for_previous"
 _LETTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-")
 # The APIs of Anthropic and OpenAI reject a dot, so dots are opt-in.
 _CHARACTERS = {"underscore": _LETTERS, "dotted": _LETTERS | {"."}}
@@ -107,6 +109,8 @@ class Catalog:
         _check_scope(tool, context)
         context.admit(tool.name, writes=not tool.is_read_only)
         handler = getattr(self._shared.handlers(tool.toolset), tool.name)
+        if _CLIENT_ARGUMENT in arguments:
+            arguments = {k: v for k, v in arguments.items() if k != _CLIENT_ARGUMENT}
         try:
             answer: str | Answer = handler(context, arguments)
         except RecollectError as error:
