@@ -369,7 +369,7 @@ def test_any_library_is_identical_after_a_move_there_and_back(
 def test_every_column_that_is_not_derived_is_copied(places: Places) -> None:
     postgres, sqlite = places("postgres").store(), places("sqlite").store()
     types = postgres._transactions.server.types  # type: ignore[attr-defined]
-    both = {"media_type", "character_id", "observed"}
+    both = {"media_type", "character_id", "heading", "observed"}
     derived = both | {"folded_title", "folded_id", "title_words", "tags"}
     for part in transfer.TABLES.values():
         with sqlite._connections.read() as db:  # type: ignore[attr-defined]

@@ -318,6 +318,45 @@ def test_notes_are_filtered_by_keywords(collection: Library) -> None:
         assert uris(collection, "lighthouse", sources=["notes"], filters=filters) == expected
 
 
+@proves("C3-29")
+@pytest.mark.every_state
+@pytest.mark.every_store
+def test_notes_and_media_are_found_by_their_keywords(library: Library) -> None:
+    create = library.knowledge.create
+    text = {"content": "Water twice a week. " * 300}
+    note_id = create("notes", {"title": "Beds", "keywords": ["xylophone", "Blue Whale"], **text}).id
+    media_id = create("media", {"title": "Paper", "keywords": ["xylophone"], **text}).id
+    create("notes", {"title": "Other", "content": "Nothing of note."})
+    page = search_page(library, "xylophone")
+    assert {r["id"] for r in page["results"]} == {note_id, media_id}
+    assert page["total_estimated"] == 2
+    assert "note" not in page
+    for result in page["results"]:
+        assert "xylophone" in result["tags"]
+        assert result["snippet"].startswith("Water twice a week.")
+    for query in ('"blue whale"', "xylophone AND whale", "whale beds", "whal*", "whale NOT paper"):
+        assert uris(library, query)[0] == f"notes://{note_id}", query
+    assert uris(library, '"xylophone" NOT whale') == [f"media://{media_id}"]
+    assert uris(library, "title:xylophone") == []
+
+
+@proves("C3-29", "C3-10")
+@pytest.mark.every_state
+@pytest.mark.every_store
+def test_keywords_that_an_edit_removed_are_not_found(library: Library) -> None:
+    fields = {"title": "Beds", "content": "Water twice.", "keywords": ["xylophone", "whale"]}
+    note_id = library.knowledge.create("notes", fields).id
+    assert uris(library, '"xylophone"') == [f"notes://{note_id}"]
+    library.knowledge.edit("notes", note_id, {"keywords": ["whale", "harmonica"]})
+    assert search_page(library, '"xylophone"')["total_estimated"] == 0
+    assert uris(library, '"harmonica"') == uris(library, '"whale"') == [f"notes://{note_id}"]
+    library.knowledge.edit("notes", note_id, {"title": "Borders", "content": "Water thrice."})
+    assert uris(library, '"harmonica" borders thrice') == [f"notes://{note_id}"]
+    assert library.verify().unindexed == 0
+    library.knowledge.delete("notes", note_id)
+    assert search_page(library, '"harmonica"')["total_estimated"] == 0
+
+
 @proves("C3-30")
 @pytest.mark.every_state
 def test_media_are_filtered_by_type_and_date(collection: Library) -> None:

@@ -11,16 +11,16 @@ from typing import Any
 
 from recollect.language.text import fold, micros, storable, tokens
 from recollect.model.search import Filter
-from recollect.store.sql.encoding import FILTER_CHARACTERS, filter_columns, load
+from recollect.store.sql.encoding import FILTER_CHARACTERS, index_columns, load
 
 # Surrounds every tag in the column `tags`.
 _DELIMITER = "\x1f"
 
 
 def derived_columns(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Columns that are derived from a document row, for filters."""
+    """Columns that are derived from a document row, for filters and the text index."""
     tags = _tag_values(load(row["metadata"]).get("tags"))
-    return filter_columns(row) | {
+    return index_columns(row) | {
         "folded_title": fold(row["title"]),
         "folded_id": fold(row["id"]),
         "title_words": _pad(tokens(row["title"])),

@@ -270,6 +270,14 @@ create table tally (
 create index passage_text_part on passage_text (owner, key) where not whole;
 """
 
+M017_KEYWORDS = """
+-- The title of a note or media item with its keywords, as it is in the text index. The background
+-- indexer fills it in for older items.
+alter table document add column heading text;
+create index document_without_heading on document (owner, key)
+  where heading is null and kind in ('note', 'media');
+"""
+
 MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m001_documents", M001_DOCUMENTS),
     ("m002_search", M002_SEARCH),
@@ -281,6 +289,7 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m009_noise_floor", M009_NOISE_FLOOR),
     ("m010_branches", M010_BRANCHES),
     ("m013_counts", M013_COUNTS),
+    ("m017_keywords", M017_KEYWORDS),
 )
 
 

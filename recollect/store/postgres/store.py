@@ -14,9 +14,10 @@ from recollect.model.search import Filter
 from recollect.store.postgres import text
 from recollect.store.postgres.connection import Connection
 from recollect.store.postgres.transactions import Transactions, has_account
+from recollect.store.sql import headings, statistics, transfer
 from recollect.store.sql import spaces as space_sql
-from recollect.store.sql import statistics, transfer
 from recollect.store.sql.database import TextIndex
+from recollect.store.sql.encoding import INDEXED_TITLE
 from recollect.store.sql.selection import resolve_filter
 from recollect.store.sql.store import SqlStore, TextQueries
 from recollect.store.values import Contents, Findings, Progress, Space, Unembedded
@@ -204,11 +205,12 @@ class PostgresStore(SqlStore[Connection]):
 
     def needs_refresh(self) -> bool:
         # A GIN index is always complete.
-        return False
+        return not self._read(headings.is_complete)
 
     def refresh(
         self, progress: Progress | None = None, stop: Callable[[], bool] | None = None
     ) -> None:
+        self._index_keywords(stop)
         self._clear_dropped_spaces()
         if self._transactions.server.pgvector:
             self._build_graphs()
@@ -270,7 +272,7 @@ def _clear_index(db: Connection) -> int:
 
 def _index_batch(db: Connection, index: TextIndex) -> int:
     rows = db.rows(
-        f"""select p.key, case when d.opening = p.key then d.title else '' end, p.content
+        f"""select p.key, {INDEXED_TITLE}, p.content
         from passage p join document d on d.owner = p.owner and d.key = p.document
         where p.key in (select p.key {_UNINDEXED_PASSAGES} limit ?)""",
         (_REBUILD_BATCH,),

@@ -52,7 +52,7 @@ class Database(Protocol):
         """Add to the stored counts, which are given by name and value."""
 
     def derived_columns(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """Columns that this database adds to a document row for faster filters."""
+        """Columns that this database adds to a document row, for filters and the text index."""
 
     def conditions(self, filter: Filter, search: str = "") -> tuple[str, list[Any]]:
         """A filter as an SQL condition on document `d`, with its values.

@@ -19,6 +19,7 @@ import orjson
 from recollect.errors import InvalidInput
 from recollect.language.text import fold, from_micros, identifier, micros, storable
 from recollect.model.documents import Document, Json, Passage
+from recollect.model.kinds import MEDIA, NOTE
 from recollect.settings import LIMITS
 
 PASSAGE_TEXTS = ("id", "role", "type", "author", "model", "tool", "parent", "visibility", "content")
@@ -45,6 +46,10 @@ DOCUMENT_COLUMNS = (
     "shared_ids",
     "version",
 )
+
+# What is indexed as the title of a document, and of a passage: only the opening passage has one.
+HEADING = "coalesce(d.heading, d.title)"
+INDEXED_TITLE = f"case when d.opening = p.key then {HEADING} else '' end"
 
 # Columns with identifiers. They can have any length, but indexes accept only short texts.
 _IDENTIFIERS = ("id", "parent", "source", "source_id", "head")
@@ -248,10 +253,14 @@ FILTER_CHARACTERS = 200
 """Characters of metadata that filters compare. Some indexes accept no more."""
 
 
-def filter_columns(row: Mapping[str, Any]) -> dict[str, str | None]:
-    """The metadata that filters use, as columns of their own."""
+def index_columns(row: Mapping[str, Any]) -> dict[str, str | None]:
+    """What filters and the text index use, as columns of their own."""
     metadata = load(row["metadata"])
-    columns: dict[str, str | None] = {"media_type": None, "character_id": None}
+    columns: dict[str, str | None] = {
+        "media_type": None,
+        "character_id": None,
+        "heading": heading(row),
+    }
     media_type = metadata.get("media_type")
     if isinstance(media_type, str) and media_type:
         columns["media_type"] = fold(storable(media_type))[:FILTER_CHARACTERS]
@@ -259,3 +268,17 @@ def filter_columns(row: Mapping[str, Any]) -> dict[str, str | None]:
     if isinstance(character, (str, int)):
         columns["character_id"] = storable(str(character))[:FILTER_CHARACTERS]
     return columns
+
+
+def heading(row: Mapping[str, Any]) -> str | None:
+    """The title of a note or media item with its keywords; None for other kinds.
+
+    The keywords of characters and prompts are fields. Tags of conversations are for filters only.
+    """
+    if row["kind"] not in (NOTE, MEDIA):
+        return None
+    tags = load(row["metadata"]).get("tags")
+    if not isinstance(tags, list):
+        tags = []
+    keywords = ", ".join(storable(tag) for tag in tags if isinstance(tag, str))
+    return "\n".join(filter(None, (row["title"], keywords)))

@@ -9,7 +9,7 @@ from recollect.language.text import from_micros
 from recollect.model.documents import Passage, places
 from recollect.store.sql import statistics
 from recollect.store.sql.database import Database, IndexRow, TextIndex
-from recollect.store.sql.encoding import PASSAGE_COLUMNS
+from recollect.store.sql.encoding import HEADING, INDEXED_TITLE, PASSAGE_COLUMNS
 
 COLUMNS = ("key", "document", "receipt", "shared", *PASSAGE_COLUMNS)
 _FIRST_COLUMN = len(COLUMNS) - len(PASSAGE_COLUMNS)
@@ -78,31 +78,35 @@ def increment_version(db: Database, key: int) -> None:
 
 
 # -- titles in the index ---
-# The title of a document is indexed with its opening passage.
+# The title of a document, with the keywords of an item, is indexed with its opening passage.
 
 
 def update_document(db: Database, key: int, row: Mapping[str, Any], index: TextIndex) -> None:
     """Write the columns of a document, except those that identify it."""
     changes = {name: value for name, value in row.items() if name not in _IDENTITY_COLUMNS}
     changes |= db.derived_columns(row)
-    ((opening, title, content),) = db.rows(
-        "select d.opening, d.title, p.content from document d "
-        "left join passage p on p.key = d.opening where d.key = ?",
-        (key,),
+    ((opening, title),) = db.rows(
+        f"select d.opening, {HEADING} from document d where d.key = ?", (key,)
     )
+    new_title = changes["heading"] or row["title"]
+    before: list[IndexRow] = []
+    if opening is not None and new_title != title:
+        before = list(index_rows(db, [opening]))
     db.run(
         f"update document set {', '.join(f'{name} = ?' for name in changes)} where key = ?",
         (*changes.values(), key),
     )
-    if opening is not None and title != row["title"]:
-        index.remove([(opening, title, content)])
-        index.add([(opening, row["title"], content)])
+    if before:
+        index.remove(before)
+        index.add(list(index_rows(db, [opening])))
         db.mark_outdated([opening])
 
 
 def ensure_opening(db: Database, key: int, index: TextIndex) -> None:
     """Index the title with the first passage if the document has no opening passage."""
-    ((title, opening),) = db.rows("select title, opening from document where key = ?", (key,))
+    ((title, opening),) = db.rows(
+        f"select {HEADING}, d.opening from document d where d.key = ?", (key,)
+    )
     if opening is not None:
         return
     first = db.rows(
@@ -117,7 +121,9 @@ def ensure_opening(db: Database, key: int, index: TextIndex) -> None:
 
 def update_opening(db: Database, key: int, index: TextIndex) -> None:
     """Index the title with the first passage, even if another one was the opening passage."""
-    ((title, opening),) = db.rows("select title, opening from document where key = ?", (key,))
+    ((title, opening),) = db.rows(
+        f"select {HEADING}, d.opening from document d where d.key = ?", (key,)
+    )
     first = db.get("select key from passage where document = ? order by position limit 1", (key,))
     if opening is None or first == opening:
         ensure_opening(db, key, index)
@@ -138,7 +144,7 @@ def index_rows(db: Database, passages: Sequence[int]) -> Iterator[IndexRow]:
     for start in range(0, len(passages), _PASSAGES_PER_STATEMENT):
         keys, value = db.in_list(passages[start : start + _PASSAGES_PER_STATEMENT])
         yield from db.rows(
-            "select p.key, case when d.opening = p.key then d.title else '' end, p.content "
+            f"select p.key, {INDEXED_TITLE}, p.content "
             f"from passage p join document d on d.key = p.document where p.key in ({keys})",
             (value,),
         )

@@ -10,7 +10,7 @@ from itertools import chain, count
 from typing import Any
 
 from recollect.errors import Conflict, InvalidInput
-from recollect.language.text import identifier, storable, truncate
+from recollect.language.text import identifier, truncate
 from recollect.model.documents import Document, Passage, places
 from recollect.store.sql import passages as passage_sql
 from recollect.store.sql import rewriting
@@ -18,6 +18,7 @@ from recollect.store.sql.database import Database, IndexRow, TextIndex
 from recollect.store.sql.encoding import (
     document_row,
     dump_keys,
+    heading,
     load_keys,
     passage_digest,
     passage_row,
@@ -170,7 +171,7 @@ class _Saver:
                 "passages": len(order),
             }
         )
-        title = storable(document.title)
+        title = heading(row) or row["title"]
         passage_keys = set()
         for position, (n, canonical) in enumerate(order):
             passage_keys.add(self._add(key, document, passages[n], (position, canonical), title))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from recollect.store.sql.database import Database
+from recollect.store.sql.encoding import INDEXED_TITLE
 from recollect.store.values import Space, Unembedded
 
 T = TypeVar("T")
@@ -74,7 +75,7 @@ def clear_dropped(db: Database) -> bool:
 
 _QUEUED = """from unembedded q where q.space = ? and q.passage <= ?
   and exists (select 1 from passage p where p.key = q.passage)"""
-_TEXT = "p.key, case when d.opening = p.key then d.title else '' end, p.author, p.content"
+_TEXT = f"p.key, {INDEXED_TITLE}, p.author, p.content"
 
 
 def unembedded(db: Database, space: Space, limit: int) -> tuple[list[Unembedded], int]:

@@ -25,6 +25,7 @@ from recollect.settings import LIMITS
 from recollect.store.base import Store
 from recollect.store.sql import (
     changes,
+    headings,
     lookup,
     rewriting,
     saving,
@@ -312,6 +313,14 @@ class SqlStore(Store, Generic[Connection]):
         more = True
         while more:
             more = self._write(space_sql.clear_dropped)
+
+    def _index_keywords(self, stop: Callable[[], bool] | None) -> None:
+        """Index the keywords of older items, a batch per transaction."""
+        if self._read(headings.is_complete):
+            return
+        while stop is None or not stop():
+            if not self._write_text(headings.index_batch):
+                return
 
     def unembedded(self, space: Space, limit: int) -> tuple[list[Unembedded], int]:
         return self._read(lambda db: space_sql.unembedded(db, space, limit))

@@ -23,7 +23,7 @@ from recollect.errors import InvalidInput, RecollectError
 from recollect.model.kinds import CONVERSATION
 from recollect.store.sql import passages
 from recollect.store.sql.database import Database, IndexRow, TextIndex
-from recollect.store.sql.encoding import DOCUMENT_COLUMNS
+from recollect.store.sql.encoding import DOCUMENT_COLUMNS, HEADING
 from recollect.store.values import Batch, Contents
 
 MOVING = "moving"
@@ -315,7 +315,8 @@ def _index_rows(db: Database, rows: list[Row]) -> list[IndexRow]:
     members, value = db.in_list(sorted({row[1] for row in rows}))
     titles: Mapping[int, str] = dict(
         db.rows(
-            f"select opening, title from document where opening is not null and key in ({members})",
+            f"select d.opening, {HEADING} from document d "
+            f"where d.opening is not null and d.key in ({members})",
             (value,),
         )
     )

@@ -26,7 +26,7 @@ from recollect.errors import DamagedLibrary, RecollectError, SearchTimeout, Stor
 from recollect.language.text import fold, indexable, storable
 from recollect.model.search import Filter
 from recollect.settings import LIMITS
-from recollect.store.sql.encoding import filter_columns
+from recollect.store.sql.encoding import index_columns
 from recollect.store.sqlite.compression import STORED_COLUMNS, Codec
 from recollect.store.sqlite.filters import document_conditions, passage_conditions
 
@@ -117,7 +117,7 @@ class Connection(apsw.Connection):
         )
 
     def derived_columns(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        return filter_columns(row)
+        return index_columns(row)
 
     def conditions(self, filter: Filter, search: str = "") -> tuple[str, list[Any]]:
         where, values = document_conditions(filter)

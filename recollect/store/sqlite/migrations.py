@@ -338,6 +338,27 @@ alter table passage add column metadata text
 insert or replace into derived select 'uncompressed', passage from last_key where passage > 0;
 """
 
+M017_KEYWORDS = """
+-- The title of a note or media item with its keywords, as it is in the text index. The background
+-- indexer fills it in for older items.
+alter table document add column heading text;
+create index document_without_heading on document (key)
+  where heading is null and kind in ('note', 'media');
+drop trigger document_retitled;
+create trigger document_retitled after update of title, heading, opening on document
+when old.title is not new.title or old.opening is not new.opening
+  or coalesce(old.heading, old.title) is not coalesce(new.heading, new.title)
+begin
+  insert or ignore into stale
+    select o.key from (select old.opening as key union select new.opening) o
+    join volume v on o.key between v.first and v.last;
+  insert or replace into unembedded (passage, space)
+    select p.key, s.id from passage p cross join space s
+    where p.key in (old.opening, new.opening) and not s.gone;
+  delete from vector where passage in (old.opening, new.opening);
+end;
+"""
+
 MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m001_documents", M001_DOCUMENTS),
     ("m002_search", M002_SEARCH),
@@ -354,6 +375,7 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m014_role_index", M014_ROLE_INDEX),
     ("m015_new_vectors", M015_NEW_VECTORS),
     ("m016_parents", M016_PARENTS),
+    ("m017_keywords", M017_KEYWORDS),
 )
 VERSION = len(MIGRATIONS)
 

@@ -14,9 +14,10 @@ import apsw
 from recollect.errors import DamagedLibrary, StoreBusy
 from recollect.language.query import Node, words
 from recollect.model.search import Filter
+from recollect.store.sql import headings, statistics, transfer
 from recollect.store.sql import spaces as space_sql
-from recollect.store.sql import statistics, transfer
 from recollect.store.sql.database import TextIndex
+from recollect.store.sql.encoding import INDEXED_TITLE
 from recollect.store.sql.selection import resolve_filter
 from recollect.store.sql.store import SqlStore, TextQueries
 from recollect.store.sqlite import compaction, fts_match, passage_queries, text_index
@@ -272,6 +273,8 @@ class SqliteStore(SqlStore[Connection]):
     def needs_refresh(self) -> bool:
         def work(db: Connection) -> bool:
             _, newest_key = all_keys(db)
+            if not headings.is_complete(db):
+                return True
             if not compaction.is_complete(db) or self._has_lost_vectors(db):
                 return True
             if newest_key < plan.MIN_VOLUME_PASSAGES:
@@ -289,6 +292,7 @@ class SqliteStore(SqlStore[Connection]):
     def refresh(
         self, progress: Progress | None = None, stop: Callable[[], bool] | None = None
     ) -> None:
+        self._index_keywords(stop)
         if self.size() >= plan.MIN_VOLUME_PASSAGES or (self._index_folder / "volumes").exists():
             self._volumes.refresh(progress, stop)
         self._compress_older(stop)
@@ -387,7 +391,7 @@ def _clear_index(db: Connection) -> None:
 
 def _index_batch(db: Connection, index: TextIndex) -> int:
     rows = db.rows(
-        f"""select p.key, case when d.opening = p.key then d.title else '' end, p.content
+        f"""select p.key, {INDEXED_TITLE}, p.content
         from passage p join document d on d.key = p.document
         where p.key in (select p.key {_MISSING} limit ?)""",
         (_PASSAGES_PER_REBUILD_BATCH,),

@@ -16,6 +16,7 @@ from recollect.model.search import Filter
 from recollect.store.postgres.connection import Connection
 from recollect.store.postgres.filters import conditions
 from recollect.store.postgres.text.lexemes import TextQuery
+from recollect.store.sql.encoding import INDEXED_TITLE
 from recollect.store.sql.selection import few_documents, matching_documents
 
 FILTER_PARAMETERS = (
@@ -120,7 +121,7 @@ def _matches_by_text(db: Connection, node: Node, keys: Sequence[int]) -> dict[in
     lengths: dict[int, int] = {}
     for start in range(0, len(keys), _TEXTS_AT_ONCE):
         texts = db.rows(
-            """select p.key, case when d.opening = p.key then d.title else '' end, p.content,
+            f"""select p.key, {INDEXED_TITLE}, p.content,
               t.length
             from passage p join document d on d.owner = p.owner and d.key = p.document
               join passage_text t on t.owner = p.owner and t.key = p.key

@@ -21,6 +21,7 @@ from typing import TypeGuard, TypeVar
 from recollect.language.query import Node, Or, Word
 from recollect.language.text import micros
 from recollect.model.search import Filter
+from recollect.store.sql.encoding import INDEXED_TITLE
 from recollect.store.sql.selection import document_filter, matching_documents
 from recollect.store.sqlite.connection import Connection, Connections
 from recollect.store.sqlite.file_lock import file_lock
@@ -249,8 +250,8 @@ class VolumeIndex:
         while start <= last:
             with self._connections.read() as db:
                 rows = db.rows(
-                    """select p.key, p.document,
-                      case when d.opening = p.key then d.title else '' end, p.content,
+                    f"""select p.key, p.document,
+                      {INDEXED_TITLE}, p.content,
                       p.role, p.author, p.created_at, p.visibility = 'hidden'
                     from passage p join document d on d.key = p.document
                     where p.key between ? and ? order by p.key limit ?""",
