@@ -178,6 +178,14 @@ def test_compact_results_have_the_shape_of_deep_research(
     assert media["url"] == "https://v.example/1"
 
 
+def test_a_compact_result_without_a_title_has_the_first_words(
+    agent: Caller, library: Library
+) -> None:
+    library.add_conversation("c1", messages=[{"role": "user", "content": "okapis at night"}])
+    answer = agent.answer("knowledge_search", query="okapis", shape="compact")
+    assert [result["title"] for result in answer["results"]] == ["okapis at night"]
+
+
 def test_a_correction_can_be_turned_off(agent: Caller, items: dict[str, str]) -> None:
     answer = agent.answer("knowledge_search", query="quaggaz")
     assert (answer["corrections"], len(uris(answer))) == ({"quaggaz": "quagga"}, 5)

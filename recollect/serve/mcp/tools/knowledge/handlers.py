@@ -15,6 +15,7 @@ from recollect.errors import Conflict, InvalidInput
 from recollect.knowledge.options import KnowledgeOptions
 from recollect.knowledge.preferences import clamp, preference
 from recollect.knowledge.retrieval import Retrieval, parse_retrieval
+from recollect.library import Library
 from recollect.serve.mcp.addresses import Address, console_url, parse_address
 from recollect.serve.mcp.arguments import (
     Arguments,
@@ -57,7 +58,9 @@ class Handlers:
             context, args
         )
         if shape == "compact":
-            answer["results"] = [_compact(context, result) for result in answer["results"]]
+            with context.library() as library:
+                results = [_compact(context, library, result) for result in answer["results"]]
+            answer["results"] = results
         return json_answer(answer)
 
     def knowledge_get(self, context: Context, arguments: dict[str, Any]) -> Answer:
@@ -181,13 +184,13 @@ class Search:
         return sanitized
 
 
-def _compact(context: Context, result: dict[str, Any]) -> dict[str, Any]:
+def _compact(context: Context, library: Library, result: dict[str, Any]) -> dict[str, Any]:
     """A result in the shape of deep research. Its id works with `fetch`, too."""
     metadata = {name: result[name] for name in _COMPACT_METADATA if result[name] is not None}
     url = console_url(context, result["source"], result["id"], result["message_id"] or "")
     return {
         "id": result["uri"],
-        "title": result["title"] or "Untitled",
+        "title": sanitize(library.label(result["id"], result["title"] or "")),
         "text": result["snippet"] or "",
         "url": url or result["url"] or "",
         "metadata": metadata,
