@@ -394,3 +394,12 @@ def test_a_page_of_conversations_that_was_stopped_is_not_exact(
     monkeypatch.setattr(engine, "_CHARACTERS_AT_ONCE", 1)
     page = search(garden, "tomatoes", mode="text", group="conversation")
     assert (page.partial, page.exact) == (True, False)
+
+
+@pytest.mark.both_stores
+def test_hits_that_are_probably_unrelated_are_marked_as_weak(garden: recollect.Library) -> None:
+    page = search(garden, "which broker did we choose for the zxqvy drone fleet to fly tomatoes?")
+    assert page.hits and page.weak
+    assert page.note.endswith("The results are probably unrelated.")
+    page = search(garden, "who waters the tomatoes while I am away?")
+    assert page.hits and not page.weak

@@ -189,6 +189,10 @@ class _ConceptSearch:
 
     def search(self, results: _Results) -> MemoryResults:
         ranking = self._ranking()
+        if self._search.is_weak(ranking):
+            results.add([self._ranked_match(scored) for scored in ranking])
+            nearest = results.hits()[:NEAREST]
+            return MemoryResults("observations", nearest=nearest)
         results.add([self._ranked_match(scored) for scored in ranking])
         lowest = 0.0
         if ranking:
@@ -201,7 +205,7 @@ class _ConceptSearch:
             results.add(batch)
         hits = results.hits()
         total, is_exact = self._total(results)
-        nearest: tuple[MemoryHit, ...] = ()
+        nearest = ()
         if not hits:
             nearest = self._nearest(results)
         return MemoryResults(

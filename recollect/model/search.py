@@ -191,6 +191,9 @@ class Page:
     """Whether `total` is exact; otherwise it is a lower bound."""
     partial: bool = False
     """The search took too long and was stopped, so there may be more and better hits."""
+    weak: bool = False
+    """The hits are probably unrelated: no conversation has much of the question, and nothing is
+    close to it in meaning."""
     score_type: str = "rank"
     """"rank": Recollect's own scores; "fts": scores of the text engine, as a share of the best."""
     mode: str = "text"

@@ -20,7 +20,7 @@ from recollect.language.query import And, Node, Query, Word, parse_query, words
 from recollect.language.text import fold, has_token, tokens
 from recollect.language.when import windows
 from recollect.model.search import Filter, Hit, Page, SearchOptions
-from recollect.search import rank
+from recollect.search import evidence, rank
 from recollect.search.correction import correct_terms
 from recollect.search.deadline import NOTE, Deadline
 from recollect.search.hits import make_hit
@@ -433,6 +433,24 @@ class Search:
             return False
         return bool(self._store.match(any_term(terms), self._filter, 1))
 
+    def is_weak(self, ranking: Sequence[ScoredCandidate]) -> bool:
+        """Whether hits of this search are probably unrelated; see `search.evidence`."""
+        if not self._plain or self._options.mode == "vector":
+            return False
+        floor = None
+        if self._space is not None and self._means_most_of_the_query():
+            floor = self._space.noise_floor
+        return evidence.is_weak(self.question, ranking, floor)
+
+    def _means_most_of_the_query(self) -> bool:
+        """Whether the words with a meaning are at least half of the query, by weight.
+
+        Otherwise its vector is that of words such as "which" and "use".
+        """
+        own = self._own_terms
+        with_meaning = sum(term.weight for term in own if self._has_meaning(term))
+        return 2 * with_meaning >= sum(term.weight for term in own)
+
     # -- the text arm ---
 
     def text_matches(self, limit: int) -> list[int]:
@@ -747,6 +765,9 @@ class Search:
         if self._space is not None:
             embedded = min(self._space.last_key / max(self._store.size(), 1), 1.0)
         notes = [*self._remarks(), self._note]
+        is_weak = self._ranking is not None and self.is_weak(self._ranking)
+        if is_weak:
+            notes.append(evidence.UNRELATED)
         if self.is_partial:
             notes.append(NOTE)
         return Page(
@@ -756,6 +777,7 @@ class Search:
             limit=self._options.limit,
             matched=matched,
             partial=self.is_partial,
+            weak=is_weak,
             score_type=self._options.score,
             mode=mode,
             embedded=round(embedded, 4),

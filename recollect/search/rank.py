@@ -343,7 +343,7 @@ class _Scorer:
         self._speaker = _speaker_in_query(question, pool)
         self._pairs = TermPairs(question.terms)
         self._exact = frozenset(n for n, term in enumerate(question.terms) if term.exact)
-        self._shares = _term_shares(question.terms)
+        self._shares = term_shares(question.terms)
         self._own_numbers = {n for n, term in enumerate(question.terms) if not term.weak}
 
     def features(self, scored: ScoredCandidate) -> dict[str, float]:
@@ -441,7 +441,7 @@ class _Scorer:
 # -- the message itself --------------------------------------------------------
 
 
-def _term_shares(terms: Sequence[Term]) -> list[float]:
+def term_shares(terms: Sequence[Term]) -> list[float]:
     """The share of the query, by weight, that each term is. Synonyms are no part of the query."""
     total = math.fsum(term.weight for term in own_terms(terms)) or 1.0
     shares = []

@@ -106,6 +106,24 @@ def test_nothing_found_is_stated_plainly_with_the_nearest_apart(
     assert 1 <= nearest.count("[9f2a77") <= 3
 
 
+def test_weak_hits_are_only_the_closest(agent: Caller, garden: Library) -> None:
+    query = "which broker did we choose for the zxqvy drone fleet to fly tomatoes"
+    answer = text(agent, "recall_search", query=query)
+    assert answer.startswith("Nothing found for 'which broker")
+    assert "No message mentions" in answer
+    assert "Tomatoes need salt." in answer.split("Closest in meaning, but probably unrelated:")[1]
+
+
+def test_the_reply_to_the_best_message_is_shown(agent: Caller, library: Library) -> None:
+    add(library, "a", "Which quagga shall we feed?", "The old one in the north stable.", "Thanks.")
+    library.index()
+    lines = text(agent, "recall_search", query="which quagga do we feed?").splitlines()
+    assert lines[1:3] == [
+        "#1 user: Which quagga shall we feed?",
+        "→ #2 assistant: The old one in the north stable.",
+    ]
+
+
 def test_a_filter_that_hides_everything_is_named(agent: Caller, garden: Library) -> None:
     answer = text(agent, "recall_search", query="tomatoes", after="2030-01-01")
     assert answer.startswith("Nothing found for 'tomatoes'.")

@@ -344,6 +344,10 @@ class SearchPage(ResponseBody):
         description="Whether the search was stopped because it took too long. There may be more "
         "and better hits."
     )
+    weak: bool = Field(
+        description="Whether the hits are probably unrelated: no conversation has much of the "
+        "question, and nothing is close to it in meaning."
+    )
     limit: int
     offset: int
     mode: str = Field(description="The mode that was used: `text`, `vector` or `both`.")

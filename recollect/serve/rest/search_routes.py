@@ -197,6 +197,7 @@ def _page(access: Access, page: Page) -> dict[str, Any]:
         "total": page.total,
         "exact": page.exact,
         "partial": page.partial,
+        "weak": page.weak,
         "limit": page.limit,
         "offset": page.offset,
         "mode": page.mode,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from recollect.language.text import fold, for_model, storable, truncate
+from recollect.language.text import fold, for_model, storable
 from recollect.library import Library
 from recollect.memory.names import project_name
 from recollect.model.documents import Summary
@@ -21,7 +21,10 @@ _DEFAULT_PROJECT = "default"
 
 def one_line(text: str, length: int) -> str:
     """Stored text on one line, safe for a model."""
-    return truncate(" ".join(for_model(storable(text[: 4 * length])).split()), length)
+    line = " ".join(for_model(storable(text[: 4 * length])).split())
+    if len(line) <= length:
+        return line
+    return line[: length - 1].rstrip() + "…"
 
 
 def day(time: datetime | None) -> str:
