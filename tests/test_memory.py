@@ -15,10 +15,11 @@ import recollect
 from recollect.errors import InvalidInput, NotFound
 from recollect.language.text import storable
 from recollect.library import Library
-from recollect.memory import backlog, reading
+from recollect.memory import backlog
 from recollect.memory.compact import search_compact
 from recollect.memory.names import conversation_id, conversation_path, file_name, project_name
 from recollect.memory.observe import as_document, conversation_text
+from recollect.memory.reading import reader
 from recollect.memory.render import FACTS_LENGTH, search_json, search_text, top_facts
 from recollect.memory.request_filters import MemoryFilter
 from recollect.memory.results import ConversationHit, MemoryResults, ObservationHit
@@ -619,7 +620,7 @@ def test_only_paths_of_conversations_are_read(world: Library, path: str) -> None
 def test_a_long_conversation_is_read_in_parts(
     library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading, "MAX_READ_LENGTH", 300)
+    monkeypatch.setattr(reader, "MAX_READ_LENGTH", 300)
     add_conversation(
         library, "s1", "p", DAY, *(f"Line {n} of the long tale." for n in range(40)), "x" * 1_000
     )

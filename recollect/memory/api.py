@@ -15,7 +15,12 @@ from recollect.index.meaning import Meaning
 from recollect.memory.forgetting import Forgetting, Selection
 from recollect.memory.formats import TOOL_OPTIONS, OptionNames
 from recollect.memory.lookup import full_names, observations_by_id
-from recollect.memory.reading import ReadOptions, read_conversation
+from recollect.memory.reading import (
+    ConversationTexts,
+    ReadOptions,
+    read_conversation,
+    with_lines,
+)
 from recollect.memory.request_filters import (
     DEFAULT_LIMIT,
     MAX_LIMIT,
@@ -28,7 +33,6 @@ from recollect.memory.request_filters import (
 from recollect.memory.results import Deletion, MemoryResults, ObservationHit
 from recollect.memory.search import search_concept, search_conversations, search_observations
 from recollect.memory.superseding import find_successors, promote
-from recollect.memory.texts import ConversationTexts, with_lines
 from recollect.memory.timeline import Timeline
 from recollect.model.audience import Audience
 from recollect.model.search import Filter, SearchOptions

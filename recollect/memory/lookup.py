@@ -110,10 +110,13 @@ class Coverage:
 
     def _index(self, ids: Iterable[str]) -> None:
         """Add observations to the index of messages, the most specific ones first."""
-        metadata = {id_: self._passages[id_][1].metadata for id_ in ids if id_ in self._passages}
-        for id_ in sorted(metadata, key=lambda each: (len(metadata[each]["passages"]), each)):
-            conversation = str(metadata[id_]["conversation"])
-            for message in metadata[id_]["passages"]:
+        messages: dict[str, list[str]] = {}
+        for id_ in ids:
+            if id_ in self._passages:
+                messages[id_] = self._passages[id_][1].metadata.get("passages") or []
+        for id_ in sorted(messages, key=lambda each: (len(messages[each]), each)):
+            conversation = str(self._passages[id_][1].metadata.get("conversation"))
+            for message in messages[id_]:
                 self._ids_by_message.setdefault((conversation, message), []).append(id_)
 
     def ids(self, conversation: str, message: str) -> list[str]:

@@ -8,18 +8,19 @@ match.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, zip_longest
+from typing import NamedTuple
 
 from recollect.index.meaning import Meaning
-from recollect.language.query import Query, Word, parse_query
+from recollect.language.query import Node, Query, Word, parse_query
 from recollect.language.text import has_token
 from recollect.memory.lookup import Coverage, observations_by_key
 from recollect.memory.names import conversation_path, project_name
 from recollect.memory.observe import ConversationText
+from recollect.memory.reading import ConversationTexts, exchange_lines
 from recollect.memory.results import ConversationHit, MemoryHit, MemoryResults, ObservationHit
-from recollect.memory.texts import ConversationTexts, exchange_lines
 from recollect.model.audience import Audience
 from recollect.model.kinds import CONVERSATION, OBSERVATION, OBSERVATIONS
 from recollect.model.search import Filter, Hit, SearchOptions
@@ -33,7 +34,6 @@ from recollect.search.variety import merge_copies, spread
 from recollect.store.base import Store
 from recollect.store.values import Candidate, SubstringMatches
 from recollect.store.views.audience import visible_store
-from recollect.store.views.base import StoreView
 from recollect.store.views.observed import ObservationStore
 
 _MAX_UNRANKED = 1_000
@@ -53,6 +53,16 @@ _Identity = tuple[str, ...]
 """What a result is: its kind, and the ids that tell it apart from the others."""
 
 
+class _Scope(NamedTuple):
+    """Where to search: the observations, or the messages that the reader may find."""
+
+    store: Store
+    filter: Filter
+
+    def has_match(self, node: Node) -> bool:
+        return bool(self.store.match(node, self.filter, 1))
+
+
 def search_concept(
     store: Store,
     meaning: Meaning,
@@ -62,21 +72,24 @@ def search_concept(
     audience: Audience,
 ) -> MemoryResults:
     """Observations and exchanges for one concept, best first. Raises InvalidInput."""
-    # Snippets of messages are not masked, so no agent may find human-only messages here.
-    visible = _MemoryStore(visible_store(store, audience, can_mask=False))
-    filters = (
-        replace(filter_, hidden=True, kinds=(OBSERVATION,)),
-        replace(filter_, kinds=(CONVERSATION,)),
+    # Snippets of messages are not masked, so no agent may find human-only messages here. What an
+    # observation says may be read by everybody.
+    observations = _Scope(
+        ObservationStore(store), replace(filter_, hidden=True, kinds=(OBSERVATION,))
     )
+    messages = _Scope(
+        visible_store(store, audience, can_mask=False), replace(filter_, kinds=(CONVERSATION,))
+    )
+    scopes = [observations, messages]
     if options.mode == "text":
-        text = _literal_query(visible, text, filters)
+        text = _literal_query(text, scopes)
     query = parse_query(text)
-    narrow_filters = [engine.narrow_filter(each, query) for each in filters]
-    coverage = Coverage(store, narrow_filters[0])
+    scopes = [scope._replace(filter=engine.narrow_filter(scope.filter, query)) for scope in scopes]
+    coverage = Coverage(store, scopes[0].filter)
     results = _Results(store, coverage, ConversationTexts(store, audience), options.limit)
     if not engine.has_words(query):
-        return _search_without_words(visible, query, narrow_filters, results)
-    return _ConceptSearch(visible, meaning, query, narrow_filters, options).search(results)
+        return _search_without_words(query, scopes, results)
+    return _ConceptSearch(meaning, query, scopes, options).search(results)
 
 
 def search_observations(
@@ -85,7 +98,7 @@ def search_observations(
     """Observations for one concept, best first: only those in the store. Raises InvalidInput."""
     filter_ = replace(filter_, hidden=True, kinds=(OBSERVATION,))
     if options.mode == "text":
-        text = _literal_query(store, text, [filter_])
+        text = _literal_query(text, [_Scope(store, filter_)])
     page = engine.search(store, meaning, text, filter_, options)
     keys = [store.keys[hit.conversation_id, hit.message_id] for hit in page.hits]
     by_key = observations_by_key(store, keys)
@@ -122,7 +135,7 @@ def search_conversations(
     return MemoryResults("conversations", tuple(hits), page.total, page.exact, page.note)
 
 
-def _literal_query(store: Store, text: str, filters: Iterable[Filter]) -> str:
+def _literal_query(text: str, scopes: Sequence[_Scope]) -> str:
     """A query of plain words for the mode "text": the phrase if it occurs, else all its words.
 
     If no text has all the words either, the search falls back to any of them.
@@ -130,17 +143,9 @@ def _literal_query(store: Store, text: str, filters: Iterable[Filter]) -> str:
     query = parse_query(text)
     if not query.plain or query.rest != text or not has_token(text):
         return text
-    if any(store.match(Word(text), filter_, 1) for filter_ in filters):
+    if any(scope.has_match(Word(text)) for scope in scopes):
         return f'"{text}"'
     return " ".join(f'"{word}"' for word in text.split())
-
-
-class _MemoryStore(StoreView):
-    """A store in which no observation answers the one before it."""
-
-    def previous_passages(self, keys: Sequence[int]) -> list[Candidate]:
-        passages = self._store.previous_passages(keys)
-        return [candidate for candidate in passages if candidate.kind != OBSERVATION]
 
 
 # -- matches -------------------------------------------------------------------
@@ -170,22 +175,19 @@ class _ConceptSearch:
     """One search for observations and one for messages, whose candidates are ranked together."""
 
     def __init__(
-        self,
-        store: Store,
-        meaning: Meaning,
-        query: Query,
-        filters: Sequence[Filter],
-        options: SearchOptions,
+        self, meaning: Meaning, query: Query, scopes: Sequence[_Scope], options: SearchOptions
     ) -> None:
         self._options = options
+        observations, messages = scopes
         assert query.node is not None
-        if engine.may_relax(query) and not any(store.match(query.node, f, 1) for f in filters):
+        if engine.may_relax(query) and not any(scope.has_match(query.node) for scope in scopes):
             query = replace(query, plain=True)
-        search = Search(store, meaning, query, Filter(), options)
+        search = Search(messages.store, meaning, query, Filter(), options)
         search.absence = "Nothing"
         self._search = search
         self._words = search.words
-        self._observations, self._messages = (search.with_filter(f, store) for f in filters)
+        self._observations = search.with_filter(observations.filter, observations.store)
+        self._messages = search.with_filter(messages.filter, messages.store)
 
     def search(self, results: _Results) -> MemoryResults:
         ranking = self._ranking()
@@ -265,14 +267,14 @@ class _ConceptSearch:
 
 
 def _search_without_words(
-    store: Store, query: Query, filters: Sequence[Filter], results: _Results
+    query: Query, scopes: Sequence[_Scope], results: _Results
 ) -> MemoryResults:
     """Punctuation and fields are not ranked: observations come first, then exchanges."""
     is_exact = True
     note = ""
     totals = []
-    for filter_ in filters:
-        matches = _matches_without_words(store, query, filter_)
+    for scope in scopes:
+        matches = _matches_without_words(query, scope)
         results.add([_Match(candidate, 1.0, ()) for candidate in matches.candidates])
         totals.append(matches.total)
         is_exact = is_exact and matches.total == len(matches.candidates)
@@ -284,13 +286,13 @@ def _search_without_words(
     return MemoryResults(_kind(hits), hits, total, is_exact and results.is_exact, note)
 
 
-def _matches_without_words(store: Store, query: Query, filter_: Filter) -> SubstringMatches:
+def _matches_without_words(query: Query, scope: _Scope) -> SubstringMatches:
     literal = query.rest.strip()
     if literal:
-        return store.find_substring(literal, filter_, _MAX_WITHOUT_WORDS, 0)
+        return scope.store.find_substring(literal, scope.filter, _MAX_WITHOUT_WORDS, 0)
     if not query.text.strip():
         return SubstringMatches([], 0)
-    return SubstringMatches(*store.newest(filter_, _MAX_WITHOUT_WORDS, 0))
+    return SubstringMatches(*scope.store.newest(scope.filter, _MAX_WITHOUT_WORDS, 0))
 
 
 # -- results -------------------------------------------------------------------

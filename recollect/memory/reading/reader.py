@@ -20,8 +20,8 @@ from recollect.memory.lookup import observations_by_id
 from recollect.memory.names import conversation_id, conversation_path, is_observation_id
 from recollect.memory.observe import ConversationText, conversation_text
 from recollect.memory.observe.exchanges import Exchange, split_exchanges
-from recollect.memory.texts import visible_document
-from recollect.memory.tool_labels import calls_of_results, tool_label
+from recollect.memory.reading.texts import visible_document
+from recollect.memory.reading.tool_labels import calls_of_results, tool_label
 from recollect.model.audience import Audience, is_human_only
 from recollect.model.documents import Summary
 from recollect.model.kinds import CONVERSATION
