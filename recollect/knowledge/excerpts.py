@@ -67,12 +67,13 @@ class Budget:
             return json_length(text) - 2
         return len(text)
 
-    def units_length(self, units: Units, first: int, last: int) -> int:
-        """The characters that consecutive units take in the answer."""
-        length = units.length(first, last)
-        if self._is_json:
-            length += sum(self._overhead(units, number) for number in range(first, last + 1))
-        return length
+    def unit_length(self, units: Units, number: int) -> int:
+        """The characters that a unit takes in the answer."""
+        return len(units.text(number)) + self._overhead(units, number)
+
+    def added_length(self, units: Units, first: int, last: int, number: int) -> int:
+        """The characters that a unit next to consecutive units adds to the answer."""
+        return units.added_length(first, last, number) + self._overhead(units, number)
 
     def description_length(self, description: Mapping[str, Json]) -> int:
         """The characters that the description of a unit takes in the answer."""
@@ -83,6 +84,8 @@ class Budget:
 
     def _overhead(self, units: Units, number: int) -> int:
         """What a unit takes in addition to its text."""
+        if not self._is_json:
+            return 0
         if number not in self._overheads:
             text = units.text(number)
             description = self.description_length(units.identity(number))
@@ -160,7 +163,7 @@ def units_around(
     budget = Budget(retrieval, answer)
     if not len(units):
         return Excerpt("", None)
-    if budget.units_length(units, anchor, anchor) > budget.room:
+    if budget.unit_length(units, anchor) > budget.room:
         return _part_of_unit(units, anchor, offset, budget)
     first = last = anchor
     if retrieval.mode == "chunk_with_siblings":
@@ -174,19 +177,22 @@ def _extend(units: Units, anchor: int, retrieval: Retrieval, budget: Budget) -> 
     window = retrieval.window
     if window is None:
         window = len(units)
-
-    def fits(start: int, end: int) -> bool:
-        return budget.units_length(units, start, end) <= budget.room
-
+    length = budget.unit_length(units, anchor)
     can_add_after = can_add_before = True
     while can_add_after or can_add_before:
         if can_add_after:
-            can_add_after = (
-                last + 1 < len(units) and last - anchor < window and fits(first, last + 1)
-            )
+            can_add_after = last + 1 < len(units) and last - anchor < window
+        if can_add_after:
+            added = budget.added_length(units, first, last, last + 1)
+            can_add_after = length + added <= budget.room
+            length += added * can_add_after
             last += can_add_after
         if can_add_before:
-            can_add_before = first > 0 and anchor - first < window and fits(first - 1, last)
+            can_add_before = first > 0 and anchor - first < window
+        if can_add_before:
+            added = budget.added_length(units, first, last, first - 1)
+            can_add_before = length + added <= budget.room
+            length += added * can_add_before
             first -= can_add_before
     return first, last
 
@@ -290,12 +296,12 @@ def _messages_from(
     if start == end:
         return Excerpt("", []), 0
     count = 0
-    length = budget.units_length(units, start, start)
+    length = budget.unit_length(units, start)
     while length <= budget.room:
         count += 1
         if start + count == end:
             break
-        length += budget.units_length(units, start + count, start + count)
+        length += budget.unit_length(units, start + count)
     if count == 0:
         return _part_of_unit(units, start, 0, budget), 0
     last = start + count - 1

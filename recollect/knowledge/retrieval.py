@@ -191,9 +191,9 @@ class Units(ABC):
         """The passage at an offset in a unit, and the offset in that passage."""
         return self.passage(number), max(0, offset - len(self.heading(number)))
 
-    def length(self, first: int, last: int) -> int:
-        """The characters of consecutive units."""
-        return sum(len(self.text(number)) for number in range(first, last + 1))
+    def added_length(self, first: int, last: int, number: int) -> int:
+        """The characters that a unit next to consecutive units adds to them."""
+        return len(self.text(number))
 
     def render(self, first: int, last: int) -> str:
         """The text of consecutive units."""
@@ -381,8 +381,10 @@ class CustomChunks(Units):
     def text(self, number: int) -> str:
         return self.render(number, number)
 
-    def length(self, first: int, last: int) -> int:
-        return self._chunks[last].end - self._chunks[first].start
+    def added_length(self, first: int, last: int, number: int) -> int:
+        if number > last:
+            return self._chunks[number].end - self._chunks[last].end
+        return self._chunks[first].start - self._chunks[number].start
 
     def render(self, first: int, last: int) -> str:
         return self._text[self._chunks[first].start : self._chunks[last].end]
