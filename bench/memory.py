@@ -17,6 +17,7 @@ The strategies are:
   rest of each span; then go on with the next observations. If that is not enough, search once more
   for fifty observations and go down that list. No span is read twice, but the second search repeats
   the results of the first.
+- compact: search for ten results in one line each, and read them one after the other.
 - raw search: read the results of `Library.search`, best first, each message in full, up to two
   hundred. Stop after the last right message, or after the page of ten that contains it, as a tool
   would return it.
@@ -37,6 +38,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -47,6 +49,8 @@ from bench import corpus, memory_answers
 from bench.quality import FOLDER, Question, libraries
 from recollect.library import Library
 from recollect.memory.api import Memory
+from recollect.memory.compact import search_compact
+from recollect.memory.reading import DEFAULT_READ_TOKENS
 from recollect.memory.render import details_text, search_text
 from recollect.memory.request_filters import MemoryFilter
 from recollect.memory.results import ObservationHit
@@ -117,6 +121,18 @@ def by_layers(library: Library, question: Question, targets: dict[str, str], at_
         if read_details(library, new, context, spans_read, at_once):
             break
         seen_ids |= {*new}
+    return context.cost()
+
+
+def by_compact_results(library: Library, question: Question, targets: dict[str, str]) -> Cost:
+    context = Context(targets)
+    results = library.memory.search(question.text, limit=FIRST, now=asked_time(question))
+    if context.add(search_compact(results, question.text), 0):
+        return context.cost()
+    for hit in results.hits:
+        path = search_compact(replace(results, hits=(hit,)), question.text).split(" ")[0]
+        if context.add(library.memory.read(path, max_tokens=DEFAULT_READ_TOKENS), 2):
+            break
     return context.cost()
 
 
@@ -223,6 +239,7 @@ def every_way(
 ) -> Iterator[tuple[str, Cost]]:
     for many in AT_ONCE:
         yield f"layers, {many} at once", by_layers(library, question, targets, many)
+    yield "compact", by_compact_results(library, question, targets)
     yield "raw search", by_raw_search(library, question, texts, 1)
     yield "raw search, by pages", by_raw_search(library, question, texts, FIRST)
     yield "whole conversations", by_whole_conversations(library, question)

@@ -18,7 +18,8 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
@@ -29,13 +30,14 @@ from recollect.memory.names import conversation_path
 from recollect.memory.observe import from_passage
 from recollect.memory.observe.cues import CHANGE
 from recollect.memory.observe.prose import split_sentences
-from recollect.memory.observe.rules import is_derived
 from recollect.memory.observe.sentence_words import terms_of_word, words
+from recollect.memory.observe.storing import CONCEPTS, FILES, searchable_text
 from recollect.memory.results import MemoryHit, ObservationHit
 from recollect.model.kinds import OBSERVATION
 from recollect.model.observations import Observation
 from recollect.model.search import Filter
 from recollect.store.base import Store
+from recollect.store.values import Candidate
 
 DECISIONS = ("decision", "preference")
 _MAX_DECISIONS = 200
@@ -48,24 +50,39 @@ _SIMILARITY_IN_FILE = 0.15
 _SIMILARITY_ALONE = 0.5
 _UNSPACED = re.compile("[\u3400-\u9fff]{2,}|[\u30a1-\u30fa\u30fc]{3,}|[\uac00-\ud7a3]{2,}")
 
+_DONE = re.compile(f"(?:Ran `|Modified |Created |Deleted |Renamed |Committed: |{CONCEPTS})")
 _STOP_WORDS = frozenset(indexable(word) for language in LATIN for word in language.stop_words)
 
 
 def find_successors(store: Store, observations: Iterable[Observation]) -> dict[str, Observation]:
     """The decision that replaces each of these observations, by the id of the earlier one."""
-    earlier = [each for each in observations if each.type in DECISIONS and each.created_at]
+    earlier = [each for each in observations if _is_decision(each)]
     result: dict[str, Observation] = {}
     for project in dict.fromkeys(each.project for each in earlier):
         of_project = [each for each in earlier if each.project == project]
-        decisions = {each.id: each for each in _later_decisions(store, project, of_project)}
-        decisions |= {each.id: each for each in of_project}
-        result |= successors(list(decisions.values()), [each.id for each in of_project])
+        result |= _find_successors(store, project, of_project)
     return result
 
 
-def _later_decisions(
+def _find_successors(
     store: Store, project: str, earlier: Sequence[Observation]
-) -> Iterator[Observation]:
+) -> dict[str, Observation]:
+    candidates = {each.id: each for each in _later_decisions(store, project, earlier)}
+    texts = {each.id: _text(each) for each in earlier}
+    texts |= {
+        each.id: _Text(each.id, each.created_at, each.content) for each in candidates.values()
+    }
+    topics = _Topics(texts.values())
+    ids = {each.id: topics.successor(each.id) for each in earlier}
+    keys = [candidates[id_].key for id_ in set(ids.values()) if id_ in candidates]
+    by_id = {each.id: each for each in earlier}
+    if keys:
+        for _, passage in store.passages_by_key(keys).values():
+            by_id[passage.id] = from_passage(passage, project)
+    return {id_: by_id[later] for id_, later in ids.items() if later in by_id}
+
+
+def _later_decisions(store: Store, project: str, earlier: Sequence[Observation]) -> list[Candidate]:
     filter_ = Filter(
         hidden=True,
         kinds=(OBSERVATION,),
@@ -74,28 +91,26 @@ def _later_decisions(
         after=min(each.created_at for each in earlier if each.created_at is not None),
     )
     candidates, _ = store.newest(filter_, _MAX_DECISIONS, 0)
-    passages = store.passages_by_key([candidate.key for candidate in candidates])
-    for _, passage in passages.values():
-        yield from_passage(passage, project)
+    return candidates
 
 
-def successors(
-    decisions: Sequence[Observation], ids: Iterable[str] | None = None
-) -> dict[str, Observation]:
+def successors(decisions: Sequence[Observation]) -> dict[str, Observation]:
     """For each superseded decision of a project, the newest one that replaces it, by id.
 
-    If A is replaced by B, and B by C, then C is the successor of both. With `ids`, only the
-    successors of these are looked for.
+    If A is replaced by B, and B by C, then C is the successor of both.
     """
-    topics = _Topics(decisions)
-    if ids is None:
-        ids = [each.id for each in decisions]
+    by_id = {each.id: each for each in decisions if _is_decision(each)}
+    topics = _Topics(map(_text, by_id.values()))
     result: dict[str, Observation] = {}
-    for id_ in ids:
+    for id_ in by_id:
         successor = topics.successor(id_)
         if successor is not None:
-            result[id_] = successor
+            result[id_] = by_id[successor]
     return result
+
+
+def _is_decision(observation: Observation) -> bool:
+    return observation.type in DECISIONS and observation.created_at is not None
 
 
 def promote(
@@ -128,76 +143,89 @@ def promote(
     return result
 
 
+class _Text(NamedTuple):
+    """The text of a decision, as it is stored."""
+
+    id: str
+    created_at: datetime | None
+    content: str
+
+
+def _text(observation: Observation) -> _Text:
+    return _Text(observation.id, observation.created_at, searchable_text(observation))
+
+
 class _Topic(NamedTuple):
-    observation: Observation
-    time: float
     words: frozenset[str]
     change_words: frozenset[str]
     """The words of its sentences that speak of a change."""
+    files: frozenset[str]
 
 
 class _Topics:
-    """The topics of the decisions of a project."""
+    """The topics of the decisions of a project, in the order of time."""
 
-    def __init__(self, decisions: Iterable[Observation]) -> None:
-        dated = [each for each in decisions if each.created_at and each.type in DECISIONS]
-        topics = sorted(map(_topic, dated), key=lambda topic: (topic.time, topic.observation.id))
-        self._topics = topics
-        self._places = {topic.observation.id: place for place, topic in enumerate(topics)}
-        self._counts = Counter(word for topic in topics for word in topic.words)
+    def __init__(self, texts: Iterable[_Text]) -> None:
+        dated = [(each.created_at, each.id, each) for each in texts if each.created_at is not None]
+        dated.sort(key=lambda entry: entry[:2])
+        self._ids = [id_ for _, id_, _ in dated]
+        self._times = [time for time, _, _ in dated]
+        self._places = {id_: place for place, id_ in enumerate(self._ids)}
+        self._topics = [_topic(text.content) for _, _, text in dated]
+        self._counts = Counter(word for topic in self._topics for word in topic.words)
         self._weights = {
-            word: math.log(1 + len(topics) / count) for word, count in self._counts.items()
+            word: math.log(1 + len(dated) / count) for word, count in self._counts.items()
         }
+        self._totals = [self._weight(topic.words) for topic in self._topics]
 
-    def successor(self, id_: str) -> Observation | None:
+    def successor(self, id_: str) -> str | None:
         """The last decision in the chain of those that replace this one."""
         place = self._places.get(id_)
         last = None
         while place is not None:
             place = self._newest_replacing(place)
             if place is not None:
-                last = self._topics[place].observation
+                last = self._ids[place]
         return last
 
     def _newest_replacing(self, place: int) -> int | None:
         for later in range(len(self._topics) - 1, place, -1):
-            if self._replaces(self._topics[later], self._topics[place]):
+            if self._replaces(later, place):
                 return later
         return None
 
-    def _replaces(self, later: _Topic, earlier: _Topic) -> bool:
+    def _replaces(self, later_place: int, earlier_place: int) -> bool:
+        later, earlier = self._topics[later_place], self._topics[earlier_place]
         shared = later.words & earlier.words
-        if len(shared) < 2 or later.time <= earlier.time:
+        if len(shared) < 2 or self._times[later_place] == self._times[earlier_place]:
             return False
-        smaller = min((later.words, earlier.words), key=len)
-        similarity = self._weight(shared) / max(self._weight(smaller), 1.0)
+        total = min(self._totals[later_place], self._totals[earlier_place])
+        similarity = self._weight(shared) / max(total, 1.0)
         if similarity >= _SIMILARITY_ALONE:
             return True
-        files = set(later.observation.files_modified) & set(earlier.observation.files_modified)
-        if files and similarity >= _SIMILARITY_IN_FILE:
+        has_same_file = not later.files.isdisjoint(earlier.files)
+        if has_same_file and similarity >= _SIMILARITY_IN_FILE:
             return True
-        if files and later.change_words and similarity >= _SIMILARITY_OF_CHANGE_IN_FILE:
+        if has_same_file and later.change_words and similarity >= _SIMILARITY_OF_CHANGE_IN_FILE:
             return True
-        particular = [w for w in later.change_words & shared if self._counts[w] <= _PARTICULAR]
-        return bool(particular) and similarity >= _SIMILARITY_OF_CHANGE
+        if similarity < _SIMILARITY_OF_CHANGE:
+            return False
+        return any(self._counts[word] <= _PARTICULAR for word in later.change_words & shared)
 
     def _weight(self, words: Iterable[str]) -> float:
         return math.fsum(map(self._weights.__getitem__, words))
 
 
 @lru_cache(maxsize=2_048)
-def _topic(observation: Observation) -> _Topic:
-    texts = [observation.title, observation.subtitle, *observation.narrative.split("\n")]
-    texts += [fact for fact in observation.facts if ":" in fact or not is_derived(fact)]
-    sentences = [sentence.text for text in texts for sentence in split_sentences(text)]
+def _topic(content: str) -> _Topic:
+    lines = content.split("\n")
+    files: frozenset[str] = frozenset()
+    if lines[-1].startswith(FILES):
+        files = frozenset(lines.pop().removeprefix(FILES).split(", "))
+    lines = [line for line in lines if not _DONE.match(line)]
+    sentences = [sentence.text for line in lines for sentence in split_sentences(line)]
     changes = [sentence for sentence in sentences if CHANGE.search(sentence)]
-    assert observation.created_at is not None
-    return _Topic(
-        observation,
-        observation.created_at.timestamp(),
-        _topic_words(sentences),
-        _topic_words(changes),
-    )
+    return _Topic(_topic_words(sentences), _topic_words(changes), files)
 
 
 def _topic_words(sentences: Iterable[str]) -> frozenset[str]:

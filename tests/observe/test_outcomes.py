@@ -78,7 +78,13 @@ def test_a_reply_is_joined_to_the_offer_that_it_accepts(reply: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "reply", ["Thanks!", "Which of them is faster for small files?", "Now look at the login page"]
+    "reply",
+    [
+        "Thanks!",
+        "Which of them is faster for small files?",
+        "Which one do we take? Disks are dear.",
+        "Now look at the login page",
+    ],
 )
 def test_other_messages_are_not_joined(reply: str) -> None:
     document = accepted_offer(reply)
@@ -96,6 +102,17 @@ def test_a_cause_that_is_accepted_stays_a_bugfix() -> None:
     observation = only(document)
     assert observation.type == "bugfix"
     assert observation.facts[0].startswith("The directory is never synced")
+
+
+def test_a_short_directive_that_refers_to_the_answer_is_joined_to_it() -> None:
+    document = conversation(
+        message("user", "The revenue in the dashboard is 4 % lower than in the books."),
+        message("assistant", "Orders of the Swiss shop have no currency and are dropped."),
+        message("user", "default those to CHF"),
+        *edit("orders.py", "inner", "left"),
+        message("assistant", "Orders without a currency count as CHF."),
+    )
+    assert len(only(document).passages) == len(document.passages)
 
 
 # -- facts --------------------------------------------------------------------------

@@ -103,6 +103,11 @@ _OFFER = re.compile(
     r"|建议|可以|更合适|不如|或者|ましょう|できます|おすすめ|なら",
     re.IGNORECASE,
 )
+# Words that refer to what was said before.
+_ANAPHOR = re.compile(
+    r"\b(?:it|that|those|these|them|this|es|das|diese[nrms]?|ça|cela|eso|esto|lo)\b|それ|这个|那个",
+    re.IGNORECASE,
+)
 _NEW_TOPIC = re.compile(
     r"^(?:now|next|also|and|but|what|how|why|another|jetzt|nun|außerdem|maintenant|ensuite|aussi"
     r"|ahora|también|además|现在|接下来|另外|次に|あと)\b",
@@ -120,14 +125,14 @@ def is_reply(text: str, request: str, answer: str) -> bool:
     It accepts an offer ("yes please", "ok, do it"), or it chooses ("the table then", "14").
     """
     text = text.strip()
-    if not text or len(text) > _MAX_REPLY_LENGTH or "\n" in text or text[-1] in "?？":
+    if not text or len(text) > _MAX_REPLY_LENGTH or _QUESTION.search(text) or "\n" in text:
         return False
     if _NEW_TOPIC.match(text) or is_pleasantry(text):
         return False
     if TRIVIAL.match(text) or _ACCEPTS.match(text):
         return True
-    is_offer = _QUESTION.search(request) is not None or _OFFER.search(answer) is not None
-    return is_offer and _is_choice(text)
+    is_offer = _QUESTION.search(request) or _OFFER.search(answer) or _ANAPHOR.search(text)
+    return is_offer is not None and _is_choice(text)
 
 
 def _is_choice(text: str) -> bool:

@@ -288,12 +288,14 @@ def _has_work(stretch: _Stretch) -> bool:
 
 def _draft_talk(stretch: _Stretch, salience: Salience) -> _Draft | None:
     statements = _statements(stretch, salience)
+    if stretch.is_everyday and not statements:
+        return None
     request = _request(stretch, salience)
     answers = _answers(stretch, salience)
     lists = _list_facts(stretch.model_sentences)
     if _is_trivial_talk(stretch) and not lists and not (answers and _is_long_answer(stretch)):
         return None
-    if not statements and (stretch.is_everyday or (not request and not answers)):
+    if not statements and not request and not answers:
         return None
     if stretch.is_among_people and statements:
         request = ""

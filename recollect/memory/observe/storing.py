@@ -17,6 +17,10 @@ from recollect.model.observations import Observation
 FORGOTTEN_IDS = "forgotten"
 """The metadata key of a conversation with the ids of observations that must not be made again."""
 
+CONCEPTS = "Concepts: "
+FILES = "Files: "
+"""How the lines of `searchable_text` begin that are not sentences."""
+
 _TUPLES = ("passages", "facts", "concepts", "files_read", "files_modified")
 
 
@@ -53,10 +57,10 @@ def searchable_text(observation: Observation) -> str:
     """The text of an observation that is indexed, with its concepts and files."""
     lines = [observation.title, observation.subtitle, *observation.facts, observation.narrative]
     if observation.concepts:
-        lines.append(f"Concepts: {', '.join(observation.concepts)}")
+        lines.append(f"{CONCEPTS}{', '.join(observation.concepts)}")
     files = dict.fromkeys((*observation.files_modified, *observation.files_read))
     if files:
-        lines.append(f"Files: {', '.join(files)}")
+        lines.append(f"{FILES}{', '.join(files)}")
     return "\n".join(line for line in lines if line)
 
 
