@@ -810,11 +810,11 @@ class Writers:
 
 READERS = {
     Library: """activity admission archive close conversation conversations conversations_with
-      digest documents embedding_status exclusion facets find_id find_text index knowledge
-      match_expression memory message message_ids messages missing_features receipts recent related
-      search size stats summary verify version view wake_indexer""",
+      digest documents embedding_status exclusion facets find_id find_text full_id index knowledge
+      label match_expression memory message message_ids messages missing_features receipts recent
+      related search short_id size stats summary verify version view wake_indexer""",
     Knowledge: "document export find get list media_types search transcript",
-    Memory: "get read search timeline",
+    Memory: "get read search successors timeline",
 }
 
 

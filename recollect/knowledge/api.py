@@ -87,6 +87,8 @@ class _Page(NamedTuple):
     has_more: bool
     total: int | None
     """The number of all results, if the end was reached."""
+    seen: int = 0
+    """How many results were skipped because they had been returned before."""
 
 
 class Knowledge:
@@ -124,7 +126,7 @@ class Knowledge:
             total = max(total, offset + len(page.entries))
         by_uri = self._results(results, page.entries, options, audience)
         if history is not None:
-            history.returned(by_uri)
+            history.returned(map(_passage_uri, page.entries))
         next_offset = None
         if page.has_more:
             next_offset = page.next_offset
@@ -134,6 +136,8 @@ class Knowledge:
             "next_offset": next_offset,
             "total_estimated": total,
         }
+        if page.seen:
+            answer["seen"] = page.seen
         if results.is_partial:
             answer["partial"] = True
         if results.note:
@@ -533,17 +537,25 @@ def _unseen_page(
     next_offset = offset
     for entry in entries:
         if len(page) == limit:
-            return _Page(page, next_offset, has_more=True, total=None)
+            seen = next_offset - offset - len(page)
+            return _Page(page, next_offset, has_more=True, total=None, seen=seen)
         all_entries.append(entry)
-        if history.unseen([_uri(entry)]):
+        if history.unseen([_passage_uri(entry)]):
             page.append(entry)
             next_offset = offset + len(all_entries)
+    seen = len(all_entries) - len(page)
     if not page and all_entries:  # everything was returned before: start again
-        history.forget(map(_uri, all_entries))
+        history.forget(map(_passage_uri, all_entries))
         page = all_entries[:limit]
         next_offset = offset + len(page)
+        seen = 0
     total = offset + len(all_entries)
-    return _Page(page, next_offset, next_offset < total, total)
+    return _Page(page, next_offset, next_offset < total, total, seen)
+
+
+def _passage_uri(entry: Entry) -> str:
+    """What a history remembers: the passage, so that other passages of an item are still new."""
+    return f"{_uri(entry)}#{entry.candidate.key}"
 
 
 def _with_media_order(entries: Iterator[Entry], order: str, store: Store) -> Iterator[Entry]:

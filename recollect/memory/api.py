@@ -14,7 +14,7 @@ from recollect.errors import InvalidInput
 from recollect.index.meaning import Meaning
 from recollect.memory.forgetting import Forgetting, Selection
 from recollect.memory.formats import TOOL_OPTIONS, OptionNames
-from recollect.memory.lookup import full_names, observations_by_id
+from recollect.memory.lookup import Coverage, full_names, observations_by_id
 from recollect.memory.reading import (
     ConversationTexts,
     ReadOptions,
@@ -35,6 +35,7 @@ from recollect.memory.search import search_concept, search_conversations, search
 from recollect.memory.superseding import find_successors, promote
 from recollect.memory.timeline import Timeline
 from recollect.model.audience import Audience
+from recollect.model.observations import Observation
 from recollect.model.search import Filter, SearchOptions
 from recollect.store.base import Store
 from recollect.store.views.observed import ObservationStore
@@ -120,6 +121,18 @@ class Memory:
             return results
         hits = tuple(promote(results.hits, successors, insert=insert))
         return replace(results, hits=hits[:limit], total=max(results.total, len(hits)))
+
+    def successors(self, messages: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Observation]:
+        """The later decisions that supersede what messages say.
+
+        Messages are given by the ids of their conversations and their own.
+        """
+        coverage = Coverage(self._store, Filter())
+        coverage.load(conversation for conversation, _ in messages)
+        ids = {key: id_ for key in messages for id_ in coverage.ids(*key)[:1]}
+        observations = {id_: coverage.observation(id_).observation for id_ in ids.values()}
+        successors = find_successors(self._store, observations.values())
+        return {key: successors[id_] for key, id_ in ids.items() if id_ in successors}
 
     def get(
         self, ids: Sequence[str], *, audience: Audience = Audience.PERSON

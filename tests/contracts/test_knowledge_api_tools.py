@@ -36,7 +36,7 @@ PARAMETERS = {
     "knowledge.get": {"source", "id", "retrieval"},
 }
 """The tools of the contract with all their parameters."""
-EXTRA_PARAMETERS = {"knowledge.search": {"shape", "rerank", "correct"}}
+EXTRA_PARAMETERS = {"knowledge.search": {"shape", "rerank", "correct", "repeat"}}
 """Parameters that are not in the contract. Neither is the tool `notes.write`."""
 
 

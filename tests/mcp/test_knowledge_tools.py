@@ -245,6 +245,31 @@ def test_a_session_skips_seen_results_until_nothing_else_is_left(
     assert len(uris(agent.answer("notes_search", query="quagga"))) == 1
 
 
+def test_a_session_counts_what_it_skips_and_repeats_it_on_request(
+    make_caller: MakeCaller, items: dict[str, str]
+) -> None:
+    agent = make_caller(session=Session())
+    first = agent.answer("knowledge_search", query="quagga", limit=3)
+    assert "seen" not in first
+    assert agent.answer("knowledge_search", query="quagga", limit=3)["seen"] == 3
+    again = agent.answer("knowledge_search", query="quagga", limit=3, repeat=True)
+    assert uris(again) == uris(first)
+    assert "seen" not in again
+
+
+def test_another_passage_of_an_item_that_was_returned_is_new(
+    make_caller: MakeCaller, library: Library
+) -> None:
+    content = "The walrus naps. " * 400 + "\n\n" + "The okapi grazes. " * 400
+    library.knowledge.create("notes", {"title": "Zoo", "content": content})
+    library.knowledge.create("notes", {"title": "Forest", "content": "The okapi hides."})
+    agent = make_caller(session=Session())
+    (zoo,) = uris(agent.answer("knowledge_search", query="walrus"))
+    second = agent.answer("knowledge_search", query="okapi")
+    assert len(second["results"]) == 2
+    assert zoo in uris(second)
+
+
 def test_the_second_page_of_a_session_is_not_empty(
     make_caller: MakeCaller, items: dict[str, str]
 ) -> None:

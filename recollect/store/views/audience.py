@@ -35,6 +35,7 @@ SHOWS_NO_TEXT = {
     "summary": "it returns the document without its messages",
     "summaries": "it returns documents without their messages",
     "find_id": "it returns only the id of a document",
+    "ids_with_prefix": "it returns only the ids of documents",
     "size": "it returns only a number",
     "unobserved": "it returns only ids and versions of conversations",
     "variants": "it returns single words, which widen a query and are never shown",

@@ -27,8 +27,8 @@ KNOWLEDGE_SEARCH = Tool(
     name="knowledge_search",
     dotted="knowledge.search",
     description=(
-        "Search notes, media, chats, characters and prompts at once; skips results returned "
-        f"before. Read a result with knowledge_get (source, id, loc). {UNTRUSTED}"
+        "Search notes, media, chats, characters and prompts at once; skips what it returned "
+        f"before, unless repeat. Read a result with knowledge_get (source, id, loc). {UNTRUSTED}"
     ),
     input_schema=object_schema(
         ("query",),
@@ -45,6 +45,7 @@ KNOWLEDGE_SEARCH = Tool(
         shape=enum("full", "compact"),
         rerank={"type": "boolean"},
         correct={"type": "boolean"},
+        repeat={"type": "boolean"},
         **PAGE,
     ),
     annotations=READ_ONLY,

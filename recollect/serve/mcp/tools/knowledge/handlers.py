@@ -54,9 +54,9 @@ class Handlers:
         filters = args.object("filters")
         order_by = args.choice("order_by", "")
         shape = args.choice("shape", "full")
-        answer = Search(sources, filters, DEFAULT_RESULTS, order_by=order_by, skip_seen=True).run(
-            context, args
-        )
+        skip_seen = not args.flag("repeat")
+        search = Search(sources, filters, DEFAULT_RESULTS, order_by=order_by, skip_seen=skip_seen)
+        answer = search.run(context, args)
         if shape == "compact":
             with context.library() as library:
                 results = [_compact(context, library, result) for result in answer["results"]]

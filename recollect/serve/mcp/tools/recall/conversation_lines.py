@@ -10,7 +10,7 @@ from recollect.serve.masking import mask_hit, mask_passage
 from recollect.serve.mcp.context import Context
 from recollect.serve.mcp.sessions import Session
 from recollect.serve.mcp.tools.recall.budget import Budget
-from recollect.serve.mcp.tools.recall.labels import heading, one_line, speaker
+from recollect.serve.mcp.tools.recall.labels import day, heading, one_line, speaker
 from recollect.serve.mcp.tools.recall.references import hit_reference
 
 SNIPPET_LENGTH = 280
@@ -52,7 +52,7 @@ class ConversationLines:
         lines = [self._line(each, length) for each in new_hits[:1]]
         lines += [self._line(each, SHORT_SNIPPET_LENGTH) for each in new_hits[1:]]
         if is_detailed and new_hits:
-            lines[1:1] = self._reply_lines(new_hits)
+            lines[1:1] = [*self._reply_lines(new_hits), *self._successor_lines(new_hits)]
         repeated = [hit_reference(each) for each in hits if each not in new_hits]
         if repeated:
             lines.append(f"{', '.join(repeated)} shown before")
@@ -90,6 +90,17 @@ class ConversationLines:
         name = speaker(reply.author, reply.role)
         text = one_line(reply.content, SHORT_SNIPPET_LENGTH)
         return [f"{_REPLY_MARK}#{reply.position + 1} {name}: {text}"]
+
+    def _successor_lines(self, hits: list[Hit]) -> list[str]:
+        """The later decisions that replace what these messages say."""
+        messages = [(hit.conversation_id, hit.message_id) for hit in hits]
+        later = self._library.memory.successors(messages)
+        decisions = {decision.id: decision for decision in later.values()}
+        return [
+            f"superseded {day(decision.created_at)}: {one_line(decision.title, 160)} [{id_}]"
+            for id_, decision in decisions.items()
+            if decision.conversation != hits[0].conversation_id
+        ]
 
     def _reply(self, hit: Hit) -> Passage | None:
         """The assistant's last message before the user's next one, which sums up the work."""

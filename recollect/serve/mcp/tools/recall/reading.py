@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from recollect.errors import NotFound
 from recollect.language.text import for_model, storable
 from recollect.library import Library
+from recollect.memory.reading.tool_labels import calls_of_results, tool_label
 from recollect.model.documents import Passage, Summary
 from recollect.model.kinds import CONVERSATION
 from recollect.serve.masking import mask_passage
@@ -41,6 +42,8 @@ class Reading:
         self._library = library
         self._reference = reference
         self._tool_results = tool_results
+        self._calls: dict[str, Passage] = {}
+        """The calls of tools by the ids of their results."""
         self._summary: Summary = library.summary(reference.id)
         self._short_id = library.short_id(reference.id)
 
@@ -61,16 +64,24 @@ class Reading:
     def _messages(self, first: int, count: int) -> list[Passage]:
         """Messages from a number on that the caller may see."""
         passages, _ = self._library.messages(self._reference.id, first - 1, count)
-        return [
+        visible = [
             mask_passage(passage, self._context.audience)
             for passage in passages
             if self._is_visible(passage)
         ]
+        if self._tool_results:
+            return visible
+        self._calls |= calls_of_results(visible)
+        # The label of a result says what was called.
+        call_ids = {call.id for call in self._calls.values()}
+        return [p for p in visible if p.id not in call_ids or self._is_requested(p)]
+
+    def _is_requested(self, passage: Passage) -> bool:
+        return passage.position + 1 == self._reference.first
 
     def _is_visible(self, passage: Passage) -> bool:
-        is_requested = passage.position + 1 == self._reference.first
         if passage.visibility == "hidden" or not passage.canonical:
-            return is_requested and self._context.can_find(passage)
+            return self._is_requested(passage) and self._context.can_find(passage)
         return self._context.can_find(passage)
 
     def _forward(self, budget: Budget, first: int, last: int | None) -> str:
@@ -139,15 +150,20 @@ class Reading:
     # -- what they look like ---
 
     def _block(self, passage: Passage, day_shown: str) -> str:
-        label = self._label(passage, day_shown)
         if passage.type == "tool_result" and not self._tool_results:
-            lines = passage.content.count("\n") + 1
-            unit = "line" if lines == 1 else "lines"
-            return f"{label} [{lines} {unit}]"
+            return self._result_block(passage)
+        label = self._label(passage, day_shown)
         content = passage.content
         if passage.type == "tool_call" and not self._tool_results:
             return f"{label} {one_line(content, _MAX_CALL_LENGTH)}"
         return f"{label}\n{_quote(content)}"
+
+    def _result_block(self, result: Passage) -> str:
+        """What a tool did, and how much it returned: `#15 [Read src/server.ts, 62 lines]`."""
+        label = tool_label(result, self._calls.get(result.id), self._summary.project)
+        lines = result.content.count("\n") + 1
+        unit = "line" if lines == 1 else "lines"
+        return f"#{result.position + 1} [{one_line(label.text, 100)}, {lines} {unit}]"
 
     def _label(self, passage: Passage, day_shown: str) -> str:
         name = ""
