@@ -12,11 +12,11 @@ rest of this text is about `tokens`.
 The agent does not know which messages are the right ones. It stops when it has read all of them.
 The strategies are:
 
-- layers: search with the question and read ten observations (layer 1). Get the details of the first
-  two, or five (layer 2), and read the lines they refer to (layer 3): first every question, then the
-  rest of each span; then go on with the next observations. If that is not enough, search once more
-  for fifty observations and go down that list. No span is read twice, but the second search repeats
-  the results of the first.
+- layers: search with the question and read ten results (layer 1). Get the details of the first two,
+  or five, as far as they are observations (layer 2), and read the lines they refer to (layer 3):
+  first every question, then the rest of each span, then exchanges; then go on with the next
+  results. If that is not enough, search once more for fifty results and go down that list. No span
+  is read twice, but the second search repeats the results of the first.
 - compact: search for ten results in one line each, and read them one after the other.
 - raw search: read the results of `Library.search`, best first, each message in full, up to two
   hundred. Stop after the last right message, or after the page of ten that contains it, as a tool
@@ -53,7 +53,7 @@ from recollect.memory.compact import search_compact
 from recollect.memory.reading import DEFAULT_READ_TOKENS
 from recollect.memory.render import details_text, search_text
 from recollect.memory.request_filters import MemoryFilter
-from recollect.memory.results import ObservationHit
+from recollect.memory.results import ConversationHit, MemoryHit, ObservationHit
 from recollect.model.kinds import OBSERVATION
 from recollect.model.search import Filter, SearchOptions
 
@@ -65,6 +65,8 @@ READ_COUNT = 3  # spans an agent reads before it tries something else
 CHARACTERS = 4
 QUERIES, ROUNDS = 40, 3
 BATCH = 20_000
+Span = tuple[str, tuple[int, int]]
+"""A path and lines of the conversation."""
 
 
 def tokens(text: str) -> int:
@@ -107,21 +109,23 @@ class Context:
 
 def by_layers(library: Library, question: Question, targets: dict[str, str], at_once: int) -> Cost:
     context = Context(targets)
-    seen_ids: set[str] = set()
-    spans_read: set[tuple[str, tuple[int, int]]] = set()
+    hits_read: set[Span | str] = set()
+    spans_read: set[Span] = set()
     for limit in (FIRST, SECOND):
         answer = library.memory.search(question.text, limit=limit, now=asked_time(question))
         if context.add(search_text(answer, question.text), 0):
             break
-        new = [
-            each.observation.id
-            for each in answer.observations
-            if each.observation.id not in seen_ids
-        ]
-        if read_details(library, new, context, spans_read, at_once):
+        new = [hit for hit in answer.hits if hit_identity(hit) not in hits_read]
+        if read_hits(library, new, context, spans_read, at_once):
             break
-        seen_ids |= {*new}
+        hits_read.update(map(hit_identity, new))
     return context.cost()
+
+
+def hit_identity(hit: MemoryHit) -> Span | str:
+    if isinstance(hit, ObservationHit):
+        return hit.observation.id
+    return hit.path, hit.lines or (0, 0)
 
 
 def by_compact_results(library: Library, question: Question, targets: dict[str, str]) -> Cost:
@@ -136,19 +140,24 @@ def by_compact_results(library: Library, question: Question, targets: dict[str, 
     return context.cost()
 
 
-def read_details(
+def read_hits(
     library: Library,
-    ids: list[str],
+    hits: list[MemoryHit],
     context: Context,
-    spans_read: set[tuple[str, tuple[int, int]]],
+    spans_read: set[Span],
     at_once: int,
 ) -> bool:
-    """Read a list of observations, some at a time. True if no message is missing any more."""
-    for start in range(0, len(ids), at_once):
-        details = library.memory.get(ids[start : start + at_once])
-        if context.add(details_text(details), 1):
-            return True
-        for span in (*map(question_span, details), *map(answer_span, details)):
+    """Read a list of results, some at a time. True if no message is missing any more."""
+    for start in range(0, len(hits), at_once):
+        page = hits[start : start + at_once]
+        ids = [hit.observation.id for hit in page if isinstance(hit, ObservationHit)]
+        details: list[ObservationHit] = []
+        if ids:
+            details = library.memory.get(ids)
+            if context.add(details_text(details), 1):
+                return True
+        exchanges = [exchange_span(hit) for hit in page if isinstance(hit, ConversationHit)]
+        for span in (*map(question_span, details), *map(answer_span, details), *exchanges):
             if span is not None and span not in spans_read:
                 spans_read.add(span)
                 path, lines = span
@@ -157,13 +166,16 @@ def read_details(
     return False
 
 
-Span = tuple[str, tuple[int, int]]
-
-
 def question_span(hit: ObservationHit) -> Span | None:
     if hit.observation.question_lines is None:
         return None
     return hit.path, hit.observation.question_lines
+
+
+def exchange_span(hit: ConversationHit) -> Span | None:
+    if hit.lines is None:
+        return None
+    return hit.path, hit.lines
 
 
 def answer_span(hit: ObservationHit) -> Span | None:
