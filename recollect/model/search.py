@@ -112,7 +112,8 @@ class SearchOptions:
     now: datetime = field(default_factory=_now)
     """The time that "last week" and other relative dates refer to; also as text in ISO 8601."""
     typing: bool = False
-    """The user is still typing: the last word also matches as a prefix."""
+    """The user is still typing: the last word also matches as a prefix, and fewer messages are
+    ranked, since each key is a search."""
     correct: bool = True
     """Search for the word that was probably meant if a word occurs nowhere."""
     rerank: bool | None = None

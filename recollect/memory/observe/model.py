@@ -38,7 +38,7 @@ from recollect.model.documents import Document, Json
 from recollect.model.observations import Observation
 from recollect.settings import LIMITS
 
-VERSION = 1
+VERSION = 2
 _REQUEST_LENGTH = 12_000  # characters of exchanges in one request
 _MESSAGE_LENGTH = 3_000  # characters of one message, from its start and its end
 _TOOL_LENGTH = 300  # characters of a tool call or result

@@ -13,7 +13,7 @@ from recollect.serve.mcp.tools.recall.budget import Budget
 from recollect.serve.mcp.tools.recall.labels import day, heading, one_line, speaker
 from recollect.serve.mcp.tools.recall.references import hit_reference
 
-SNIPPET_LENGTH = 280
+SNIPPET_LENGTH = 420
 SHORT_SNIPPET_LENGTH = 160
 BY_MEANING = ("vector",)
 _MARK = "~"

@@ -17,7 +17,7 @@ from recollect.serve.mcp.tools.recall.conversation_lines import (
 )
 from recollect.serve.mcp.tools.recall.labels import one_line
 
-_CONVERSATIONS = 6
+_CONVERSATIONS = 5
 """The most in one answer, as long as the budget suffices. The next ones rarely have the answer."""
 _DETAILED = 3
 """So many conversations are shown with longer snippets and several messages."""
