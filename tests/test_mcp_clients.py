@@ -103,7 +103,7 @@ def test_the_python_sdk_reads_conversations_and_prompts(home: Path, mode: str) -
         "prompts": ["recall"],
         "prompt": True,
         "structured": "plans",
-        "tools": 24,
+        "tools": 5,
     }
 
 
