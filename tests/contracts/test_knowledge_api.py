@@ -198,7 +198,6 @@ def test_a_conversation_found_by_its_title_shows_title_and_first_message(
 
 
 @proves("C3-09")
-@pytest.mark.every_state
 @pytest.mark.every_store
 @pytest.mark.parametrize("order", ["relevance", "recent"])
 def test_every_conversation_found_by_its_title_shows_its_title(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from bench import memory_set
-from bench.memory_answers import contains
+from recollect.language.text import fold
 
 
 def text_of(session: memory_set.Session) -> str:
@@ -14,8 +16,14 @@ def text_of(session: memory_set.Session) -> str:
     return "\n".join(parts)
 
 
+@cache
+def texts() -> list[tuple[memory_set.Session, str]]:
+    return [(each, " ".join(fold(text_of(each)).split())) for each in memory_set.build().sessions]
+
+
 def sessions_with(key: str) -> list[memory_set.Session]:
-    return [each for each in memory_set.build().sessions if contains(text_of(each), key)]
+    folded = " ".join(fold(key).split())
+    return [session for session, text in texts() if folded in text]
 
 
 def test_each_key_occurs_in_its_session_only() -> None:

@@ -1143,6 +1143,7 @@ def test_any_number_of_users_can_index_at_the_same_time(
 # -- the background indexer ----------------------------------------------------------------
 
 
+@pytest.mark.full
 def test_the_background_indexer_continues_after_the_server_was_down(
     monkeypatch: pytest.MonkeyPatch, server: Database, user: str, caplog: pytest.LogCaptureFixture
 ) -> None:
