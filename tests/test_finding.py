@@ -225,6 +225,7 @@ def test_rare_short_and_very_long_words_are_not_corrected(
     [
         ("rain barrel", KEYWORDS),
         ("tomatoes", KEYWORDS),
+        ("from", KEYWORDS),
         ("film festival may", KEYWORDS),
         ("who waters the tomatoes", QUESTION),
         ("the barrel I installed", QUESTION),

@@ -39,26 +39,31 @@ def classify(text: str) -> str:
         return QUESTION
     if all(is_identifier(word) for word in words):
         return IDENTIFIER
+    if _is_question(text, words):
+        return QUESTION
+    return KEYWORDS
+
+
+def _is_question(text: str, words: list[str]) -> bool:
+    """Whether several words without a question mark are a question or a sentence."""
     language = language_of(text)
     if language.unspaced:
-        if language.is_question(text):
-            return QUESTION
-        return KEYWORDS
+        return language.is_question(text)
+    if len(words) == 1:
+        return False
     bare = [fold(word).replace("’", "'").strip(_EDGES) for word in words]
     parts = [part for word in bare for part in language.joined_parts(word)]
     openings = [bare[0], parts[0]]
     if language is not ENGLISH and parts[0] in language.stop_words:
         openings += parts[1:2]  # "o que", "mit wem", "à quoi"
     if not language.opening_words.isdisjoint(openings):
-        return QUESTION
+        return True
     if not language.persons.isdisjoint([*bare, *parts]):
-        return QUESTION
+        return True
     if any(is_unspaced(word) for word in words):
-        return KEYWORDS
+        return False
     function_words = sum(word in language.stop_words for word in bare)
-    if len(words) > MOST_KEYWORDS or 2 * function_words > len(words):
-        return QUESTION
-    return KEYWORDS
+    return len(words) > MOST_KEYWORDS or 2 * function_words > len(words)
 
 
 def identifiers(text: str) -> list[str]:
