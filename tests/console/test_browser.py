@@ -331,10 +331,11 @@ def test_a_hit_in_a_long_conversation_opens_at_the_message(site: Site, open_page
     page.get_by_role("button", name="Go to the start").click()
     expect(page.get_by_text("Message number 0,")).to_be_in_viewport()
     for _ in range(8):  # messages far above are unloaded again
+        end = numbers_end(page)  # before scrolling: more messages may be loaded at once
         scroller.evaluate("s => s.scrollTop = s.scrollHeight")
         page.wait_for_function(
             "n => Number([...document.querySelectorAll('.message')].at(-1).dataset.index) > n",
-            arg=numbers_end(page),
+            arg=end,
         )
     assert page.locator(".message").count() <= 240
     page.locator("[data-position]").fill("1000")
