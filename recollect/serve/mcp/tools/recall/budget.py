@@ -34,11 +34,11 @@ class Budget:
     """The lines of an answer, which cost at most `limit` tokens together."""
 
     def __init__(self, limit: int, reserve: int = 0) -> None:
-        """`reserve` tokens are left for what `close` adds."""
+        """`reserve` tokens, but at most a third of all, are left for what `close` adds."""
         if not MIN_TOKENS <= limit <= MAX_TOKENS:
             raise ToolError(f"max_tokens: give a number from {MIN_TOKENS} to {MAX_TOKENS:,}.")
-        self._room = limit - reserve
-        self._reserve = reserve
+        self._reserve = min(reserve, limit // 3)
+        self._room = limit - self._reserve
         self._lines: list[str] = []
 
     @property
@@ -54,6 +54,14 @@ class Budget:
         self._room -= cost
         self._lines.append(text)
         return True
+
+    def add_beginning(self, text: str) -> bool:
+        """Add a text, or as much of it as fits; return whether all of it did."""
+        if self.add(text):
+            return True
+        beginning = cut(text, self._room - 2)
+        self.add(f"{beginning}…")
+        return False
 
     def close(self, *remarks: str) -> str:
         """The whole answer, with remarks at the end that use the reserve."""

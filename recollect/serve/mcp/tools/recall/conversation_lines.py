@@ -31,6 +31,7 @@ class ConversationLines:
         self._context = context
         self._library = library
         self._session = session
+        self._is_empty = True
         self._repeated = 0
         self._has_meaning = False
         self._has_reply = False
@@ -49,20 +50,36 @@ class ConversationLines:
             hits += [other for other in hit.also if other.arms != BY_MEANING]
             length = SNIPPET_LENGTH
         new_hits = self._unseen(hits)
-        lines = [self._line(each, length) for each in new_hits[:1]]
-        lines += [self._line(each, SHORT_SNIPPET_LENGTH) for each in new_hits[1:]]
-        if is_detailed and new_hits:
-            lines[1:1] = [*self._reply_lines(new_hits), *self._successor_lines(new_hits)]
         repeated = [hit_reference(each) for each in hits if each not in new_hits]
-        if repeated:
-            lines.append(f"{', '.join(repeated)} shown before")
-        short_id = self._library.short_id(hit.conversation_id)
-        if not budget.add(f"{heading(self._library, short_id, hit, hit.created_at)}\n{lines[0]}"):
+        if not self._add_opening(budget, hit, new_hits, repeated, length):
             return False
-        for line in lines[1:]:
-            budget.add(line)
+        if is_detailed and new_hits:
+            for line in [*self._reply_lines(new_hits), *self._successor_lines(new_hits)]:
+                budget.add(line)
+        for other in new_hits[1:]:
+            if budget.add(self._line(other, SHORT_SNIPPET_LENGTH)):
+                self.uris.append(_uri(other))
+        if new_hits and repeated:
+            budget.add(_remark_on_repeated(repeated))
         self._repeated += len(repeated)
-        self.uris += map(_uri, new_hits)
+        return True
+
+    def _add_opening(
+        self, budget: Budget, hit: Hit, new_hits: list[Hit], repeated: list[str], length: int
+    ) -> bool:
+        """Add the heading and the best message. The first one in an answer is cut if need be."""
+        short_id = self._library.short_id(hit.conversation_id)
+        if new_hits:
+            line = self._line(new_hits[0], length)
+        else:
+            line = _remark_on_repeated(repeated)
+        text = f"{heading(self._library, short_id, hit, hit.created_at)}\n{line}"
+        if self._is_empty:
+            budget.add_beginning(text)
+        elif not budget.add(text):
+            return False
+        self._is_empty = False
+        self.uris += map(_uri, new_hits[:1])
         return True
 
     def _unseen(self, hits: list[Hit]) -> list[Hit]:
@@ -129,6 +146,10 @@ class ConversationLines:
             lines = "line was" if self._repeated == 1 else "lines were"
             remarks.append(f"{self._repeated} {lines} shown before; repeat: true shows all.")
         return " ".join(remarks)
+
+
+def _remark_on_repeated(references: list[str]) -> str:
+    return f"{', '.join(references)} shown before"
 
 
 def _part_with_match(hit: Hit, length: int) -> str:

@@ -77,13 +77,13 @@ class Handlers:
             for summary in summaries:
                 short_id = library.short_id(summary.id)
                 time = summary.updated_at or summary.created_at
-                size = f"{summary.message_count} messages"
+                size = _count(summary.message_count, "message")
                 if not budget.add(f"{heading(library, short_id, summary, time)} · {size}"):
                     break
                 end += 1
-            remark = f"{total} conversations."
+            remark = f"{_count(total, 'conversation')}."
             if end < total:
-                remark = f"This is {end} of {total} conversations. More: offset {end}."
+                remark = f"This is {end} of {remark} More: offset {end}."
             projects = ""
             if not filter_.projects:
                 projects = list_projects(library)
@@ -119,6 +119,12 @@ class Handlers:
             return f"Saved as [{library.short_id(note.id)}] {one_line(note.title, 80)}."
 
 
+def _count(number: int, noun: str) -> str:
+    if number == 1:
+        return f"1 {noun}"
+    return f"{number:,} {noun}s"
+
+
 def _timeline(budget: Budget, hits: list[ObservationHit], newest: bool) -> str:
     """The observations, newest first, or from a date on, oldest first."""
     lines = [_observation_line(hit) for hit in hits]
@@ -133,7 +139,9 @@ def _timeline(budget: Budget, hits: list[ObservationHit], newest: bool) -> str:
     remark = ""
     if left_out:
         order = "older" if newest else "later"
-        remark = f"{left_out} {order} ones were left out. Raise max_tokens, or give after."
+        remark = (
+            f"{_count(left_out, order + ' observation')} left out: raise max_tokens, or give after."
+        )
     return budget.close(remark)
 
 

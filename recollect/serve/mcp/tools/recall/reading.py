@@ -140,7 +140,8 @@ class Reading:
         number = passage.position + 1
         label, _, content = block.partition("\n")
         room = budget.room - count_tokens(label) - 2
-        if room < _MIN_PART:
+        is_first = number == (self._reference.first or 1)
+        if room < _MIN_PART and not is_first:
             return budget.close(f"More: {self._short_id}#{number}-{self._summary.message_count}.")
         part = cut(content, room)
         budget.add(f"{label}\n{part}…")

@@ -49,8 +49,8 @@ class RecallSearch:
         count = 0
         for hit in page.hits:
             is_detailed = offset + count < _DETAILED
-            if not is_detailed and hit.arms == BY_MEANING:
-                break  # what follows is rarely about the query
+            if not offset and not is_detailed and hit.arms == BY_MEANING:
+                break  # what follows is rarely about the query, and there on request
             if not lines.add(budget, hit, is_detailed):
                 break
             count += 1
@@ -71,7 +71,7 @@ class RecallSearch:
     # -- nothing found ---
 
     def _explain_nothing(self, page: Page, budget: Budget) -> str:
-        if page.offset and page.total:
+        if page.offset and page.total and not page.weak:
             budget.add(f"No more results: there are {page.total}.")
             return budget.close()
         budget.add(f"Nothing found for {one_line(self._query, 200)!r}.")
@@ -79,7 +79,7 @@ class RecallSearch:
             if remark:
                 budget.add(remark)
         if page.nearest:
-            budget.add("Closest in meaning, but probably unrelated:")
+            budget.add("Closest, but probably unrelated:")
             lines = ConversationLines(self._context, self._library, None)
             for hit in page.nearest:
                 lines.add(budget, hit)
