@@ -402,5 +402,10 @@ def test_hits_that_are_probably_unrelated_are_marked_as_weak(garden: recollect.L
     page = search(garden, "which broker did we choose for the zxqvy drone fleet to fly tomatoes?")
     assert page.hits and page.weak
     assert page.note.endswith("The results are probably unrelated.")
+    everything = garden.knowledge.search(
+        "which broker did we choose for the zxqvy drone fleet to fly tomatoes?"
+    )
+    assert everything["results"] and everything["weak"]
+    assert everything["note"].endswith("The results are probably unrelated.")
     page = search(garden, "who waters the tomatoes while I am away?")
     assert page.hits and not page.weak

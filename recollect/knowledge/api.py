@@ -136,14 +136,7 @@ class Knowledge:
             "next_offset": next_offset,
             "total_estimated": total,
         }
-        if page.seen:
-            answer["seen"] = page.seen
-        if results.is_partial:
-            answer["partial"] = True
-        if results.note:
-            answer["note"] = results.note
-        if results.corrections:
-            answer["corrections"] = dict(results.corrections)
+        answer |= _remarks(results, page)
         if not by_uri and offset == 0:
             nearest = self._results(results, results.nearest(), options, audience)
             if nearest:
@@ -512,6 +505,18 @@ class Knowledge:
 
 
 # -- pages ---------------------------------------------------------------------
+
+
+def _remarks(results: Results, page: _Page) -> dict[str, Json]:
+    """What the reader should know about the results. Fields that say nothing are left out."""
+    remarks: dict[str, Json] = {
+        "seen": page.seen,
+        "partial": results.is_partial,
+        "weak": results.is_weak,
+        "note": results.note,
+        "corrections": dict(results.corrections),
+    }
+    return {name: value for name, value in remarks.items() if value}
 
 
 def _page(

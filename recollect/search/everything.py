@@ -23,6 +23,7 @@ from recollect.model.search import Filter, SearchOptions
 from recollect.search import rank
 from recollect.search.deadline import NOTE
 from recollect.search.engine import CANDIDATES, NEAREST, Search, has_words, may_relax, narrow_filter
+from recollect.search.evidence import UNRELATED
 from recollect.search.long_queries import parse_any_length
 from recollect.search.rank import Question, ScoredCandidate, normalize
 from recollect.search.rerank import may_rerank, rerank
@@ -166,7 +167,15 @@ class Results:
             return NOTE
         if not self._searches:
             return ""
-        return self._searches[0].empty_page().note
+        note = self._searches[0].empty_page().note
+        if self.is_weak:
+            note = f"{note} {UNRELATED}".strip()
+        return note
+
+    @property
+    def is_weak(self) -> bool:
+        """Whether the results are probably unrelated; see `search.evidence`."""
+        return bool(self._searches) and self._searches[0].is_weak(self._ranking)
 
     @property
     def is_partial(self) -> bool:

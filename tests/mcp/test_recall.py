@@ -250,6 +250,22 @@ def test_a_hit_is_read_with_what_is_around_it(agent: Caller, garden: Library) ->
     assert text(agent, "recall_read", id="chats://9f2a77c1-garden") == answer
 
 
+def test_a_date_is_shown_once_until_it_changes(agent: Caller, library: Library) -> None:
+    messages = [
+        {"role": "user", "content": f"Message {n}", "created_at": "2026-03-01T10:00:00Z"}
+        for n in range(3)
+    ]
+    library.add_conversation("one", "One day", messages=messages)
+    for id_ in ("one", "one#2", "one#1-3"):
+        answer = text(agent, "recall_read", id=id_)
+        assert re.findall(r"^#(\d) user 2026-03-01$", answer, re.MULTILINE) == ["1"]
+
+
+def test_the_instructions_have_three_sentences(agent: Caller) -> None:
+    instructions = agent.dispatcher._introduction()["instructions"]
+    assert len(re.findall(r"[.!?](?= |$)", instructions)) == 3
+
+
 @pytest.mark.parametrize("budget", [100, 300])
 def test_a_long_message_is_read_in_parts(agent: Caller, library: Library, budget: int) -> None:
     content = "\n".join(f"#{number} line {number}" for number in range(1, 400))

@@ -202,7 +202,7 @@ class Dispatcher:
             instructions = RECALL_INSTRUCTIONS.format(**names)
         if "bus" in self.catalog.toolsets:
             instructions += BUS_INSTRUCTIONS
-        if self._offers_everything():
+        if self._offers_everything() and "recall" not in self.catalog.toolsets:
             instructions += KNOWLEDGE_INSTRUCTIONS
         return {"capabilities": capabilities, "instructions": instructions}
 

@@ -64,6 +64,7 @@ class SearchResponse(ResponseBody):
         description="Whether the search was stopped because it took too long. There may be more "
         "and better results.",
     )
+    weak: bool = Field(False, description="Whether the results are probably unrelated.")
     note: str | None = Field(None, description="Remarks on how the search was carried out.")
     corrections: dict[str, str] = Field(
         {}, description="Misspelled words of the query, and what was searched for instead."

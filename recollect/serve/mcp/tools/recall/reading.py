@@ -116,8 +116,10 @@ class Reading:
         if count_tokens(blocks[middle]) >= budget.room:
             return self._cut_off(budget, passages[middle], blocks[middle])
         first, last = _span_that_fits([count_tokens(b + "\n") for b in blocks], middle, budget.room)
-        for block in blocks[first : last + 1]:
-            budget.add(block)
+        day_shown = ""
+        for passage in passages[first : last + 1]:
+            budget.add(self._block(passage, day_shown))
+            day_shown = day(passage.created_at)
         return budget.close(self._remark(numbers[first], numbers[last]))
 
     def _from_offset(self, budget: Budget, number: int) -> str:
