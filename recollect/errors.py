@@ -1,5 +1,11 @@
 """What can go wrong, one sentence each. Every message says what to do next."""
 
+DAMAGE_ADVICE = (
+    "Run `recollect doctor` to see what is wrong, and `recollect salvage` to rescue what can be "
+    "read."
+)
+"""The end of messages about damage."""
+
 
 class RecollectError(Exception):
     """The base of every error a caller of Recollect can meet."""

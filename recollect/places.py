@@ -120,6 +120,31 @@ def abort_move(target: str | Path, user: str | None = None) -> None:
         moving.abort(store)
 
 
+def exists(path_or_url: str | Path | None = None, user: str | None = None) -> bool:
+    """Whether a user has a library at a place. Creates nothing."""
+    return _exists(place(path_or_url), _validate_user(user))
+
+
+def library_files(folder: Path) -> list[Path]:
+    """The files of all libraries in a folder. A file that is lost is listed as well."""
+    from recollect.store.sqlite.verification import remains_of_library
+
+    users = folder / "users"
+    if not users.is_dir():
+        return []
+    files = [user / "library.db" for user in sorted(users.iterdir())]
+    return [file for file in files if file.exists() or remains_of_library(file)]
+
+
+def open_file(file: Path) -> Library:
+    """Open the library in a file that `library_files` lists."""
+    from recollect.store.sqlite import SqliteStore
+
+    name = file.parent.name
+    archive = file.parent.parent.parent / "archive" / name
+    return Library(_complete(SqliteStore(file)), False, archive)
+
+
 def keys(path_or_url: str | Path | None = None) -> ApiKeys:
     """The API keys of a place. Creates nothing until the first key is added."""
     where = place(path_or_url)

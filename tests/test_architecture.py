@@ -27,7 +27,7 @@ LAYERS = [
     {"index"},
     {"search"},
     {"knowledge", "memory", "transfer"},
-    {"library", "persistence", "places"},
+    {"library", "persistence", "places", "checkup"},
     {"capture"},
     {"serve"},
     {"cli"},

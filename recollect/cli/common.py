@@ -160,14 +160,18 @@ def existing(arguments: argparse.Namespace) -> Library:
     enough to index in the background."""
     library = open_existing(arguments.home, arguments.user, background=False)
     if library is None:
-        location: Path | str = place(arguments.home)
-        if isinstance(location, str):
-            location = "that address"  # it may contain a password
-        raise NotFound(
-            f"There is no library of {arguments.user or default_user()!r} at {location} yet. "
-            "Import something first: recollect import PATH"
-        )
+        raise no_library(arguments)
     return library
+
+
+def no_library(arguments: argparse.Namespace) -> NotFound:
+    location: Path | str = place(arguments.home)
+    if isinstance(location, str):
+        location = "that address"  # it may contain a password
+    return NotFound(
+        f"There is no library of {arguments.user or default_user()!r} at {location} yet. "
+        "Import something first: recollect import PATH"
+    )
 
 
 def console(*, stderr: bool = False) -> Console:

@@ -10,10 +10,10 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from recollect import __version__
-from recollect.cli.common import console, define, existing, print_json, safe
+from recollect.checkup import Checkup, check_keys, check_libraries
+from recollect.cli.common import console, define, existing, no_library, print_json, safe
 from recollect.cli.indexing import space_records, space_summary
 from recollect.cli.progress import ProgressBar
-from recollect.library import Library
 from recollect.settings import LIMITS
 from recollect.store.values import Findings
 
@@ -22,9 +22,14 @@ _STATS_EXAMPLES = """\
   recollect stats --json
 """
 _DOCTOR_EXAMPLES = """\
-  recollect doctor
-  recollect doctor --repair
+  recollect doctor                                     check every library, and the API keys
+  recollect doctor --user ann                          check one library
+  recollect doctor --repair                            rebuild damaged indexes
 """
+_RESTORE_ADVICE = "Messages are damaged or lost. Restore a backup: recollect restore"
+_KEYS_ADVICE = (
+    "Restore the file from a backup, or remove it and create new keys: recollect keys add NAME"
+)
 
 
 def define_stats(command: argparse.ArgumentParser) -> None:
@@ -34,7 +39,9 @@ def define_stats(command: argparse.ArgumentParser) -> None:
 def define_doctor(command: argparse.ArgumentParser) -> None:
     define(command, doctor, _DOCTOR_EXAMPLES)
     command.add_argument(
-        "--repair", action="store_true", help="rebuild the search index from the messages"
+        "--repair",
+        action="store_true",
+        help="rebuild the search index from the messages, if these are intact",
     )
 
 
@@ -62,64 +69,116 @@ def _cell(value: Any) -> str:
     return safe(str(value or "-"))
 
 
+# -- doctor ---
+
+
 def doctor(arguments: argparse.Namespace) -> int:
-    with existing(arguments) as library:
-        findings = library.verify()
-        if arguments.repair and not findings.healthy:
-            _repair(library)
-            findings = library.verify()
-        figures = library.stats()
-        facts = {
-            "recollect": __version__,
-            "database": figures["engine"],
-            "library": figures["path"],
-            "indexed_in_part": figures["indexed_in_part"],
-        }
-        lacks = library.missing_features()
-        vectors = space_records(library)
-    if arguments.json:
-        record = facts | {"vectors": vectors, "lacks": lacks} | asdict(findings)
-        print_json(record | {"healthy": findings.healthy, "limits": LIMITS.table()})
+    if arguments.repair:
+        with ProgressBar("Rebuilding the index") as bar:
+            checkups = check_libraries(
+                arguments.home,
+                arguments.user,
+                lambda done, total: bar.report("Rebuilding the index", done, total),
+            )
     else:
-        _show_facts(facts, vectors, lacks)
-        _show_findings(findings)
-    return int(not findings.healthy)
-
-
-def _show_facts(
-    facts: dict[str, Any], vectors: list[dict[str, Any]], lacks: tuple[str, ...]
-) -> None:
-    out = console()
-    for name, value in facts.items():
-        out.print(f"{name.replace('_', ' ')}: {safe(str(value))}")
-    summaries = ", ".join(space_summary(space) for space in vectors)
-    out.print(f"vectors: {summaries or 'none yet'}")
-    for line in lacks:
-        out.print(f"[yellow]missing[/]: {safe(line)}")
-
-
-def _show_findings(findings: Findings) -> None:
-    out = console()
-    for line in findings.damaged:
-        out.print(
-            f"[red]damaged[/]: {safe(line)}. Restore a backup, or export what can still be read."
+        checkups = check_libraries(arguments.home, arguments.user)
+    if not checkups:
+        raise no_library(arguments)
+    key_problems = check_keys(arguments.home)
+    healthy = all(checkup.healthy for checkup in checkups) and not key_problems
+    if arguments.json:
+        print_json(
+            {
+                "recollect": __version__,
+                "healthy": healthy,
+                "keys": key_problems,
+                "libraries": [_record(checkup) for checkup in checkups],
+                "limits": LIMITS.table(),
+            }
         )
-    for line in _index_findings(findings):
-        out.print(f"[yellow]index[/]: {line}")
-    for line in _vector_findings(findings):
-        out.print(f"[yellow]vectors[/]: {line}")
-    if findings.healthy:
+    else:
+        _show(checkups, key_problems)
+    return int(not healthy)
+
+
+def _record(checkup: Checkup) -> dict[str, Any]:
+    record = asdict(checkup) | asdict(checkup.findings) | {"healthy": checkup.healthy}
+    del record["findings"]
+    return record
+
+
+def _show(checkups: list[Checkup], key_problems: list[str]) -> None:
+    out = console()
+    out.print(f"recollect: {__version__}")
+    for checkup in checkups:
+        _show_library(checkup)
+    for line in key_problems:
+        out.print(f"[red]API keys[/]: {safe(line)}", soft_wrap=True)
+    if key_problems:
+        out.print(_KEYS_ADVICE, soft_wrap=True)
+
+
+def _show_library(checkup: Checkup) -> None:
+    out = console()
+    out.print()
+    out.print(f"library: {safe(checkup.library)}", soft_wrap=True)
+    if checkup.error:
+        out.print(f"[red]unreadable[/]: {safe(checkup.error)}", soft_wrap=True)
+        if checkup.is_damaged:
+            _show_advice(checkup)
+        return
+    if checkup.database:
+        out.print(f"database: {safe(checkup.database)}")
+        out.print(f"indexed in part: {checkup.indexed_in_part}")
+        summaries = ", ".join(space_summary(space) for space in checkup.vectors)
+        out.print(f"vectors: {summaries or 'none yet'}")
+    for line in checkup.missing_features:
+        out.print(f"[yellow]missing[/]: {safe(line)}")
+    _show_findings(checkup)
+
+
+def _show_findings(checkup: Checkup) -> None:
+    out = console()
+    findings = checkup.findings
+    for label, lines in (
+        ("[red]damaged[/]", findings.damaged),
+        ("[red]lost[/]", findings.missing),
+        ("[red]altered[/]", findings.altered),
+        ("[red]archive[/]", checkup.archive),
+        ("[yellow]index[/]", _index_findings(findings)),
+        ("[yellow]vectors[/]", _vector_findings(findings)),
+    ):
+        for line in lines:
+            out.print(f"{label}: {safe(line)}", soft_wrap=True)
+    if checkup.healthy:
         out.print("[green]No problems found.[/]")
-    elif not findings.damaged:
+    elif not findings.is_complete:
+        _show_advice(checkup)
+    elif not findings.healthy:
         out.print("Run: recollect doctor --repair")
 
 
+def _show_advice(checkup: Checkup) -> None:
+    """What to do about lost data. Rebuilding the index does not bring it back."""
+    out = console()
+    out.print(_RESTORE_ADVICE, soft_wrap=True)
+    if checkup.library.endswith(".db"):
+        out.print(
+            f"Or rescue what can be read: recollect salvage {safe(checkup.library)} NEW-FOLDER",
+            soft_wrap=True,
+        )
+    else:
+        out.print("Or export what can be read: recollect export --skip-damaged")
+
+
 def _index_findings(findings: Findings) -> list[str]:
-    lines = [safe(line) for line in findings.damaged_index]
+    lines = findings.damaged_index + findings.damaged_files
     if findings.unindexed:
         lines.append(f"messages that are not indexed: {findings.unindexed:,}")
     if findings.orphaned:
         lines.append(f"entries without a message: {findings.orphaned:,}")
+    if findings.miscounted:
+        lines.append(f"counts that are too low: {findings.miscounted:,}")
     if findings.outdated:
         lines.append("built by another version")
     return lines
@@ -134,8 +193,3 @@ def _vector_findings(findings: Findings) -> list[str]:
             f"messages without a vector that are not queued for one: {findings.never_embedded:,}"
         )
     return lines
-
-
-def _repair(library: Library) -> None:
-    with ProgressBar("Rebuilding the index") as bar:
-        library.repair(lambda done, total: bar.report("Rebuilding the index", done, total))

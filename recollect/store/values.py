@@ -154,12 +154,21 @@ class Contents:
 class Findings:
     """The problems that `verify` found. Empty lists and zeros mean that there are none.
 
-    `damaged` is about the data itself, which cannot be rebuilt. Everything else is about the
-    index, which can.
+    `damaged`, `missing` and `altered` are about the data itself, which cannot be rebuilt.
+    Everything else is derived data, which can.
     """
 
     damaged: list[str] = field(default_factory=list)
+    """What cannot be read."""
+    missing: list[str] = field(default_factory=list)
+    """Messages that the library once had, and that were not deleted."""
+    altered: list[str] = field(default_factory=list)
+    """Messages that are not what was stored: they differ from their digest."""
     damaged_index: list[str] = field(default_factory=list)
+    damaged_files: list[str] = field(default_factory=list)
+    """Files of vectors or volumes that differ from their checksum."""
+    miscounted: int = 0
+    """Counts that are too low."""
     unindexed: int = 0
     orphaned: int = 0
     outdated: bool = False
@@ -170,10 +179,16 @@ class Findings:
     because only the model knows which messages have no words to embed."""
 
     @property
+    def is_complete(self) -> bool:
+        """Whether all data is there as it was stored. If not, repairing cannot help."""
+        return not (self.damaged or self.missing or self.altered)
+
+    @property
     def healthy(self) -> bool:
-        return not (
-            self.damaged
-            or self.damaged_index
+        return self.is_complete and not (
+            self.damaged_index
+            or self.damaged_files
+            or self.miscounted
             or self.unindexed
             or self.orphaned
             or self.outdated

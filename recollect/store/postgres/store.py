@@ -14,7 +14,7 @@ from recollect.model.search import Filter
 from recollect.store.postgres import text
 from recollect.store.postgres.connection import Connection
 from recollect.store.postgres.transactions import Transactions, has_account
-from recollect.store.sql import headings, statistics, transfer
+from recollect.store.sql import checking, headings, statistics, transfer
 from recollect.store.sql import spaces as space_sql
 from recollect.store.sql.database import TextIndex
 from recollect.store.sql.encoding import INDEXED_TITLE
@@ -237,8 +237,9 @@ class PostgresStore(SqlStore[Connection]):
         if damage:
             raise DamagedLibrary(
                 f"{self.path} is damaged ({damage[0]}). Nothing was changed: restore a backup, or "
-                "export what can still be read with `recollect export`."
+                "export what can be read with `recollect export --skip-damaged`."
             )
+        self._write(_correct_counts)
         self._rebuild(progress)
 
     def _rebuild(self, progress: Progress | None) -> None:
@@ -258,6 +259,19 @@ def _validate_user(user: str) -> str:
     if storable(user) != user:
         raise InvalidInput("A user name must not contain NUL or unpaired surrogates.")
     return user
+
+
+def _correct_counts(db: Connection) -> None:
+    checking.remember_lost(db, _count_lost(db))
+    if checking.correct_counts(db):
+        statistics.recount(db)
+
+
+def _count_lost(db: Connection) -> int:
+    """The number of indexed messages that the library had and does not have any more."""
+    return int(
+        db.get(f"select count(*) {_ORPHANED_ROWS} and t.key <= (select passage from last_key)")
+    )
 
 
 def _clear_index(db: Connection) -> int:
@@ -296,4 +310,6 @@ def _verify(db: Connection) -> Findings:
     findings.unindexed = db.get(f"select count(*) {_UNINDEXED_PASSAGES}")
     findings.orphaned = db.get(f"select count(*) {_ORPHANED_ROWS}")
     findings.orphaned_in_queue = space_sql.count_orphans(db)
+    checking.check_digests(db, findings)
+    checking.check_counts(db, findings, _count_lost(db))
     return findings

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from typing import Any
 
@@ -57,6 +57,7 @@ _IDENTIFIERS = ("id", "parent", "source", "source_id", "head")
 _SHORT_IDENTIFIER = 250
 
 # What the digest covers: five values and the texts, separated. Formatting is faster than joining.
+_DIGEST_VALUES = ("created_at", "updated_at", "attachments", "citations", "metadata")
 _DIGEST_FORMAT = "\x1f".join(["%s"] * (5 + len(PASSAGE_TEXTS)))
 
 # Version 0.1 used other names in the JSON that it stored.
@@ -190,6 +191,22 @@ def passage_row(passage: Passage, position: int = 0, canonical: bool = True) -> 
 def passage_digest(passage: Passage) -> bytes:
     digest: bytes = passage_row(passage)[0]
     return digest
+
+
+def matches_digest(columns: Sequence[Any]) -> bool:
+    """Whether a stored passage (PASSAGE_COLUMNS) is what its digest was computed from."""
+    row = dict(zip(PASSAGE_COLUMNS, columns, strict=True))
+    values = [row[name] for name in _DIGEST_VALUES]
+    texts = {name: row[name] for name in PASSAGE_TEXTS}
+    if row["original"]:
+        texts |= original_texts(row["original"], PASSAGE_TEXTS)
+    everything = _DIGEST_FORMAT % (*values, *texts.values())
+    digest = bytes(row["digest"])
+    data = everything.encode("utf-8", "surrogatepass")
+    if blake2b(data, digest_size=16).digest() == digest:
+        return True
+    # Texts with lone surrogates or NUL.
+    return blake2b(everything.encode("unicode_escape"), digest_size=16).digest() == digest
 
 
 def decode_passage(columns: tuple[Any, ...]) -> Passage:

@@ -177,8 +177,8 @@ def delete_passages(db: Database, passages: Mapping[int, Sequence[int]], index: 
         db.run(f"delete from passage where key in ({members})", (value,))
     db.delete_derived(keys)
     db.run_many(
-        "update document set "
-        "passages = (select count(*) from passage p where p.document = document.key), "
+        # Not counted again: if messages were lost, this count shows it.
+        "update document set passages = passages - ?, "
         "opening = (select p.key from passage p where p.key = document.opening) where key = ?",
-        [(document,) for document in passages],
+        [(len(some), document) for document, some in passages.items()],
     )

@@ -19,7 +19,6 @@ from pathlib import Path
 
 import apsw
 
-from recollect.errors import DamagedLibrary
 from recollect.store.sql.transfer import get_marker, set_marker
 from recollect.store.sqlite.compression import pack_id
 from recollect.store.sqlite.connection import Connection, connect
@@ -106,15 +105,3 @@ def rewrite_file(path: Path) -> None:
         pass  # the file is as it was
     finally:
         db.close()
-
-
-def unreadable_passages(db: Connection) -> list[str]:
-    """A description of each message whose text cannot be decompressed."""
-    findings = []
-    rows = db.execute("select key, id, body from passage where typeof(body) = 'blob'")
-    for key, id_, body in rows:
-        try:
-            db.codec.content(body)
-        except DamagedLibrary:
-            findings.append(f"the text of message {id_!r} (row {key}) cannot be decompressed")
-    return findings

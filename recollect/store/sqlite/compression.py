@@ -18,11 +18,12 @@ A dictionary contains fragments of the texts it was trained on. It is trained on
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from recollect.errors import DamagedLibrary
+from recollect.errors import DAMAGE_ADVICE, DamagedLibrary
 from recollect.store.sql.passages import COLUMNS
 
 if TYPE_CHECKING:
@@ -113,10 +114,16 @@ class Codec:
         SQLite computes the generated columns of every row that it inserts, and discards them. Until
         this iterator ends, the SQL functions do not decompress anything for that.
         """
-        self._is_inserting = True
-        try:
+        with self.without_decompressing():
             for row in rows:
                 yield self.row(row)
+
+    @contextmanager
+    def without_decompressing(self) -> Iterator[None]:
+        """Inside the block, the SQL functions return nothing instead of a text."""
+        self._is_inserting = True
+        try:
+            yield
         finally:
             self._is_inserting = False
 
@@ -183,7 +190,7 @@ class Codec:
             text = decompressor.decompress(_FRAME_MAGIC + body[1:])
         except _zstd_error() as error:
             raise DamagedLibrary(
-                f"The text of a message cannot be decompressed ({error}). Run `recollect doctor`."
+                f"The text of a message cannot be decompressed ({error}). {DAMAGE_ADVICE}"
             ) from error
         self._last_body, self._last_text = body, text
         return text

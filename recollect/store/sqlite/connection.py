@@ -22,7 +22,13 @@ from typing import Any, Generic, TypeVar
 
 import apsw
 
-from recollect.errors import DamagedLibrary, RecollectError, SearchTimeout, StoreBusy
+from recollect.errors import (
+    DAMAGE_ADVICE,
+    DamagedLibrary,
+    RecollectError,
+    SearchTimeout,
+    StoreBusy,
+)
 from recollect.language.text import fold, indexable, storable
 from recollect.model.search import Filter
 from recollect.settings import LIMITS
@@ -229,7 +235,7 @@ def translate_error(error: apsw.Error, path: Path) -> RecollectError:
                 "The search took too long and was stopped. Use rarer words or a narrower filter."
             )
         case apsw.CorruptError() | apsw.NotADBError():
-            return DamagedLibrary(f"{path} is damaged ({error}). Run `recollect doctor`.")
+            return DamagedLibrary(f"{path} is damaged ({error}). {DAMAGE_ADVICE}")
         case apsw.FullError():
             return RecollectError(
                 f"The disk is full: nothing was written to {path}. Free some space and try again."

@@ -14,17 +14,24 @@ import apsw
 from recollect.errors import DamagedLibrary, StoreBusy
 from recollect.language.query import Node, words
 from recollect.model.search import Filter
-from recollect.store.sql import headings, statistics, transfer
+from recollect.store.sql import checking, headings, statistics, transfer
 from recollect.store.sql import spaces as space_sql
 from recollect.store.sql.database import TextIndex
 from recollect.store.sql.encoding import INDEXED_TITLE
 from recollect.store.sql.selection import resolve_filter
 from recollect.store.sql.store import SqlStore, TextQueries
-from recollect.store.sqlite import compaction, fts_match, passage_queries, text_index
+from recollect.store.sqlite import (
+    compaction,
+    fts_match,
+    passage_queries,
+    text_index,
+    verification,
+)
 from recollect.store.sqlite.connection import Connection, Connections, connect, translate_error
 from recollect.store.sqlite.file_lock import file_lock
 from recollect.store.sqlite.key_ranges import all_keys, keys_in_few_documents
 from recollect.store.sqlite.migrations import migrate
+from recollect.store.sqlite.verification import UNINDEXED
 from recollect.store.sqlite.volumes import plan
 from recollect.store.values import Contents, Findings, Progress, Space, Unembedded
 
@@ -51,6 +58,7 @@ class SqliteStore(SqlStore[Connection]):
         self._prepare(path)
 
     def _prepare(self, path: Path) -> None:
+        verification.require_complete_copy(path)
         is_new = not path.exists()
         try:
             db = connect(path)
@@ -59,7 +67,7 @@ class SqliteStore(SqlStore[Connection]):
                     # By name: closing a file descriptor would drop SQLite's locks.
                     os.chmod(path, 0o600)  # noqa: PTH101
                 migrate(db, path)
-                is_behind = _is_index_behind(db)
+                is_behind = verification.is_index_behind(db)
             finally:
                 db.close()
         except apsw.Error as error:
@@ -335,7 +343,7 @@ class SqliteStore(SqlStore[Connection]):
         # On a new connection: on a used one, FTS5 checks an older snapshot than it searches.
         db = connect(self.path)
         try:
-            return _verify(db)
+            return verification.verify(db)
         except apsw.Error as error:
             raise translate_error(error, self.path) from error
         finally:
@@ -345,13 +353,16 @@ class SqliteStore(SqlStore[Connection]):
         damaged = self.verify().damaged
         if damaged:
             raise DamagedLibrary(
-                f"{self.path} is damaged ({damaged[0]}). Nothing was changed: restore a backup, or "
-                "export what can still be read with `recollect export`."
+                f"{self.path} is damaged ({damaged[0]}). Nothing was changed: restore a backup "
+                "with `recollect restore`, or rescue what can be read with `recollect salvage`."
             )
 
         def clear(db: Connection, index: TextIndex) -> None:
+            checking.remember_lost(db, verification.count_lost(db))
             text_index.clear(db)
             space_sql.remove_orphans(db)
+            if checking.correct_counts(db):
+                statistics.recount(db)
 
         self._write_text(clear)
         self._vocabulary.clear()
@@ -359,7 +370,7 @@ class SqliteStore(SqlStore[Connection]):
 
     def _index_missing(self, progress: Progress | None = None) -> None:
         """Index all passages that are not indexed, a batch per transaction. It can be resumed."""
-        if self._read(_is_index_outdated):
+        if self._read(verification.is_index_outdated):
             self._write_text(lambda db, index: _clear_index(db))
         total = self._read(lambda db: int(db.get("select count(*) from passage")))
         indexed = 0
@@ -370,14 +381,6 @@ class SqliteStore(SqlStore[Connection]):
                 progress(indexed, total)
             count = self._write_text(_index_batch)
         self._complete_vocabulary()
-
-
-_MISSING = (
-    "from passage p where not exists (select 1 from passage_text_docsize s where s.id = p.key)"
-)
-_ORPHANED = (
-    "from passage_text_docsize s where not exists (select 1 from passage p where p.key = s.id)"
-)
 
 
 def _has_volumes(db: Connection) -> bool:
@@ -393,49 +396,8 @@ def _index_batch(db: Connection, index: TextIndex) -> int:
     rows = db.rows(
         f"""select p.key, {INDEXED_TITLE}, p.content
         from passage p join document d on d.key = p.document
-        where p.key in (select p.key {_MISSING} limit ?)""",
+        where p.key in (select p.key {UNINDEXED} limit ?)""",
         (_PASSAGES_PER_REBUILD_BATCH,),
     )
     index.add([(key, title, content) for key, title, content in rows])
     return len(rows)
-
-
-def _is_index_outdated(db: Connection) -> bool:
-    return bool(db.get("select version from derived where name = 'text'") != text_index.VERSION)
-
-
-def _is_index_behind(db: Connection) -> bool:
-    """Whether the index is incomplete. Only its newest row is checked, which is fast."""
-    newest = db.get("select max(key) from passage") or 0
-    newest_indexed = db.get("select max(id) from passage_text_docsize") or 0
-    if _is_index_outdated(db) or text_index.is_vocabulary_behind(db):
-        return True
-    return bool(newest_indexed < newest)
-
-
-def _verify(db: Connection) -> Findings:
-    findings = Findings(outdated=_is_index_outdated(db))
-    findings.damaged += compaction.unreadable_passages(db)
-    if findings.damaged:
-        return findings  # the integrity check would fail where it computes these texts
-    for (line,) in db.rows("pragma integrity_check(20)"):
-        if line == "ok":
-            continue
-        if "passage_text" in line:
-            findings.damaged_index.append(line)
-        else:
-            findings.damaged.append(line)
-    for table, row, parent, *_ in db.rows("pragma foreign_key_check"):
-        findings.damaged.append(f"{table} row {row} refers to a missing {parent}")
-    findings.unindexed = db.get(f"select count(*) {_MISSING}")
-    findings.orphaned = db.get(f"select count(*) {_ORPHANED}")
-    findings.orphaned_in_queue = space_sql.count_orphans(db)
-    # integrity_check misses some damage inside the index that a ranked search runs into.
-    try:
-        db.rows(
-            "select rowid from passage_text where passage_text match 'the OR a OR of' "
-            "order by rank limit 1"
-        )
-    except apsw.CorruptError as error:
-        findings.damaged_index.append(str(error))
-    return findings
