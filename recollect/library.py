@@ -551,6 +551,7 @@ class Library:
         message_id: str,
         options: SearchOptions | None = None,
         *,
+        kinds: Sequence[str] = (),
         audience: Audience = Audience.PERSON,
     ) -> Page:
         """Messages that resemble a message, in words and in meaning. Raises NotFound."""
@@ -561,7 +562,7 @@ class Library:
             self._meaning,
             conversation_id,
             message_id,
-            Filter(),
+            Filter.of(kinds=kinds),
             options or SearchOptions(),
         )
         return self._label_human_only(page, audience)
@@ -608,6 +609,7 @@ class Library:
         expression: str,
         *,
         conversations: Sequence[str] = (),
+        sources: Sequence[str] = (),
         limit: int = 50,
         audience: Audience = Audience.PERSON,
     ) -> Page:
@@ -618,7 +620,7 @@ class Library:
         """
         from recollect.search.expression import match_expression
 
-        filter = Filter.of(conversations=conversations, kinds=CONVERSATION)
+        filter = Filter.of(conversations=conversations, sources=sources, kinds=CONVERSATION)
         return match_expression(self._visible_store(audience), storable(expression), filter, limit)
 
     def _visible_store(self, audience: Audience) -> Store:

@@ -8,12 +8,14 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 from fastapi import FastAPI
+from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from recollect import __version__
 from recollect.serve.console import fragments, item_pages, pages
 from recollect.serve.http.edge import Edge
 from recollect.serve.http.error_responses import ERROR_SCHEMA, add_exception_handlers
+from recollect.serve.http.route_policy import ANY_SCOPE, route_policy
 from recollect.serve.http.service import Service
 from recollect.serve.mcp.transports import streamable_http as mcp
 from recollect.serve.rest import (
@@ -98,6 +100,9 @@ def make_app(service: Service) -> FastAPI:
     for router in ROUTERS:
         # One flat list instead of include_router: the edge looks up policies and methods in it.
         app.router.routes.extend(router.routes)
+    for route in app.router.routes:
+        if isinstance(route, Route) and route.path == app.openapi_url:
+            route_policy(ANY_SCOPE)(route.endpoint)  # the one route that FastAPI makes itself
     app.edge = Edge(app.framework, service, app.router.routes, direct_routes=mcp.ROUTES)
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
     return app

@@ -15,7 +15,7 @@ from recollect.model.documents import Passage, Summary
 from recollect.model.search import Hit
 from recollect.serve.masking import mask_hit, mask_passage
 
-BUS = sources.BUS.name
+BUS_SOURCE = sources.BUS.name
 NO_THREAD = "Thread not found"
 DEFAULT_STATUS = "discuss"
 

@@ -24,6 +24,7 @@ from recollect.serve.http.access import Access, AccessTo
 from recollect.serve.http.limits import SEARCH
 from recollect.serve.http.route_policy import route_policy
 from recollect.serve.http.routing import DeferredRoute
+from recollect.serve.identity.principal import KNOWLEDGE, READ
 from recollect.serve.masking import mask_passage
 
 router = APIRouter(prefix="/console", include_in_schema=False, route_class=DeferredRoute)
@@ -32,6 +33,7 @@ _MAX_MATCHES = 200
 
 
 @router.get("/rows")
+@route_policy(READ, one_of=(CONVERSATIONS, KNOWLEDGE))
 def rows(
     access: AccessTo,
     filters: Filters,
@@ -46,6 +48,7 @@ def rows(
 
 
 @router.get("/sidebar")
+@route_policy(READ, one_of=(CONVERSATIONS, KNOWLEDGE))
 def sidebar(access: AccessTo, filters: Filters, kind: str) -> Response:
     """The filters and the first rows of a kind."""
     with access.read(toolset_for(kind)) as library:
@@ -55,6 +58,7 @@ def sidebar(access: AccessTo, filters: Filters, kind: str) -> Response:
 
 
 @router.get("/filters")
+@route_policy(READ, one_of=(CONVERSATIONS, KNOWLEDGE))
 def filter_form(access: AccessTo, filters: Filters, kind: str = CONVERSATIONS) -> Response:
     with access.read(toolset_for(kind)) as library:
         facets = list_facets(library, kind)
@@ -62,7 +66,7 @@ def filter_form(access: AccessTo, filters: Filters, kind: str = CONVERSATIONS) -
 
 
 @router.get("/hits")
-@route_policy(rate_limit=SEARCH)
+@route_policy(READ, CONVERSATIONS, rate_limit=SEARCH)
 def hits(access: AccessTo, request: Search, filters: Filters) -> Response:
     with access.read() as library:
         results = search(access, library, request, filters)
@@ -73,6 +77,7 @@ def hits(access: AccessTo, request: Search, filters: Filters) -> Response:
 
 
 @router.get("/messages")
+@route_policy(READ, CONVERSATIONS, document="id")
 def messages(
     access: AccessTo,
     id: str,
@@ -96,6 +101,7 @@ def messages(
 
 
 @router.get("/message")
+@route_policy(READ, CONVERSATIONS, document="id")
 def whole_message(access: AccessTo, id: str, m: str) -> Response:
     """A long message without the cut."""
     body, hidden_chars = render_message(_message(access, id, m), rendering.MAX_CHARS)
@@ -107,6 +113,7 @@ def whole_message(access: AccessTo, id: str, m: str) -> Response:
 
 
 @router.get("/message-text")
+@route_policy(READ, CONVERSATIONS, document="id")
 def message_text(access: AccessTo, id: str, m: str) -> Response:
     """The source text of a message, to copy."""
     return Response(storable(_message(access, id, m).content), media_type="text/plain")
@@ -122,6 +129,7 @@ def _message(access: Access, id: str, m: str) -> Passage:
 
 
 @router.get("/tags")
+@route_policy(READ, CONVERSATIONS, document="id")
 def tags(access: AccessTo, id: str) -> Response:
     with access.read() as library:
         view = library.view(id, limit=1)
@@ -129,7 +137,7 @@ def tags(access: AccessTo, id: str) -> Response:
 
 
 @router.get("/matches")
-@route_policy(rate_limit=SEARCH)
+@route_policy(READ, CONVERSATIONS, document="id", rate_limit=SEARCH)
 def matches(access: AccessTo, id: str, q: str, m: str = "") -> Response:
     """Links to the previous and the next match in a conversation."""
     with access.read() as library:
@@ -161,6 +169,7 @@ def matches(access: AccessTo, id: str, q: str, m: str = "") -> Response:
 
 
 @router.get("/receipts/{number}")
+@route_policy(READ, CONVERSATIONS)
 def receipt(access: AccessTo, number: int) -> Response:
     with access.read() as library:
         views = list_receipts(library)

@@ -16,7 +16,7 @@ from recollect.serve import links
 from recollect.serve.console.error_pages import PageRoute
 from recollect.serve.console.frame import frame
 from recollect.serve.console.request_params import Filters, ListFilters
-from recollect.serve.console.tabs import CONVERSATIONS, KNOWLEDGE, NOTES, get_tab
+from recollect.serve.console.tabs import CONVERSATIONS, NOTES, get_tab
 from recollect.serve.console.templating import fragment, page
 from recollect.serve.console.views import forms, rendering
 from recollect.serve.console.views.item_views import item_text, open_item
@@ -26,7 +26,8 @@ from recollect.serve.console.views.text_windows import text_window
 from recollect.serve.http import routing  # noqa: F401  registers the path convertor `id`
 from recollect.serve.http.access import Access, AccessTo
 from recollect.serve.http.error_responses import Problem
-from recollect.serve.identity.principal import WRITE
+from recollect.serve.http.route_policy import route_policy
+from recollect.serve.identity.principal import KNOWLEDGE, READ, WRITE
 from recollect.serve.masking import mask_document
 from recollect.settings import LIMITS
 
@@ -82,6 +83,7 @@ class ListRequest:
 
 
 @router.get("/knowledge/{kind}")
+@route_policy(READ, KNOWLEDGE)
 def item_list(
     access: AccessTo, filters: Filters, kind: str, request: Annotated[ListRequest, Depends()]
 ) -> Response:
@@ -89,7 +91,7 @@ def item_list(
         return RedirectResponse("/", 307)
     if request.link and kind == NOTES:
         return _follow_link(access, filters, request.link, request.of)
-    with access.read(KNOWLEDGE) as library:
+    with access.read() as library:
         if request.new:
             access.require(WRITE, KNOWLEDGE)
             defaults = {"name": request.name, "title": request.name}
@@ -111,6 +113,7 @@ class ItemRequest:
 
 
 @router.get("/knowledge/{kind}/")
+@route_policy(READ, KNOWLEDGE)
 def item_by_query(
     access: AccessTo,
     filters: Filters,
@@ -123,6 +126,7 @@ def item_by_query(
 
 
 @router.get("/knowledge/{kind}/{item_id:id}")
+@route_policy(READ, KNOWLEDGE)
 def item(
     access: AccessTo,
     filters: Filters,
@@ -132,7 +136,7 @@ def item(
 ) -> Response:
     if _is_conversations(kind):
         return RedirectResponse(links.conversation_url(item_id), 307)
-    with access.read(KNOWLEDGE) as library:
+    with access.read() as library:
         summary = library.knowledge.find(kind, item_id)
         if request.edit:
             access.require(WRITE, KNOWLEDGE)
@@ -156,7 +160,7 @@ def _is_conversations(kind: str) -> bool:
 
 
 def _follow_link(access: Access, filters: ListFilters, target: str, from_id: str) -> Response:
-    with access.read(KNOWLEDGE) as library:
+    with access.read() as library:
         note = resolve_link(library, storable(target), storable(from_id))
         if note is None:
             title = truncate(target.partition("#")[0].strip() or target, 200)
@@ -169,11 +173,12 @@ def _follow_link(access: Access, filters: ListFilters, target: str, from_id: str
 
 
 @router.post("/knowledge/{kind}")
+@route_policy(WRITE, KNOWLEDGE)
 def create(access: AccessTo, filters: Filters, kind: str, body: FormBody) -> Response:
     _require_write(access, kind)
     submission = forms.parse_submission(kind, body)
     fields = {name: value for name, value in submission.changes(kind).items() if value}
-    with access.write(KNOWLEDGE) as library:
+    with access.write() as library:
         try:
             summary = library.knowledge.create(kind, fields)
         except InvalidInput as error:
@@ -185,6 +190,7 @@ def create(access: AccessTo, filters: Filters, kind: str, body: FormBody) -> Res
 
 
 @router.post("/knowledge/{kind}/")
+@route_policy(WRITE, KNOWLEDGE)
 def save_by_query(
     access: AccessTo, filters: Filters, kind: str, body: FormBody, id: str = ""
 ) -> Response:
@@ -192,11 +198,12 @@ def save_by_query(
 
 
 @router.post("/knowledge/{kind}/{item_id:id}")
+@route_policy(WRITE, KNOWLEDGE)
 def save(access: AccessTo, filters: Filters, kind: str, item_id: str, body: FormBody) -> Response:
     """Save the changed fields. On a conflict, show the differences and let the person decide."""
     _require_write(access, kind)
     submission = forms.parse_submission(kind, body)
-    with access.write(KNOWLEDGE) as library:
+    with access.write() as library:
         try:
             summary = library.knowledge.find(kind, item_id)
         except NotFound:
@@ -263,24 +270,27 @@ def _require_write(access: Access, kind: str) -> None:
 
 
 @router.get("/console/item-part")
+@route_policy(READ, KNOWLEDGE)
 def item_part(access: AccessTo, kind: str, id: str, p: Position = 0) -> Response:
     """More of a long text."""
-    with access.read(KNOWLEDGE) as library:
+    with access.read() as library:
         summary = library.knowledge.find(kind, id)
         window = text_window(library, access.principal, summary, p)
     return fragment("_text_window.html", window=window)
 
 
 @router.get("/console/item-text")
+@route_policy(READ, KNOWLEDGE)
 def copy_text(access: AccessTo, kind: str, id: str, field: str = "") -> Response:
     """The source text of an item or of one of its fields, to copy."""
-    with access.read(KNOWLEDGE) as library:
+    with access.read() as library:
         text = item_text(library, access.principal, kind, id, field)
     return Response(storable(text), media_type="text/plain")
 
 
 @router.get("/console/portrait")
+@route_policy(READ, KNOWLEDGE)
 def character_portrait(access: AccessTo, id: str) -> Response:
-    with access.read(KNOWLEDGE) as library:
+    with access.read() as library:
         media_type, data = portrait(library, access.principal, id)
     return Response(data, media_type=media_type)

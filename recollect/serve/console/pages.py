@@ -28,7 +28,9 @@ from recollect.serve.http import (
 )
 from recollect.serve.http.access import AccessTo
 from recollect.serve.http.error_responses import Problem
+from recollect.serve.http.route_policy import ANY_SCOPE, PUBLIC, route_policy
 from recollect.serve.identity.auth import COOKIE, Unauthorized
+from recollect.serve.identity.principal import READ
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
@@ -41,6 +43,7 @@ _MAX_RECEIPTS = 100
 
 
 @router.get("/")
+@route_policy(READ, CONVERSATIONS)
 def start(access: AccessTo, request: Search, filters: Filters) -> Response:
     """The start page, or the results of a search."""
     with access.read() as library:
@@ -59,6 +62,7 @@ def start(access: AccessTo, request: Search, filters: Filters) -> Response:
 
 
 @router.get("/c/")
+@route_policy(READ, CONVERSATIONS, document="id")
 def conversation_by_query(
     access: AccessTo, filters: Filters, id: str, m: str = "", q: str = ""
 ) -> Response:
@@ -67,6 +71,7 @@ def conversation_by_query(
 
 
 @router.get("/c/{conversation_id:id}")
+@route_policy(READ, CONVERSATIONS, document="conversation_id")
 def conversation(
     access: AccessTo, filters: Filters, conversation_id: str, m: str = "", q: str = ""
 ) -> Response:
@@ -84,6 +89,7 @@ def conversation(
 
 
 @router.get("/activity")
+@route_policy(READ, CONVERSATIONS)
 def activity(access: AccessTo, filters: Filters) -> Response:
     with access.read() as library:
         numbers = library.activity()
@@ -120,6 +126,7 @@ def _activity_charts(numbers: dict[str, Any], months: charts.Pairs) -> list[char
 
 
 @router.get("/imports")
+@route_policy(READ, CONVERSATIONS)
 def imports(access: AccessTo, filters: Filters) -> Response:
     with access.read() as library:
         receipts = list_receipts(library)
@@ -137,11 +144,13 @@ def imports(access: AccessTo, filters: Filters) -> Response:
 
 
 @router.get("/login")
+@route_policy(PUBLIC)
 def login_page(next: Annotated[str, Query(max_length=4000)] = "/") -> Response:
     return html(render("login.html", next=links.local(next), problem=""))
 
 
 @router.post("/login")
+@route_policy(PUBLIC)
 async def login(request: Request) -> Response:
     """Check an API key or token and store it in a cookie that scripts cannot read."""
     form = await _read_form(request)
@@ -172,6 +181,7 @@ async def login(request: Request) -> Response:
 
 
 @router.post("/logout")
+@route_policy(ANY_SCOPE)
 def logout() -> Response:
     response = RedirectResponse("/login", 303)
     response.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
@@ -195,5 +205,6 @@ async def _read_form(request: Request) -> dict[str, str]:
 
 
 @router.get("/static/{version}/{name}")
+@route_policy(PUBLIC)
 def static(request: Request, version: str, name: str) -> Response:
     return assets.serve(request, version, name)

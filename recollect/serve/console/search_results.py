@@ -12,7 +12,6 @@ from recollect.serve.console.request_params import ListFilters, SearchRequest
 from recollect.serve.console.tabs import (
     ALL_KINDS,
     CONVERSATIONS,
-    KNOWLEDGE,
     MEDIA,
     NOTES,
     TABS,
@@ -21,7 +20,7 @@ from recollect.serve.console.tabs import (
 from recollect.serve.console.views.hit_views import api_sources, hit_view
 from recollect.serve.console.views.rows import count_conversations, list_facets
 from recollect.serve.http.access import Access
-from recollect.serve.identity.principal import READ
+from recollect.serve.identity.principal import KNOWLEDGE, READ
 from recollect.serve.masking import mask_hit
 
 _HITS_PER_PAGE = 20

@@ -10,13 +10,11 @@ from recollect.language.text import truncate
 from recollect.library import Library
 from recollect.model.kinds import KIND_TABLE, Kind
 from recollect.serve.http.access import Access
-from recollect.serve.identity.principal import READ, Forbidden
+from recollect.serve.identity.principal import KNOWLEDGE, READ, Forbidden
 
 CONVERSATIONS, NOTES, MEDIA, CHARACTERS, PROMPTS = (kind.plural for kind in KIND_TABLE)
 ALL_KINDS = "all"
 """What to search, if not one kind."""
-KNOWLEDGE = "knowledge"
-"""The toolset that a key needs for items, that is, for everything but conversations."""
 
 _ITEM_NOUNS = {MEDIA: ("media item", "media items")}
 _IMPORT_HINTS = {

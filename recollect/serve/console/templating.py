@@ -15,10 +15,10 @@ from recollect.language.text import iso, storable
 from recollect.model.audience import is_human_only
 from recollect.model.sources import source_label
 from recollect.serve import links
-from recollect.serve.console.tabs import CONVERSATIONS, KNOWLEDGE, TABS, Tab
+from recollect.serve.console.tabs import CONVERSATIONS, TABS, Tab
 from recollect.serve.console.views import rendering
 from recollect.serve.http import assets
-from recollect.serve.identity.principal import WRITE, Principal
+from recollect.serve.identity.principal import KNOWLEDGE, WRITE, Principal
 
 FRAGMENT_HEADER = "x-recollect-fragment"
 """The page's script sends this header with `main` to get a page without its frame."""
@@ -83,7 +83,7 @@ def page(
 
 def _tabs(principal: Principal | None) -> list[Tab]:
     """No tabs at all if the key may read conversations only."""
-    if principal is None or principal.toolsets is None or KNOWLEDGE in principal.toolsets:
+    if principal is None or principal.has_toolset(KNOWLEDGE):
         return list(TABS.values())
     return []
 

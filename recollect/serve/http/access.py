@@ -1,24 +1,27 @@
 """Access to the service on behalf of one principal.
 
 The edge authenticates every request before its body is read and stores the principal in the
-request's state. A route asks for the library in terms of what it wants to do with it. Nothing in a
-path, query, header or body can name another user.
+request's state, with the policy that the route declares. A route asks for the library in terms of
+what it wants to do with it. Nothing in a path, query, header or body can name another user.
 """
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import Depends, Request
 
+from recollect.errors import NotFound
 from recollect.library import Library
+from recollect.serve.http.route_policy import RoutePolicy
 from recollect.serve.http.service import Service
-from recollect.serve.identity.principal import READ, WRITE, Principal
+from recollect.serve.identity.principal import BUS, READ, WRITE, Principal
+from recollect.serve.threads import NO_THREAD
 
-CONVERSATIONS = "conversations"
-"""The toolset of routes that name no other."""
+NO_CONVERSATION = "Conversation not found"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +32,15 @@ class Access:
     principal: Principal
     request: Request
 
-    def read(self, toolset: str = CONVERSATIONS) -> AbstractContextManager[Library]:
-        """The principal's library, for reading. Raises Forbidden."""
+    def read(self, toolset: str | None = None) -> AbstractContextManager[Library]:
+        """The principal's library, for reading. Raises Forbidden.
+
+        The edge has checked the toolsets that the route declares. `toolset` is one that depends on
+        the parameters.
+        """
         return self._library(READ, toolset)
 
-    def write(self, toolset: str = CONVERSATIONS) -> AbstractContextManager[Library]:
+    def write(self, toolset: str | None = None) -> AbstractContextManager[Library]:
         """The principal's library, for writing. Raises Forbidden."""
         return self._library(WRITE, toolset)
 
@@ -45,9 +52,42 @@ class Access:
     def request_id(self) -> str:
         return str(self.request.scope.get("state", {}).get("request_id", ""))
 
-    def _library(self, scope: str, toolset: str) -> AbstractContextManager[Library]:
+    def check_reach(self, library: Library, id: str) -> None:
+        """Raise NotFound if the credential is limited to toolsets that do not include a document.
+
+        A document that does not exist passes: the route reports it.
+        """
+        if self.principal.toolsets is None:
+            return
+        try:
+            summary = library.summary(id)
+        except NotFound:
+            return
+        if self.principal.can_reach(summary):
+            return
+        if BUS in self._policy.toolsets:
+            raise NotFound(NO_THREAD)
+        raise NotFound(NO_CONVERSATION)
+
+    @property
+    def _policy(self) -> RoutePolicy:
+        policy: RoutePolicy = self.request.state.policy
+        return policy
+
+    def _library(self, scope: str, toolset: str | None) -> AbstractContextManager[Library]:
         self.require(scope, toolset)
-        return self.service.libraries.borrow(self.principal.user)
+        if self.principal.toolsets is None:
+            return self.service.libraries.borrow(self.principal.user)
+        return self._limited_library()
+
+    @contextmanager
+    def _limited_library(self) -> Iterator[Library]:
+        name = self._policy.document
+        with self.service.libraries.borrow(self.principal.user) as library:
+            if name:
+                id = self.request.path_params.get(name) or self.request.query_params.get(name, "")
+                self.check_reach(library, id)
+            yield library
 
 
 async def _access(request: Request) -> Access:

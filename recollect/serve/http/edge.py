@@ -1,8 +1,9 @@
 """The edge: checks that every request passes before it reaches a route.
 
 In this order, and before the body is read: server load, request size, Host header, Origin header,
-credential, rate limit. A rejected request costs little and leaves nothing behind. A WebSocket
-passes the same checks before it is accepted. On the way out, the edge adds security headers.
+credential, rate limit, permission. A rejected request costs little and leaves nothing behind. A
+WebSocket passes the same checks before it is accepted. On the way out, the edge adds security
+headers.
 """
 
 from __future__ import annotations
@@ -28,13 +29,12 @@ from recollect.serve.http.error_responses import (
     is_unexpected,
 )
 from recollect.serve.http.origins import is_allowed_host, is_local_path, is_same_origin
-from recollect.serve.http.route_policy import SAFE_METHODS, RoutePolicies
+from recollect.serve.http.route_policy import SAFE_METHODS, WEBSOCKET, RoutePolicies
 from recollect.serve.http.service import Service
 from recollect.serve.identity.auth import Unauthorized, cookie_values
 from recollect.serve.identity.principal import Principal
 from recollect.settings import LIMITS
 
-PUBLIC_PATHS = frozenset(("/healthz", "/readyz", "/login"))
 STATIC = "/static/"
 RECHECK_SECONDS = 5.0
 """How often the credential of an open stream is checked again."""
@@ -159,16 +159,13 @@ class _Exchange:
             **scope.get("state", {}),
             "request_id": self._request_id,
             "turn": edge.search_turns,
+            "policy": self._policy,
         }
         self._cors_origin = ""  # the other origin that may read the response
         self._principal: Principal | None = None
         self._credential: str | None = None
         self._credential_checked_at = 0.0
         self._status = 0
-
-    @property
-    def _is_public(self) -> bool:
-        return self._path in PUBLIC_PATHS or self._path.startswith(STATIC)
 
     def _log(self, name: str, started_at: float) -> None:
         seconds = time.perf_counter() - started_at
@@ -197,7 +194,7 @@ class _Exchange:
     # -- checks ---
 
     def _check_load(self) -> None:
-        if self._edge.in_flight > LIMITS.requests_at_once and not self._is_public:
+        if self._edge.in_flight > LIMITS.requests_at_once and not self._policy.is_public:
             raise Problem(503, "The server is busy. Try again.", retry_after=1)
 
     def _check_host(self) -> None:
@@ -265,6 +262,10 @@ class _Exchange:
                 429, f"Too many requests. Try again in {_seconds(wait)}.", retry_after=wait
             )
 
+    def _check_permission(self) -> None:
+        assert self._principal is not None
+        self._policy.check(self._principal)
+
     async def _is_still_allowed(self) -> bool:
         """Whether a stream may continue: its credential is neither revoked nor expired."""
         if self._principal is None or self._credential is None:
@@ -279,7 +280,7 @@ class _WebSocketExchange(_Exchange):
     """One WebSocket. It is closed when its credential is revoked or expires."""
 
     def __init__(self, edge: Edge, scope: Scope, receive: Receive, send: Send) -> None:
-        super().__init__(edge, scope, receive, send, "WEBSOCKET")
+        super().__init__(edge, scope, receive, send, WEBSOCKET)
         self._is_open = False
 
     async def run(self) -> None:
@@ -290,6 +291,7 @@ class _WebSocketExchange(_Exchange):
             self._check_origin()
             await self._authenticate()
             self._check_rate(limits.READ)
+            self._check_permission()
             await self._edge.app(self._scope, self._receive, self._send)
         except _StreamEnded:
             pass
@@ -396,9 +398,10 @@ class _HttpExchange(_Exchange):
         self._check_origin()
         if self._is_preflight():
             return Response(status_code=204, headers=_PREFLIGHT_HEADERS | self._allowed_headers())
-        if not self._is_public:
+        if not self._policy.is_public:
             await self._authenticate()
             self._check_rate(self._rate_group)
+            self._check_permission()
         if self._method != "OPTIONS":
             return None
         methods = _allowed_methods(self._scope)

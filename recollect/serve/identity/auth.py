@@ -16,20 +16,23 @@ from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from typing import TypeVar
 
-from recollect.errors import RecollectError
-from recollect.serve.http.error_responses import Problem
+from recollect.errors import RecollectError, StoreBusy, StoreUnavailable
+from recollect.serve.http import logs
+from recollect.serve.http.error_responses import RETRY_SECONDS, Problem
 from recollect.serve.http.hosts import client_network, is_loopback
 from recollect.serve.http.limits import Buckets
 from recollect.serve.identity.accounts import check
 from recollect.serve.identity.jwt_settings import BadToken, JwtSettings
 from recollect.serve.identity.principal import Principal
 from recollect.settings import LIMITS, default_user
-from recollect.store.api_keys import ApiKey, ApiKeys
+from recollect.store.api_keys import ApiKey, ApiKeys, KeysUnavailable
 
 COOKIE = "recollect_key"
 FAILURES_PER_MINUTE = 30
 KEY_CHECK_SECONDS = 1.0
 """How often to check whether the first API key was created."""
+FAILURE_LOG_SECONDS = 60.0
+"""How often to log that the keys cannot be read."""
 MAX_VALID_CREDENTIALS = 1_024
 THREADS = 8
 
@@ -69,6 +72,7 @@ class Authenticator:
         self._clock = clock
         self._is_required = bool(jwt) or not is_loopback(host)
         self._keys_checked_at = -math.inf
+        self._failure_logged_at = -math.inf
         self._valid: OrderedDict[bytes, None] = OrderedDict()
         """Hashes of credentials that were valid. They are exempt from the limit on failures."""
         self._failures = Buckets(FAILURES_PER_MINUTE, FAILURES_PER_MINUTE, clock)
@@ -119,7 +123,7 @@ class Authenticator:
         """Whether a credential is still valid and still belongs to the same principal."""
         try:
             return await self._in_thread(lambda: self.identify(text)) == principal
-        except (Unauthorized, RecollectError):
+        except (Problem, RecollectError):
             return False
 
     def identify(self, text: str) -> Principal:
@@ -154,7 +158,25 @@ class Authenticator:
         self._threads.shutdown()
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+        """Run work that uses the stored keys. If they cannot be used, nobody is let in."""
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+        except KeysUnavailable as error:
+            raise self._unavailable(error, error.reason) from error
+        except StoreBusy:
+            raise
+        except StoreUnavailable as error:
+            raise self._unavailable(error, "the database cannot be reached") from error
+        except RecollectError as error:
+            raise self._unavailable(error, "they cannot be read") from error
+
+    def _unavailable(self, error: RecollectError, reason: str) -> Problem:
+        if self._clock() - self._failure_logged_at > FAILURE_LOG_SECONDS:
+            self._failure_logged_at = self._clock()
+            logs.error(error, "API keys unavailable")
+        return Problem(
+            503, f"The server cannot check API keys: {reason}.", retry_after=RETRY_SECONDS
+        )
 
 
 def _principal(key: ApiKey) -> Principal:

@@ -5,10 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from recollect.errors import RecollectError
+from recollect.model import sources
 from recollect.model.audience import Audience
+from recollect.model.documents import Summary
+from recollect.model.kinds import CONVERSATION
 
 READ, WRITE, ADMIN = "read", "write", "admin"
 SCOPES = (READ, WRITE, ADMIN)
+CONVERSATIONS, BUS, KNOWLEDGE = "conversations", "bus", "knowledge"
+"""The toolsets of routes. Those of MCP tools (`serve/mcp/toolsets.py`) include them."""
 LOCAL = "local"
 """The credential of requests that need none."""
 
@@ -42,11 +47,31 @@ class Principal:
             raise Forbidden(
                 f"This key does not have the scope '{scope}'. Its scopes: {_join(self.scopes)}."
             )
-        if toolset is not None and self.toolsets is not None and toolset not in self.toolsets:
+        if toolset is not None:
+            self.require_toolset(toolset)
+
+    def require_toolset(self, toolset: str) -> None:
+        if not self.has_toolset(toolset):
+            assert self.toolsets is not None
             raise Forbidden(
                 f"This key may not use the toolset '{toolset}'. "
                 f"Its toolsets: {_join(self.toolsets)}."
             )
+
+    def has_toolset(self, toolset: str) -> bool:
+        return self.toolsets is None or toolset in self.toolsets
+
+    def can_reach(self, document: Summary) -> bool:
+        """Whether the toolsets include a document, on routes and tools for conversations.
+
+        All of these routes and tools take the id of any document. `conversations` is for all
+        conversations, `bus` only for the threads of the bus, `knowledge` for everything else.
+        """
+        if document.kind != CONVERSATION:
+            return self.has_toolset(KNOWLEDGE)
+        if self.has_toolset(CONVERSATIONS):
+            return True
+        return document.source == sources.BUS.name and self.has_toolset(BUS)
 
 
 def _join(names: frozenset[str]) -> str:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from recollect.library import Library
     from recollect.model.audience import Audience, Labelled
+    from recollect.model.documents import Summary
     from recollect.serve.mcp.sessions import Session
 
 READ, WRITE = "read", "write"
@@ -92,6 +93,14 @@ class Context:
         """Where the libraries are, if the process serves one local user: that user's other
         databases may be searched, too."""
         return None
+
+    def can_use(self, toolset: str) -> bool:
+        """Whether the caller's API key allows a toolset, offered or not."""
+        return True
+
+    def can_reach(self, document: Summary) -> bool:
+        """Whether tools for conversations may show a document to the caller's API key."""
+        return True
 
     def admit(self, tool: str, *, writes: bool) -> None:
         """Count a call against the user's rate limits. Raises TooManyCalls."""

@@ -17,7 +17,7 @@ from recollect.language.text import iso
 from recollect.model.audience import ALL, HUMAN_ONLY, Audience
 from recollect.model.documents import Summary
 from recollect.model.search import Filter, Hit
-from recollect.serve.http.access import AccessTo
+from recollect.serve.http.access import Access, AccessTo
 from recollect.serve.http.json_response import json_response
 from recollect.serve.http.limits import SEARCH
 from recollect.serve.http.route_policy import route_policy
@@ -28,9 +28,10 @@ from recollect.serve.http.routing import (
     created_or_existing,
     not_found_as,
 )
+from recollect.serve.identity.principal import BUS, CONVERSATIONS, READ, WRITE
 from recollect.serve.masking import mask_hit
 from recollect.serve.rest import schemas
-from recollect.serve.threads import BUS, NO_THREAD, message_json, result_json, thread_json
+from recollect.serve.threads import BUS_SOURCE, NO_THREAD, message_json, result_json, thread_json
 from recollect.settings import LIMITS
 
 router = APIRouter(tags=["bus"], route_class=JsonRoute)
@@ -50,7 +51,7 @@ Offset = Annotated[int, Query(description="Number of threads to skip.")]
     summary="Search threads",
     responses={200: {"model": schemas.SearchResults}},
 )
-@route_policy(rate_limit=SEARCH)
+@route_policy(READ, BUS, document="thread_id", rate_limit=SEARCH)
 def search(
     access: AccessTo,
     q: Annotated[str, Query(description="An FTS5 MATCH expression. It must not be empty.")] = "",
@@ -68,10 +69,13 @@ def search(
     if thread_id:
         conversations.append(thread_id)
     body: dict[str, Any] = {"results": [], "total": 0, "query": query}
-    with access.read(BUS) as library:
+    with access.read() as library:
         try:
             page = library.match_expression(
-                query, conversations=conversations, limit=clamp(limit, 1, LIMITS.page_size)
+                query,
+                conversations=conversations,
+                sources=_sources(access),
+                limit=clamp(limit, 1, LIMITS.page_size),
             )
         except MalformedQuery as error:
             return json_response(body | {"warning": str(error)})
@@ -84,7 +88,7 @@ def search(
 
 def _result(hit: Hit, audience: Audience) -> dict[str, Any]:
     metadata = None
-    if hit.source == BUS:
+    if hit.source == BUS_SOURCE:
         metadata = dict(mask_hit(hit, audience).metadata) or None
     return result_json(hit, audience) | {"metadata": metadata}
 
@@ -98,19 +102,21 @@ def _result(hit: Hit, audience: Audience) -> dict[str, Any]:
     status_code=201,
     responses=created_or_existing(schemas.Thread, "The thread of this topic already existed."),
 )
+@route_policy(WRITE, BUS)
 def open_thread(access: AccessTo, thread: schemas.NewThread) -> Response:
     """Returns the thread of a topic. The thread is created on first use."""
     if not thread.topic.strip():
         raise InvalidInput("topic: a thread needs a topic.")
     status = 200
-    with access.write(BUS) as library:
-        if library.find_id(BUS, thread.topic) is None:
+    with access.write() as library:
+        if library.find_id(BUS_SOURCE, thread.topic) is None:
             status = 201
         summary = library.thread(thread.topic, thread.metadata)
     return json_response(_thread(summary), status)
 
 
 @router.get("/api/threads", summary="List threads", responses={200: {"model": schemas.ThreadList}})
+@route_policy(READ, BUS)
 def list_threads(
     access: AccessTo,
     limit: Limit = 50,
@@ -122,10 +128,10 @@ def list_threads(
 ) -> Response:
     """Returns threads, most recently updated first."""
     limit, offset = clamp_page(limit, offset)
-    sources = []
+    sources = _sources(access)
     if scope == "bus":
-        sources.append(BUS)
-    with access.read(BUS) as library:
+        sources = [BUS_SOURCE]
+    with access.read() as library:
         summaries, total = library.conversations(
             Filter.of(sources=sources), limit=limit, offset=offset
         )
@@ -138,6 +144,7 @@ def list_threads(
     summary="List messages",
     responses={200: {"model": schemas.BusMessages}},
 )
+@route_policy(READ, BUS, document="thread_id")
 def list_messages(
     access: AccessTo,
     thread_id: ThreadId,
@@ -149,7 +156,7 @@ def list_messages(
     To follow a thread, pass the last `seq` you have seen as `after_seq`.
     """
     after_seq, limit = clamp(after_seq, 0, _MAX_SEQ), clamp(limit, 1, LIMITS.page_size)
-    with access.read(BUS) as library, not_found_as(NO_THREAD):
+    with access.read() as library, not_found_as(NO_THREAD):
         passages, current_seq = library.messages(thread_id, after_seq, limit)
     messages = []
     for passage in passages:
@@ -164,9 +171,10 @@ def list_messages(
     summary="Retrieve a thread",
     responses={200: {"model": schemas.Thread}},
 )
+@route_policy(READ, BUS, document="thread_id")
 def get_thread(access: AccessTo, thread_id: ThreadId) -> Response:
     """Returns a thread without its messages."""
-    with access.read(BUS) as library, not_found_as(NO_THREAD):
+    with access.read() as library, not_found_as(NO_THREAD):
         summary = library.summary(thread_id)
     return json_response(_thread(summary))
 
@@ -176,9 +184,10 @@ def get_thread(access: AccessTo, thread_id: ThreadId) -> Response:
     summary="Delete a thread",
     responses={200: {"model": schemas.DeletedThread}},
 )
+@route_policy(WRITE, BUS, document="thread_id")
 def delete_thread(access: AccessTo, thread_id: ThreadId) -> Response:
     """Deletes a thread permanently, with its messages, index entries and vectors."""
-    with access.write(BUS) as library, not_found_as(NO_THREAD):
+    with access.write() as library, not_found_as(NO_THREAD):
         library.delete_conversation(thread_id)
     return json_response({"success": True, "thread_id": thread_id})
 
@@ -189,6 +198,7 @@ def delete_thread(access: AccessTo, thread_id: ThreadId) -> Response:
     status_code=201,
     responses=created_or_existing(schemas.PostedMessage, "The message already existed."),
 )
+@route_policy(WRITE, BUS, document="thread_id")
 def post_message(access: AccessTo, thread_id: ThreadId, message: schemas.NewBusMessage) -> Response:
     """Posts a message to a thread.
 
@@ -197,7 +207,7 @@ def post_message(access: AccessTo, thread_id: ThreadId, message: schemas.NewBusM
     metadata = dict(message.metadata or {})
     if message.reply_to is not None:
         metadata["reply_to"] = message.reply_to
-    with access.write(BUS) as library, not_found_as(NO_THREAD):
+    with access.write() as library, not_found_as(NO_THREAD):
         passage, is_new = library.post(
             thread_id,
             message.author,
@@ -217,6 +227,13 @@ def post_message(access: AccessTo, thread_id: ThreadId, message: schemas.NewBusM
         "created_at": iso(passage.created_at),
     }
     return json_response(body, status)
+
+
+def _sources(access: Access) -> list[str]:
+    """The sources to search and list; none means all. A key for the bus sees only threads."""
+    if access.principal.has_toolset(CONVERSATIONS):
+        return []
+    return [BUS_SOURCE]
 
 
 def _thread(summary: Summary) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from recollect.serve.http.json_response import json_response
 from recollect.serve.http.limits import CHAT
 from recollect.serve.http.route_policy import route_policy
 from recollect.serve.http.routing import DeferredRoute
-from recollect.serve.identity.principal import LOCAL, WRITE
+from recollect.serve.identity.principal import CONVERSATIONS, LOCAL, WRITE
 from recollect.serve.rest.chat_request import (
     MAX_HISTORY_LENGTH,
     MAX_HISTORY_MESSAGES,
@@ -72,13 +72,12 @@ class ChatAnswer(BaseModel):
     responses={200: {"model": ChatAnswer}},
     openapi_extra={"requestBody": request_body()},
 )
-@route_policy(rate_limit=CHAT)
+@route_policy(WRITE, CONVERSATIONS, rate_limit=CHAT)
 async def chat(access: AccessTo, request: Request) -> Response:
     """Sends a message to the configured model and saves the message and the answer.
 
     If saving fails, you still get the answer.
     """
-    access.require(WRITE, "conversations")
     upstream = require_upstream(access)
     chat_request, files = await parse_chat_request(request)
     model = chat_request.model or upstream.model
@@ -145,6 +144,7 @@ def _save_question(
             title=conversation_title(request.message),
             namespace=request.namespace,
         )
+        access.check_reach(library, conversation["id"])
         history: list[ModelMessage] = []
         if conversation["message_count"] and not request.history:
             history = _session_history(library, conversation["id"])

@@ -22,14 +22,15 @@ from recollect.library import Library
 from recollect.model.audience import HUMAN_ONLY, Audience, is_marked_human_only
 from recollect.model.documents import Document, Json, Passage
 from recollect.model.fields import conversation_shape, message_shape
+from recollect.model.kinds import CONVERSATION
 from recollect.model.search import Filter
 from recollect.persistence import PersistenceApi
-from recollect.serve.http.access import AccessTo
+from recollect.serve.http.access import NO_CONVERSATION, AccessTo
 from recollect.serve.http.json_response import json_response
 from recollect.serve.http.limits import SEARCH
 from recollect.serve.http.route_policy import route_policy
 from recollect.serve.http.routing import JsonRoute, clamp_page, created_or_existing, not_found_as
-from recollect.serve.identity.principal import Forbidden
+from recollect.serve.identity.principal import CONVERSATIONS, KNOWLEDGE, READ, WRITE, Forbidden
 from recollect.serve.masking import has_masked_messages, mask_document, mask_passage
 from recollect.serve.rest import schemas
 from recollect.serve.rest.exports import parse_export
@@ -37,7 +38,6 @@ from recollect.transfer import export
 
 router = APIRouter(tags=["conversations"], route_class=JsonRoute)
 
-NO_CONVERSATION = "Conversation not found"
 FORMATS = ("json", "txt", "md")
 _TITLE_LENGTH = 50
 
@@ -56,6 +56,7 @@ Offset = Annotated[int, Query(description="Number of results to skip.")]
     summary="List conversations",
     responses={200: {"model": schemas.ConversationList}},
 )
+@route_policy(READ, CONVERSATIONS)
 def list_conversations(
     access: AccessTo,
     limit: Limit = 50,
@@ -85,7 +86,7 @@ def list_conversations(
     summary="Search messages",
     responses={200: {"model": schemas.MessageList}},
 )
-@route_policy(rate_limit=SEARCH)
+@route_policy(READ, CONVERSATIONS, document="conversation_id", rate_limit=SEARCH)
 def search_messages(
     access: AccessTo,
     query: Annotated[str, Query(description="The text to search for. Case is ignored.")] = "",
@@ -113,6 +114,7 @@ def search_messages(
     summary="Retrieve a conversation by session",
     responses={200: {"model": schemas.ConversationDetail}},
 )
+@route_policy(READ, CONVERSATIONS)
 def get_conversation_by_session(
     access: AccessTo,
     session_id: Annotated[
@@ -124,6 +126,7 @@ def get_conversation_by_session(
         conversation = PersistenceApi(library).get_conversation_by_session(session_id)
         if conversation is None:
             raise NotFound(NO_CONVERSATION)
+        access.check_reach(library, conversation["id"])
         document = library.conversation(conversation["id"])
     return json_response(_conversation_detail(document, access.principal.audience))
 
@@ -133,6 +136,7 @@ def get_conversation_by_session(
     summary="Retrieve a conversation",
     responses={200: {"model": schemas.ConversationDetail}},
 )
+@route_policy(READ, CONVERSATIONS, document="conversation_id")
 def get_conversation(access: AccessTo, conversation_id: ConversationId) -> Response:
     """Returns a conversation with its messages in order."""
     with access.read() as library, not_found_as(NO_CONVERSATION):
@@ -154,6 +158,7 @@ def _conversation_detail(document: Document, audience: Audience) -> dict[str, An
     summary="Update a conversation",
     responses={200: {"model": schemas.ConversationResult}},
 )
+@route_policy(WRITE, CONVERSATIONS, document="conversation_id")
 def update_conversation(
     access: AccessTo,
     conversation_id: ConversationId,
@@ -179,6 +184,7 @@ def update_conversation(
     summary="Delete a conversation",
     responses={200: {"model": schemas.DeletedConversation}},
 )
+@route_policy(WRITE, CONVERSATIONS, document="conversation_id")
 def delete_conversation(
     access: AccessTo,
     conversation_id: ConversationId,
@@ -213,9 +219,12 @@ def _require_readable(document: Document, audience: Audience) -> None:
         schemas.ConversationResult, "The conversation exists and is identical to the export."
     ),
 )
+@route_policy(WRITE, CONVERSATIONS)
 def restore_conversation(access: AccessTo, conversation: schemas.RestoredConversation) -> Response:
     """Restores a deleted conversation from its JSON export."""
     document = parse_export(conversation.model_dump(exclude_unset=True))
+    if document.kind != CONVERSATION:
+        access.require(WRITE, KNOWLEDGE)
     with access.write() as library:
         restored, is_new = library.restore_document(document)
     body = {"success": True, "conversation_id": restored.id}
@@ -230,6 +239,7 @@ def restore_conversation(access: AccessTo, conversation: schemas.RestoredConvers
     summary="Export a conversation",
     responses={200: {"model": schemas.ExportedConversation | schemas.ExportedText}},
 )
+@route_policy(READ, CONVERSATIONS, document="conversation_id")
 def export_conversation(
     access: AccessTo,
     conversation_id: ConversationId,
@@ -262,6 +272,7 @@ def export_conversation(
     status_code=201,
     responses=created_or_existing(schemas.Conversation, "The conversation already existed."),
 )
+@route_policy(WRITE, CONVERSATIONS)
 def create_conversation(access: AccessTo, conversation: schemas.NewConversation) -> Response:
     """Creates a conversation, with or without messages.
 
@@ -276,6 +287,7 @@ def create_conversation(access: AccessTo, conversation: schemas.NewConversation)
         if is_new:
             _check_parents(passages)
         created = _create(api, id, conversation)
+        access.check_reach(library, created["id"])
         passages = _number_messages(created["id"], passages)
         added = _add_new_messages(library, created["id"], passages)
         if added:
@@ -315,6 +327,7 @@ def _number_messages(conversation_id: str, passages: Sequence[Passage]) -> list[
     status_code=201,
     responses=created_or_existing(schemas.SavedInteraction, "All messages already existed."),
 )
+@route_policy(WRITE, CONVERSATIONS)
 def save_interaction(access: AccessTo, interaction: schemas.Interaction) -> Response:
     """Saves the messages of a session in one call, all or none.
 
@@ -333,6 +346,7 @@ def save_interaction(access: AccessTo, interaction: schemas.Interaction) -> Resp
             conversation = api.create_conversation(
                 session_id=interaction.session_id, title=title, namespace=interaction.namespace
             )
+        access.check_reach(library, conversation["id"])
         added = _add_new_messages(library, conversation["id"], passages)
     body = {
         "success": True,
@@ -351,6 +365,7 @@ def save_interaction(access: AccessTo, interaction: schemas.Interaction) -> Resp
     status_code=201,
     responses=created_or_existing(schemas.SavedMessage, "The message already existed."),
 )
+@route_policy(WRITE, CONVERSATIONS, document="conversation_id")
 def add_message(
     access: AccessTo, conversation_id: ConversationId, message: schemas.NewMessage
 ) -> Response:

@@ -13,6 +13,7 @@ from starlette.responses import HTMLResponse, Response
 
 from recollect.serve.http.access import AccessTo
 from recollect.serve.http.assets import url
+from recollect.serve.http.route_policy import ANY_SCOPE, route_policy
 from recollect.serve.http.routing import DeferredRoute
 
 router = APIRouter(route_class=DeferredRoute)
@@ -96,6 +97,7 @@ programs, <code>detail</code> is meant for people.</p>
 
 
 @router.get("/docs", include_in_schema=False)
+@route_policy(ANY_SCOPE)
 def docs(access: AccessTo) -> Response:
     api = access.request.app.openapi()
     page = _template().render(

@@ -5,11 +5,12 @@ from __future__ import annotations
 from fastapi import APIRouter
 from starlette.responses import StreamingResponse
 
-from recollect.serve.http.access import CONVERSATIONS, AccessTo
+from recollect.serve.http.access import AccessTo
 from recollect.serve.http.error_responses import Problem
 from recollect.serve.http.events import TooManyStreams
+from recollect.serve.http.route_policy import route_policy
 from recollect.serve.http.routing import DeferredRoute
-from recollect.serve.identity.principal import READ
+from recollect.serve.identity.principal import CONVERSATIONS, READ
 
 router = APIRouter(tags=["events"], route_class=DeferredRoute)
 
@@ -28,12 +29,12 @@ _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         }
     },
 )
+@route_policy(READ, CONVERSATIONS)
 async def events(access: AccessTo) -> StreamingResponse:
     """Streams server-sent events: `ready` first, then `changed` whenever the library changes.
 
     The stream ends after some minutes. Reconnect then, as browsers do by themselves.
     """
-    access.require(READ, CONVERSATIONS)
     user, is_disconnected = access.principal.user, access.request.is_disconnected
     try:
         stream = access.service.events.stream(user, is_disconnected)

@@ -11,6 +11,7 @@ from recollect.errors import RecollectError
 from recollect.serve.http.access import AccessTo
 from recollect.serve.http.error_responses import RETRY_SECONDS, Problem
 from recollect.serve.http.json_response import json_response
+from recollect.serve.http.route_policy import PUBLIC, route_policy
 from recollect.serve.http.routing import DeferredRoute
 from recollect.serve.http.service import Service
 from recollect.serve.identity.principal import ADMIN
@@ -33,6 +34,7 @@ class Readiness(BaseModel):
 
 
 @router.get("/healthz", summary="Check health", responses={200: {"model": Health}})
+@route_policy(PUBLIC)
 async def health(request: Request) -> Response:
     """Returns 200 while the server runs, with its version and limits. Needs no API key."""
     service: Service = request.app.state.service
@@ -42,6 +44,7 @@ async def health(request: Request) -> Response:
 
 
 @router.get("/readyz", summary="Check readiness", responses={200: {"model": Readiness}})
+@route_policy(PUBLIC)
 def readiness(request: Request) -> Response:
     """Returns 200 while the server accepts requests and reaches its database, else 503.
 
@@ -58,8 +61,8 @@ def readiness(request: Request) -> Response:
 
 
 @router.get("/metrics", summary="Retrieve metrics", response_class=PlainTextResponse)
+@route_policy(ADMIN)
 def metrics(access: AccessTo) -> Response:
     """Returns metrics in the format of Prometheus. Needs the scope `admin`."""
-    access.require(ADMIN)
     metrics = access.service.metrics
     return Response(metrics.text(), headers={"Content-Type": metrics.content_type})

@@ -14,14 +14,14 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from recollect.model.receipts import Receipt
-from recollect.serve.http.access import CONVERSATIONS, AccessTo
+from recollect.serve.http.access import AccessTo
 from recollect.serve.http.error_responses import Problem
 from recollect.serve.http.jobs import Job, TooManyImports, Upload
 from recollect.serve.http.json_response import json_response
 from recollect.serve.http.limits import IMPORT
 from recollect.serve.http.route_policy import route_policy
 from recollect.serve.http.routing import DeferredRoute
-from recollect.serve.identity.principal import READ, WRITE
+from recollect.serve.identity.principal import CONVERSATIONS, KNOWLEDGE, READ, WRITE
 from recollect.settings import LIMITS
 
 router = APIRouter(tags=["imports"], route_class=DeferredRoute)
@@ -80,7 +80,7 @@ class Receipts(BaseModel):
         }
     },
 )
-@route_policy(rate_limit=IMPORT, body_limit="upload_bytes")
+@route_policy(WRITE, CONVERSATIONS, KNOWLEDGE, rate_limit=IMPORT, body_limit="upload_bytes")
 async def start_import(
     access: AccessTo,
     name: Annotated[
@@ -101,7 +101,6 @@ async def start_import(
     Send the bytes of the file as the body. The response arrives when the file is on disk. Poll
     `GET /api/imports/{job}` to follow the import.
     """
-    access.require(WRITE, CONVERSATIONS)
     request, jobs = access.request, access.service.jobs
     _require_disk_space(jobs.folder.parent, _content_length(request))
     try:
@@ -118,9 +117,9 @@ async def start_import(
 
 
 @router.get("/api/imports", summary="List imports", responses={200: {"model": ImportJobs}})
+@route_policy(READ, CONVERSATIONS)
 def list_imports(access: AccessTo) -> Response:
     """Returns the uploads since the server started, newest first."""
-    access.require(READ, CONVERSATIONS)
     jobs = access.service.jobs.list_for(access.principal.user)
     return json_response({"imports": [_job_json(job) for job in jobs]})
 
@@ -128,15 +127,16 @@ def list_imports(access: AccessTo) -> Response:
 @router.get(
     "/api/imports/{job}", summary="Retrieve an import", responses={200: {"model": ImportJob}}
 )
+@route_policy(READ, CONVERSATIONS)
 def get_import(
     access: AccessTo, job: Annotated[str, Path(description="The id of the import.")]
 ) -> Response:
     """Returns the state of an import."""
-    access.require(READ, CONVERSATIONS)
     return json_response(_job_json(access.service.jobs.get(access.principal.user, job)))
 
 
 @router.get("/api/receipts", summary="List receipts", responses={200: {"model": Receipts}})
+@route_policy(READ, CONVERSATIONS)
 def list_receipts(
     access: AccessTo,
     limit: Annotated[int, Query(ge=1, le=1000, description="Page size.")] = 100,
@@ -156,6 +156,7 @@ def list_receipts(
     summary="Undo an import",
     responses={200: {"model": dict[str, Any]}},
 )
+@route_policy(WRITE, CONVERSATIONS, KNOWLEDGE)
 def undo_import(access: AccessTo, number: ReceiptId) -> Response:
     """Removes everything the import added and reverts everything it changed."""
     with access.write() as library:

@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from recollect.serve.http.access import AccessTo
 from recollect.serve.http.json_response import json_response
+from recollect.serve.http.route_policy import route_policy
 from recollect.serve.http.routing import JsonRoute
 from recollect.serve.identity.accounts import new_key, revoke
 from recollect.serve.identity.principal import ADMIN
@@ -77,9 +78,9 @@ class RevokedKey(BaseModel):
 
 
 @router.get("/api/keys", summary="List API keys", responses={200: {"model": KeyList}})
+@route_policy(ADMIN)
 def list_keys(access: AccessTo) -> Response:
     """Returns all API keys, without their secrets."""
-    access.require(ADMIN)
     keys = access.service.keys.all_keys()
     return json_response({"keys": [_key_json(key) for key in keys]})
 
@@ -90,9 +91,9 @@ def list_keys(access: AccessTo) -> Response:
     status_code=201,
     responses={201: {"model": CreatedKey}},
 )
+@route_policy(ADMIN)
 def create_key(access: AccessTo, request: NewKey) -> Response:
     """Creates an API key. The response is the only one that contains the complete key."""
-    access.require(ADMIN)
     text, key = new_key(
         access.service.keys,
         request.user,
@@ -109,12 +110,12 @@ def create_key(access: AccessTo, request: NewKey) -> Response:
 @router.delete(
     "/api/keys/{id}", summary="Revoke an API key", responses={200: {"model": RevokedKey}}
 )
+@route_policy(ADMIN)
 def revoke_key(
     access: AccessTo,
     id: Annotated[str, Path(max_length=100, description="The id of the key, or the complete key.")],
 ) -> Response:
     """Revokes an API key with immediate effect. Open streams end within seconds."""
-    access.require(ADMIN)
     revoke(access.service.keys, id)
     return json_response({"success": True, "id": id})
 

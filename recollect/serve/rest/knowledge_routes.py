@@ -28,14 +28,13 @@ from recollect.serve.http.json_response import json_response
 from recollect.serve.http.limits import SEARCH
 from recollect.serve.http.route_policy import route_policy
 from recollect.serve.http.routing import JsonRoute, clamp, clamp_page, created_or_existing
-from recollect.serve.identity.principal import Forbidden, Principal
+from recollect.serve.identity.principal import KNOWLEDGE, READ, WRITE, Forbidden, Principal
 from recollect.serve.masking import has_masked_messages
 from recollect.serve.rest import knowledge_schemas as schemas
 from recollect.serve.rest.exports import parse_export
 from recollect.settings import LIMITS
 from recollect.transfer.export import as_json
 
-KNOWLEDGE = "knowledge"
 """The toolset that a key needs for these routes."""
 _MAX_PAGE_SIZE = 100
 _FILTER_SOURCES = {
@@ -97,7 +96,7 @@ ItemId = Annotated[
     summary="Search all sources",
     responses={200: {"model": schemas.SearchResponse}},
 )
-@route_policy(rate_limit=SEARCH)
+@route_policy(READ, KNOWLEDGE, rate_limit=SEARCH)
 def search(access: AccessTo, parameters: Annotated[schemas.SearchParameters, Query()]) -> Response:
     """Returns matching documents of all sources in one list.
 
@@ -111,7 +110,7 @@ def search(access: AccessTo, parameters: Annotated[schemas.SearchParameters, Que
     summary="Search all sources with a JSON body",
     responses={200: {"model": schemas.SearchResponse}},
 )
-@route_policy(rate_limit=SEARCH)
+@route_policy(READ, KNOWLEDGE, rate_limit=SEARCH)
 def search_with_body(access: AccessTo, request: schemas.SearchRequest) -> Response:
     """Returns matching documents. The body has the arguments of the tool `knowledge.search`."""
     filters: dict[str, Any] = {}
@@ -125,9 +124,10 @@ def search_with_body(access: AccessTo, request: schemas.SearchRequest) -> Respon
     summary="List media types",
     responses={200: {"model": schemas.MediaTypes}},
 )
+@route_policy(READ, KNOWLEDGE)
 def media_types(access: AccessTo) -> Response:
     """Returns the types of the library's media with their numbers, and common types."""
-    with access.read(KNOWLEDGE) as library:
+    with access.read() as library:
         counts = library.knowledge.media_types()
     types = [{"media_type": name, "count": count} for name, count in counts]
     return json_response({"types": types, "suggested": list(MEDIA_TYPES)})
@@ -138,7 +138,7 @@ def media_types(access: AccessTo) -> Response:
     summary="Search one source",
     responses={200: {"model": schemas.SearchResponse}},
 )
-@route_policy(rate_limit=SEARCH)
+@route_policy(READ, KNOWLEDGE, rate_limit=SEARCH)
 def search_source(
     access: AccessTo,
     source: Source,
@@ -163,7 +163,7 @@ def _search(
     filters: Mapping[str, Mapping[str, Any]],
     options: schemas.SearchOptions,
 ) -> Response:
-    with access.read(KNOWLEDGE) as library:
+    with access.read() as library:
         knowledge_options = KnowledgeOptions(
             sources=sources,
             limit=clamp(options.limit, 1, _MAX_PAGE_SIZE),
@@ -213,12 +213,13 @@ def _filters(
     summary="Retrieve a document with a JSON body",
     responses={200: {"model": schemas.GetResponse}},
 )
+@route_policy(READ, KNOWLEDGE)
 def get_with_body(access: AccessTo, request: schemas.GetRequest) -> Response:
     """Returns a document or part of it. The body has the arguments of the tool `knowledge.get`."""
     options = None
     if request.retrieval is not None:
         options = request.retrieval.model_dump(exclude_none=True)
-    with access.read(KNOWLEDGE) as library:
+    with access.read() as library:
         document = library.knowledge.get(
             request.source,
             request.id,
@@ -232,12 +233,13 @@ def get_with_body(access: AccessTo, request: schemas.GetRequest) -> Response:
 
 
 @router.get("/{source}", summary="List documents", responses={200: {"model": schemas.ItemList}})
+@route_policy(READ, KNOWLEDGE)
 def list_items(
     access: AccessTo, source: Source, parameters: Annotated[schemas.ListParameters, Query()]
 ) -> Response:
     """Returns the documents of a source, most recently updated first."""
     limit, offset = clamp_page(parameters.limit, parameters.offset)
-    with access.read(KNOWLEDGE) as library:
+    with access.read() as library:
         summaries, total = library.knowledge.list(
             source,
             search=parameters.search,
@@ -255,6 +257,7 @@ def list_items(
     summary="Export a document",
     responses={200: {"content": {name: {} for name in _EXPORT_MEDIA_TYPES}}},
 )
+@route_policy(READ, KNOWLEDGE)
 def export_item(
     access: AccessTo,
     source: WritableSource,
@@ -268,7 +271,7 @@ def export_item(
     ] = "",
 ) -> Response:
     """Returns a document as a file."""
-    with access.read(KNOWLEDGE) as library:
+    with access.read() as library:
         _require_readable(access.principal, library, source, item_id)
         file = library.knowledge.export(source, item_id, format or FORMATS[SOURCES[source]][0])
     headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(file.name, safe='')}"}
@@ -280,6 +283,7 @@ def export_item(
     summary="Retrieve a transcript",
     responses={200: {"model": schemas.Transcript}},
 )
+@route_policy(READ, KNOWLEDGE)
 def transcript(
     access: AccessTo,
     item_id: ItemId,
@@ -292,7 +296,7 @@ def transcript(
     ] = False,
 ) -> Response:
     """Returns the transcript of a recording."""
-    with access.read(KNOWLEDGE) as library:
+    with access.read() as library:
         content = library.knowledge.transcript(
             item_id, format, include_timestamps, access.principal.audience
         )
@@ -304,6 +308,7 @@ def transcript(
     summary="Retrieve a document",
     responses={200: {"model": schemas.GetResponse}},
 )
+@route_policy(READ, KNOWLEDGE)
 def get_item(
     access: AccessTo,
     source: Source,
@@ -311,7 +316,7 @@ def get_item(
     parameters: Annotated[schemas.GetParameters, Query()],
 ) -> Response:
     """Returns a complete document, or the part around a location in it."""
-    with access.read(KNOWLEDGE) as library:
+    with access.read() as library:
         document = library.knowledge.get(
             source,
             item_id,
@@ -347,10 +352,11 @@ def _require_readable(principal: Principal, library: Library, source: str, item_
         schemas.Item, "The document exists and is identical to the deleted one."
     ),
 )
+@route_policy(WRITE, KNOWLEDGE)
 def restore_item(access: AccessTo, document: schemas.RestoredDocument) -> Response:
     """Restores a document that was deleted with `undo=true`."""
     restored = parse_export(document.model_dump(exclude_unset=True), document.kind)
-    with access.write(KNOWLEDGE) as library:
+    with access.write() as library:
         item, is_new = library.restore_document(restored)
     status = 201 if is_new else 200
     return json_response(list_entry(item), status)
@@ -362,6 +368,7 @@ def restore_item(access: AccessTo, document: schemas.RestoredDocument) -> Respon
     status_code=201,
     responses={201: {"model": schemas.Item}},
 )
+@route_policy(WRITE, KNOWLEDGE)
 def create_note(access: AccessTo, fields: schemas.NoteFields) -> Response:
     """Creates a note."""
     return _create(access, "notes", fields)
@@ -373,6 +380,7 @@ def create_note(access: AccessTo, fields: schemas.NoteFields) -> Response:
     status_code=201,
     responses={201: {"model": schemas.Item}},
 )
+@route_policy(WRITE, KNOWLEDGE)
 def create_media(access: AccessTo, fields: schemas.MediaFields) -> Response:
     """Creates a media item from its text or from a transcript with times."""
     return _create(access, "media", fields)
@@ -384,6 +392,7 @@ def create_media(access: AccessTo, fields: schemas.MediaFields) -> Response:
     status_code=201,
     responses={201: {"model": schemas.Item}},
 )
+@route_policy(WRITE, KNOWLEDGE)
 def create_character(access: AccessTo, fields: schemas.CharacterFields) -> Response:
     """Creates a character from its fields or from a character card."""
     return _create(access, "characters", fields)
@@ -395,6 +404,7 @@ def create_character(access: AccessTo, fields: schemas.CharacterFields) -> Respo
     status_code=201,
     responses={201: {"model": schemas.Item}},
 )
+@route_policy(WRITE, KNOWLEDGE)
 def create_prompt(access: AccessTo, fields: schemas.PromptFields) -> Response:
     """Creates a prompt."""
     return _create(access, "prompts", fields)
@@ -403,6 +413,7 @@ def create_prompt(access: AccessTo, fields: schemas.PromptFields) -> Response:
 @router.patch(
     "/notes/{item_id:id}", summary="Update a note", responses={200: {"model": schemas.Item}}
 )
+@route_policy(WRITE, KNOWLEDGE)
 def update_note(access: AccessTo, item_id: ItemId, change: schemas.NoteChange) -> Response:
     """Changes the fields in the request. The others stay the same."""
     return _update(access, "notes", item_id, change)
@@ -411,6 +422,7 @@ def update_note(access: AccessTo, item_id: ItemId, change: schemas.NoteChange) -
 @router.patch(
     "/media/{item_id:id}", summary="Update a media item", responses={200: {"model": schemas.Item}}
 )
+@route_policy(WRITE, KNOWLEDGE)
 def update_media(access: AccessTo, item_id: ItemId, change: schemas.MediaChange) -> Response:
     """Changes the fields in the request. The others stay the same."""
     return _update(access, "media", item_id, change)
@@ -421,6 +433,7 @@ def update_media(access: AccessTo, item_id: ItemId, change: schemas.MediaChange)
     summary="Update a character",
     responses={200: {"model": schemas.Item}},
 )
+@route_policy(WRITE, KNOWLEDGE)
 def update_character(
     access: AccessTo, item_id: ItemId, change: schemas.CharacterChange
 ) -> Response:
@@ -431,6 +444,7 @@ def update_character(
 @router.patch(
     "/prompts/{item_id:id}", summary="Update a prompt", responses={200: {"model": schemas.Item}}
 )
+@route_policy(WRITE, KNOWLEDGE)
 def update_prompt(access: AccessTo, item_id: ItemId, change: schemas.PromptChange) -> Response:
     """Changes the fields in the request. The others stay the same."""
     return _update(access, "prompts", item_id, change)
@@ -441,6 +455,7 @@ def update_prompt(access: AccessTo, item_id: ItemId, change: schemas.PromptChang
     summary="Delete a document",
     responses={200: {"model": schemas.DeletedItem}},
 )
+@route_policy(WRITE, KNOWLEDGE)
 def delete_item(
     access: AccessTo,
     source: WritableSource,
@@ -450,7 +465,7 @@ def delete_item(
     ] = False,
 ) -> Response:
     """Deletes a document permanently, with its index entries and vectors."""
-    with access.write(KNOWLEDGE) as library:
+    with access.write() as library:
         if undo:
             _require_readable(access.principal, library, source, item_id)
         deleted = library.knowledge.delete(source, item_id)
@@ -461,7 +476,7 @@ def delete_item(
 
 
 def _create(access: Access, source: str, fields: schemas.ItemFields) -> Response:
-    with access.write(KNOWLEDGE) as library:
+    with access.write() as library:
         summary = library.knowledge.create(source, fields.model_dump(exclude_unset=True))
         return json_response(list_entry(summary), 201)
 
@@ -471,6 +486,6 @@ def _update(access: Access, source: str, item_id: str, change: schemas.ItemField
     version = fields.pop("version", None)
     if not fields:
         raise InvalidInput("There is nothing to change. Send at least one field.")
-    with access.write(KNOWLEDGE) as library:
+    with access.write() as library:
         summary = library.knowledge.edit(source, item_id, fields, version)
         return json_response(list_entry(summary))

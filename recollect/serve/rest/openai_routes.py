@@ -23,12 +23,12 @@ from recollect.capture.proxy.recording import ChatRequest, Recording
 from recollect.capture.proxy.upstream import NoAnswer, Upstream, response_headers
 from recollect.model.documents import Json
 from recollect.serve.http import logs
-from recollect.serve.http.access import CONVERSATIONS, Access, AccessTo
+from recollect.serve.http.access import Access, AccessTo
 from recollect.serve.http.error_responses import Problem
 from recollect.serve.http.limits import CHAT
-from recollect.serve.http.route_policy import route_policy
+from recollect.serve.http.route_policy import ANY_SCOPE, route_policy
 from recollect.serve.http.routing import DeferredRoute
-from recollect.serve.identity.principal import LOCAL, READ, WRITE
+from recollect.serve.identity.principal import CONVERSATIONS, LOCAL, READ, WRITE
 from recollect.serve.rest.model_server import (
     MAX_SESSION_LENGTH,
     NAMESPACE,
@@ -75,13 +75,12 @@ _REQUEST_BODY: dict[str, Any] = {
     responses=_responses("The model's response, unchanged."),
     openapi_extra=_REQUEST_BODY,
 )
-@route_policy(rate_limit=CHAT, ends_streams=True)
+@route_policy(WRITE, CONVERSATIONS, rate_limit=CHAT, ends_streams=True)
 async def create_completion(access: AccessTo, request: Request) -> Response:
     """Passes the request on to the model server and records the conversation.
 
     The question is saved before it is passed on, and the answer before its end reaches you.
     """
-    access.require(WRITE, CONVERSATIONS)
     upstream = require_upstream(access)
     session, project = _session_and_project(request)
     body = await request.body()
@@ -92,9 +91,10 @@ async def create_completion(access: AccessTo, request: Request) -> Response:
 
 
 @router.get("/v1/models", summary="List models", responses=_responses("The models, unchanged."))
+@route_policy(READ, CONVERSATIONS)
 async def list_models(access: AccessTo) -> Response:
     """Returns the models of the model server."""
-    return _pass_on(access, "/models", b"", READ)
+    return _pass_on(access, "/models", b"")
 
 
 @router.get(
@@ -102,13 +102,14 @@ async def list_models(access: AccessTo) -> Response:
     summary="Retrieve a model",
     responses=_responses("The model, unchanged."),
 )
+@route_policy(READ, CONVERSATIONS)
 async def get_model(access: AccessTo, model: str) -> Response:
     """Returns one model of the model server."""
     segments = model.split("/")
     if {"", ".", ".."} & set(segments):  # the model server must not resolve these
         raise Problem(404, "There is no such model.")
     path = "/".join(quote(segment, safe="") for segment in segments)
-    return _pass_on(access, f"/models/{path}", b"", READ)
+    return _pass_on(access, f"/models/{path}", b"")
 
 
 @router.post(
@@ -117,15 +118,16 @@ async def get_model(access: AccessTo, model: str) -> Response:
     responses=_responses("The embeddings, unchanged."),
     openapi_extra=_REQUEST_BODY,
 )
-@route_policy(rate_limit=CHAT)
+@route_policy(WRITE, CONVERSATIONS, rate_limit=CHAT)
 async def create_embeddings(access: AccessTo, request: Request) -> Response:
     """Passes the request on to the model server. Nothing is recorded."""
-    return _pass_on(access, "/embeddings", await request.body(), WRITE)
+    return _pass_on(access, "/embeddings", await request.body())
 
 
 @router.api_route(
     "/v1/{path:path}", methods=["GET", "POST", "PUT", "PATCH", "DELETE"], include_in_schema=False
 )
+@route_policy(ANY_SCOPE)
 async def refuse(path: str) -> Response:
     """Refuse everything else, so that nobody believes it is recorded."""
     raise Problem(
@@ -134,8 +136,7 @@ async def refuse(path: str) -> Response:
     )
 
 
-def _pass_on(access: Access, path: str, body: bytes, scope: str) -> Response:
-    access.require(scope, CONVERSATIONS)
+def _pass_on(access: Access, path: str, body: bytes) -> Response:
     return _Relay(access, require_upstream(access), path, body, None)
 
 

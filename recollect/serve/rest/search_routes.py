@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
@@ -11,13 +12,14 @@ from starlette.responses import Response
 
 from recollect.language.text import iso
 from recollect.library import Library
+from recollect.model.kinds import CONVERSATION
 from recollect.model.search import Filter, Hit, Page, SearchOptions
 from recollect.serve.http.access import Access, AccessTo
 from recollect.serve.http.json_response import json_response
 from recollect.serve.http.limits import SEARCH
 from recollect.serve.http.route_policy import route_policy
 from recollect.serve.http.routing import DeferredRoute, clamp_page
-from recollect.serve.identity.principal import Forbidden
+from recollect.serve.identity.principal import CONVERSATIONS, KNOWLEDGE, READ, Forbidden
 from recollect.serve.links import conversation_url
 from recollect.serve.masking import is_masked, mask_hit
 from recollect.serve.rest import schemas
@@ -100,7 +102,7 @@ class RelatedParameters(PageParameters):
 
 
 @router.get("/search", summary="Search", responses={200: {"model": schemas.SearchPage}})
-@route_policy(rate_limit=SEARCH)
+@route_policy(READ, CONVERSATIONS, rate_limit=SEARCH)
 def search(access: AccessTo, parameters: Annotated[SearchParameters, Query()]) -> Response:
     """Returns messages that match a query, best first."""
     query: str | list[str] = parameters.q
@@ -116,7 +118,7 @@ def search(access: AccessTo, parameters: Annotated[SearchParameters, Query()]) -
                 before=parameters.before or None,
                 projects=parameters.project,
                 sources=parameters.source,
-                kinds=parameters.kind,
+                kinds=_kinds(access, parameters.kind),
                 tags=parameters.tag,
                 conversations=parameters.conversation,
                 hidden=parameters.hidden,
@@ -136,7 +138,7 @@ def search(access: AccessTo, parameters: Annotated[SearchParameters, Query()]) -
 @router.get(
     "/related", summary="Find related messages", responses={200: {"model": schemas.SearchPage}}
 )
-@route_policy(rate_limit=SEARCH)
+@route_policy(READ, CONVERSATIONS, document="conversation", rate_limit=SEARCH)
 def related(access: AccessTo, parameters: Annotated[RelatedParameters, Query()]) -> Response:
     """Returns messages that are similar to a given one, in words or in meaning."""
     with access.read() as library:
@@ -145,9 +147,19 @@ def related(access: AccessTo, parameters: Annotated[RelatedParameters, Query()])
             parameters.conversation,
             parameters.message,
             parameters.options(),
+            kinds=_kinds(access),
             audience=access.principal.audience,
         )
     return json_response(_page(access, page))
+
+
+def _kinds(access: Access, kinds: Sequence[str] = ()) -> Sequence[str]:
+    """The kinds of documents to search; none means all. Some keys are for conversations only."""
+    if set(kinds) - {CONVERSATION}:
+        access.require(READ, KNOWLEDGE)
+    if access.principal.has_toolset(KNOWLEDGE):
+        return kinds
+    return (CONVERSATION,)
 
 
 def _require_readable(access: Access, library: Library, parameters: RelatedParameters) -> None:
@@ -164,6 +176,7 @@ def _require_readable(access: Access, library: Library, parameters: RelatedParam
 @router.get(
     "/stats", summary="Retrieve statistics", responses={200: {"model": schemas.LibraryStats}}
 )
+@route_policy(READ, CONVERSATIONS)
 def stats(access: AccessTo) -> Response:
     """Returns the size of the library."""
     with access.read() as library:
@@ -175,6 +188,7 @@ def stats(access: AccessTo) -> Response:
 @router.get(
     "/activity", summary="Retrieve activity", responses={200: {"model": schemas.LibraryActivity}}
 )
+@route_policy(READ, CONVERSATIONS)
 def activity(access: AccessTo) -> Response:
     """Returns numbers of messages by month, weekday, hour, source, model, tool and project."""
     with access.read() as library:
@@ -183,6 +197,7 @@ def activity(access: AccessTo) -> Response:
 
 
 @router.get("/facets", summary="List facets", responses={200: {"model": schemas.LibraryFacets}})
+@route_policy(READ, CONVERSATIONS)
 def facets(access: AccessTo) -> Response:
     """Returns all projects, sources and tags with their numbers of conversations."""
     with access.read() as library:

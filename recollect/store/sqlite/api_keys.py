@@ -1,24 +1,39 @@
-"""API keys in a small SQLite database beside the libraries. It is created with the first key."""
+"""API keys and sessions in a small SQLite database beside the libraries.
+
+The file is created with the first key: completely under another name, then moved into place, so
+that a full disk leaves no half of it. If the file is there but not right, nobody is let in; the
+next call after it was repaired works again.
+"""
 
 from __future__ import annotations
 
 import os
+import secrets
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
 import apsw
 
-from recollect.errors import NotFound
-from recollect.language.text import micros, truncate
+from recollect.errors import DamagedLibrary, RecollectError, StoreBusy
+from recollect.language.text import micros
 from recollect.store.api_keys import (
     COLUMNS,
+    MAX_SESSIONS_EACH_USER,
+    SESSION_COLUMNS,
+    SESSION_USED_AT_INTERVAL,
     USED_AT_INTERVAL,
     ApiKey,
     ApiKeys,
+    KeysUnavailable,
+    Session,
     from_row,
+    no_key,
+    no_session,
+    session_from_row,
     to_row,
 )
 from recollect.store.sqlite.connection import Connection, connect, translate_error
@@ -38,32 +53,84 @@ create table if not exists api_key (
   expires_at integer,
   revoked_at integer,
   used_at integer
-)
+);
+"""
+# Version 0.1 has only the keys. They can be read even if the disk is too full to add the rest.
+_UPGRADE = """
+create table if not exists replacement (id text primary key, successor text not null);
+create table if not exists session (
+  id text primary key,
+  hash blob not null unique,
+  key text not null,
+  user text not null,
+  scopes text not null,
+  toolsets text,
+  agent integer not null,
+  credential text not null,
+  created_at integer not null,
+  used_at integer not null,
+  expires_at integer not null,
+  user_agent text not null,
+  address text not null
+);
+pragma user_version = 1;
 """
 _SELECT = f"select {', '.join(COLUMNS)} from api_key"
+_SELECT_SESSION = f"select {', '.join(SESSION_COLUMNS)} from session"
+_DROP_SESSIONS = """
+delete from session where expires_at <= ?1 or id in (
+  select id from session where user = ?2 order by used_at desc limit -1 offset ?3
+)
+"""
+_CANNOT_WRITE = (apsw.FullError, apsw.ReadOnlyError, apsw.BusyError, apsw.IOError)
 
 
 class SqliteKeys(ApiKeys):
     def __init__(self, path: Path) -> None:
         self._path = path
         self._db: Connection | None = None
+        self._file: tuple[int, int] | None = None
+        """Identifies the open file, also if another one takes its name."""
         self._lock = threading.Lock()
 
+    # -- keys ---
+
     def add(self, key: ApiKey) -> None:
-        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        is_new = not self._path.exists()
+        if self._create(key):
+            return
 
         def work(db: Connection) -> None:
-            if is_new:
-                # By name: closing a file descriptor would drop SQLite's locks.
-                os.chmod(self._path, 0o600)  # noqa: PTH101
-            db.run(_SCHEMA)
-            db.insert("api_key", COLUMNS, [to_row(key)])
+            with db:
+                db.execute(_SCHEMA)
+                _upgrade(db)
+                db.insert("api_key", COLUMNS, [to_row(key)])
 
+        self._run(work, accepts_empty=True)
+
+    def replace(self, id: str, key: ApiKey, until: datetime) -> None:
+        def work(db: Connection) -> None:
+            with db:
+                changed = db.get(
+                    "update api_key set expires_at = min(coalesce(expires_at, ?1), ?1) "
+                    "where id = ?2 returning id",
+                    (micros(until), id),
+                )
+                if changed is None:
+                    raise no_key(id)
+                db.insert("api_key", COLUMNS, [to_row(key)])
+                db.insert("replacement", ("id", "successor"), [(id, key.id)])
+
+        if not self._exists():
+            raise no_key(id)
         self._run(work)
 
+    def replacements(self) -> dict[str, str]:
+        if not self._exists():
+            return {}
+        return self._run(lambda db: dict(db.rows("select id, successor from replacement")))
+
     def find(self, id: str) -> ApiKey | None:
-        if not self._path.exists():
+        if not self._exists():
             return None
 
         def work(db: Connection) -> ApiKey | None:
@@ -71,15 +138,16 @@ class SqliteKeys(ApiKeys):
             if not rows:
                 return None
             key = from_row(rows[0])
-            now = micros(datetime.now(UTC)) or 0
+            now = _now()
             if now - (micros(key.used_at) or 0) > USED_AT_INTERVAL:
-                db.run("update api_key set used_at = ? where id = ?", (now, id))
+                with suppress(*_CANNOT_WRITE):  # the key is valid all the same
+                    db.run("update api_key set used_at = ? where id = ?", (now, id))
             return key
 
         return self._run(work)
 
     def all_keys(self) -> list[ApiKey]:
-        if not self._path.exists():
+        if not self._exists():
             return []
         return self._run(
             lambda db: [from_row(row) for row in db.rows(f"{_SELECT} order by created_at, id")]
@@ -92,27 +160,177 @@ class SqliteKeys(ApiKeys):
                 (micros(at), id),
             )
 
-        if not self._path.exists() or self._run(work) is None:
-            raise NotFound(
-                f"There is no key {truncate(id, 40)!r}. `recollect keys list` shows them."
-            )
+        if not self._exists() or self._run(work) is None:
+            raise no_key(id)
 
     def has_any(self) -> bool:
-        return self._path.exists() and self._run(
+        return self._exists() and self._run(
             lambda db: bool(db.get("select exists (select 1 from api_key)"))
         )
 
+    # -- sessions ---
+
+    def add_session(self, session: Session) -> None:
+        def work(db: Connection) -> None:
+            with db:
+                _upgrade(db)
+                db.execute(_DROP_SESSIONS, (_now(), session.user, MAX_SESSIONS_EACH_USER - 1))
+                db.insert("session", SESSION_COLUMNS, [to_row(session)])
+
+        self._run(work, accepts_empty=True)
+
+    def find_session(self, hash: bytes) -> Session | None:
+        if not self._exists():
+            return None
+
+        def work(db: Connection) -> Session | None:
+            rows = db.rows(f"{_SELECT_SESSION} where hash = ?", (hash,))
+            if not rows:
+                return None
+            session = session_from_row(rows[0])
+            now = _now()
+            if now - (micros(session.used_at) or 0) > SESSION_USED_AT_INTERVAL:
+                with suppress(*_CANNOT_WRITE):
+                    db.run("update session set used_at = ? where hash = ?", (now, hash))
+            return session
+
+        return self._run(work)
+
+    def all_sessions(self) -> list[Session]:
+        if not self._exists():
+            return []
+        statement = f"{_SELECT_SESSION} where expires_at > ? order by used_at desc, id"
+        return self._run(
+            lambda db: [session_from_row(row) for row in db.rows(statement, (_now(),))]
+        )
+
+    def end_session(self, id: str) -> None:
+        def work(db: Connection) -> object:
+            return db.get("delete from session where id = ? returning id", (id,))
+
+        if not self._exists() or self._run(work) is None:
+            raise no_session(id)
+
+    # -- the file ---
+
     def close(self) -> None:
         with self._lock:
-            if self._db is not None:
-                self._db.close()
-                self._db = None
+            self._close()
 
-    def _run(self, work: Callable[[Connection], T]) -> T:
+    def _close(self) -> None:
+        if self._db is not None:
+            self._db.close()
+            self._db = None
+
+    def _exists(self) -> bool:
+        """Whether there is a file. Once there was one, it must not disappear."""
+        if self._path.exists():
+            return True
+        if self._file is not None:
+            raise self._unavailable(f"{self._path.name} has disappeared", "Restore it from a copy.")
+        return False
+
+    def _create(self, key: ApiKey) -> bool:
+        """Create the file with its first key. Returns False if there is a file already."""
+        if self._exists():
+            return False
+        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        draft = self._path.with_name(f"{self._path.name}.{secrets.token_hex(8)}")
+        try:
+            _write_draft(draft, key)
+            return _move_into_place(draft, self._path)
+        except apsw.FullError as error:
+            raise translate_error(error, self._path) from error
+        except (apsw.Error, OSError) as error:
+            raise RecollectError(
+                f"{self._path} could not be created ({error}). No key was added."
+            ) from error
+        finally:
+            for suffix in ("", "-wal", "-shm", "-journal"):
+                Path(f"{draft}{suffix}").unlink(missing_ok=True)
+
+    def _run(self, work: Callable[[Connection], T], accepts_empty: bool = False) -> T:
         with self._lock:
             try:
-                if self._db is None:
-                    self._db = connect(self._path)
-                return work(self._db)
+                return work(self._open(accepts_empty))
             except apsw.Error as error:
-                raise translate_error(error, self._path) from error
+                self._close()  # the next call starts afresh
+                raise self._translate(error) from error
+
+    def _open(self, accepts_empty: bool) -> Connection:
+        """The connection to the file of this name. Raises KeysUnavailable if it has no keys."""
+        try:
+            status = self._path.stat()
+        except OSError as error:
+            self._close()
+            raise self._unavailable(
+                f"{self._path.name} cannot be opened", "Check the folder and its permissions."
+            ) from error
+        file = (status.st_dev, status.st_ino)
+        if self._db is None or self._file != file:
+            self._close()
+            self._db, self._file = connect(self._path), file
+            with suppress(*_CANNOT_WRITE):
+                if _has_keys(self._db):
+                    _upgrade(self._db)
+        if not accepts_empty and not _has_keys(self._db):
+            self._close()
+            raise self._unavailable(
+                f"{self._path.name} is empty",
+                "Add a key with `recollect keys add`, or restore the file from a copy. If this "
+                "server needs no keys, delete the file.",
+            )
+        return self._db
+
+    def _translate(self, error: apsw.Error) -> RecollectError:
+        translation = translate_error(error, self._path)
+        if isinstance(translation, StoreBusy) or isinstance(error, apsw.FullError):
+            return translation
+        if isinstance(translation, DamagedLibrary):
+            return self._unavailable(f"{self._path.name} is damaged", "Restore it from a copy.")
+        return self._unavailable(f"{self._path.name} cannot be used", str(translation))
+
+    def _unavailable(self, reason: str, advice: str) -> KeysUnavailable:
+        return KeysUnavailable(str(self._path.parent), reason, advice)
+
+
+def _has_keys(db: Connection) -> bool:
+    """Whether this is a database with keys. A file that was never written to has no tables."""
+    statement = "select exists (select 1 from sqlite_schema where name = 'api_key')"
+    return bool(db.get(statement))
+
+
+def _upgrade(db: Connection) -> None:
+    if db.pragma("user_version") == 0:
+        with db:
+            db.execute(_UPGRADE)
+
+
+def _write_draft(draft: Path, key: ApiKey) -> None:
+    db = connect(draft)
+    try:
+        # By name: closing a file descriptor would drop SQLite's locks.
+        os.chmod(draft, 0o600)  # noqa: PTH101
+        with db:
+            db.execute(_SCHEMA)
+            db.execute(_UPGRADE)
+            db.insert("api_key", COLUMNS, [to_row(key)])
+    finally:
+        db.close()
+
+
+def _move_into_place(draft: Path, path: Path) -> bool:
+    """Returns False if another process was faster. Its file is not replaced."""
+    try:
+        path.hardlink_to(draft)
+    except FileExistsError:
+        return False
+    except OSError:  # a file system without hard links
+        if path.exists():
+            return False
+        draft.rename(path)
+    return True
+
+
+def _now() -> int:
+    return micros(datetime.now(UTC)) or 0

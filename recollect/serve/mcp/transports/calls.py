@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from recollect.library import Library
+    from recollect.model.documents import Summary
     from recollect.serve.http.service import Service
 
 logger = logging.getLogger(__name__)
@@ -65,6 +66,7 @@ class ServiceContext(Context):
             **options,
         )
         self._service = service
+        self._principal = principal
         self._is_local = principal.credential == LOCAL
 
     @property
@@ -77,6 +79,12 @@ class ServiceContext(Context):
     def library(self, *, create: bool = False) -> AbstractContextManager[Library]:
         assert self.user is not None
         return self._service.libraries.borrow(self.user)
+
+    def can_use(self, toolset: str) -> bool:
+        return self._principal.has_toolset(toolset)
+
+    def can_reach(self, document: Summary) -> bool:
+        return self._principal.can_reach(document)
 
     def admit(self, tool: str, *, writes: bool) -> None:
         group = limits.SEARCH

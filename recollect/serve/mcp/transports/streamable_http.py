@@ -26,7 +26,7 @@ from starlette.types import Receive, Scope, Send
 from recollect.knowledge.preferences import parse_preferences
 from recollect.serve.http.error_responses import Problem
 from recollect.serve.http.limits import READ
-from recollect.serve.http.route_policy import route_policy
+from recollect.serve.http.route_policy import ANY_SCOPE, route_policy
 from recollect.serve.mcp.jsonrpc import RpcError, decode, is_id, params_of, request_id_of
 from recollect.serve.mcp.protocol import (
     BATCH_VERSION,
@@ -58,9 +58,9 @@ from recollect.serve.mcp.transports.request_era import VERSION_HEADER, check_era
 MAX_LISTEN_SECONDS = 600.0  # then the client reconnects, and its key is checked again
 
 
-@route_policy(rate_limit=READ, body_limit="mcp_line_bytes", ends_streams=True)
+@route_policy(ANY_SCOPE, rate_limit=READ, body_limit="mcp_line_bytes", ends_streams=True)
 class Endpoint:
-    """The ASGI app of `/mcp`."""
+    """The ASGI app of `/mcp`. What a credential may use is decided for each tool; see `catalog`."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         caller = Caller(scope)

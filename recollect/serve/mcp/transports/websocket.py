@@ -15,6 +15,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from recollect.knowledge.preferences import parse_preferences
 from recollect.serve.http import limits
 from recollect.serve.http.json_response import encode_json
+from recollect.serve.http.route_policy import ANY_SCOPE, route_policy
 from recollect.serve.mcp.context import Context, TooManyCalls
 from recollect.serve.mcp.jsonrpc import (
     INVALID_REQUEST,
@@ -37,6 +38,7 @@ MAX_OUTBOX = 256  # messages waiting to be sent; beyond that, progress is droppe
 UNSUPPORTED_DATA = 1003
 
 
+@route_policy(ANY_SCOPE)
 async def endpoint(socket: WebSocket) -> None:
     caller = Caller(socket.scope)
     subprotocol = None

@@ -41,7 +41,7 @@ from recollect.serve.mcp.tools.bus.definitions import (
     THREAD_LIST,
 )
 from recollect.serve.threads import (
-    BUS,
+    BUS_SOURCE,
     NO_THREAD,
     message_json,
     result_json,
@@ -84,7 +84,11 @@ class Handlers:
         with json_errors(), context.library() as library:
             try:
                 page = library.match_expression(
-                    query, conversations=conversations, limit=limit, audience=context.audience
+                    query,
+                    conversations=conversations,
+                    sources=_sources(context),
+                    limit=limit,
+                    audience=context.audience,
                 )
             except MalformedQuery:
                 return json_answer({"results": [], "total": 0, "query": query})
@@ -104,9 +108,9 @@ class Handlers:
         with json_errors(), context.library(create=True) as library:
             created = False
             if not thread_id:
-                created = library.find_id(BUS, topic) is None
+                created = library.find_id(BUS_SOURCE, topic) is None
                 thread_id = library.thread(topic).id
-            thread = _find_thread(library, thread_id)
+            thread = _find_thread(context, library, thread_id)
             page = _MessagePage(context, library, thread_id, after, DEFAULT_MESSAGES)
         answer = {
             "agent": {
@@ -131,9 +135,9 @@ class Handlers:
         args = Arguments(THREAD_LIST, arguments)
         limit = args.number("limit", 1, MAX_RESULTS)
         offset = args.number("offset", 0, LIMITS.page_offset)
-        sources: tuple[str, ...] = ()
+        sources = _sources(context)
         if args.choice("scope") == "bus":
-            sources = (BUS,)
+            sources = (BUS_SOURCE,)
         with json_errors(), context.library() as library:
             summaries, total = library.conversations(
                 Filter.of(sources=sources), limit=limit, offset=offset
@@ -161,6 +165,7 @@ class Handlers:
             expected = args.number("expected_last_seq", 0, MAX_SEQ)
         lock = self._post_lock(context.user, thread_id, expected)
         with json_errors(), context.library() as library, lock:
+            _find_thread(context, library, thread_id)
             if expected is not None:
                 _check_last_seq(context, library, thread_id, expected, message_id)
             try:
@@ -230,6 +235,7 @@ class _MessagePage:
     ) -> None:
         self.messages: list[dict[str, Any]] = []
         self.has_more = False
+        _find_thread(context, library, thread_id)
         room = MAX_ANSWER_LENGTH
         while True:
             try:
@@ -269,11 +275,21 @@ def _shorten(message: dict[str, Any]) -> dict[str, Any]:
     return {**message, "content": content, "truncated": True}
 
 
-def _find_thread(library: Library, thread_id: str) -> Summary:
+def _find_thread(context: Context, library: Library, thread_id: str) -> Summary:
     try:
-        return library.summary(thread_id)
+        thread = library.summary(thread_id)
     except NotFound:
         raise json_error(NO_THREAD) from None
+    if not context.can_reach(thread):
+        raise json_error(NO_THREAD)
+    return thread
+
+
+def _sources(context: Context) -> tuple[str, ...]:
+    """The sources to search and list; none means all. An API key for the bus sees only threads."""
+    if context.can_use("conversations"):
+        return ()
+    return (BUS_SOURCE,)
 
 
 def _agent_name(args: Arguments, context: Context) -> str:
