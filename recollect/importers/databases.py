@@ -1,11 +1,15 @@
 """Open SQLite databases of other programs safely.
 
 They may be in use, and they may be malicious. They are opened read-only, and nothing in their
-schema is trusted: no views, triggers or functions.
+schema is trusted: no views, triggers, functions or constraints. A small file can pretend to be
+huge, because its pages can refer to one another in circles. So what a connection computes is
+limited in proportion to the size of the file, and `has_shared_pages` tells whether a table is
+larger than the file.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import apsw
@@ -13,35 +17,72 @@ import apsw
 from recollect.settings import LIMITS
 
 _BUSY_MILLISECONDS = 5_000
+_STEPS_BETWEEN_CHECKS = 10_000
+_MIN_STEPS = 20_000_000
+_STEPS_PER_BYTE = 20
+"""How many steps of SQLite's virtual machine may be spent. A row takes about a hundred."""
+_MIN_VALUE_BYTES = 1_000_000
+_SHARED_PAGE = "2nd reference to page"
+_MAX_FAULTS = 100
+"""SQLite stops a check after so many faults."""
 
 
 def connect(path: Path) -> apsw.Connection:
     """A connection that cannot change the file, not even to recover it. Raises apsw.Error."""
     uri = path.absolute().as_uri()
+    size = path.stat().st_size
     try:
-        return _connect_guarded(f"{uri}?mode=ro")
+        return _connect_guarded(f"{uri}?mode=ro", size)
     except (apsw.CantOpenError, apsw.ReadOnlyError):
         # SQLite cannot share a WAL database in a read-only folder. If the write-ahead log is
         # empty, the database file alone is complete.
         log = path.with_name(f"{path.name}-wal")
         if log.exists() and log.stat().st_size:
             raise
-        return _connect_guarded(f"{uri}?mode=ro&immutable=1")
+        return _connect_guarded(f"{uri}?mode=ro&immutable=1", size)
 
 
-def _connect_guarded(uri: str) -> apsw.Connection:
+def _connect_guarded(uri: str, size: int) -> apsw.Connection:
     db = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
     try:
+        db.set_progress_handler(_step_limit(size), _STEPS_BETWEEN_CHECKS)
         db.set_busy_timeout(_BUSY_MILLISECONDS)
-        db.limit(apsw.SQLITE_LIMIT_LENGTH, LIMITS.message_characters)
+        db.limit(
+            apsw.SQLITE_LIMIT_LENGTH,
+            min(LIMITS.message_characters, max(2 * size, _MIN_VALUE_BYTES)),
+        )
         db.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
         db.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
         db.config(apsw.SQLITE_DBCONFIG_ENABLE_VIEW, 0)
         db.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
         db.execute(
-            "pragma query_only = on; pragma cache_size = -16384; select 1 from sqlite_schema"
+            "pragma ignore_check_constraints = on; pragma query_only = on;"
+            " pragma cache_size = -16384; select 1 from sqlite_schema limit 1"
         ).fetchall()
     except BaseException:
         db.close()
         raise
     return db
+
+
+def _step_limit(size: int) -> Callable[[], bool]:
+    """A progress handler that interrupts what takes too many steps for a file of this size."""
+    remaining = (_MIN_STEPS + _STEPS_PER_BYTE * size) // _STEPS_BETWEEN_CHECKS
+
+    def is_exceeded() -> bool:
+        nonlocal remaining
+        remaining -= 1
+        return remaining < 0
+
+    return is_exceeded
+
+
+def has_shared_pages(db: apsw.Connection, table: str) -> bool:
+    """Whether parts of a table are stored once but read many times. Takes linear time."""
+    rows = db.execute(f"pragma quick_check({quote(table)})").fetchall()
+    faults = [line for (text,) in rows for line in str(text).split("\n")]
+    return len(faults) >= _MAX_FAULTS or any(_SHARED_PAGE in fault for fault in faults)
+
+
+def quote(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import os
 import stat
+import struct
 import time
 import zipfile
 import zlib
@@ -27,6 +28,11 @@ from recollect.settings import LIMITS
 
 HEAD_BYTES = 65_536
 _BUFFER_BYTES = 1 << 16
+_DIRECTORY_END_BYTES = 66_000
+"""The end of an archive, which says how large its directory is. A comment may follow."""
+_DIRECTORY_PART_BYTES = 1 << 20
+_MEMBER_HEADER = struct.Struct("<26xHH")
+_ENCRYPTED, _STRONGLY_ENCRYPTED = 0x1, 0x40
 _PRIVATE_FOLDERS = frozenset({"__MACOSX", ".obsidian", ".trash", ".git"})
 """Folders where programs store data of their own."""
 _DATABASES = frozenset({".db", ".sqlite", ".sqlite3", ".vscdb"})
@@ -243,9 +249,10 @@ def _is_ignored(name: str) -> bool:
 
 
 def _archive(path: Path, name: str, place: str) -> Iterator[Entry | Problem]:
+    """The files in an archive. Its directory is read once, not for every file."""
     try:
-        with zipfile.ZipFile(path) as archive:
-            members = archive.infolist()
+        with path.open("rb") as file:
+            members = _read_directory(file, name)
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
         raise UnsafeFile(
             f"{name} is not a readable zip archive ({error}). Download it again."
@@ -256,7 +263,7 @@ def _archive(path: Path, name: str, place: str) -> Iterator[Entry | Problem]:
     for member in members:
         if member.is_dir() or _is_ignored(member.filename):
             continue
-        problem = _unreadable_member(member)
+        problem = _member_problem(member)
         if problem is not None:
             yield replace(problem, where=f"{name}/{member.filename}", unit="files")
             continue
@@ -267,9 +274,59 @@ def _archive(path: Path, name: str, place: str) -> Iterator[Entry | Problem]:
     yield from files
 
 
-def _unreadable_member(member: zipfile.ZipInfo) -> Problem | None:
-    if member.flag_bits & 1:
-        return Problem("encrypted file in the archive", failed=True)
+def _read_directory(file: IO[bytes], name: str) -> list[zipfile.ZipInfo]:
+    _reject_entries(name, _count_entries(file))
+    with zipfile.ZipFile(file) as archive:
+        return archive.infolist()
+
+
+def _count_entries(file: IO[bytes]) -> int:
+    """About how many entries an archive has. The number that it declares may be wrong."""
+    end = file.seek(0, os.SEEK_END)
+    start_of_tail = file.seek(max(0, end - _DIRECTORY_END_BYTES))
+    tail = file.read()
+    position = tail.rfind(b"PK\x05\x06")
+    size = int.from_bytes(tail[position + 12 : position + 16], "little")
+    position_64 = tail.rfind(b"PK\x06\x06", 0, max(position, 0))
+    if position_64 >= 0:
+        position = position_64
+        size = int.from_bytes(tail[position + 40 : position + 48], "little")
+    if position < 0:
+        return 0  # not an archive
+    file.seek(max(0, start_of_tail + position - size))
+    count = 0
+    while size > 0 and count <= LIMITS.archive_entries:
+        part = file.read(min(size, _DIRECTORY_PART_BYTES))
+        if not part:
+            break
+        size -= len(part)
+        count += part.count(b"PK\x01\x02")
+    return count
+
+
+def _reject_entries(name: str, count: int) -> None:
+    if count > LIMITS.archive_entries:
+        raise UnsafeFile(
+            f"{name} has more than {LIMITS.archive_entries:,} files, which is the limit."
+        )
+
+
+def unreadable_member(member: zipfile.ZipInfo) -> str:
+    """Why a file in an archive cannot be read, or "".
+
+    Only deflated data can be unpacked a little at a time, so that a bomb does no harm.
+    """
+    if member.flag_bits & (_ENCRYPTED | _STRONGLY_ENCRYPTED):
+        return "encrypted file in the archive"
+    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        return "file with an unusual compression in the archive; pack it again with deflate"
+    return ""
+
+
+def _member_problem(member: zipfile.ZipInfo) -> Problem | None:
+    reason = unreadable_member(member)
+    if reason:
+        return Problem(reason, failed=True)
     if member.filename.lower().endswith(".zip"):
         return Problem("archive inside an archive; unpack it first")
     return None
@@ -279,11 +336,11 @@ def _member(
     path: Path, name: str, place: str, member: zipfile.ZipInfo, folder: dict[str, Entry]
 ) -> Entry:
     def opener() -> IO[bytes]:
-        archive = zipfile.ZipFile(path)
+        file = path.open("rb")
         try:
-            return io.BufferedReader(_BoundedMember(archive, member), _BUFFER_BYTES)
+            return io.BufferedReader(_BoundedMember(file, member), _BUFFER_BYTES)
         except BaseException:
-            archive.close()
+            file.close()
             raise
 
     return Entry(
@@ -298,10 +355,7 @@ def _member(
 
 def reject_zip_bomb(name: str, members: list[zipfile.ZipInfo], size: int) -> None:
     """Raise UnsafeFile if an archive of `size` bytes with these members could exhaust memory."""
-    if len(members) > LIMITS.archive_entries:
-        raise UnsafeFile(
-            f"{name} has {len(members):,} files; at most {LIMITS.archive_entries:,} are accepted."
-        )
+    _reject_entries(name, len(members))
     end = 0
     for member in sorted(members, key=lambda m: m.header_offset):
         if member.header_offset < end:
@@ -350,11 +404,11 @@ class _ReportingFile(io.RawIOBase):
 class _BoundedMember(io.RawIOBase):
     """A member of a zip archive that fails if it expands beyond its declared size."""
 
-    def __init__(self, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> None:
-        self._archive = archive
+    def __init__(self, file: IO[bytes], member: zipfile.ZipInfo) -> None:
         self._name = member.filename
         self._remaining = member.file_size
-        self._file = archive.open(member)
+        _seek_data(file, member)
+        self._file = zipfile.ZipExtFile(file, "r", member, None, close_fileobj=True)
 
     def readable(self) -> bool:
         return True
@@ -374,5 +428,14 @@ class _BoundedMember(io.RawIOBase):
     def close(self) -> None:
         if not self.closed:
             self._file.close()
-            self._archive.close()
         super().close()
+
+
+def _seek_data(file: IO[bytes], member: zipfile.ZipInfo) -> None:
+    """Move to the data of a member, which follows a header with its name."""
+    file.seek(member.header_offset)
+    header = file.read(_MEMBER_HEADER.size)
+    if len(header) < _MEMBER_HEADER.size or not header.startswith(b"PK\x03\x04"):
+        raise UnsafeFile(f"{member.filename!r} in the archive is damaged (it has no header).")
+    name_bytes, extra_bytes = _MEMBER_HEADER.unpack(header)
+    file.seek(name_bytes + extra_bytes, os.SEEK_CUR)

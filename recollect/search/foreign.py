@@ -32,6 +32,7 @@ from recollect.language.text import fold, from_micros, indexable, micros, moment
 from recollect.settings import LIMITS
 
 STEPS_BETWEEN_DEADLINE_CHECKS = 10_000
+_MIN_TITLE_BYTES = 1_000_000
 COLUMNS = {
     "messages": {"conversation_id", "role", "content", "create_time"},
     "conversations": {"id", "title"},
@@ -95,8 +96,10 @@ def _connection(path: Path) -> Iterator[apsw.Connection]:
     """A read-only connection with one snapshot and the deadline."""
     db = connect(path)
     try:
-        deadline = time.monotonic() + LIMITS.foreign_search_seconds
-        db.set_progress_handler(lambda: time.monotonic() > deadline, STEPS_BETWEEN_DEADLINE_CHECKS)
+        deadline = time.thread_time() + LIMITS.foreign_search_seconds
+        db.set_progress_handler(
+            lambda: time.thread_time() > deadline, STEPS_BETWEEN_DEADLINE_CHECKS
+        )
         with db:
             yield db
     finally:
@@ -164,8 +167,7 @@ class _Search:
         self._order_column = "rowid"
         if "position" in columns:
             self._order_column = "position"
-        titles = db.execute("select cast(id as text), cast(title as blob) from conversations")
-        self._titles = {key: _text(title) for key, title in titles}
+        self._titles = dict(_read_titles(db))
         self._title_matches = {
             key for key, title in self._titles.items() if self._needle and self._needle.is_in(title)
         }
@@ -227,6 +229,17 @@ class _Search:
             conversation_id=conversation,
             content=content,
         )
+
+
+def _read_titles(db: apsw.Connection) -> Iterator[tuple[str, str]]:
+    """The ids and titles of the conversations. They cannot be larger than the file."""
+    rest = max(2 * Path(db.filename).stat().st_size, _MIN_TITLE_BYTES)
+    rows = db.execute("select cast(id as text), cast(title as blob) from conversations")
+    for key, title in rows:
+        rest -= len(key or "") + len(title or b"")
+        if rest < 0:
+            raise apsw.CorruptError("pages are used twice")
+        yield key, _text(title)
 
 
 def _instant(*values: Any) -> int | None:

@@ -127,7 +127,7 @@ def test_an_archive_with_too_many_files_is_rejected(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "many.zip", "w") as file:
         for n in range(50_001):
             file.writestr(f"{n}", b"")
-    with pytest.raises(UnsafeFile, match="50,001 files"):
+    with pytest.raises(UnsafeFile, match="more than 50,000 files"):
         list(entries(tmp_path / "many.zip"))
 
 

@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from recollect.importers.boundary import contain_errors
 from recollect.importers.entries import Entry
 from recollect.importers.jsonstream import peek
 from recollect.importers.records import (
@@ -88,6 +89,7 @@ def claims(entry: Entry) -> bool:
     return "mapping" in keys and len(keys & _CONVERSATION_FIELDS) > 1
 
 
+@contain_errors
 def read(entry: Entry) -> Iterator[Document | Problem]:
     return convert_records(entry, ("mapping",), _conversation)
 

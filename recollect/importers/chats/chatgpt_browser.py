@@ -19,8 +19,9 @@ from typing import Any, NamedTuple
 
 import apsw
 
+from recollect.importers.boundary import contain_errors
 from recollect.importers.chats.chatgpt import join_parts
-from recollect.importers.databases import connect
+from recollect.importers.databases import connect, has_shared_pages
 from recollect.importers.entries import Entry
 from recollect.importers.jsonstream import UNREADABLE, decode
 from recollect.importers.records import (
@@ -42,6 +43,7 @@ from recollect.model.sources import CHATGPT
 SOURCE = CHATGPT
 DESCRIPTION = "ChatGPT Browser database (working or canonical)"
 
+_TABLES = ("conversations", "messages", "message_metadata")
 _SUFFIXES = (".db", ".sqlite", ".sqlite3")
 _REQUIRED = frozenset({"id", "conversation_id", "role", "content", "create_time"})
 _ORDER = frozenset({"position", "parent_id"})
@@ -63,6 +65,12 @@ _PART_KEYS = frozenset({"content_type", "asset_pointer", "type", "text"})
 _REAL_TABLE = (
     "select 1 from sqlite_schema where type = 'table' and rootpage > 0 and name = ? collate nocase"
 )
+# Only the first metadata of a message: if there are several, rows would multiply.
+_METADATA_JOIN = """
+    left join (select message_id, min(rowid) as first_row from message_metadata group by message_id)
+      f on f.message_id = m.id
+    left join message_metadata x on x.rowid = f.first_row
+"""
 _EMPTY_CONVERSATIONS = """
     select count(*) from conversations
     where id not in (select conversation_id from messages where conversation_id is not null)
@@ -115,12 +123,16 @@ def claims(entry: Entry) -> bool:
         return False
 
 
+@contain_errors
 def read(entry: Entry) -> Iterator[Document | Problem]:
     if entry.path is None:
         yield _failure("database inside an archive; unpack it and import the database", entry.name)
         return
     try:
         with closing(connect(entry.path)) as database:
+            if any(has_shared_pages(database, table) for table in _tables(database)):
+                yield _failure("database is damaged: its pages are used twice", entry.name)
+                return
             yield from _empty_conversations(database, entry.name)
             find_conversation = _conversation_finder(database)
             for conversation_id, group in groupby(_rows(database), itemgetter("conversation_id")):
@@ -147,6 +159,10 @@ def _looks_like_database(entry: Entry) -> bool:
     return is_sqlite and b"conversation_id" in head and b"messages" in head
 
 
+def _tables(database: apsw.Connection) -> list[str]:
+    return [table for table in _TABLES if _columns(database, table)]
+
+
 def _columns(database: apsw.Connection, table: str) -> frozenset[str]:
     """The columns of a table; empty for a view or a virtual table."""
     if not database.execute(_REAL_TABLE, (table,)).fetchall():
@@ -165,15 +181,11 @@ def _conversation_finder(database: apsw.Connection) -> Callable[[Any], dict[str,
     """A function that returns the fields of a conversation."""
     columns = _columns(database, "conversations")
     names = [name for name in ("title", "create_time", "update_time") if name in columns]
-    statement = f"select {', '.join(names)} from conversations where id = ?"  # noqa: S608
-
-    def find_conversation(conversation_id: Any) -> dict[str, Any]:
-        row = database.execute(statement, (conversation_id,)).fetchone()
-        if not row:
-            return {}
-        return dict(zip(names, row, strict=True))
-
-    return find_conversation
+    statement = f"select {', '.join(['id', *names])} from conversations"  # noqa: S608
+    by_id: dict[str, dict[str, Any]] = {}
+    for conversation_id, *row in database.execute(statement):
+        by_id.setdefault(str(conversation_id), dict(zip(names, row, strict=True)))
+    return lambda conversation_id: by_id.get(str(conversation_id), {})
 
 
 def _rows(database: apsw.Connection) -> Iterator[dict[str, Any]]:
@@ -190,7 +202,7 @@ def _rows(database: apsw.Connection) -> Iterator[dict[str, Any]]:
         names += metadata_names
         columns += [f"x.{name}" for name in metadata_names]
         if metadata_names:
-            join = "left join message_metadata x on x.message_id = m.id"
+            join = _METADATA_JOIN
     order = "m.conversation_id, m.position" if "position" in messages else "m.conversation_id"
     statement = f"select {', '.join(columns)} from messages m {join} order by {order}"  # noqa: S608
     encoding = str(database.pragma("encoding"))

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from recollect.importers.boundary import contain_errors
 from recollect.importers.entries import Entry
 from recollect.importers.items import with_text
 from recollect.importers.jsonstream import peek
@@ -82,6 +83,7 @@ def claims(entry: Entry) -> bool:
     return "uuid" in keys and (name.startswith("conversations") or not keys.isdisjoint(_PROJECT))
 
 
+@contain_errors
 def read(entry: Entry) -> Iterator[Document | Problem]:
     return convert_records(entry, {"chat_messages", *_PROJECT, *_MEMORY}, _record)
 

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from recollect.importers import jsonstream
+from recollect.importers.boundary import contain_errors
 from recollect.importers.chats.agentlog import (
     Tally,
     Unusable,
@@ -36,6 +37,7 @@ from recollect.importers.chats.claude_code_blocks import (
 )
 from recollect.importers.chats.claude_code_tree import Node, build_tree
 from recollect.importers.entries import Entry
+from recollect.importers.records import UNEXPECTED, UNKNOWN_MESSAGE
 from recollect.model.documents import Document, Json, Passage
 from recollect.model.receipts import Problem
 from recollect.model.sources import CLAUDE_CODE
@@ -81,6 +83,7 @@ def _is_record(record: dict[str, Json]) -> bool:
 # -- files -------------------------------------------------------------------
 
 
+@contain_errors
 def read(entry: Entry) -> Iterator[Document | Problem]:
     session = _Session(entry)
     for item in _records(entry):
@@ -92,6 +95,8 @@ def read(entry: Entry) -> Iterator[Document | Problem]:
             session.add(number, record)
         except Unusable as error:
             yield Problem(str(error), where=f"line {number}", failed=True)
+        except UNEXPECTED:
+            yield Problem(UNKNOWN_MESSAGE, where=f"line {number}", failed=True)
     yield from session.documents()
 
 

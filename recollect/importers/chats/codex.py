@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from recollect.importers import jsonstream
+from recollect.importers.boundary import contain_errors
 from recollect.importers.chats.agentlog import (
     Tally,
     Unusable,
@@ -38,6 +39,7 @@ from recollect.importers.chats.codex_items import (
     event_drafts,
 )
 from recollect.importers.entries import Entry
+from recollect.importers.records import UNEXPECTED, UNKNOWN_MESSAGE
 from recollect.language.text import moment
 from recollect.model.documents import Document, Json, Passage
 from recollect.model.receipts import Problem
@@ -118,6 +120,7 @@ def _is_flat_header(record: Mapping[str, Json]) -> bool:
 # -- files -------------------------------------------------------------------
 
 
+@contain_errors
 def read(entry: Entry) -> Iterator[Document | Problem]:
     tally = Tally(entry.name)
     reader = _reader(entry, tally)
@@ -132,6 +135,8 @@ def read(entry: Entry) -> Iterator[Document | Problem]:
             reader.add(number, record)
         except Unusable as error:
             yield Problem(str(error), where=f"line {number}", failed=True)
+        except UNEXPECTED:
+            yield Problem(UNKNOWN_MESSAGE, where=f"line {number}", failed=True)
     documents = list(reader.documents(SOURCE.name))
     yield from documents
     if not documents:

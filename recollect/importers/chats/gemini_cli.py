@@ -17,6 +17,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from recollect.importers import jsonstream
+from recollect.importers.boundary import contain_errors
 from recollect.importers.chats.agentlog import (
     Tally,
     Unusable,
@@ -31,7 +32,7 @@ from recollect.importers.chats.agentlog import (
     title_of,
 )
 from recollect.importers.entries import Entry
-from recollect.importers.records import as_list
+from recollect.importers.records import UNEXPECTED, UNKNOWN_MESSAGE, as_list
 from recollect.language.text import moment
 from recollect.model.documents import Document, Json, Passage
 from recollect.model.receipts import Problem
@@ -75,6 +76,7 @@ def _is_first_record(record: Mapping[str, Json]) -> bool:
 # -- files -------------------------------------------------------------------
 
 
+@contain_errors
 def read(entry: Entry) -> Iterator[Document | Problem]:
     session = _Session(entry)
     if entry.basename.lower().endswith(".jsonl"):
@@ -90,6 +92,8 @@ def read(entry: Entry) -> Iterator[Document | Problem]:
             session.add(record)
         except Unusable as error:
             yield Problem(str(error), where=f"line {number}", failed=True)
+        except UNEXPECTED:
+            yield Problem(UNKNOWN_MESSAGE, where=f"line {number}", failed=True)
     yield from session.documents()
 
 

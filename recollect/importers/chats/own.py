@@ -15,9 +15,11 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from recollect.importers.boundary import contain_errors
 from recollect.importers.entries import Entry
 from recollect.importers.items import drop_invalid_metadata
-from recollect.importers.jsonstream import peek, records
+from recollect.importers.jsonstream import peek
+from recollect.importers.records import convert_records
 from recollect.language.text import moment
 from recollect.model.audience import HUMAN_ONLY, is_marked_human_only
 from recollect.model.documents import PASSAGE_TYPES, VISIBILITIES, Document, Json, Passage
@@ -95,18 +97,15 @@ def claims(entry: Entry) -> bool:
 # -- conversations -----------------------------------------------------------
 
 
+@contain_errors
 def read(entry: Entry) -> Iterator[Document | Problem]:
-    for item in records(entry, marks={"messages"}):
-        if isinstance(item, Problem):
-            yield item
-        else:
-            yield from _conversation(*item)
+    return convert_records(entry, {"messages"}, _conversation)
 
 
-def _conversation(index: int, record: Json) -> Iterator[Document | Problem]:
+def _conversation(record: Json, where: str) -> Iterator[Document | Problem]:
     reason = _unusable(record)
     if reason:
-        yield Problem(reason, f"record {index}", failed=True, unit="conversations")
+        yield Problem(reason, where, failed=True, unit="conversations")
         return
     names = _OLD_NAMES if "origin" in record else _NAMES
     identity = _identity(record.get("id")) or ""

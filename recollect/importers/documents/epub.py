@@ -6,12 +6,13 @@ import posixpath
 from collections.abc import Iterator
 
 from recollect.importers.documents.extract import Extract, join_pages, parse_date
-from recollect.importers.documents.html_text import html_to_text, parse_html
+from recollect.importers.documents.html_text import HtmlText, read_html
 from recollect.importers.documents.package import Element, Package, all_texts, first_text
 from recollect.importers.entries import Entry
 from recollect.importers.texts import Unreadable
 
 _TEXT_TYPES = frozenset({"application/xhtml+xml", "text/html", "application/xml", "text/xml"})
+_MAX_MANIFESTS = 10
 
 
 def extract(entry: Entry) -> Extract:
@@ -20,13 +21,14 @@ def extract(entry: Entry) -> Extract:
     chapters = list(_chapters(manifest, folder))
     if _is_protected(package, chapters):
         raise Unreadable("protected against copying (DRM); its text cannot be read")
-    text, _, omission = join_pages(_texts(package, chapters))
+    omissions: list[str] = []
+    text, _, omission = join_pages(_texts(package, chapters, omissions))
     if not text.strip():
         raise Unreadable("contains no text")
     metadata = next(manifest.iter("{*}metadata"), None)
     return Extract(
         text=text,
-        omission=omission,
+        omission=omission or "".join(omissions[:1]),
         title=first_text(metadata, "title"),
         author=", ".join(dict.fromkeys(all_texts(metadata, "creator"))),
         language=first_text(metadata, "language"),
@@ -41,10 +43,10 @@ def _manifest(package: Package) -> tuple[Element, str]:
     paths = []
     if container is not None:
         paths = [root.get("full-path", "") for root in container.iter("{*}rootfile")]
-    for path in paths:
+    for path in list(dict.fromkeys(paths))[:_MAX_MANIFESTS]:
         manifest = package.xml(path) if path else None
         if manifest is not None:
-            return manifest, posixpath.dirname(paths[0])
+            return manifest, posixpath.dirname(path)
     raise Unreadable("damaged, or not an EPUB")
 
 
@@ -62,12 +64,14 @@ def _chapters(manifest: Element, folder: str) -> Iterator[str]:
             yield file
 
 
-def _texts(package: Package, chapters: list[str]) -> Iterator[str]:
-    for name in chapters:
-        data = package.part(name)
-        root = parse_html(data) if data else None
-        if root is not None:
-            yield html_to_text(root)
+def _texts(package: Package, chapters: list[str], omissions: list[str]) -> Iterator[str]:
+    """The text of each chapter. What is missing from it is added to `omissions`."""
+    for name in package.unique_parts(chapters):
+        page = HtmlText()
+        read_html(package.part(name) or b"", page)
+        if page.omission:
+            omissions.append(page.omission)
+        yield page.text
 
 
 def _is_protected(package: Package, chapters: list[str]) -> bool:

@@ -1,14 +1,18 @@
-"""The text of HTML as plain Markdown: headings, paragraphs, lists and tables."""
+"""The text of HTML as plain Markdown: headings, paragraphs, lists and tables.
+
+It is collected while the page is parsed. There is no tree in memory, which would take several
+times the size of the page, and time that is quadratic in the number of a tag's attributes.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 from recollect.importers.documents.extract import collapse_spaces, join_paragraphs
-
-Element = Any
+from recollect.importers.documents.package import feed_parser
+from recollect.settings import LIMITS
 
 _SKIPPED = frozenset(
     {
@@ -72,103 +76,172 @@ _BLOCKS = frozenset(
         "ul",
     }
 )
-_HEADING = re.compile(r"h([1-6])$")
+_PREFIXES = {"li": "- ", **{f"h{level}": "#" * level + " " for level in range(1, 7)}}
 _SPACES = re.compile(r"\s+")
-_MAX_DEPTH = 250
+_CELLS = frozenset({"td", "th"})
+_MAX_DEPTH = 512
+"""As in browsers. The parser needs time in proportion to the depth for each stray end tag."""
+_MAX_TABLE_DEPTH = 20
+_CHUNK_BYTES = 4_096
 
 
-def parse_html(data: bytes | str) -> Element | None:
-    from lxml import etree, html
+@dataclass(slots=True)
+class _Row:
+    """An open row of a table, and what is around it."""
 
-    try:
-        parser = html.HTMLParser(remove_comments=True, remove_pis=True, **_encoding(data))
-        return html.document_fromstring(data, parser=parser)
-    except (etree.LxmlError, ValueError, AssertionError):
-        return None
-
-
-def html_to_text(root: Element) -> str:
-    return join_paragraphs(_blocks(root, 0))
+    outer_blocks: list[str]
+    outer_prefixes: list[str]
+    cells: list[str] = field(default_factory=list)
 
 
-def _encoding(data: bytes | str) -> dict[str, str]:
+class HtmlText:
+    """Collects the text of a page."""
+
+    def __init__(self) -> None:
+        self.omission = ""
+        """What is missing from the text, for the receipt."""
+        self.elements = 0
+        self.attributes = 0
+        """The largest number of attributes of an element."""
+        self.is_full = False
+        self._blocks: list[str] = []
+        self._inline: list[str] = []
+        """The text since the last block."""
+        self._preformatted: list[str] = []
+        self._depth = 0
+        self._skipped_depth = 0
+        self._preformatted_depth = 0
+        self._prefixes: list[str] = []
+        """The prefixes of open elements that no block has yet."""
+        self._prefix_counts: list[int] = []
+        """For every open element with a prefix, how many there were with its own."""
+        self._rows: list[_Row] = []
+        self._deep_rows = 0
+        self._characters = 0
+
+    @property
+    def text(self) -> str:
+        return join_paragraphs(self._blocks)
+
+    # -- the parser's events ---
+
+    def start(self, tag: str, attributes: Mapping[str, str]) -> None:
+        self._depth += 1
+        self.elements += 1
+        self.attributes = max(self.attributes, len(attributes))
+        if self._depth > _MAX_DEPTH:
+            self._stop("nested too deeply: only the beginning was imported")
+        if self._skipped_depth or tag in _SKIPPED:
+            self._skipped_depth += 1
+        elif self._preformatted_depth:
+            self._preformatted_depth += 1
+            self._preformatted.append("\n" if tag == "br" else "")
+        elif tag == "br":
+            self._inline.append("\n")
+        elif tag == "img":
+            self._inline.append(str(attributes.get("alt") or ""))
+        elif tag in _BLOCKS:
+            self._flush()
+            self._start_block(tag)
+
+    def end(self, tag: str) -> None:
+        self._depth -= 1
+        if self._skipped_depth:
+            self._skipped_depth -= 1
+        elif self._preformatted_depth:
+            self._preformatted_depth -= 1
+            if not self._preformatted_depth:
+                self._emit("".join(self._preformatted).strip("\n"))
+                self._preformatted = []
+        elif tag in _BLOCKS:
+            self._flush()
+            self._end_block(tag)
+
+    def data(self, text: str) -> None:
+        if self._skipped_depth:
+            return
+        self._characters += len(text)
+        if self._characters > LIMITS.document_characters:
+            self.is_full = True  # the caller says what is missing
+        if self._preformatted_depth:
+            self._preformatted.append(text)
+        else:
+            self._inline.append(_SPACES.sub(" ", text))
+
+    def close(self) -> None:
+        self._flush()
+        while self._rows:
+            self._close_row()
+
+    # -- blocks ---
+
+    def _stop(self, omission: str) -> None:
+        self.is_full = True
+        self.omission = omission
+
+    def _start_block(self, tag: str) -> None:
+        if tag == "pre":
+            self._preformatted_depth = 1
+        elif tag in _PREFIXES:
+            self._prefixes.append(_PREFIXES[tag])
+            self._prefix_counts.append(len(self._prefixes))
+        elif tag == "tr":
+            if len(self._rows) < _MAX_TABLE_DEPTH:
+                self._rows.append(_Row(self._blocks, self._prefixes))
+                self._blocks, self._prefixes = [], []
+            else:
+                self._deep_rows += 1
+
+    def _end_block(self, tag: str) -> None:
+        if tag in _PREFIXES and self._prefix_counts:
+            del self._prefixes[self._prefix_counts.pop() - 1 :]
+        elif tag == "tr" and self._deep_rows:
+            self._deep_rows -= 1
+        elif tag == "tr" and self._rows:
+            self._close_row()
+        elif tag in _CELLS and self._rows and not self._deep_rows:
+            self._close_cell()
+
+    def _close_row(self) -> None:
+        """Each row of a table is one line."""
+        self._close_cell()
+        row = self._rows.pop()
+        self._blocks, self._prefixes = row.outer_blocks, row.outer_prefixes
+        self._emit(" | ".join(row.cells))
+
+    def _close_cell(self) -> None:
+        cell = " ".join(self._blocks).replace("\n", " ")
+        if cell:
+            self._rows[-1].cells.append(cell)
+        self._blocks = []
+
+    def _flush(self) -> None:
+        self._emit(collapse_spaces("".join(self._inline)))
+        self._inline = []
+
+    def _emit(self, text: str) -> None:
+        if text:
+            self._blocks.append("".join(self._prefixes) + text)
+            self._prefixes.clear()
+
+
+def read_html(data: bytes, text: HtmlText) -> None:
+    """Parse a page and collect its text."""
+    from lxml import etree
+
+    parser = etree.HTMLParser(target=text, **_encoding(data))
+    feed_parser(parser, _chunks(data), text)
+
+
+def _chunks(data: bytes) -> Iterator[bytes]:
+    """Small pieces, so that parsing can be stopped early."""
+    for start in range(0, len(data), _CHUNK_BYTES):
+        yield data[start : start + _CHUNK_BYTES]
+
+
+def _encoding(data: bytes) -> dict[str, str]:
     """UTF-8 unless the document names another encoding; lxml would assume Latin-1."""
-    if isinstance(data, str):
-        return {}
     head = data[:1024].lower()
     if b"charset=" in head or b"encoding=" in head or data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         return {}
     return {"encoding": "utf-8"}
-
-
-def _blocks(element: Element, depth: int) -> Iterator[str]:
-    """The blocks below an element. Text between blocks is a block as well."""
-    tag = element.tag if isinstance(element.tag, str) else ""
-    if tag in _SKIPPED or depth > _MAX_DEPTH:
-        return
-    if tag == "pre":
-        yield "".join(element.itertext()).strip("\n")
-        return
-    if tag == "tr":
-        yield from _table_row(element, depth)
-        return
-    inline = [_one_line(element.text)]
-    prefix = _prefix(tag)
-    for child in element:
-        if _is_block(child):
-            text = collapse_spaces("".join(inline))
-            inline = []
-            for block in (text, *_blocks(child, depth + 1)):
-                if block:
-                    yield prefix + block
-                    prefix = ""
-        else:
-            inline.append(_inline(child, depth + 1))
-        inline.append(_one_line(child.tail))
-    text = collapse_spaces("".join(inline))
-    if text:
-        yield prefix + text
-
-
-def _table_row(row: Element, depth: int) -> Iterator[str]:
-    cells = (" ".join(_blocks(cell, depth + 1)).replace("\n", " ") for cell in row)
-    text = " | ".join(cell for cell in cells if cell)
-    if text:
-        yield text
-
-
-def _prefix(tag: str) -> str:
-    heading = _HEADING.match(tag)
-    if heading:
-        return "#" * int(heading[1]) + " "
-    if tag == "li":
-        return "- "
-    return ""
-
-
-def _is_block(element: Element) -> bool:
-    return element.tag in _BLOCKS or any(child.tag in _BLOCKS for child in element)
-
-
-def _inline(element: Element, depth: int) -> str:
-    if not isinstance(element.tag, str) or element.tag in _SKIPPED or depth > _MAX_DEPTH:
-        return ""
-    if element.tag == "br":
-        return "\n"
-    if element.tag == "img":
-        return str(element.get("alt") or "")
-    parts = [_one_line(element.text)]
-    for child in element:
-        parts.append(_inline(child, depth + 1))
-        parts.append(_one_line(child.tail))
-    text = "".join(parts)
-    if element.tag in _BLOCKS:
-        return f"\n{text}\n"
-    return text
-
-
-def _one_line(text: str | None) -> str:
-    """The text without line breaks: in HTML, lines end where a tag says so."""
-    if not text:
-        return ""
-    return _SPACES.sub(" ", text)

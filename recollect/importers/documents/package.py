@@ -6,19 +6,31 @@ import io
 import posixpath
 import zipfile
 import zlib
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any, Protocol
 from urllib.parse import unquote
 
 from recollect.errors import UnsafeFile
 from recollect.importers.documents.extract import read_bytes
-from recollect.importers.entries import Entry, reject_zip_bomb
+from recollect.importers.entries import Entry, reject_zip_bomb, unreadable_member
 from recollect.importers.texts import Unreadable
 from recollect.settings import LIMITS
 
 Element = Any
 """An lxml element."""
 
+_CHUNK_BYTES = 65_536
+_TREE_BYTES = 16_777_216
+"""The largest part that is parsed into a tree, which takes several times as much memory."""
+_MAX_VALUES = 1_000
+_VALUE_CHARACTERS = 10_000
+_SAFE_OPTIONS = {
+    "resolve_entities": False,
+    "no_network": True,
+    "load_dtd": False,
+    "recover": True,
+}
 _DAMAGED = (
     zipfile.BadZipFile,
     zlib.error,
@@ -44,25 +56,51 @@ class Package:
             raise Unreadable(str(error)) from error
         self._members = {member.filename.lower(): member for member in self._zip.infolist()}
 
-    def part(self, name: str) -> bytes | None:
+    def has(self, name: str) -> bool:
+        """Whether there is a part of this name, as other parts write it."""
+        return self._member(name) is not None
+
+    def unique_parts(self, names: Iterable[str]) -> list[str]:
+        """The names of existing parts, once each, however they are spelled."""
+        members = (self._member(name) for name in names)
+        return list(dict.fromkeys(member.filename for member in members if member is not None))
+
+    def part(self, name: str, limit: int = LIMITS.document_part_bytes) -> bytes | None:
         """A part by its name, as other parts write it; None if it does not exist."""
-        member = self._member(name) or self._member(unquote(name))
-        if member is None:
+        if not self.has(name):
             return None
+        return b"".join(self.chunks(name, limit))
+
+    def chunks(self, name: str, limit: int = LIMITS.document_part_bytes) -> Iterator[bytes]:
+        """The bytes of a part, a few at a time."""
+        member = self._member(name)
+        if member is None:
+            return
         if member.flag_bits & 1:
             raise Unreadable("protected by a password; save it without one and import it again")
-        if member.file_size > LIMITS.document_part_bytes:
-            raise Unreadable(f"a part of it has more than {LIMITS.document_part_bytes:,} bytes")
+        if unreadable_member(member):
+            raise Unreadable(unreadable_member(member))
+        if member.file_size > limit:
+            raise Unreadable(f"a part of it has more than {limit:,} bytes")
         try:
-            return self._zip.read(member)
+            with self._zip.open(member) as file:
+                chunk = file.read(_CHUNK_BYTES)
+                while chunk:
+                    yield chunk
+                    chunk = file.read(_CHUNK_BYTES)
         except _DAMAGED as error:
             raise Unreadable(f"damaged: {member.filename} cannot be unpacked") from error
 
     def _member(self, name: str) -> zipfile.ZipInfo | None:
-        return self._members.get(posixpath.normpath(name.lstrip("/")).lower())
+        for spelling in (name, unquote(name)):
+            member = self._members.get(posixpath.normpath(spelling.lstrip("/")).lower())
+            if member is not None:
+                return member
+        return None
 
     def xml(self, name: str) -> Element | None:
-        data = self.part(name)
+        """A small part, such as metadata, as a tree."""
+        data = self.part(name, _TREE_BYTES)
         if data is None:
             return None
         return parse_xml(data)
@@ -87,18 +125,43 @@ class Package:
         return relations
 
 
+class Collector(Protocol):
+    """What receives the elements of a part. See the target parser of lxml."""
+
+    is_full: bool
+    """Set if no more is needed."""
+
+    def start(self, tag: str, attributes: Mapping[str, str]) -> None: ...
+    def end(self, tag: str) -> None: ...
+    def data(self, text: str) -> None: ...
+    def close(self) -> None: ...
+
+
+def collect(chunks: Iterable[bytes], collector: Collector) -> None:
+    """Parse XML of any size without a tree in memory. After an error the rest is not parsed."""
+    from lxml import etree
+
+    feed_parser(etree.XMLParser(target=collector, **_SAFE_OPTIONS), chunks, collector)
+
+
+def feed_parser(parser: Any, chunks: Iterable[bytes], collector: Collector) -> None:
+    from lxml import etree
+
+    try:
+        for chunk in chunks:
+            parser.feed(chunk)
+            if collector.is_full:
+                break
+        parser.close()
+    except etree.LxmlError:  # what is before the error was collected
+        collector.close()
+
+
 def parse_xml(data: bytes) -> Element | None:
     """Parse XML without fetching anything or expanding entities."""
     from lxml import etree
 
-    parser = etree.XMLParser(
-        resolve_entities=False,
-        no_network=True,
-        load_dtd=False,
-        recover=True,
-        remove_comments=True,
-        remove_pis=True,
-    )
+    parser = etree.XMLParser(remove_comments=True, remove_pis=True, **_SAFE_OPTIONS)
     try:
         return etree.fromstring(data, parser)
     except (etree.XMLSyntaxError, ValueError):
@@ -128,7 +191,20 @@ def all_texts(root: Element | None, *names: str) -> tuple[str, ...]:
 def _texts(root: Element | None, names: tuple[str, ...]) -> Iterator[str]:
     if root is None:
         return
-    for element in root.iter(*(f"{{*}}{name}" for name in names)):
-        text = "".join(element.itertext()).strip()
+    elements = root.iter(*(f"{{*}}{name}" for name in names))
+    for element in islice(elements, _MAX_VALUES):
+        text = _limited_text(element).strip()
         if text:
             yield text
+
+
+def _limited_text(element: Element) -> str:
+    """The text of an element. Elements may be nested, so the text of each is limited."""
+    parts = []
+    length = 0
+    for part in element.itertext():
+        parts.append(part[:_VALUE_CHARACTERS])
+        length += len(part)
+        if length > _VALUE_CHARACTERS:
+            break
+    return "".join(parts)[:_VALUE_CHARACTERS]

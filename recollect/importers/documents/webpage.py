@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from itertools import islice
 from typing import Any
 
 from recollect.importers.documents.extract import (
@@ -15,7 +14,7 @@ from recollect.importers.documents.extract import (
     read_bytes,
     split_keywords,
 )
-from recollect.importers.documents.html_text import Element, html_to_text, parse_html
+from recollect.importers.documents.html_text import HtmlText, read_html
 from recollect.importers.entries import Entry
 from recollect.importers.texts import Unreadable
 from recollect.settings import LIMITS
@@ -35,30 +34,33 @@ _DATES = (
 _ARTICLES = ("Article", "BlogPosting", "Report")
 _MAX_SCRIPTS = 20
 _MAX_ELEMENTS = 30_000  # the main text of a larger page is not looked for
+_MAX_ATTRIBUTES = 500  # likewise
+_MAX_MAIN_BYTES = 16_777_216  # likewise
+_MAX_VALUES = 1_000
 
 Records = list[Mapping[str, Any]]
 
 
 def extract(entry: Entry) -> Extract:
     data = read_bytes(entry, LIMITS.document_part_bytes)
-    root = parse_html(data)
-    if root is None:
-        raise Unreadable("contains no text")
-    text = _main_text(data, root)
+    page = _Page()
+    read_html(data, page)
+    text = _main_text(data, page)
     if not text.strip():
         raise Unreadable("contains no text")
-    meta = _meta_tags(root)
-    records = list(_json_ld(root))
+    meta = page.meta
+    records = list(_json_ld(page.scripts))
     media_type = ""
     if _is_article(meta, records):
         media_type = "article"
     return Extract(
         text=text,
-        title=_title(root, meta, records),
+        omission=page.omission,
+        title=_title(page, records),
         author=_author(meta, records),
-        language=root.get("lang") or _first_of(meta, ("og:locale", "dc.language")),
-        url=_url(root, meta, data),
-        created_at=_published_at(root, meta, records),
+        language=page.language or _first_of(meta, ("og:locale", "dc.language")),
+        url=_url(page, data),
+        created_at=_published_at(page, records),
         tags=tuple(
             dict.fromkeys(split_keywords(meta.get("keywords") or meta.get("news_keywords")))
         ),
@@ -66,44 +68,96 @@ def extract(entry: Entry) -> Extract:
     )
 
 
-def _main_text(data: bytes, root: Element) -> str:
+def _main_text(data: bytes, page: _Page) -> str:
+    whole_text = page.text
+    if (
+        page.is_full
+        or page.elements > _MAX_ELEMENTS
+        or page.attributes > _MAX_ATTRIBUTES
+        or len(data) > _MAX_MAIN_BYTES
+    ):
+        return whole_text
     from trafilatura import extract as extract_main_text
 
-    page = html_to_text(root)
-    if sum(1 for _ in root.iter()) > _MAX_ELEMENTS:
-        return page
     text = extract_main_text(
         data, output_format="markdown", include_comments=False, favor_recall=True
     )
-    if text is None or len(text) < _SHORT * len(page):
-        return page
+    if text is None or len(text) < _SHORT * len(whole_text):
+        return whole_text
     return text
 
 
 # -- metadata ----------------------------------------------------------------
 
 
-def _meta_tags(root: Element) -> dict[str, str]:
-    """The contents of the page's meta tags, by lower-case name; the first of each name."""
-    meta: dict[str, str] = {}
-    for tag in root.iter("meta"):
-        name = tag.get("property") or tag.get("name") or tag.get("itemprop") or ""
-        content = (tag.get("content") or "").strip()
-        if name and content:
-            meta.setdefault(name.lower(), content)
-    return meta
+class _Page(HtmlText):
+    """The text of a page and its metadata."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.meta: dict[str, str] = {}
+        """The contents of the meta tags, by lower-case name; the first of each name."""
+        self.scripts: list[str] = []
+        """The JSON-LD that the page has for search engines."""
+        self.titles: dict[str, str] = {}
+        """The text of the first `title` and of the first `h1`."""
+        self.language = ""
+        self.canonical_url: str | None = None
+        self.publication_dates: list[str] = []
+        self._captured_tag = ""
+        self._captured_text: list[str] = []
+
+    def start(self, tag: str, attributes: Mapping[str, str]) -> None:
+        super().start(tag, attributes)
+        if tag == "meta":
+            self._read_meta(attributes)
+        elif tag == "html":
+            self.language = self.language or attributes.get("lang") or ""
+        elif tag == "link" and (attributes.get("rel") or "").lower() == "canonical":
+            if self.canonical_url is None:
+                self.canonical_url = attributes.get("href") or ""
+        elif tag == "time" and "pubdate" in attributes:
+            if len(self.publication_dates) < _MAX_VALUES:
+                self.publication_dates.append(attributes.get("datetime") or "")
+        elif not self._captured_tag and self._is_captured(tag, attributes):
+            self._captured_tag = tag
+
+    def data(self, text: str) -> None:
+        super().data(text)
+        if self._captured_tag:
+            self._captured_text.append(text)
+
+    def end(self, tag: str) -> None:
+        super().end(tag)
+        if tag != self._captured_tag:
+            return
+        text = "".join(self._captured_text)
+        if tag == "script":
+            self.scripts.append(text)
+        else:
+            self.titles[tag] = " ".join(text.split())
+        self._captured_tag = ""
+        self._captured_text = []
+
+    def _is_captured(self, tag: str, attributes: Mapping[str, str]) -> bool:
+        if tag == "script":
+            type_ = attributes.get("type") or ""
+            return type_.lower() == "application/ld+json" and len(self.scripts) < _MAX_SCRIPTS
+        return tag in ("title", "h1") and tag not in self.titles
+
+    def _read_meta(self, attributes: Mapping[str, str]) -> None:
+        names = (attributes.get(key) for key in ("property", "name", "itemprop"))
+        name = next(filter(None, names), "")
+        content = (attributes.get("content") or "").strip()
+        if name and content and len(self.meta) < _MAX_VALUES:
+            self.meta.setdefault(name.lower(), content)
 
 
-def _json_ld(root: Element) -> Iterator[Mapping[str, Any]]:
+def _json_ld(scripts: list[str]) -> Iterator[Mapping[str, Any]]:
     """The JSON-LD records that a page has for search engines."""
-    scripts = (
-        script
-        for script in root.iter("script")
-        if (script.get("type") or "").lower() == "application/ld+json"
-    )
-    for script in islice(scripts, _MAX_SCRIPTS):
+    for script in scripts:
         try:
-            value = json.loads(script.text or "")
+            value = json.loads(script)
         except (ValueError, RecursionError):
             continue
         if isinstance(value, dict) and isinstance(value.get("@graph"), list):
@@ -129,12 +183,12 @@ def _is_article(meta: Mapping[str, str], records: Records) -> bool:
     return any(type_.endswith(_ARTICLES) for type_ in _values(records, "@type"))
 
 
-def _title(root: Element, meta: Mapping[str, str], records: Records) -> str:
+def _title(page: _Page, records: Records) -> str:
     return (
-        _first_of(meta, _TITLES)
+        _first_of(page.meta, _TITLES)
         or next(_values(records, "headline"), "")
-        or _element_text(root, "title")
-        or _element_text(root, "h1")
+        or page.titles.get("title", "")
+        or page.titles.get("h1", "")
     )
 
 
@@ -153,10 +207,10 @@ def _author(meta: Mapping[str, str], records: Records) -> str:
     return ""
 
 
-def _published_at(root: Element, meta: Mapping[str, str], records: Records) -> datetime | None:
-    texts = [meta[name] for name in _DATES if name in meta]
+def _published_at(page: _Page, records: Records) -> datetime | None:
+    texts = [page.meta[name] for name in _DATES if name in page.meta]
     texts += _values(records, "datePublished")
-    texts += [time.get("datetime") for time in root.iter("time") if time.get("pubdate") is not None]
+    texts += page.publication_dates
     for text in texts:
         date = parse_date(text)
         if date is not None:
@@ -164,13 +218,8 @@ def _published_at(root: Element, meta: Mapping[str, str], records: Records) -> d
     return None
 
 
-def _url(root: Element, meta: Mapping[str, str], data: bytes) -> str:
-    candidates = []
-    for link in root.iter("link"):
-        if (link.get("rel") or "").lower() == "canonical":
-            candidates.append(str(link.get("href") or ""))
-            break
-    candidates.append(meta.get("og:url", ""))
+def _url(page: _Page, data: bytes) -> str:
+    candidates = [page.canonical_url or "", page.meta.get("og:url", "")]
     saved_from = _SAVED_FROM.search(data[:4096])
     if saved_from:
         candidates.append(saved_from[1].decode("utf-8", "replace"))
@@ -182,13 +231,6 @@ def _url(root: Element, meta: Mapping[str, str], data: bytes) -> str:
 
 def _is_url(text: str) -> bool:
     return text.startswith(("http://", "https://"))
-
-
-def _element_text(root: Element, tag: str) -> str:
-    element = next(root.iter(tag), None)
-    if element is None:
-        return ""
-    return " ".join("".join(element.itertext()).split())
 
 
 def _first_of(meta: Mapping[str, str], names: tuple[str, ...]) -> str:

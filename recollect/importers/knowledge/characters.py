@@ -19,7 +19,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from recollect.importers.entries import Entry, reject_zip_bomb
+from recollect.importers.boundary import contain_errors
+from recollect.importers.entries import Entry, reject_zip_bomb, unreadable_member
 from recollect.importers.items import with_fields
 from recollect.importers.jsonstream import UNREADABLE, decode, peek, records
 from recollect.importers.knowledge import card_images
@@ -67,6 +68,7 @@ _ICON_TYPES = {
     "gif": "image/gif",
     "avif": "image/avif",
 }
+_MAX_ASSETS = 1_000
 _NO_CARD = "contains no character; many web sites remove it from images"
 _UNKNOWN_CARD = "card of an unknown shape"
 
@@ -109,6 +111,7 @@ def _is_card(entry: Entry) -> bool:
 # -- files -------------------------------------------------------------------
 
 
+@contain_errors
 def read(entry: Entry) -> Iterator[Document | Problem]:
     suffix = _suffix(entry)
     try:
@@ -183,13 +186,14 @@ def _icon(card: Mapping[str, Any], archive: zipfile.ZipFile) -> Avatar | None:
     """The icon of a card in an archive; the main one if there are several."""
     icons = [
         asset
-        for asset in as_list(card.get("assets"))
+        for asset in as_list(card.get("assets"))[:_MAX_ASSETS]
         if isinstance(asset, dict) and asset.get("type") == "icon"
     ]
+    names = set(archive.namelist())
     for icon in sorted(icons, key=lambda asset: asset.get("name") != "main"):
         path = re.sub(r"\Aembedd?ed://", "", str(icon.get("uri")))
         media_type = _ICON_TYPES.get(path.rpartition(".")[2].lower())
-        if media_type is None or path not in archive.namelist():
+        if media_type is None or path not in names:
             continue
         data = _read_member(archive, path, LIMITS.avatar_bytes)
         if data:
@@ -199,6 +203,9 @@ def _icon(card: Mapping[str, Any], archive: zipfile.ZipFile) -> Avatar | None:
 
 def _read_member(archive: zipfile.ZipFile, name: str, limit: int) -> bytes | None:
     """A file in an archive; None if it is larger than `limit`."""
+    reason = unreadable_member(archive.getinfo(name))
+    if reason:
+        raise ValueError(reason)
     with archive.open(name) as file:
         data = file.read(limit + 1)
     if len(data) > limit:

@@ -21,7 +21,13 @@ _CLOSING = {
     "---": re.compile(r"^(?:---|\.\.\.)[ \t]*$", re.MULTILINE),
     "+++": re.compile(r"^\+\+\+[ \t]*$", re.MULTILINE),
 }
+_MAX_KEY_PARTS = 30
+# The time to parse a key of TOML (a.b.c) grows with the square of the number of its parts.
+_KEY_PART = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+"""
+_LONG_KEY = re.compile(rf"(?<![\w-]){_KEY_PART}(?:\.[ \t]*+{_KEY_PART}){{{_MAX_KEY_PARTS}}}")
 _MAX_VALUES = 10_000
+_MAX_BITS = 1_000
+"""A longer number cannot be written in decimal within reasonable time."""
 _MAX_DEPTH = 50
 
 
@@ -78,10 +84,13 @@ def _parse_yaml(text: str) -> dict[str, Json] | None:
 
 def _parse_toml(text: str) -> dict[str, Json] | None:
     _check_length(text)
+    if _LONG_KEY.search(text):
+        raise _InvalidError(f"front matter has a key of more than {_MAX_KEY_PARTS} parts")
     try:
-        return _as_mapping(tomllib.loads(text))
-    except (tomllib.TOMLDecodeError, RecursionError):
+        value = tomllib.loads(text)
+    except (ValueError, RecursionError):
         raise _InvalidError("front matter is not valid TOML") from None
+    return _as_mapping(value)
 
 
 def _check_length(text: str) -> None:
@@ -116,6 +125,8 @@ class _JsonConverter:
             return [self.convert(item, depth - 1) for item in value]
         if isinstance(value, (datetime, date, time)):
             return value.isoformat()
+        if isinstance(value, int) and value.bit_length() > _MAX_BITS:
+            raise _InvalidError("front matter has a number that is too long")
         if value is None or isinstance(value, (str, bool, int)):
             return value
         if isinstance(value, float) and math.isfinite(value):

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from recollect.importers import sidecars
+from recollect.importers.boundary import contain_errors, failure
 from recollect.importers.documents import images, recordings
 from recollect.importers.documents.extract import Extract, read_bytes
 from recollect.importers.entries import Entry
 from recollect.importers.items import item_id, with_cues, with_text
 from recollect.importers.knowledge.tags import unique
 from recollect.importers.sidecars import split
-from recollect.importers.texts import Unreadable
 from recollect.model import sources
 from recollect.model.documents import Document, Json
 from recollect.model.kinds import MEDIA
@@ -42,6 +42,7 @@ def accepts(entry: Entry) -> bool:
     return claims(entry) or split(entry.basename)[1] in _TEXT_EXTRACTORS
 
 
+@contain_errors
 def read(entry: Entry) -> Iterator[Document | Problem]:
     suffix = split(entry.basename)[1]
     if suffix == sidecars.DESCRIPTION:
@@ -72,12 +73,8 @@ def read_item(entry: Entry, media_type: str, extract: Extractor) -> Iterator[Doc
     try:
         content = _limit_text(extract(entry))
         item = _document(entry, media_type, content)
-    except (Unreadable, OSError) as error:
-        yield Problem(str(error), entry.name, failed=True, unit="conversations")
-        return
     except Exception as error:  # a malicious file can make a library raise anything
-        reason = f"cannot be read as {media_type} ({type(error).__name__})"
-        yield Problem(reason, entry.name, failed=True, unit="conversations")
+        yield failure(error, entry)
         return
     yield item
     if content.omission:

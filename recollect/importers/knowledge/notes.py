@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 
+from recollect.importers.boundary import contain_errors
 from recollect.importers.entries import Entry
 from recollect.importers.items import item_id, with_text
 from recollect.importers.jsonstream import UNREADABLE
@@ -62,6 +63,7 @@ def accepts(entry: Entry) -> bool:
     return True
 
 
+@contain_errors
 def read(entry: Entry) -> Iterator[Document | Problem]:
     try:
         text = read_text(entry, LIMITS.note_bytes)

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from recollect.importers.boundary import contain_errors
 from recollect.importers.entries import Entry
 from recollect.importers.items import with_fields
 from recollect.importers.jsonstream import UNREADABLE, lines, peek, records
@@ -138,6 +139,7 @@ def _has_prompt_front_matter(entry: Entry) -> bool:
 # -- files -------------------------------------------------------------------
 
 
+@contain_errors
 def read(entry: Entry) -> Iterator[Document | Problem]:
     if entry.basename.lower().endswith(_JSON):
         items = _read_json(entry)

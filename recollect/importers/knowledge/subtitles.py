@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from recollect.importers.boundary import contain_errors
 from recollect.importers.documents import recordings
 from recollect.importers.entries import Entry
 from recollect.importers.knowledge import media
@@ -20,6 +21,7 @@ def claims(entry: Entry) -> bool:
     return suffix in SUBTITLES or (suffix == ".json" and is_transcript(entry))
 
 
+@contain_errors
 def read(entry: Entry) -> Iterator[Document | Problem]:
     """The recording that the transcript belongs to, or an item of its own."""
     recording = owner(entry)
