@@ -49,3 +49,7 @@ class NewerLibrary(RecollectError):
 
 class DamagedLibrary(RecollectError):
     """The database file cannot be read as a library."""
+
+
+class DamagedBackup(RecollectError):
+    """A backup is damaged, incomplete, or was changed."""

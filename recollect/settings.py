@@ -157,6 +157,21 @@ def _whole_number(text: str) -> int:
     return int(text)
 
 
+def _interval(text: str) -> str:
+    if text.lower() == "off" or re.fullmatch(r"[1-9]\d{0,5}[mhdw]", text.lower()):
+        return text.lower()
+    raise ValueError(f"{text[:80]!r} is not an interval such as 12h, 1d or 2w, or off.")
+
+
+def _retention(text: str) -> str:
+    for part in _names(text):
+        if not re.fullmatch(r"(last|daily|weekly|monthly)=\d{1,6}", part):
+            raise ValueError(
+                f"{part[:80]!r} is not a rule such as daily=7 (last, daily, weekly, monthly)."
+            )
+    return text
+
+
 def _names(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
@@ -310,6 +325,45 @@ JWT_KEYS = _setting(
 )
 JWT_AUDIENCE = _setting("RECOLLECT_JWT_AUDIENCE", "", str, "The required `aud` of a token.")
 JWT_ISSUER = _setting("RECOLLECT_JWT_ISSUER", "", str, "The required `iss` of a token.")
+BACKUP_FOLDER = _setting(
+    "RECOLLECT_BACKUP_FOLDER",
+    "",
+    str,
+    "Where backups are stored, best on another disk. Default: a folder beside the home folder, "
+    "with `-backups` after its name.",
+)
+BACKUP_EVERY = _setting(
+    "RECOLLECT_BACKUP_EVERY",
+    "off",
+    _interval,
+    "How often `recollect serve` makes a backup: `12h`, `1d`, `2w` or `off`.",
+)
+BACKUP_KEEP = _setting(
+    "RECOLLECT_BACKUP_KEEP",
+    "last=3,daily=7,weekly=5,monthly=12",
+    _retention,
+    "How many backups are kept: the `last` ones, and the newest of each of so many days, weeks and "
+    "months.",
+)
+BACKUP_PASSPHRASE = _setting(
+    "RECOLLECT_BACKUP_PASSPHRASE",
+    "",
+    str,
+    "The passphrase of encrypted backups.",
+    secret=True,
+)
+BACKUP_PASSPHRASE_FILE = _setting(
+    "RECOLLECT_BACKUP_PASSPHRASE_FILE",
+    "",
+    str,
+    "A file whose first line is that passphrase.",
+)
+MIGRATION_BACKUP = _setting(
+    "RECOLLECT_MIGRATION_BACKUP",
+    "on",
+    _choice("on", "off"),
+    "`on` copies a library before a new version of Recollect changes its schema; `off` does not.",
+)
 CONVERSATION_DB = _setting(
     "CONVERSATION_DB",
     "",

@@ -28,6 +28,7 @@ LAYERS = [
     {"search"},
     {"knowledge", "memory", "transfer"},
     {"library", "persistence", "places", "checkup"},
+    {"backup"},
     {"capture"},
     {"serve"},
     {"cli"},

@@ -28,7 +28,7 @@ from recollect.settings import place as settings_place
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 # Commands of these pages name the folder of a SQLite library, so they run only there.
-SQLITE_ONLY = ("moving.md",)
+SQLITE_ONLY = ("moving.md", "backup.md")
 STORES_AND_PAGES = [
     *(("sqlite", page) for page in PAGES),
     *(

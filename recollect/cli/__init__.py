@@ -39,6 +39,8 @@ COMMANDS = {
     "index": ("indexing", "index and embed new messages"),
     "model": ("indexing", "show or download the embedding model"),
     "move": ("moving", "copy a library to another place or database, and verify it"),
+    "backup": ("backing_up", "make, list, verify and remove backups"),
+    "restore": ("backing_up", "restore a backup"),
     "stats": ("doctor", "show what is in the library"),
     "doctor": ("doctor", "check the library, and repair its index"),
     "config": ("config", "show or change the settings"),

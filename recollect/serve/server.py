@@ -25,6 +25,7 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 from websockets.frames import Frame
 
 from recollect import __version__
+from recollect.backup.schedule import BackupSchedule
 from recollect.errors import RecollectError
 from recollect.places import keys
 from recollect.serve.app import make_app
@@ -64,7 +65,9 @@ def serve(
             service.upstream  # noqa: B018 - report bad settings now, not with the first request
             if has_users:
                 _warn_of_unused_settings()
-            _Server(service, lambda: announce(server_url(config))).run([listener])
+            with closing(BackupSchedule(place)) as schedule:
+                schedule.start()
+                _Server(service, lambda: announce(server_url(config))).run([listener])
         finally:
             service.close()
     finally:

@@ -11,6 +11,7 @@ from pathlib import Path
 import apsw
 
 from recollect.errors import DamagedLibrary, NewerLibrary
+from recollect.store.sqlite.migration_backup import back_up_before_migration
 
 APPLICATION_ID = 0x5265636F  # "Reco"
 
@@ -381,8 +382,11 @@ VERSION = len(MIGRATIONS)
 
 
 def migrate(db: apsw.Connection, path: Path, stop_before: str | None = None) -> list[str]:
-    """Migrate the file to this version and return the names of the migrations that ran."""
-    names = []
+    """Migrate the file to this version and return the names of the migrations that ran.
+
+    Before the first of them, the library is copied (see migration_backup.py).
+    """
+    names: list[str] = []
     for number, (name, script) in enumerate(MIGRATIONS, 1):
         if name == stop_before:
             break
@@ -392,6 +396,8 @@ def migrate(db: apsw.Connection, path: Path, stop_before: str | None = None) -> 
         try:
             # Another process may have run it since the first check.
             if _version(db, path) < number:
+                if not names:
+                    back_up_before_migration(db, VERSION)
                 db.execute(script)
                 db.execute(f"pragma user_version = {number}")
                 db.execute(f"pragma application_id = {APPLICATION_ID}")

@@ -30,6 +30,7 @@ from recollect.store.sqlite import (
 from recollect.store.sqlite.connection import Connection, Connections, connect, translate_error
 from recollect.store.sqlite.file_lock import file_lock
 from recollect.store.sqlite.key_ranges import all_keys, keys_in_few_documents
+from recollect.store.sqlite.migration_backup import delete_expired_copies
 from recollect.store.sqlite.migrations import migrate
 from recollect.store.sqlite.verification import UNINDEXED
 from recollect.store.sqlite.volumes import plan
@@ -72,6 +73,7 @@ class SqliteStore(SqlStore[Connection]):
                 db.close()
         except apsw.Error as error:
             raise translate_error(error, path) from error
+        delete_expired_copies(path)
         if is_behind:
             self._index_missing()
         self._complete_counts()

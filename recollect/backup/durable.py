@@ -1,0 +1,110 @@
+"""Files that are on disk, complete and under their name, or not there at all."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import sys
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import apsw
+
+from recollect.errors import RecollectError
+
+TEMPORARY = ".tmp"
+"""The suffix of files that are not complete."""
+
+# From linux/fcntl.h and linux/fs.h.
+_CURRENT_FOLDER = -100
+_EXCHANGE = 2
+
+
+def make_folder(folder: Path) -> None:
+    """Create a folder that only its owner may read."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Write a file under its name only when it is complete and on disk."""
+    temporary = path.with_name(f"{uuid.uuid4().hex}{TEMPORARY}")
+    file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(file, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.rename(path)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink()
+        raise
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make new, renamed and deleted names in a folder durable, where the system can do that."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return  # Windows cannot open folders
+    try:
+        with suppress(OSError):
+            os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def exchange(new: Path, current: Path, former: Path) -> None:
+    """Rename `current` to `former` and `new` to `current`; in one step, where the system can.
+
+    So at every moment, there is something complete under the current name, and nothing is lost.
+    """
+    new.rename(former)
+    sync_folder(former.parent)
+    if not _swap(former, current):
+        former.rename(new)
+        current.rename(former)
+        new.rename(current)
+    sync_folder(former.parent)
+
+
+def _swap(first: Path, second: Path) -> bool:
+    """Exchange two names. False if the system has no call for it."""
+    if sys.platform != "linux":
+        return False
+    try:
+        renameat2 = ctypes.CDLL(None, use_errno=True).renameat2
+    except (OSError, AttributeError):
+        return False
+    result = renameat2(
+        _CURRENT_FOLDER, os.fsencode(first), _CURRENT_FOLDER, os.fsencode(second), _EXCHANGE
+    )
+    return bool(result == 0)
+
+
+@contextmanager
+def explain_disk_errors(folder: Path, consequence: str) -> Iterator[None]:
+    """Turn errors of the disk with this folder into an error that says what to do.
+
+    `consequence` says what did not happen, such as "No backup was made."
+    """
+    try:
+        yield
+    except apsw.FullError as error:
+        raise _full(folder, consequence) from error
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise _full(folder, consequence) from error
+        raise RecollectError(
+            f"{error.filename or folder} cannot be used ({error.strerror or error}). {consequence}"
+        ) from error
+
+
+def _full(folder: Path, consequence: str) -> RecollectError:
+    return RecollectError(
+        f"The disk with {folder} is full. {consequence} Free some space and try again."
+    )

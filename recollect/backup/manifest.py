@@ -1,0 +1,123 @@
+"""The manifest of a backup: what it contains, and which chunks that consists of."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+
+from recollect.errors import DamagedBackup
+from recollect.language.text import iso
+
+
+@dataclass(frozen=True, slots=True)
+class FileRecord:
+    """One file of a backup."""
+
+    path: str
+    """Below the home folder, with forward slashes."""
+    size: int
+    digest: str
+    """A hash of the whole file."""
+    lists: tuple[str, ...]
+    """The names of the chunks that contain the names of the chunks of the file."""
+
+    @property
+    def is_database(self) -> bool:
+        return self.path.endswith(".db")
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryRecord:
+    """One library of a backup, as it was counted in the copy."""
+
+    name: str
+    """The name of its folder."""
+    schema: int
+    documents: int
+    messages: int
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """One backup."""
+
+    id: str
+    created_at: datetime
+    user: str
+    """The user whose library it is, or an empty text for all libraries of a home."""
+    engine: str
+    recollect: str
+    """The version of the program that made it."""
+    libraries: tuple[LibraryRecord, ...]
+    files: tuple[FileRecord, ...]
+    added_bytes: int
+    """What the backup added to the folder."""
+
+    @property
+    def size(self) -> int:
+        return sum(file.size for file in self.files)
+
+    @property
+    def documents(self) -> int:
+        return sum(library.documents for library in self.libraries)
+
+    @property
+    def messages(self) -> int:
+        return sum(library.messages for library in self.libraries)
+
+    def summary(self) -> dict[str, Any]:
+        """The backup for programs, without its chunks."""
+        return {
+            "id": self.id,
+            "created_at": iso(self.created_at),
+            "user": self.user or None,
+            "engine": self.engine,
+            "recollect": self.recollect,
+            "libraries": [
+                {
+                    "name": library.name,
+                    "schema": library.schema,
+                    "documents": library.documents,
+                    "messages": library.messages,
+                }
+                for library in self.libraries
+            ],
+            "documents": self.documents,
+            "messages": self.messages,
+            "files": len(self.files),
+            "bytes": self.size,
+            "added_bytes": self.added_bytes,
+        }
+
+    def to_json(self) -> bytes:
+        return orjson.dumps(self)
+
+
+def new_id(moment: datetime) -> str:
+    """An id that sorts by time: 20261116-093000-4f2a9c."""
+    fraction = moment.microsecond // 256
+    return f"{moment.astimezone(UTC):%Y%m%d-%H%M%S}-{fraction:03x}{secrets.token_hex(2)[:3]}"
+
+
+def from_json(data: bytes) -> Manifest:
+    try:
+        record = orjson.loads(data)
+        return Manifest(
+            id=record["id"],
+            created_at=datetime.fromisoformat(record["created_at"]),
+            user=record["user"],
+            engine=record["engine"],
+            recollect=record["recollect"],
+            libraries=tuple(LibraryRecord(**library) for library in record["libraries"]),
+            files=tuple(
+                FileRecord(file["path"], file["size"], file["digest"], tuple(file["lists"]))
+                for file in record["files"]
+            ),
+            added_bytes=record["added_bytes"],
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise DamagedBackup(f"A manifest cannot be read: {error}") from error

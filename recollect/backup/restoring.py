@@ -1,0 +1,277 @@
+"""Restore a backup: write it to the side, check all of it, then exchange it for what is there.
+
+Nothing is replaced before the whole backup was read and checked. What is replaced is kept in the
+home folder, in a folder of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import apsw
+
+from recollect.backup import contents
+from recollect.backup.checking import rebuild
+from recollect.backup.durable import exchange, explain_disk_errors, make_folder, sync_folder
+from recollect.backup.making import Progress
+from recollect.backup.manifest import FileRecord, Manifest
+from recollect.backup.repository import Repository
+from recollect.backup.work_folder import work_folder
+from recollect.errors import Conflict, InvalidInput, NewerLibrary, NotFound, StoreBusy
+from recollect.places import library_file, move
+from recollect.store.sqlite.connection import translate_error
+from recollect.store.sqlite.migrations import VERSION
+
+_UNCHANGED = "Nothing was restored or changed."
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreOptions:
+    """What to restore, and over what."""
+
+    user: str = ""
+    """Only the library of this user."""
+    to_user: str = ""
+    """The user who gets it; by default, the same."""
+    replace: bool = False
+    """Replace libraries even if they changed after the backup."""
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreResult:
+    backup: Manifest
+    place: str
+    restored_files: tuple[str, ...]
+    retained_files: tuple[str, ...]
+    """Files beside the libraries, such as API keys, that exist at the place. They stay."""
+    replaced_folder: str
+    """Where the replaced libraries are now; empty if nothing was replaced."""
+
+
+def restore(
+    repository: Repository,
+    backup: Manifest,
+    place: Path | str,
+    options: RestoreOptions,
+    progress: Progress,
+    *,
+    work_home: Path,
+) -> RestoreResult:
+    """Restore a backup to a place. Raises DamagedBackup, and changes nothing, if it is not intact.
+
+    `work_home` is the folder for temporary copies if the place is a database server.
+    """
+    for library in backup.libraries:
+        if library.schema > VERSION:
+            raise NewerLibrary(
+                f"Backup {backup.id} was made by a newer Recollect (schema {library.schema}; this "
+                f"one knows {VERSION}). {_UNCHANGED} Upgrade Recollect to restore it."
+            )
+    with repository.lock():
+        if isinstance(place, Path):
+            with explain_disk_errors(place, _UNCHANGED):
+                make_folder(place)
+                with work_folder(place) as work:
+                    return _Restore(repository, backup, place, work, options, progress).run()
+        with explain_disk_errors(work_home, _UNCHANGED), work_folder(work_home) as work:
+            return _restore_to_server(repository, backup, place, options, progress, work)
+
+
+def _restore_to_server(
+    repository: Repository,
+    backup: Manifest,
+    url: str,
+    options: RestoreOptions,
+    progress: Progress,
+    work: Path,
+) -> RestoreResult:
+    """Restore one library into PostgreSQL: rebuild it on disk, then move it there."""
+    user = options.user or backup.user
+    if not user:
+        raise InvalidInput("Into PostgreSQL, one library is restored at a time: --user NAME.")
+    home = work / "home"
+    staging = work / "staging"
+    make_folder(home)
+    make_folder(staging)
+    local = replace(options, user=user, to_user="")
+    result = _Restore(repository, backup, home, staging, local, progress).run()
+    move(home, url, user, options.to_user or user, remove=True)
+    return replace(result, place="the database server")
+
+
+class _Restore:
+    """One restore into a home folder."""
+
+    def __init__(
+        self,
+        repository: Repository,
+        backup: Manifest,
+        home: Path,
+        work: Path,
+        options: RestoreOptions,
+        report: Progress,
+    ) -> None:
+        self._repository = repository
+        self._backup = backup
+        self._home = home
+        self._work = work
+        self._options = options
+        self._report = report
+        self._replaced = ""
+
+    def run(self) -> RestoreResult:
+        files = self._selection()
+        retained = [path for path in files if not _is_of_library(path) and self._exists(path)]
+        for path in retained:
+            del files[path]
+        self._require_space(files)
+        self._require_older(self._present_databases(files))
+        self._rebuild(files)
+        with ExitStack() as stack:
+            for database in self._present_databases(files):
+                db = _connect(database)
+                stack.callback(db.close, True)
+                # Rebuilding took a while.
+                self._require_older([database])
+                _keep_others_out(db, database)
+            self._exchange(sorted({_unit(path) for path in files}))
+        return RestoreResult(
+            self._backup, str(self._home), tuple(files), tuple(retained), self._replaced
+        )
+
+    def _selection(self) -> dict[str, FileRecord]:
+        """The files to restore, by their path at the target."""
+        files = {file.path: file for file in self._backup.files}
+        if not self._options.user:
+            return files
+        source = library_file(self._home, self._options.user).parent.name
+        target = library_file(self._home, self._options.to_user or self._options.user).parent.name
+        selection = {}
+        for path, file in files.items():
+            parts = path.split("/")
+            if _is_of_library(path) and parts[1] == source:
+                parts[1] = target
+                selection["/".join(parts)] = file
+        if not selection:
+            raise NotFound(
+                f"Backup {self._backup.id} does not contain the library of "
+                f"{self._options.user!r}. {_UNCHANGED}"
+            )
+        return selection
+
+    def _exists(self, path: str) -> bool:
+        return (self._home / path).exists()
+
+    def _require_space(self, files: dict[str, FileRecord]) -> None:
+        needed = sum(file.size for file in files.values())
+        free = shutil.disk_usage(self._home).free
+        if needed > free:
+            raise InvalidInput(
+                f"The backup needs {needed:,} bytes at {self._home}, but only {free:,} are free. "
+                f"{_UNCHANGED}"
+            )
+
+    def _present_databases(self, files: dict[str, FileRecord]) -> list[Path]:
+        return [self._home / path for path in files if path.endswith(".db") and self._exists(path)]
+
+    def _require_older(self, databases: list[Path]) -> None:
+        """Refuse to replace what was written after the backup, unless the options say so."""
+        if self._options.replace:
+            return
+        for database in databases:
+            changed_at = _last_write(database)
+            if changed_at > self._backup.created_at:
+                raise Conflict(
+                    f"{database} was changed at {changed_at:%Y-%m-%d %H:%M:%S} UTC, after backup "
+                    f"{self._backup.id}. {_UNCHANGED} Add --replace to restore anyway; the present "
+                    "library is then kept beside it. Or restore to another place with --to."
+                )
+
+    def _rebuild(self, files: dict[str, FileRecord]) -> None:
+        """Write all files to the side, and check them."""
+        total = sum(file.size for file in files.values())
+        count = 0
+        for path, file in files.items():
+            target = self._work / path
+            make_folder(target.parent)
+            rebuild(self._repository, self._backup, file, target)
+            _sync(target)
+            count += file.size
+            self._report("Restoring", count, total)
+
+    def _exchange(self, units: list[str]) -> None:
+        """Put the restored files in place, and keep what was there."""
+        replaced = self._home / f"{contents.REPLACED}{datetime.now(UTC):%Y%m%d-%H%M%S-%f}"
+        for unit in units:
+            current = self._home / unit
+            make_folder(current.parent)
+            if current.exists():
+                make_folder((replaced / unit).parent)
+                exchange(self._work / unit, current, replaced / unit)
+                self._replaced = str(replaced)
+            else:
+                (self._work / unit).rename(current)
+            sync_folder(current.parent)
+
+
+def _is_of_library(path: str) -> bool:
+    return path.split("/")[0] in ("users", "archive")
+
+
+def _unit(path: str) -> str:
+    """What is exchanged as a whole: the folder of a library or of its archive, or one file."""
+    if _is_of_library(path):
+        return "/".join(path.split("/")[:2])
+    return path
+
+
+def _last_write(database: Path) -> datetime:
+    """When a database was last written to, by its files' times: nobody else may open them."""
+    latest = 0.0
+    for suffix in ("", "-wal"):
+        file = database.with_name(database.name + suffix)
+        if file.exists():
+            latest = max(latest, file.stat().st_mtime)
+    return datetime.fromtimestamp(latest, UTC)
+
+
+def _connect(path: Path) -> apsw.Connection:
+    return apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+
+
+def _keep_others_out(db: apsw.Connection, path: Path) -> None:
+    """Lock a database until the connection is closed. Raises StoreBusy if it is in use.
+
+    A damaged database, which nobody can use, needs no lock.
+    """
+    busy = StoreBusy(
+        f"Another program, perhaps `recollect serve`, has {path} open. {_UNCHANGED} "
+        "Stop that program and try again."
+    )
+    try:
+        version = db.pragma("data_version")
+        # Leaving WAL mode fails while anybody else has the file open.
+        db.execute("pragma journal_mode = delete").fetchall()
+        db.execute("begin exclusive")
+        if db.pragma("data_version") != version:
+            raise busy
+    except (apsw.BusyError, apsw.LockedError) as error:
+        raise busy from error
+    except (apsw.CorruptError, apsw.NotADBError):
+        return
+    except apsw.Error as error:
+        raise translate_error(error, path) from error
+
+
+def _sync(file: Path) -> None:
+    """Make a file durable. No database connection to it is open here."""
+    handle = os.open(file, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,94 @@
+"""Backups at regular times, made by a thread of a server."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from recollect.backup.locations import backup_folder
+from recollect.backup.making import make_backup
+from recollect.backup.passphrase import configured_passphrase, require_strength
+from recollect.backup.repository import (
+    Repository,
+    create_repository,
+    exists,
+    open_repository,
+)
+from recollect.backup.retention import parse_rules, prune
+from recollect.errors import NotFound, RecollectError, StoreBusy
+from recollect.settings import BACKUP_EVERY, BACKUP_KEEP, default_user, home
+
+log = logging.getLogger(__name__)
+
+_CHECK_SECONDS = 60.0
+_RETRY_SECONDS = 3_600.0
+
+
+_SECONDS = {"m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+
+
+def parse_interval(text: str) -> timedelta | None:
+    """The setting `backup_every`: `12h`, `1d`, `2w`; None for `off`."""
+    if text == "off":
+        return None
+    return timedelta(seconds=int(text[:-1]) * _SECONDS[text[-1]])
+
+
+class BackupSchedule:
+    """Makes a backup whenever the newest one is older than RECOLLECT_BACKUP_EVERY."""
+
+    def __init__(self, place: Path | str) -> None:
+        self._place = place
+        self._closing = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        if parse_interval(BACKUP_EVERY.get()) is None:
+            return
+        self._thread = threading.Thread(target=self._run, name="recollect-backup", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop. A backup in progress is abandoned with the process; older ones are intact."""
+        self._closing.set()
+
+    def _run(self) -> None:
+        pause = 0.0
+        while not self._closing.wait(pause):
+            pause = _CHECK_SECONDS
+            try:
+                self.run_if_due(datetime.now(UTC))
+            except (StoreBusy, NotFound):
+                continue  # another process makes one, or there is no library yet
+            except (RecollectError, OSError) as error:
+                log.error("The scheduled backup failed: %s", error)
+                pause = _RETRY_SECONDS
+
+    def run_if_due(self, now: datetime) -> bool:
+        """Make a backup and remove expired ones, if it is time. Returns whether it was."""
+        interval = parse_interval(BACKUP_EVERY.get())
+        if interval is None:
+            return False
+        folder = backup_folder(self._place)
+        user = ""
+        if isinstance(self._place, str):
+            user = default_user()
+        with _open(folder) as repository:
+            times = [b.created_at for b in repository.manifests() if b.user == user]
+            if times and now - max(times) < interval:
+                return False
+            manifest = make_backup(repository, self._place, user, work_home=home())
+            log.info("Made backup %s in %s.", manifest.id, folder)
+            prune(repository, parse_rules(BACKUP_KEEP.get()))
+        return True
+
+
+def _open(folder: Path) -> Repository:
+    passphrase = configured_passphrase()
+    if exists(folder):
+        return open_repository(folder, passphrase)
+    if passphrase is not None:
+        require_strength(passphrase)
+    return create_repository(folder, passphrase)

@@ -1,0 +1,45 @@
+"""A folder for copies of databases while they are backed up or restored.
+
+It is in the home folder, not in the backup folder: the copies are not encrypted, and the backup
+folder may be on a disk that others can read.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from recollect.backup.contents import WORK
+from recollect.backup.durable import make_folder
+from recollect.errors import StoreBusy
+from recollect.store.sqlite.file_lock import file_lock
+
+
+@contextmanager
+def work_folder(home: Path) -> Iterator[Path]:
+    """An empty folder that is deleted at the end. What an earlier process left is deleted too."""
+    base = home / WORK
+    try:
+        make_folder(base)
+    except OSError:  # the home folder may be read-only
+        with tempfile.TemporaryDirectory(prefix="recollect-") as name:
+            yield Path(name)
+        return
+    with file_lock(base / "lock") as is_held:
+        if not is_held:
+            raise StoreBusy(
+                f"Another backup or restore of {home} is running. Try again when it has finished."
+            )
+        for path in base.iterdir():
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+        folder = base / uuid.uuid4().hex
+        make_folder(folder)
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,102 @@
+"""Copies of a database that others are writing to, and checks of such copies."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import apsw
+
+from recollect.errors import DamagedLibrary
+from recollect.store.sqlite.connection import connect
+
+# Pages copied at a time: 8 MiB.
+_PAGES_PER_STEP = 1_024
+_BUSY_MILLISECONDS = 30_000
+
+CopyProgress = Callable[[int, int], None]
+"""Called with the pages copied and their total."""
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryCounts:
+    """What is in the copy of a library."""
+
+    schema: int
+    documents: int
+    messages: int
+
+
+def copy_database(source: Path, target: Path, progress: CopyProgress | None = None) -> None:
+    """Copy a database as it is at this moment.
+
+    Others may write meanwhile. One read transaction covers all pages, so the copy never starts
+    again, however much they write.
+    """
+    reader = apsw.Connection(str(source), flags=apsw.SQLITE_OPEN_READWRITE)
+    try:
+        reader.set_busy_timeout(_BUSY_MILLISECONDS)
+        copy = apsw.Connection(str(target))
+        try:
+            os.chmod(target, 0o600)  # noqa: PTH101 - by name, see connection.py
+            # If the copy is interrupted, it is deleted, so it needs no journal.
+            copy.execute("pragma journal_mode = off; pragma synchronous = off").fetchall()
+            reader.execute("begin")
+            reader.execute("select count(*) from sqlite_schema").fetchall()
+            _copy_pages(copy, reader, progress)
+        finally:
+            copy.close(True)
+    finally:
+        reader.close(True)
+
+
+def _copy_pages(
+    copy: apsw.Connection, reader: apsw.Connection, progress: CopyProgress | None
+) -> None:
+    with copy.backup("main", reader, "main") as backup:
+        while not backup.done:
+            backup.step(_PAGES_PER_STEP)
+            if progress is not None:
+                progress(backup.page_count - backup.remaining, backup.page_count)
+
+
+def check_library_copy(path: Path) -> LibraryCounts:
+    """Check a copy that nobody uses, and count what is in it. Raises DamagedLibrary.
+
+    Damage to the text index does not count: it is built again from the messages.
+    """
+    check_database_copy(path, derived="passage_text")
+    db = connect(path)
+    try:
+        return LibraryCounts(
+            db.pragma("user_version"),
+            db.get("select count(*) from document"),
+            db.get("select count(*) from passage"),
+        )
+    except apsw.Error as error:
+        raise DamagedLibrary(f"The copy of the library is not readable: {error}") from error
+    finally:
+        db.close(True)
+
+
+def check_database_copy(path: Path, derived: str = "") -> None:
+    """Check every page and index of a copy that nobody uses. Raises DamagedLibrary."""
+    try:
+        db = connect(path)
+        try:
+            # One message that cannot be decompressed must not prevent backups of all others.
+            with db.codec.without_decompressing():
+                lines = [line for (line,) in db.rows("pragma integrity_check(20)")]
+            orphans = db.rows("pragma foreign_key_check")
+        finally:
+            db.close(True)
+    except apsw.Error as error:
+        raise DamagedLibrary(f"{path.name} is damaged: {error}") from error
+    problems = [line for line in lines if line != "ok" and not (derived and derived in line)]
+    problems += [
+        f"{table} row {row} refers to a missing {other}" for table, row, other, *_ in orphans
+    ]
+    if problems:
+        raise DamagedLibrary(f"{path.name} is damaged: {problems[0]}")
