@@ -28,6 +28,7 @@ from recollect.model.arguments import (
 )
 from recollect.model.audience import Audience
 from recollect.model.documents import Document, Json, MessageView, Passage, Summary, View
+from recollect.model.forgetting import Selection
 from recollect.model.kinds import CONVERSATION, KINDS
 from recollect.model.receipts import FileReceipt, Receipt
 from recollect.model.search import Filter, Page, SearchOptions
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from recollect.search.recent_searches import RecentSearches
     from recollect.transfer.archive import Archive
     from recollect.transfer.exclusion import Exclusion
+    from recollect.transfer.forgetting import ForgetReport
     from recollect.transfer.importing import Admission
     from recollect.transfer.redaction import Redaction
 
@@ -306,6 +308,26 @@ class Library:
         deleted = self._store.delete_passage(conversation_id, message_id)
         self.wake_indexer()
         return deleted
+
+    def preview_forget(
+        self, selection: Selection, progress: IndexProgress | None = None
+    ) -> ForgetReport:
+        """Count what `forget` would delete, with examples. Changes nothing."""
+        from recollect.transfer import forgetting
+
+        return forgetting.preview(self._store, selection, progress)
+
+    def forget(self, selection: Selection, progress: IndexProgress | None = None) -> ForgetReport:
+        """Delete what a selection matches, with everything derived from it. There is no undo.
+
+        It is not imported again. After an interruption, call it again to forget the rest. Raises
+        InvalidInput for an empty selection, and NotFound for unknown ids.
+        """
+        from recollect.transfer import forgetting
+
+        report = forgetting.forget(self._store, self.archive, selection, progress)
+        self.wake_indexer()
+        return report
 
     def restore_document(self, document: Document) -> tuple[Summary, bool]:
         """Put a deleted document back. Returns it, and whether it was missing.

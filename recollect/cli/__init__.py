@@ -45,6 +45,7 @@ COMMANDS = {
     "doctor": ("doctor", "check the library, and repair its index"),
     "config": ("config", "show or change the settings"),
     "redact": ("redacting", "remove secrets from the library"),
+    "forget": ("forgetting", "delete messages, conversations and items for good"),
     "serve": ("serving", "serve REST, the console and metrics over HTTP"),
     "keys": ("keys", "create, list and revoke API keys"),
     "mcp": ("serving", "serve agents over stdio (MCP)"),

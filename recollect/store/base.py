@@ -33,7 +33,9 @@ from recollect.store.values import (
     Candidate,
     Contents,
     Findings,
+    Forgotten,
     Progress,
+    Removal,
     SaveResult,
     Space,
     SubstringMatches,
@@ -73,7 +75,11 @@ class Documents(ABC):
     @writer
     @abstractmethod
     def save(
-        self, documents: Sequence[Document], receipt: int | None = None, index_ids: bool = False
+        self,
+        documents: Sequence[Document],
+        receipt: int | None = None,
+        index_ids: bool = False,
+        skip_forgotten: bool = False,
     ) -> list[SaveResult]:
         """Store new documents and update stored ones, all in one transaction.
 
@@ -82,7 +88,7 @@ class Documents(ABC):
         `partial`. Passages of a conversation are never removed. Documents of other kinds are
         rewritten: afterwards they have exactly the passages of the new version, in its order.
         With `index_ids`, documents can be looked up by the ids of the passages that are added (see
-        `documents_containing`).
+        `documents_containing`). With `skip_forgotten`, what was forgotten is left out.
         """
 
     @writer
@@ -110,7 +116,8 @@ class Documents(ABC):
         """Add the passages whose ids the document does not have, and return their number.
 
         Each is added after its parent, or after the head, all in one transaction. The document can
-        then be looked up by their ids (see `documents_containing`). Raises NotFound.
+        then be looked up by their ids (see `documents_containing`). Passages that were forgotten
+        are left out. Raises NotFound.
         """
 
     @writer
@@ -168,6 +175,16 @@ class Documents(ABC):
     @abstractmethod
     def pop(self, document: str) -> Document:
         """Delete a document like `delete`, and return it. Raises NotFound."""
+
+    @writer
+    @abstractmethod
+    def forget(self, removals: Sequence[Removal]) -> Forgotten:
+        """Delete documents or some of their passages, all in one transaction, and remember that.
+
+        Replies to a forgotten passage become replies to the one before it. Earlier states kept for
+        undoing imports, and observations, are deleted as well. Hashes of the ids remain, so that
+        `save` can leave out what was forgotten. What the library does not have is skipped.
+        """
 
     # -- reading ---
 

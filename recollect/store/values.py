@@ -33,6 +33,9 @@ class SaveResult:
     """Passages that a rewritten document no longer has."""
     redacted: Mapping[str, int] = field(default_factory=dict)
     """Secrets removed before the document was stored, by kind of secret."""
+    forgotten: int = 0
+    """Passages that were not stored because they had been forgotten. If that is all of them, the
+    `id` is empty."""
 
 
 class Appended(NamedTuple):
@@ -43,6 +46,29 @@ class Appended(NamedTuple):
 
     def __bool__(self) -> bool:
         return self.new
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """What to forget of one document."""
+
+    document: str
+    passages: tuple[str, ...] | None = None
+    """The ids of passages of a conversation; None for the whole document."""
+    has_title: bool = False
+    """Whether the title must go as well."""
+    metadata: tuple[str, ...] = ()
+    """The keys of metadata that must go as well."""
+
+
+@dataclass(slots=True)
+class Forgotten:
+    """How much was forgotten."""
+
+    documents: int = 0
+    """Documents of which nothing is left."""
+    changed_documents: int = 0
+    passages: int = 0
 
 
 # -- search ---

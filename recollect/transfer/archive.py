@@ -59,6 +59,10 @@ _MEMBERS = 64  # appended members compress less well, so after this many the cop
 _COPIES = 20  # older copies of a file; a tool that rewrites it every time must not fill the disk
 _CHUNK = 1 << 20
 
+# The states of a conversation in the column `deleted`; 0 if nothing of it was deleted.
+_DELETED = 1
+_UNCOPIED = 2  # a part of it was forgotten
+
 Name = tuple[str, str]
 """A conversation: (source, source id)."""
 
@@ -121,7 +125,7 @@ class Archive:
         def work(db: Connection) -> dict[str, tuple[Stamp, tuple[Name, ...]]]:
             names: dict[int, list[Name]] = {}
             for file, source, source_id in db.rows(
-                "select file, source, source_id from holds where not deleted"
+                "select file, source, source_id from holds where deleted <> 1"
             ):
                 names.setdefault(file, []).append((source, source_id))
             rows = db.rows(
@@ -164,7 +168,7 @@ class Archive:
         """Those of the conversations that were deleted from the library."""
         if not self._exists():
             return set()
-        query = "select 1 from holds where source = ? and source_id = ? and deleted limit 1"
+        query = "select 1 from holds where source = ? and source_id = ? and deleted = 1 limit 1"
         return self._with(lambda db: {name for name in names if db.get(query, name)})
 
     # -- copies --
@@ -230,6 +234,17 @@ class Archive:
 
         Returns the number of files.
         """
+        return self._delete_copies(name, _DELETED)
+
+    def stop_copying(self, name: Name) -> int:
+        """Delete every copy of the files that contain a conversation, and make no new ones.
+
+        For a conversation of which a part was forgotten: it is still imported, but the file at its
+        source has the forgotten part. Returns the number of files.
+        """
+        return self._delete_copies(name, _UNCOPIED)
+
+    def _delete_copies(self, name: Name, state: int) -> int:
         if not self._exists():
             return 0
 
@@ -241,7 +256,10 @@ class Archive:
             )
             for id_, path, _ in rows:
                 self._remove(db, id_, path)
-            db.run("update holds set deleted = 1 where source = ? and source_id = ?", name)
+            db.run(
+                "update holds set deleted = ? where source = ? and source_id = ? and deleted <> ?",
+                (state, *name, _DELETED),
+            )
             return sum(stored > 0 for _, _, stored in rows)
 
         return self._with(work)
@@ -249,7 +267,9 @@ class Archive:
     def undelete(self, names: Iterable[Name]) -> None:
         """Watch conversations again that were deleted and then imported or restored."""
         if self._exists():
-            update = "update holds set deleted = 0 where source = ? and source_id = ? and deleted"
+            update = (
+                "update holds set deleted = 0 where source = ? and source_id = ? and deleted = 1"
+            )
             self._with(lambda db: db.run_many(update, list(names)))
 
     # -- listing and restoring --
@@ -339,11 +359,11 @@ class Archive:
     def _hold(self, db: Connection, id_: int, holds: Collection[Name]) -> None:
         """Record the conversations in a file. One that was there once stays recorded, since copies
         keep it."""
-        deleted = "select 1 from holds where source = ? and source_id = ? and deleted"
+        state = "select max(deleted) from holds where source = ? and source_id = ?"
         for name in holds:
             db.run(
                 "insert into holds values (?, ?, ?, ?) on conflict do nothing",
-                (id_, *name, int(db.get(deleted, name) is not None)),
+                (id_, *name, db.get(state, name) or 0),
             )
 
     def _remove(self, db: Connection, id_: int, path: str) -> None:

@@ -23,6 +23,7 @@ from recollect.store.values import SaveResult
 from recollect.transfer.exclusion import Exclusion, configured_exclusion, is_agent
 
 STILL_STORED = "it was imported earlier and stays until you delete it"
+FORGOTTEN = "forgotten earlier with `recollect forget`"
 BATCH = 10_000  # messages per transaction: enough to be cheap, few enough to let others write
 _SAMPLES = 3
 
@@ -194,7 +195,7 @@ class _Run:
     def _save(self, documents: list[Document]) -> list[SaveResult]:
         if not documents:
             return []
-        return self._store.save(documents, self._receipt_id)
+        return self._store.save(documents, self._receipt_id, skip_forgotten=True)
 
     def _save_alone(self, document: Document, file: FileReceipt) -> None:
         try:
@@ -207,6 +208,11 @@ class _Run:
 
 
 def _count(file: FileReceipt, result: SaveResult) -> None:
+    if result.forgotten:
+        file.messages.note(Problem(FORGOTTEN, count=result.forgotten))
+    if not result.id:
+        file.conversations.note(Problem(FORGOTTEN))
+        return
     if result.created:
         file.conversations.new += 1
     elif result.new or result.changed or result.document_changed or result.removed:

@@ -278,6 +278,16 @@ create index document_without_heading on document (owner, key)
   where heading is null and kind in ('note', 'media');
 """
 
+# Hashes of what was forgotten; see `store/sql/tombstones.py`.
+M018_FORGOTTEN = """
+create table forgotten (
+  owner integer not null default current_setting('recollect.owner')::integer,
+  high bigint not null,
+  low bigint not null,
+  primary key (owner, high, low)
+) partition by hash (owner);
+"""
+
 MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m001_documents", M001_DOCUMENTS),
     ("m002_search", M002_SEARCH),
@@ -290,6 +300,7 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m010_branches", M010_BRANCHES),
     ("m013_counts", M013_COUNTS),
     ("m017_keywords", M017_KEYWORDS),
+    ("m018_forgotten", M018_FORGOTTEN),
 )
 
 

@@ -13,7 +13,7 @@ from recollect.model.documents import Document, Passage
 from recollect.model.kinds import OBSERVATIONS
 from recollect.store.errors import missing_document
 from recollect.store.sql import passages as passage_sql
-from recollect.store.sql import rewriting
+from recollect.store.sql import rewriting, tombstones
 from recollect.store.sql.database import Database, TextIndex
 from recollect.store.sql.encoding import (
     decode_passage,
@@ -38,6 +38,7 @@ def append(db: Database, id: str, passage: Passage, index: TextIndex) -> Appende
 def extend(db: Database, id: str, passages: Sequence[Passage], index: TextIndex) -> int:
     """See Store.extend."""
     key = key_of(db, id)
+    passages = tombstones.remembered_passages(db, key, passages)
     if not passages:
         return 0
     members, value = db.in_list([identifier(passage.id) for passage in passages])

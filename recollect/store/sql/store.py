@@ -25,6 +25,7 @@ from recollect.settings import LIMITS
 from recollect.store.base import Store
 from recollect.store.sql import (
     changes,
+    forgetting,
     headings,
     lookup,
     rewriting,
@@ -43,6 +44,8 @@ from recollect.store.values import (
     Batch,
     Candidate,
     Contents,
+    Forgotten,
+    Removal,
     SaveResult,
     Space,
     SubstringMatches,
@@ -117,11 +120,18 @@ class SqlStore(Store, Generic[Connection]):
     # -- documents ---
 
     def save(
-        self, documents: Sequence[Document], receipt: int | None = None, index_ids: bool = False
+        self,
+        documents: Sequence[Document],
+        receipt: int | None = None,
+        index_ids: bool = False,
+        skip_forgotten: bool = False,
     ) -> list[SaveResult]:
-        results = self._write_text(
-            lambda db, index: saving.save(db, index, documents, receipt, index_ids)
-        )
+        def work(db: Connection, index: TextIndex) -> list[SaveResult]:
+            if skip_forgotten:
+                return forgetting.save_remembered(db, index, documents, receipt, index_ids)
+            return saving.save(db, index, documents, receipt, index_ids)
+
+        results = self._write_text(work)
         # During an import, this is done once at its end.
         if receipt is None:
             self._complete_vocabulary()
@@ -190,6 +200,19 @@ class SqlStore(Store, Generic[Connection]):
         deleted_document = self._write_text(lambda db, index: changes.pop(db, document, index))
         self._purge()
         return deleted_document
+
+    def forget(self, removals: Sequence[Removal]) -> Forgotten:
+        def work(db: Connection, index: TextIndex) -> Forgotten:
+            result = Forgotten()
+            for removal in removals:
+                key = forgetting.forget(db, index, removal, result)
+                if key is not None:
+                    self._drop_document_copies(db, key)
+            return result
+
+        result = self._write_text(work)
+        self._purge()
+        return result
 
     def document(self, id: str) -> Document:
         return self._read(lambda db: lookup.read(db, lookup.key_of(db, id)))

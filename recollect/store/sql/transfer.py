@@ -114,6 +114,7 @@ TABLES = {
             ("receipt", "document", "runs", "before"),
         ),
         Table("receipt_revision", ("receipt", "passage"), ("receipt", "passage", "before")),
+        Table("forgotten", ("high", "low"), ("high", "low")),
     )
 }
 """The copied tables, in the order in which they are copied."""
@@ -270,6 +271,8 @@ def _describe(db: Database, table: Table, row: Row) -> str:
     match table.name:
         case "receipt":
             return f"import {values['id']}"
+        case "forgotten":
+            return "a record of what was forgotten"
         case "document":
             document = values["key"]
         case "receipt_revision":

@@ -360,6 +360,15 @@ begin
 end;
 """
 
+M018_FORGOTTEN = """
+-- Hashes of what was forgotten; see `store/sql/tombstones.py`.
+create table forgotten (
+  high integer not null,
+  low integer not null,
+  primary key (high, low)
+) without rowid;
+"""
+
 MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m001_documents", M001_DOCUMENTS),
     ("m002_search", M002_SEARCH),
@@ -377,6 +386,7 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m015_new_vectors", M015_NEW_VECTORS),
     ("m016_parents", M016_PARENTS),
     ("m017_keywords", M017_KEYWORDS),
+    ("m018_forgotten", M018_FORGOTTEN),
 )
 VERSION = len(MIGRATIONS)
 

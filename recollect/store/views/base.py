@@ -27,7 +27,9 @@ from recollect.store.values import (
     Candidate,
     Contents,
     Findings,
+    Forgotten,
     Progress,
+    Removal,
     SaveResult,
     Space,
     SubstringMatches,
@@ -42,9 +44,13 @@ class StoreView(Store):
     # -- documents ---
 
     def save(
-        self, documents: Sequence[Document], receipt: int | None = None, index_ids: bool = False
+        self,
+        documents: Sequence[Document],
+        receipt: int | None = None,
+        index_ids: bool = False,
+        skip_forgotten: bool = False,
     ) -> list[SaveResult]:
-        return self._store.save(documents, receipt, index_ids)
+        return self._store.save(documents, receipt, index_ids, skip_forgotten)
 
     def rewrite(
         self, document: str, replacement: Document, version: int | None = None
@@ -80,6 +86,9 @@ class StoreView(Store):
 
     def pop(self, document: str) -> Document:
         return self._store.pop(document)
+
+    def forget(self, removals: Sequence[Removal]) -> Forgotten:
+        return self._store.forget(removals)
 
     def document(self, id: str) -> Document:
         return self._store.document(id)

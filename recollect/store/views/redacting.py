@@ -23,6 +23,7 @@ WRITES_NO_TEXT = {
     "delete": "it only removes text",
     "delete_passage": "it only removes text",
     "delete_undo_states": "it only removes text",
+    "forget": "it only removes text",
     "pop": "it only removes text",
     "remove_library": "it only removes text",
     "drop_space": "it only removes vectors",
@@ -41,10 +42,15 @@ WRITES_NO_TEXT = {
 
 class RedactingStore(StoreView):
     def save(
-        self, documents: Sequence[Document], receipt: int | None = None, index_ids: bool = False
+        self,
+        documents: Sequence[Document],
+        receipt: int | None = None,
+        index_ids: bool = False,
+        skip_forgotten: bool = False,
     ) -> list[SaveResult]:
         pairs = [redact_document(document) for document in documents]
-        results = self._store.save([document for document, _ in pairs], receipt, index_ids)
+        clean = [document for document, _ in pairs]
+        results = self._store.save(clean, receipt, index_ids, skip_forgotten)
         for result, (_, secrets) in zip(results, pairs, strict=True):
             result.redacted = dict(secrets)
         return results

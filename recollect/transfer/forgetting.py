@@ -1,0 +1,386 @@
+"""Forget what a selection matches: preview it, or delete it for good.
+
+A selection is evaluated document by document, and nothing is limited, so counts are exact. What
+matches is deleted in batches, each in one transaction. If the process is killed, the same selection
+forgets the rest. Copies in the archive are deleted before the batch, so that no interruption can
+leave a copy of something the library no longer has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from recollect.errors import InvalidInput, NotFound
+from recollect.language.text import fold, identifier, truncate
+from recollect.model.documents import Document, Passage
+from recollect.model.forgetting import Selection
+from recollect.model.kinds import CONVERSATION, KINDS
+from recollect.model.search import Filter
+from recollect.store.base import Store
+from recollect.store.values import Removal
+from recollect.transfer.archive import Archive
+
+Progress = Callable[[str, int, int], None]
+"""Called with (step, messages examined, all messages)."""
+
+BACKUPS = (
+    "Backups, exports and files at the source still contain it. "
+    "docs/forgetting.md says what to do about them."
+)
+"""What every report about forgetting must say."""
+
+_EXAMPLES = 10
+_EXAMPLE_CHARACTERS = 160
+_MAX_BATCH_DOCUMENTS = 100
+_MAX_BATCH_PASSAGES = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One message or item that is selected."""
+
+    conversation_id: str
+    title: str
+    kind: str
+    project: str
+    source: str
+    message_id: str | None
+    """None if the whole item, or only a title, is selected."""
+    role: str | None
+    created_at: datetime | None
+    excerpt: str
+
+
+@dataclass(slots=True)
+class ForgetReport:
+    """What a selection matches, and whether it was forgotten."""
+
+    done: bool
+    conversations: int = 0
+    """Conversations of which nothing is left."""
+    changed_conversations: int = 0
+    """Conversations that lose some messages, their title or metadata."""
+    messages: int = 0
+    items: int = 0
+    titles: int = 0
+    """Titles that are removed from conversations which stay."""
+    archived_files: int = 0
+    """Files whose copies in the archive are deleted; 0 in a preview."""
+    by_source: dict[str, int] = field(default_factory=dict)
+    """Messages and items by source."""
+    by_project: dict[str, int] = field(default_factory=dict)
+    examples: list[Example] = field(default_factory=list)
+    note: str = BACKUPS
+
+    def __bool__(self) -> bool:
+        return bool(self.conversations or self.changed_conversations or self.items)
+
+
+@dataclass(frozen=True, slots=True)
+class _Match:
+    """What is selected of one document."""
+
+    document: Document
+    removal: Removal
+    passages: tuple[Passage, ...]
+
+
+def preview(store: Store, selection: Selection, progress: Progress | None = None) -> ForgetReport:
+    """Count what a selection matches, with examples. Changes nothing."""
+    report = ForgetReport(done=False)
+    for match in _matches(store, selection, progress):
+        _count(report, match)
+    return report
+
+
+def forget(
+    store: Store, archive: Archive, selection: Selection, progress: Progress | None = None
+) -> ForgetReport:
+    """Delete what a selection matches, with everything derived from it."""
+    report = ForgetReport(done=True)
+    batch: list[_Match] = []
+    size = 0
+    for match in _matches(store, selection, progress):
+        batch.append(match)
+        size += len(match.passages)
+        if len(batch) >= _MAX_BATCH_DOCUMENTS or size >= _MAX_BATCH_PASSAGES:
+            _forget_batch(store, archive, batch, report)
+            batch, size = [], 0
+    if batch:
+        _forget_batch(store, archive, batch, report)
+    return report
+
+
+def _forget_batch(
+    store: Store, archive: Archive, batch: list[_Match], report: ForgetReport
+) -> None:
+    for match in batch:
+        name = (match.document.source, match.document.source_id)
+        if match.removal.passages is None:
+            report.archived_files += archive.forget(name)
+        else:
+            report.archived_files += archive.stop_copying(name)
+    store.forget([match.removal for match in batch])
+    for match in batch:
+        _count(report, match)
+
+
+# -- matching ---
+
+
+def _matches(store: Store, selection: Selection, progress: Progress | None) -> Iterator[_Match]:
+    selection.validate()
+    matcher = _Matcher(selection)
+    selection = _require_existing(store, selection)
+    total = store.size()
+    examined = 0
+    filter = Filter(
+        projects=selection.projects,
+        sources=selection.sources,
+        kinds=selection.kinds or KINDS,
+        conversations=selection.conversations,
+        after=selection.after,
+        before=selection.before,
+        hidden=True,
+    )
+    for document in store.iter_documents(filter):
+        match = matcher.match(document)
+        if match is not None:
+            yield match
+        examined += len(document.passages)
+        if progress is not None:
+            progress("Searching", min(examined, total), total)
+
+
+def _require_existing(store: Store, selection: Selection) -> Selection:
+    """Raise NotFound if an id is unknown: a wrong id must not look like success."""
+    for id_ in selection.conversations:
+        store.header(id_)
+    if not selection.has_named_messages:
+        return selection
+    (conversation,) = selection.conversations
+    if store.header(conversation).kind != CONVERSATION:
+        raise InvalidInput(
+            f"{truncate(conversation, 80)!r} is not a conversation. Items are forgotten as a whole."
+        )
+    for id_ in filter(None, (*selection.messages, selection.first, selection.last)):
+        store.passage_key(conversation, id_)
+    return selection
+
+
+class _Matcher:
+    """Decides what of a document a selection matches."""
+
+    def __init__(self, selection: Selection) -> None:
+        self._selection = selection
+        self._contains = _text_matcher(selection)
+
+    def match(self, document: Document) -> _Match | None:
+        selection = self._selection
+        if not selection.of_messages:
+            return _Match(document, Removal(document.id), document.passages)
+        passages = tuple(self._matching_passages(document))
+        if document.kind != CONVERSATION:
+            is_selected = bool(passages) or self._is_named(document)
+            if not is_selected:
+                return None
+            return _Match(document, Removal(document.id), document.passages)
+        has_title = self._has_title(document, passages)
+        metadata = self._metadata_keys(document, passages)
+        if not passages and not has_title and not metadata:
+            return None
+        ids = tuple(passage.id for passage in passages)
+        return _Match(document, Removal(document.id, ids, has_title, metadata), passages)
+
+    def _matching_passages(self, document: Document) -> Iterator[Passage]:
+        selection = self._selection
+        first, last = _span(document, selection)
+        for passage in document.passages:
+            if selection.messages and identifier(passage.id) not in selection.messages:
+                continue
+            if not first <= passage.position <= last:
+                continue
+            if not self._is_in_range(passage.created_at):
+                continue
+            if selection.has_pattern and not self._has_text(passage):
+                continue
+            yield passage
+
+    def _is_in_range(self, moment: datetime | None) -> bool:
+        after, before = self._selection.after, self._selection.before
+        if after is None and before is None:
+            return True
+        if moment is None:
+            return False
+        return (after is None or moment >= after) and (before is None or moment <= before)
+
+    def _has_text(self, passage: Passage) -> bool:
+        if self._contains(passage.content):
+            return True
+        values = (passage.metadata, passage.attachments, passage.citations)
+        return any(self._contains(text) for value in values for text in _texts(value))
+
+    def _is_named(self, document: Document) -> bool:
+        """Whether the title or metadata of a document contains the text."""
+        if not self._selection.has_pattern or self._is_narrowed:
+            return False
+        texts = (document.title, *_texts(document.metadata))
+        return any(self._contains(text) for text in texts)
+
+    @property
+    def _is_narrowed(self) -> bool:
+        """Whether only some messages are searched for the text."""
+        return replace(self._selection, text="", pattern="").of_messages
+
+    def _has_title(self, document: Document, passages: tuple[Passage, ...]) -> bool:
+        """Whether the title contains the text, or is the beginning of a forgotten message."""
+        if not document.title:
+            return False
+        is_searched = self._selection.has_pattern and (passages or not self._is_narrowed)
+        if is_searched and self._contains(document.title):
+            return True
+        beginning = " ".join(document.title.rstrip("….").split())
+        return any(_first_words(passage, beginning).startswith(beginning) for passage in passages)
+
+    def _metadata_keys(self, document: Document, passages: tuple[Passage, ...]) -> tuple[str, ...]:
+        """The metadata of a conversation that contains the text."""
+        if not self._selection.has_pattern or (self._is_narrowed and not passages):
+            return ()
+        keys = []
+        for key, value in document.metadata.items():
+            if any(self._contains(text) for text in _texts(value)):
+                keys.append(key)
+        return tuple(keys)
+
+
+def _span(document: Document, selection: Selection) -> tuple[float, float]:
+    """The first and last position of a span."""
+    if selection.first is None or selection.last is None:
+        return float("-inf"), float("inf")
+    positions = {identifier(passage.id): passage.position for passage in document.passages}
+    if selection.first not in positions or selection.last not in positions:
+        raise NotFound("A message of the span has been deleted.")
+    first, last = positions[selection.first], positions[selection.last]
+    if first > last:
+        raise InvalidInput(
+            f"Message {truncate(selection.first, 80)!r} comes after "
+            f"{truncate(selection.last, 80)!r}. Give the first message of the span first."
+        )
+    return first, last
+
+
+def _first_words(passage: Passage, beginning: str) -> str:
+    return " ".join(passage.content[: 4 * len(beginning) + 1_000].split())
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Every text in a JSON value."""
+    pending = [value]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, str):
+            yield item
+        elif isinstance(item, Mapping):
+            pending.extend(item.values())
+        elif isinstance(item, (list, tuple)):
+            pending.extend(item)
+
+
+# -- texts ---
+
+
+def _text_matcher(selection: Selection) -> Callable[[str], bool]:
+    """A function that says whether a text contains the words and the pattern of a selection.
+
+    RE2 takes time linear in the length of the text, whatever the pattern is.
+    """
+    patterns = []
+    if selection.text:
+        words = r"\s+".join(map(_escape, fold(selection.text).split()))
+        edge = r"[^\pL\pN_]"
+        patterns.append((_compile(rf"(?:\A|{edge}){words}(?:\z|{edge})"), True))
+    if selection.pattern:
+        patterns.append((_compile(selection.pattern), False))
+
+    def contains(text: str) -> bool:
+        for pattern, is_folded in patterns:
+            form = text
+            if is_folded:
+                form = fold(text)
+            if pattern.search(form.encode("utf-8", "surrogatepass")) is None:
+                return False
+        return True
+
+    return contains
+
+
+def _escape(text: str) -> str:
+    import re2
+
+    escaped: str = re2.escape(text)
+    return escaped
+
+
+def _compile(pattern: str) -> Any:
+    import re2
+
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        return re2.compile(pattern.encode("utf-8", "surrogatepass"), options)
+    except re2.error as error:
+        reason = error.args[0]
+        if isinstance(reason, bytes):
+            reason = reason.decode(errors="replace")
+        raise InvalidInput(
+            f"The pattern is not a valid RE2 regular expression: {reason}."
+        ) from None
+
+
+# -- the report ---
+
+
+def _count(report: ForgetReport, match: _Match) -> None:
+    document = match.document
+    number = len(match.passages)
+    if document.kind != CONVERSATION:
+        report.items += 1
+        number = 1
+    else:
+        report.messages += number
+        if number == len(document.passages):
+            report.conversations += 1
+        else:
+            report.changed_conversations += 1
+            report.titles += match.removal.has_title
+    report.by_source[document.source] = report.by_source.get(document.source, 0) + number
+    report.by_project[document.project] = report.by_project.get(document.project, 0) + number
+    if len(report.examples) < _EXAMPLES:
+        report.examples.append(_example(match))
+
+
+def _example(match: _Match) -> Example:
+    document = match.document
+    passage = Passage("", None, document.title, created_at=document.updated_at)
+    message_id = None
+    if match.passages:
+        passage = match.passages[0]
+        if document.kind == CONVERSATION:
+            message_id = passage.id
+    excerpt = truncate(
+        " ".join(passage.content[: 4 * _EXAMPLE_CHARACTERS].split()), _EXAMPLE_CHARACTERS
+    )
+    return Example(
+        document.id,
+        document.title,
+        document.kind,
+        document.project,
+        document.source,
+        message_id,
+        passage.role,
+        passage.created_at or document.updated_at,
+        excerpt,
+    )
