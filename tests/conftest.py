@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
+import ssl
 import sys
 import tempfile
 import uuid
@@ -38,6 +40,19 @@ settings.load_profile("quick")
 # Tests start hundreds of Python processes. Without cached bytecode, each would compile the package.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+
+SLOW_IMPORTS = ("test_agents.py", "test_openai_agents.py")
+"""Tests of agent frameworks, which take seconds to import in every process. `make test` runs the
+examples of docs/agents-sdk.md instead."""
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    is_default = bool(config.option.markexpr)
+    is_named = str(collection_path) in config.invocation_params.args
+    if collection_path.name in SLOW_IMPORTS and is_default and not is_named:
+        return True
+    return None
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -81,6 +96,14 @@ def isolated_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
     """Settings for fixtures that last longer than a test."""
     with pytest.MonkeyPatch.context() as patch:
         hide_settings(patch, tmp_path_factory.mktemp("session") / "home")
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def shared_certificates() -> Iterator[None]:
+    """HTTP clients read the certificates of all authorities, 40 ms each time, even for http://."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ssl, "create_default_context", functools.cache(ssl.create_default_context))
         yield
 
 

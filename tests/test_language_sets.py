@@ -19,7 +19,6 @@ def test_the_right_message_is_among_the_first_hits(library: recollect.Library, p
     check_ranks(library, path)
 
 
-@pytest.mark.both_stores
 @pytest.mark.full
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
 def test_the_right_message_is_among_the_first_hits_on_both_stores(

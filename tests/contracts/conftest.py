@@ -21,7 +21,7 @@ from recollect.serve.http.service import Service, ServiceConfig
 from recollect.settings import place as parse_place
 
 # -- stores and states ---
-# By default, tests run on SQLite. Those that search run in two states: embedded and background.
+# By default, tests run on SQLite. Those that search run in the state that people have: background.
 # The other combinations of stores and states are marked `full`. Tests marked `every_store` are the
 # happy paths that also run on PostgreSQL by default (`both_stores` would select every state).
 

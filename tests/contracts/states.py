@@ -28,7 +28,7 @@ BACKGROUND = "background"
 """The background thread has embedded everything."""
 
 STATES = (FRESH, SEALED, EMBEDDED, BACKGROUND)
-BY_DEFAULT = (EMBEDDED, BACKGROUND)
+BY_DEFAULT = (BACKGROUND,)
 WITH_VECTORS = (EMBEDDED, BACKGROUND)
 PATIENCE = 180.0
 """Seconds after which the background thread counts as stuck."""
