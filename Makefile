@@ -1,8 +1,10 @@
-.PHONY: test test-all check pytest browser clients demo format bench bench-disk bench-indexing bench-knowledge bench-mcp bench-memory bench-quality bench-service bench-speed bench-startup bench-teams soak clean
+.PHONY: test test-all check pytest browser clients demo format bench bench-disk bench-indexing bench-knowledge bench-mcp bench-memory bench-quality bench-service bench-speed bench-startup bench-teams soak dist audit tools clean
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# What releases and audits need, apart from $(VENV), so that `make test` does not install it.
+TOOLS := build/tools
 # Some tests wait for browsers, servers and disks, so two processes more than cores keep the cores busy.
 PYTEST := $(BIN)/python -m pytest --dist worksteal -n $$(($$(getconf _NPROCESSORS_ONLN) + 2))
 # Without cached bytecode, every process that a test starts would compile the package.
@@ -80,6 +82,24 @@ bench-teams: $(READY)
 # Kill programs and servers 1,000 times.
 soak: $(READY)
 	KILLS=1000 $(PYTEST) -m "" tests/test_crash.py tests/test_power_loss.py tests/test_move.py tests/store/test_postgres_connections.py
+
+# The wheel, the source archive, locked requirements, an SBOM and checksums of the last commit.
+dist: tools
+	$(TOOLS)/bin/python tools/dist.py
+
+# Known advisories about dependencies, licences, and bandit. `make test` checks the same lists and rules offline.
+audit: tools $(READY)
+	$(BIN)/python tools/dependencies.py all
+	$(TOOLS)/bin/python tools/security_lint.py
+	$(TOOLS)/bin/python tools/audit.py
+
+tools: $(TOOLS)/.ready
+
+$(TOOLS)/.ready: Makefile
+	@echo "Setting up $(TOOLS) (once)"
+	@$(PYTHON) -m venv $(TOOLS)
+	@$(TOOLS)/bin/python -m pip install --quiet --disable-pip-version-check 'bandit>=1.9' 'cyclonedx-bom>=7.5' 'pip-audit>=2.10' 'uv>=0.9'
+	@touch $@
 
 $(READY): pyproject.toml
 	@echo "Setting up $(VENV) (once)"

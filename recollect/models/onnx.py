@@ -31,7 +31,7 @@ OUTPUTS = ("sentence_embedding", "last_hidden_state", "token_embeddings")
 INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 POOLINGS = {
     "pooling_mode_mean_tokens": "mean",
-    "pooling_mode_cls_token": "cls",
+    "pooling_mode_cls_token": "cls",  # nosec B105 - a token of text
     "mean": "mean",
     "cls": "cls",
 }

@@ -191,7 +191,7 @@ def _download(source: Source, checkout: Path) -> None:
         ["config", "extensions.partialClone", address],
         ["checkout", "--quiet", source.commit],
     ):
-        subprocess.run(["git", "-C", str(checkout), *arguments], check=True)  # noqa: S603, S607
+        subprocess.run(["git", "-C", str(checkout), *arguments], check=True)
 
 
 def _folder(pattern: str) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from recollect.importers.documents.extract import collapse_spaces, join_paragraphs
+from recollect.importers.documents.optional import require
 from recollect.importers.documents.package import feed_parser
 from recollect.settings import LIMITS
 
@@ -227,6 +228,7 @@ class HtmlText:
 
 def read_html(data: bytes, text: HtmlText) -> None:
     """Parse a page and collect its text."""
+    require("lxml")
     from lxml import etree
 
     parser = etree.HTMLParser(target=text, **_encoding(data))

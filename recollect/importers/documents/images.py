@@ -15,6 +15,7 @@ from recollect.importers.documents.extract import (
     read_bytes,
     split_keywords,
 )
+from recollect.importers.documents.optional import require
 from recollect.importers.documents.package import parse_xml
 from recollect.importers.entries import Entry
 from recollect.importers.texts import Unreadable
@@ -48,6 +49,7 @@ _EXIF_DATE = re.compile(r"(\d{4}):(\d\d):(\d\d) (\d\d:\d\d:\d\d)")
 
 
 def extract(entry: Entry) -> Extract:
+    require("PIL")
     from PIL import Image, UnidentifiedImageError
 
     data = read_bytes(entry)

@@ -21,6 +21,7 @@ from recollect.importers.documents.office_text import (
     OpenDocumentText,
     attribute,
 )
+from recollect.importers.documents.optional import require
 from recollect.importers.documents.package import (
     Element,
     Package,
@@ -87,6 +88,7 @@ def odt(entry: Entry) -> Extract:
 
 
 def rtf(entry: Entry) -> Extract:
+    require("striprtf")
     from striprtf.striprtf import rtf_to_text
 
     data = read_bytes(entry, LIMITS.document_part_bytes)

@@ -13,6 +13,7 @@ from urllib.parse import unquote
 
 from recollect.errors import UnsafeFile
 from recollect.importers.documents.extract import read_bytes
+from recollect.importers.documents.optional import require
 from recollect.importers.entries import Entry, reject_zip_bomb, unreadable_member
 from recollect.importers.texts import Unreadable
 from recollect.settings import LIMITS
@@ -139,6 +140,7 @@ class Collector(Protocol):
 
 def collect(chunks: Iterable[bytes], collector: Collector) -> None:
     """Parse XML of any size without a tree in memory. After an error the rest is not parsed."""
+    require("lxml")
     from lxml import etree
 
     feed_parser(etree.XMLParser(target=collector, **_SAFE_OPTIONS), chunks, collector)
@@ -159,6 +161,7 @@ def feed_parser(parser: Any, chunks: Iterable[bytes], collector: Collector) -> N
 
 def parse_xml(data: bytes) -> Element | None:
     """Parse XML without fetching anything or expanding entities."""
+    require("lxml")
     from lxml import etree
 
     parser = etree.XMLParser(remove_comments=True, remove_pis=True, **_SAFE_OPTIONS)

@@ -23,6 +23,7 @@ from recollect.importers.documents.extract import (
     read_bytes,
     split_keywords,
 )
+from recollect.importers.documents.optional import require
 from recollect.importers.entries import Entry
 from recollect.importers.texts import Unreadable
 from recollect.settings import LIMITS
@@ -42,6 +43,7 @@ _FILES_PER_READER = 500
 
 
 def extract(entry: Entry) -> Extract:
+    require("pypdfium2")
     with _on_disk(entry) as path:
         reply = _READER.ask(path)
     if "error" in reply:

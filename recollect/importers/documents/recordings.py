@@ -9,6 +9,7 @@ from typing import Any
 
 from recollect.importers.documents import transcriber
 from recollect.importers.documents.extract import Extract, parse_date, read_bytes
+from recollect.importers.documents.optional import require
 from recollect.importers.entries import Entry
 from recollect.importers.records import as_list, string_or_none
 from recollect.importers.sidecars import (
@@ -71,6 +72,7 @@ def guess_text(data: bytes) -> Text:
     text = decode_text(data)
     if text.encoding is None:
         return text
+    require("charset_normalizer")
     from charset_normalizer import from_bytes
 
     best = from_bytes(data[:_SAMPLE_BYTES], cp_isolation=_OLD_ENCODINGS).best()
@@ -98,6 +100,7 @@ def _parse_transcript(data: bytes) -> Extract:
 
 def _with_tags(entry: Entry, extract: Extract) -> Extract:
     """Add what the recording says about itself: title, author, duration."""
+    require("tinytag")
     from tinytag import TinyTag
 
     try:

@@ -15,6 +15,7 @@ from recollect.importers.documents.extract import (
     split_keywords,
 )
 from recollect.importers.documents.html_text import HtmlText, read_html
+from recollect.importers.documents.optional import require
 from recollect.importers.entries import Entry
 from recollect.importers.texts import Unreadable
 from recollect.settings import LIMITS
@@ -77,6 +78,7 @@ def _main_text(data: bytes, page: _Page) -> str:
         or len(data) > _MAX_MAIN_BYTES
     ):
         return whole_text
+    require("trafilatura")
     from trafilatura import extract as extract_main_text
 
     text = extract_main_text(
