@@ -15,6 +15,7 @@ import apsw
 from recollect import __version__
 from recollect.backup import contents
 from recollect.backup.durable import explain_disk_errors
+from recollect.backup.last_backup import remember_backup
 from recollect.backup.manifest import FileRecord, LibraryRecord, Manifest, new_id
 from recollect.backup.repository import Repository
 from recollect.backup.storing import store_file, unreadable_chunks
@@ -48,13 +49,14 @@ def make_backup(
     for temporary copies then.
     """
     report = progress or _ignore_progress
-    with repository.lock():
-        with explain_disk_errors(repository.folder, NO_BACKUP):
-            repository.sweep()
+    with explain_disk_errors(repository.folder, NO_BACKUP), repository.lock():
+        repository.sweep()
         if isinstance(place, Path):
             _require_apart(repository.folder, place)
             with explain_disk_errors(place, NO_BACKUP), work_folder(place) as work:
-                return _Backup(repository, place, work, report).make(user or "", "sqlite")
+                manifest = _Backup(repository, place, work, report).make(user or "", "sqlite")
+                remember_backup(place, repository.folder, manifest.id)
+                return manifest
         if not user:
             raise InvalidInput("A library in PostgreSQL is backed up for one user: --user NAME.")
         with work_folder(work_home) as work:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -89,9 +89,18 @@ class Repository:
             self._locations.setdefault(name, []).append(location)
 
     @contextmanager
-    def lock(self) -> Iterator[None]:
-        """Hold the folder, so that nobody else writes, deletes or verifies here."""
-        with file_lock(self.folder / "lock") as is_held:
+    def lock(self, *, for_reading: bool = False) -> Iterator[None]:
+        """Hold the folder, so that nobody else writes or deletes here.
+
+        A folder on a read-only disk can be read without the lock.
+        """
+        with ExitStack() as stack:
+            try:
+                is_held = stack.enter_context(file_lock(self.folder / "lock"))
+            except OSError:
+                if not for_reading:
+                    raise
+                is_held = True
             if not is_held:
                 raise StoreBusy(
                     f"Another backup, verification or restore is using {self.folder}. "
@@ -197,6 +206,17 @@ class Repository:
     def manifests(self) -> list[Manifest]:
         """All backups, oldest first. Raises DamagedBackup if one cannot be read."""
         return [self.manifest(id_) for id_ in self.ids()]
+
+    def readable_manifests(self) -> tuple[list[Manifest], dict[str, str]]:
+        """The backups, oldest first, and by their ids the reasons why others cannot be read."""
+        backups = []
+        problems = {}
+        for id_ in self.ids():
+            try:
+                backups.append(self.manifest(id_))
+            except DamagedBackup as error:
+                problems[id_] = str(error)
+        return backups, problems
 
     def delete_manifest(self, id: str) -> None:
         self._manifest_file(id).unlink(missing_ok=True)

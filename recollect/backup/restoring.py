@@ -72,7 +72,7 @@ def restore(
                 f"Backup {backup.id} was made by a newer Recollect (schema {library.schema}; this "
                 f"one knows {VERSION}). {_UNCHANGED} Upgrade Recollect to restore it."
             )
-    with repository.lock():
+    with repository.lock(for_reading=True):
         if isinstance(place, Path):
             with explain_disk_errors(place, _UNCHANGED):
                 make_folder(place)

@@ -79,7 +79,13 @@ def prune(repository: Repository, keep: dict[str, int], *, compact: bool = False
     nothing = "Nothing more was removed."
     with repository.lock(), explain_disk_errors(repository.folder, nothing):
         repository.sweep()
-        backups = repository.manifests()
+        backups, problems = repository.readable_manifests()
+        for id_, problem in problems.items():
+            raise DamagedBackup(
+                f"{problem} So it is not certain which chunks are still needed, and nothing was "
+                f"removed. If you give backup {id_} up, delete its file in "
+                f"{repository.folder / 'backups'}."
+            )
         removable = expired(backups, keep)
         removable_ids = {backup.id for backup in removable}
         remaining = [backup for backup in backups if backup.id not in removable_ids]

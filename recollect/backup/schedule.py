@@ -24,6 +24,7 @@ log = logging.getLogger(__name__)
 
 _CHECK_SECONDS = 60.0
 _RETRY_SECONDS = 3_600.0
+_STOP_SECONDS = 5.0
 
 
 _SECONDS = {"m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
@@ -51,8 +52,14 @@ class BackupSchedule:
         self._thread.start()
 
     def close(self) -> None:
-        """Stop. A backup in progress is abandoned with the process; older ones are intact."""
+        """Stop. A backup in progress is abandoned; older ones are intact."""
         self._closing.set()
+        if self._thread is not None:
+            self._thread.join(_STOP_SECONDS)
+
+    def _stop_if_closing(self, step: str, count: int, total: int) -> None:
+        if self._closing.is_set():
+            raise StoreBusy("The server is shutting down.")
 
     def _run(self) -> None:
         pause = 0.0
@@ -76,10 +83,15 @@ class BackupSchedule:
         if isinstance(self._place, str):
             user = default_user()
         with _open(folder) as repository:
-            times = [b.created_at for b in repository.manifests() if b.user == user]
+            backups, problems = repository.readable_manifests()
+            for problem in problems.values():
+                log.error("%s", problem)
+            times = [backup.created_at for backup in backups if backup.user == user]
             if times and now - max(times) < interval:
                 return False
-            manifest = make_backup(repository, self._place, user, work_home=home())
+            manifest = make_backup(
+                repository, self._place, user, self._stop_if_closing, work_home=home()
+            )
             log.info("Made backup %s in %s.", manifest.id, folder)
             prune(repository, parse_rules(BACKUP_KEEP.get()))
         return True

@@ -6,6 +6,8 @@ folder may be on a disk that others can read.
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 import tempfile
 import uuid
@@ -23,9 +25,7 @@ from recollect.store.sqlite.file_lock import file_lock
 def work_folder(home: Path) -> Iterator[Path]:
     """An empty folder that is deleted at the end. What an earlier process left is deleted too."""
     base = home / WORK
-    try:
-        make_folder(base)
-    except OSError:  # the home folder may be read-only
+    if not _can_write(home, base):
         with tempfile.TemporaryDirectory(prefix="recollect-") as name:
             yield Path(name)
         return
@@ -43,3 +43,16 @@ def work_folder(home: Path) -> Iterator[Path]:
             yield folder
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _can_write(home: Path, base: Path) -> bool:
+    """Whether there is a home folder that is not read-only."""
+    if not home.exists():
+        return False
+    try:
+        make_folder(base)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        return False
+    return os.access(base, os.W_OK)

@@ -16,6 +16,7 @@ from rich.table import Table
 
 from recollect.backup import repository as repositories
 from recollect.backup.checking import Verification, verify
+from recollect.backup.last_backup import missing_backup
 from recollect.backup.locations import backup_folder
 from recollect.backup.making import make_backup
 from recollect.backup.manifest import Manifest
@@ -220,6 +221,9 @@ def run_backup(arguments: argparse.Namespace) -> int:
         user = default_user()
     rules = _rules(arguments)
     with _new_or_existing_repository(arguments) as repository:
+        missing = _missing_backup(arguments, repository)
+        if missing:
+            print(f"recollect: {missing}", file=sys.stderr)
         with ProgressBar("Backing up", "bytes") as bar:
             manifest = make_backup(repository, where, user, bar.report, work_home=home())
         record: dict[str, Any] = manifest.summary() | {"folder": str(repository.folder)}
@@ -264,13 +268,8 @@ def _rules(arguments: argparse.Namespace) -> dict[str, int] | None:
 
 def run_list(arguments: argparse.Namespace) -> int:
     with _repository(arguments) as repository:
-        backups: list[Manifest] = []
-        problems = []
-        for id_ in repository.ids():
-            try:
-                backups.append(repository.manifest(id_))
-            except DamagedBackup as error:
-                problems.append({"id": id_, "problem": str(error)})
+        backups, problems = repository.readable_manifests()
+        missing = _missing_backup(arguments, repository)
         folder = str(repository.folder)
     if arguments.json:
         print_json(
@@ -278,9 +277,10 @@ def run_list(arguments: argparse.Namespace) -> int:
                 "folder": folder,
                 "backups": [backup.summary() for backup in backups],
                 "damaged": problems,
+                "missing": missing or None,
             }
         )
-        return int(bool(problems))
+        return int(bool(problems or missing))
     out = console()
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for heading in ("backup (UTC)", "libraries", "documents", "messages", "size", "new"):
@@ -295,30 +295,54 @@ def run_list(arguments: argparse.Namespace) -> int:
             decimal(backup.added_bytes),
         )
     out.print(table)
-    for problem in problems:
-        out.print(f"[red]damaged[/]: {safe(problem['problem'])}", soft_wrap=True)
+    for problem in problems.values():
+        out.print(f"[red]damaged[/]: {safe(problem)}", soft_wrap=True)
+    if missing:
+        out.print(f"[red]missing[/]: {safe(missing)}", soft_wrap=True)
     out.print(f"[dim]In {safe(folder)}[/]", soft_wrap=True)
-    return int(bool(problems))
+    return int(bool(problems or missing))
+
+
+def _missing_backup(arguments: argparse.Namespace, repository: Repository) -> str:
+    """A sentence about the newest backup of this home, if it has disappeared from the folder."""
+    where = place(arguments.home)
+    if not isinstance(where, Path):
+        return ""
+    return missing_backup(where, repository.folder, repository.ids())
 
 
 def run_verify(arguments: argparse.Namespace) -> int:
-    with _repository(arguments) as repository, repository.lock(), _work(arguments) as work:
-        if arguments.all:
-            ids = repository.ids()
+    with (
+        _repository(arguments) as repository,
+        repository.lock(for_reading=True),
+        _work(arguments) as work,
+    ):
+        if arguments.all or arguments.backup in repository.ids():
+            ids = [id_ for id_ in repository.ids() if arguments.all or id_ == arguments.backup]
         else:
-            ids = [pick(repository.manifests(), arguments.backup).id]
+            ids = [pick(repository.readable_manifests()[0], arguments.backup).id]
+        missing = _missing_backup(arguments, repository)
         with ProgressBar("Verifying", "bytes") as bar:
             results = [verify(repository, id_, work, bar.report) for id_ in ids]
         damaged_packs = list(repository.damaged_packs)
-    is_good = all(result.is_good for result in results)
+    is_good = all(result.is_good for result in results) and not missing
     if arguments.json:
         records = [
             {"id": result.id, "good": result.is_good, "problems": list(result.problems)}
             for result in results
         ]
-        print_json({"good": is_good, "backups": records, "damaged_packs": damaged_packs})
+        print_json(
+            {
+                "good": is_good,
+                "backups": records,
+                "damaged_packs": damaged_packs,
+                "missing": missing or None,
+            }
+        )
     else:
         _show_verification(results, damaged_packs)
+        if missing:
+            console().print(f"[red]missing[/]: {safe(missing)}", soft_wrap=True)
     return int(not is_good)
 
 
@@ -373,7 +397,7 @@ def run_restore(arguments: argparse.Namespace) -> int:
         target = place(arguments.home)
     options = RestoreOptions(arguments.user or "", arguments.to_user or "", arguments.replace)
     with _repository(arguments) as repository:
-        backup = pick(_candidates(repository, options.user), arguments.backup)
+        backup = _pick(repository, options.user, arguments.backup)
         with ProgressBar("Restoring", "bytes") as bar:
             result = restore(repository, backup, target, options, bar.report, work_home=home())
     if arguments.json:
@@ -391,15 +415,21 @@ def run_restore(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _candidates(repository: Repository, user: str) -> list[Manifest]:
-    """The backups that contain the library of a user; all of them without one."""
-    backups = repository.manifests()
-    if not user:
-        return backups
-    name = library_file(Path(), user).parent.name
-    return [
-        backup for backup in backups if any(library.name == name for library in backup.libraries)
-    ]
+def _pick(repository: Repository, user: str, text: str) -> Manifest:
+    """The backup that `text` names, among those with the library of a user if there is one."""
+    backups, problems = repository.readable_manifests()
+    if text in problems:
+        raise DamagedBackup(problems[text])
+    if user:
+        name = library_file(Path(), user).parent.name
+        backups = [
+            backup
+            for backup in backups
+            if any(library.name == name for library in backup.libraries)
+        ]
+    for problem in problems.values():
+        print(f"recollect: {problem}", file=sys.stderr)
+    return pick(backups, text)
 
 
 def _show_restore(result: RestoreResult) -> None:

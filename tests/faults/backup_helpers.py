@@ -30,7 +30,7 @@ def add_messages(home: Path, *texts: str, user: str = "default") -> None:
             library.add_message("c1", "user", text, id=text)
 
 
-def messages(home: Path, user: str = "default") -> list[str]:
+def messages(home: Path | str, user: str = "default") -> list[str]:
     with recollect.open(home, user) as library:
         assert library.verify().healthy
         return [passage.content for passage in library.conversation("c1").passages]

@@ -144,7 +144,7 @@ def test_backups_survive_kills_and_the_next_one_cleans_up(home: Path, folder: Pa
         backups = ids
     backups.append(back_up(home, folder).id)
     assert not list(folder.rglob("*.tmp"))
-    assert [path.name for path in (home / ".backup").iterdir()] == ["lock"]
+    assert {path.name for path in (home / ".backup").iterdir()} == {"lock", "last.json"}
     verify_all(folder, home, len(backups))
 
 
@@ -282,6 +282,20 @@ def test_manifests_cannot_be_exchanged(home: Path, folder: Path) -> None:
         assert backups.manifest(first.id) == first
         with pytest.raises(DamagedBackup):
             backups.manifest(second.id)
+
+
+def test_an_older_state_of_the_folder_is_noticed(
+    home: Path, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    back_up(home, folder)
+    last = back_up(home, folder)
+    options = ["--home", str(home), "--folder", str(folder)]
+    assert run_json(capsys, "backup", "list", *options)["missing"] is None
+    (folder / "backups" / f"{last.id}.manifest").unlink()
+    for action in ("list", "verify"):
+        assert last.id in run_json(capsys, "backup", action, *options, fails=True)["missing"]
+    back_up(home, folder)
+    assert run_json(capsys, "backup", "verify", *options)["good"]
 
 
 def test_the_passphrase_comes_from_a_file(

@@ -71,6 +71,15 @@ def test_the_two_newest_copies_are_kept_for_thirty_days(
     assert len(copies(home)) == 1
 
 
+def test_a_deletion_deletes_the_copies(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    publish_new_schema(monkeypatch)
+    messages(home)
+    assert len(copies(home)) == 1
+    with recollect.open(home) as library:
+        library.delete_conversation("c1")
+    assert not (home / "users/default" / FOLDER).exists()
+
+
 def test_an_interrupted_migration_keeps_its_first_copy(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

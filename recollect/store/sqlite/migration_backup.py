@@ -1,7 +1,7 @@
 """A copy of a library before its schema changes, in the folder `before-migration` beside it.
 
-The two newest copies are kept, for thirty days: text that is deleted from a library must not stay
-in a copy of it for ever.
+The two newest copies are kept, for thirty days at most. They are deleted as soon as something is
+deleted from the library, because they still contain it.
 """
 
 from __future__ import annotations
@@ -66,6 +66,15 @@ def _has_copy(folder: Path, schema: int, version: int) -> bool:
         if int(copy.name.split("-")[1]) < schema:
             return True
     return False
+
+
+def delete_copies(library: Path) -> None:
+    """Delete all copies."""
+    folder = library.with_name(FOLDER)
+    if folder.exists():
+        _delete(list(folder.iterdir()))
+        with suppress(OSError):
+            folder.rmdir()
 
 
 def delete_expired_copies(library: Path) -> None:

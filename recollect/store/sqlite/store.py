@@ -13,6 +13,8 @@ import apsw
 
 from recollect.errors import DamagedLibrary, StoreBusy
 from recollect.language.query import Node, words
+from recollect.model.documents import Document, Passage
+from recollect.model.receipts import Receipt
 from recollect.model.search import Filter
 from recollect.store.sql import checking, headings, statistics, transfer
 from recollect.store.sql import spaces as space_sql
@@ -30,11 +32,19 @@ from recollect.store.sqlite import (
 from recollect.store.sqlite.connection import Connection, Connections, connect, translate_error
 from recollect.store.sqlite.file_lock import file_lock
 from recollect.store.sqlite.key_ranges import all_keys, keys_in_few_documents
-from recollect.store.sqlite.migration_backup import delete_expired_copies
+from recollect.store.sqlite.migration_backup import delete_copies, delete_expired_copies
 from recollect.store.sqlite.migrations import migrate
 from recollect.store.sqlite.verification import UNINDEXED
 from recollect.store.sqlite.volumes import plan
-from recollect.store.values import Contents, Findings, Progress, Space, Unembedded
+from recollect.store.values import (
+    Contents,
+    Findings,
+    Forgotten,
+    Progress,
+    Removal,
+    Space,
+    Unembedded,
+)
 
 if TYPE_CHECKING:
     from recollect.store.sqlite.vectors import Vectors
@@ -146,6 +156,30 @@ class SqliteStore(SqlStore[Connection]):
             (document,),
         )
 
+    # -- deletions by a person ---
+
+    # Copies from before a migration would still contain what is deleted.
+
+    def delete_passage(self, document: str, passage: str) -> Passage:
+        delete_copies(self.path)
+        return super().delete_passage(document, passage)
+
+    def pop(self, document: str) -> Document:
+        delete_copies(self.path)
+        return super().pop(document)
+
+    def forget(self, removals: Sequence[Removal]) -> Forgotten:
+        delete_copies(self.path)
+        return super().forget(removals)
+
+    def revise(self, document: str, change: Callable[[Document], Document]) -> int:
+        delete_copies(self.path)
+        return super().revise(document, change)
+
+    def undo_import(self, receipt: int) -> Receipt:
+        delete_copies(self.path)
+        return super().undo_import(receipt)
+
     # -- text search ---
 
     def match(self, node: Node, filter: Filter, limit: int) -> list[int]:
@@ -252,6 +286,7 @@ class SqliteStore(SqlStore[Connection]):
         self._delete_files()
 
     def _delete_files(self) -> None:
+        delete_copies(self.path)
         for file in sorted(self._index_folder.rglob("*"), reverse=True):
             if file.is_dir():
                 file.rmdir()
