@@ -10,11 +10,11 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool
 from starlette.responses import Response
 
 from recollect.model.forgetting import Selection
-from recollect.model.kinds import CONVERSATION
 from recollect.serve.http.access import AccessTo
 from recollect.serve.http.json_response import json_response
+from recollect.serve.http.route_policy import route_policy
 from recollect.serve.http.routing import JsonRoute
-from recollect.serve.identity.principal import WRITE, Forbidden
+from recollect.serve.identity.principal import CONVERSATIONS, KNOWLEDGE, WRITE, Forbidden
 
 router = APIRouter(tags=["forgetting"], route_class=JsonRoute)
 
@@ -77,19 +77,20 @@ class ForgetResult(BaseModel):
     summary="Forget messages, conversations and items",
     responses={200: {"model": ForgetResult}},
 )
+@route_policy(WRITE, CONVERSATIONS, KNOWLEDGE)
 def forget(access: AccessTo, request: ForgetRequest) -> Response:
     """Deletes what matches all conditions, with everything derived from it. There is no undo.
 
     Without `confirm`, returns exact counts and examples, and changes nothing. What was forgotten is
-    not imported again. Keys of agents may not use this route. A key that is limited to some
-    toolsets needs `knowledge` as well, unless `kinds` is just `conversation`.
+    not imported again. Keys of agents, and keys that are limited to some toolsets, may not use this
+    route.
     """
     if access.principal.agent:
         raise Forbidden("The key of an agent may not forget. Use the key of a person.")
+    if access.principal.toolsets is not None:
+        raise Forbidden("A key that is limited to some toolsets may not forget.")
     values: dict[str, Any] = request.model_dump(exclude={"confirm"})
     selection = Selection.of(**values)
-    if selection.kinds != (CONVERSATION,):
-        access.require(WRITE, "knowledge")
     with access.write() as library:
         if request.confirm:
             report = library.forget(selection)
