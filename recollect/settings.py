@@ -296,6 +296,13 @@ RATE_LIMIT = _setting(
     _whole_number,
     "Requests per minute for each user and kind of request; 0 means no limit.",
 )
+TRUSTED_PROXIES = _setting(
+    "RECOLLECT_TRUSTED_PROXIES",
+    _NONE,
+    _names,
+    "Addresses or networks of reverse proxies (`127.0.0.1, 10.0.0.0/8`). Limits for addresses then "
+    "count the client that the proxy names in X-Forwarded-For.",
+)
 BASE_URL = _setting(
     "RECOLLECT_BASE_URL",
     "",
@@ -501,13 +508,36 @@ class Limits:
     upload_bytes: int = _limit(8_000_000_000, "Bytes of an uploaded file.")
     header_bytes: int = _limit(65_536, "Bytes of request headers.")
     token_bytes: int = _limit(8_192, "Bytes of an API key or token.")
-    header_seconds: float = _limit(15.0, "Waiting for request headers.")
-    body_seconds: float = _limit(30.0, "Waiting for the next piece of a request body.")
+    header_seconds: float = _limit(15.0, "Until request headers are complete.")
+    body_seconds: float = _limit(
+        30.0, "Waiting for the next piece of a request body, and for all of a short body."
+    )
+    body_bytes_per_second: int = _limit(
+        1_024, "What a client must send of a longer body for each further second."
+    )
+    waiting_bodies: int = _limit(
+        256, "Requests whose bodies are incomplete; beyond that, the longest waiting get 408."
+    )
+    waiting_bodies_each_user: int = _limit(128, "The same for one user.")
+    anonymous_bodies: int = _limit(64, "The same for all requests without a credential.")
+    anonymous_bodies_each_address: int = _limit(16, "The same for one address.")
     drain_seconds: float = _limit(10.0, "Finishing accepted requests when the server stops.")
-    requests_at_once: int = _limit(512, "Requests in progress; more get 503.")
+    requests_at_once: int = _limit(
+        512, "Requests in progress, without those whose bodies are incomplete; more get 503."
+    )
+    requests_each_user: int = _limit(384, "The same for one user.")
     searches_at_once: int = _limit(4, "Searches in progress; more wait.")
     search_wait_seconds: float = _limit(10.0, "Waiting for a turn to search; then 503.")
-    connections: int = _limit(1_000, "Connections to the server.")
+    connections: int = _limit(
+        1_000, "Connections to the server; beyond that, idle ones are closed for new ones."
+    )
+    waiting_connections_each_address: int = _limit(
+        200, "Connections of one address that have not yet sent a request with a valid credential."
+    )
+    waiting_seconds: float = _limit(
+        1.0, "How long such a connection has at least, unless there are too many in total."
+    )
+    open_files: int = _limit(8_192, "What the server raises a lower limit on open files to.")
     open_libraries: int = _limit(64, "Libraries a server keeps open.")
     streams: int = _limit(512, "Open streams of live updates.")
     streams_each_user: int = _limit(32, "The same for one user.")

@@ -13,7 +13,7 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
@@ -30,7 +30,8 @@ from recollect.errors import RecollectError
 from recollect.places import keys
 from recollect.serve.app import make_app
 from recollect.serve.http import logs
-from recollect.serve.http.hosts import is_loopback
+from recollect.serve.http.connections import WaitingRoom
+from recollect.serve.http.hosts import client_network, is_in_networks, is_loopback
 from recollect.serve.http.service import Service, ServiceConfig
 from recollect.settings import CONVERSATION_DB, LIMITS, ORIGIN_CONVERSATION_DB
 from recollect.store.api_keys import ApiKeys
@@ -38,6 +39,8 @@ from recollect.store.api_keys import ApiKeys
 KEEP_ALIVE_SECONDS = 15
 MAX_FRAGMENTS = 10_000  # frames of one WebSocket message
 BACKLOG = 1024
+RESERVED_FILES = 256
+"""Open files that are no connections: databases, uploads, indexes."""
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _CREATE_KEY = "Create a key first: recollect keys add NAME --user USER"
@@ -108,6 +111,23 @@ def _warn_of_unused_settings() -> None:
             )
 
 
+def raise_file_limit() -> int:
+    """Raise the limit on open files, as far as this process may. Returns the limit."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return LIMITS.open_files
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= LIMITS.open_files:
+        return LIMITS.open_files
+    target = LIMITS.open_files
+    if hard != resource.RLIM_INFINITY:
+        target = min(target, hard)
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (target, hard))
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+
 def server_url(config: ServiceConfig) -> str:
     if config.base_url:
         return config.base_url
@@ -141,26 +161,36 @@ def _listen(host: str, port: int) -> socket.socket:
     return listener
 
 
+class _Config(uvicorn.Config):
+    connections: _Connections
+
+
+def _connections(config: uvicorn.Config) -> _Connections:
+    assert isinstance(config, _Config)
+    return config.connections
+
+
 class _Server(uvicorn.Server):
     def __init__(self, service: Service, on_started: Callable[[], None]) -> None:
         self._service = service
         self._on_started = on_started
-        super().__init__(
-            uvicorn.Config(
-                make_app(service),
-                http=_HttpProtocol,
-                ws=_WebSocketProtocol,
-                ws_max_size=LIMITS.mcp_line_bytes,
-                ws_per_message_deflate=False,  # a small frame must not expand to a large one
-                lifespan="on",
-                log_config=None,
-                access_log=False,
-                proxy_headers=False,
-                server_header=False,
-                timeout_keep_alive=KEEP_ALIVE_SECONDS,
-                timeout_graceful_shutdown=int(LIMITS.drain_seconds),
-            )
+        config = _Config(
+            make_app(service),
+            http=_HttpProtocol,
+            ws=_WebSocketProtocol,
+            ws_max_size=LIMITS.mcp_line_bytes,
+            ws_per_message_deflate=False,  # a small frame must not expand to a large one
+            lifespan="on",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            timeout_keep_alive=KEEP_ALIVE_SECONDS,
+            timeout_graceful_shutdown=int(LIMITS.drain_seconds),
         )
+        limit = min(LIMITS.connections, raise_file_limit() - RESERVED_FILES)
+        config.connections = _Connections(service.config.trusted_proxies, limit)
+        super().__init__(config)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -193,8 +223,68 @@ class _Server(uvicorn.Server):
         self.should_exit = True
 
 
+class _Connections:
+    """The open connections of the server, and which of them give way if there are too many."""
+
+    def __init__(self, trusted_proxies: tuple[str, ...], limit: int) -> None:
+        self._trusted_proxies = trusted_proxies
+        self._limit = limit
+        self._open = 0
+        self._unproven: WaitingRoom[_HttpProtocol] = WaitingRoom()
+        """Waiting for a client that has not yet sent a request with a valid credential."""
+        self._idle: WaitingRoom[_HttpProtocol] = WaitingRoom()
+        """Waiting for the next request of a client that has."""
+
+    def count(self) -> None:
+        self._open += 1
+
+    def discount(self) -> None:
+        self._open -= 1
+
+    def wait(self, connection: _HttpProtocol) -> None:
+        """A connection waits for its client to send a request."""
+        if connection.is_proven:
+            self._idle.enter(connection, connection.network)
+            return
+        self._unproven.enter(connection, connection.network)
+
+    def stop_waiting(self, connection: _HttpProtocol) -> None:
+        self._unproven.leave(connection)
+        self._idle.leave(connection)
+
+    def make_room(self, newcomer: _HttpProtocol) -> bool:
+        """Close a connection for a new one if there are too many. Returns False if none may be."""
+        victim = self._victim(newcomer)
+        if victim is not None:
+            self.stop_waiting(victim)
+            victim.transport.abort()
+        return victim is not None or self._open <= self._limit
+
+    def _victim(self, newcomer: _HttpProtocol) -> _HttpProtocol | None:
+        network = newcomer.network
+        share = LIMITS.waiting_connections_each_address
+        victim = None
+        # All clients of a proxy have its address.
+        is_shared = is_in_networks(newcomer.peer, self._trusted_proxies)
+        if self._unproven.count(network) > share and not is_shared:
+            victim = self._unproven.longest_waiting(network, LIMITS.waiting_seconds)
+        if victim is None and self._open > self._limit:
+            victim = self._unproven.longest_waiting(self._unproven.greediest())
+            if victim in (None, newcomer):
+                victim = self._idle.longest_waiting(self._idle.greediest())
+        return victim
+
+
 class _WebSocketProtocol(WebSocketsSansIOProtocol):
     """A WebSocket that clients cannot keep open without a handshake or use to exhaust memory."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        _connections(self.config).count()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        _connections(self.config).discount()
+        super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
@@ -222,21 +312,46 @@ class _WebSocketProtocol(WebSocketsSansIOProtocol):
 
 
 class _HttpProtocol(HttpToolsProtocol):
-    """A connection that clients cannot keep open by sending nothing or endless headers."""
+    """A connection that clients cannot keep open by sending nothing, endless headers or a slow body
+    while others need its place."""
 
+    is_proven = False
+    """Whether a request with a valid credential has come over this connection."""
+    peer = ""
+    network = ""
     _is_in_head = False
     _head_bytes = 0
     _head_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        if self.client is not None:
+            self.peer = self.client[0]
+        self.network = client_network(self.peer)
+        self._connections = _connections(self.config)
+        self._connections.count()
+        self._connections.wait(self)
         self._begin_head()
-        if len(self.connections) > LIMITS.connections:
+        if not self._connections.make_room(self):
             self._refuse(503, "Retry-After: 1")
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
+        self._connections.stop_waiting(self)
+        self._connections.discount()
         super().connection_lost(exc)
+
+    def handle_websocket_upgrade(self) -> None:
+        # This protocol never learns that the connection was lost. The next one counts it.
+        self._stop_timer()
+        self._connections.stop_waiting(self)
+        self._connections.discount()
+        super().handle_websocket_upgrade()
+
+    def prove(self) -> None:
+        """A request with a valid credential came over this connection."""
+        self.is_proven = True
+        self._connections.stop_waiting(self)
 
     def data_received(self, data: bytes) -> None:
         was_in_head = self._is_in_head
@@ -245,11 +360,29 @@ class _HttpProtocol(HttpToolsProtocol):
             self._head_bytes += len(data)
             if self._head_bytes > LIMITS.header_bytes:
                 self._refuse(431)
+        elif not self._is_in_head and self._is_forgotten():
+            self._begin_head()
+
+    def _is_forgotten(self) -> bool:
+        """Whether no timer would close this connection. Empty lines between requests stop uvicorn's
+        but begin no request."""
+        is_idle = self.cycle is not None and self.cycle.response_complete
+        return is_idle and self.timeout_keep_alive_task is None and not self.transport.is_closing()
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
+        self.scope["state"]["connection"] = self
         if not self._is_in_head:
             self._begin_head()
+
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        self._connections.stop_waiting(self)
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if not self.pipeline and not self.transport.is_closing():
+            self._connections.wait(self)
 
     def on_url(self, url: bytes) -> None:
         """Reject proxy requests such as `GET http://elsewhere/`: we check the Host header only."""

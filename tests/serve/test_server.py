@@ -474,8 +474,8 @@ def test_too_many_connections_get_a_retry_after(
             for _ in range(2)
         ]
         host = f"Host: 127.0.0.1:{server_thread[1]}".encode()
-        for connection in connections:  # an answered connection has been counted
-            connection.sendall(b"GET /healthz HTTP/1.1\r\n" + host + b"\r\n\r\n")
+        for connection in connections:  # streams do not wait for their clients
+            connection.sendall(b"GET /api/events HTTP/1.1\r\n" + host + b"\r\n\r\n")
             assert connection.recv(20).startswith(b"HTTP/1.1 200")
         with socket.create_connection(server_thread, timeout=PATIENCE) as third:
             answer = read_all(third)

@@ -156,14 +156,11 @@ async def login(request: Request) -> Response:
     form = await _read_form(request)
     key = form.get("key", "").strip()
     next_url = links.local(form.get("next"))
-    client_host = ""
-    if request.client:
-        client_host = request.client.host
     service = request.app.state.service
     try:
         if not key:
             raise Unauthorized("Enter an API key.")
-        await service.auth.admit(key, client_host)
+        await service.auth.admit(key, request.state.address)
     except Problem as problem:
         content = render("login.html", next=next_url, problem=problem.detail)
         return html(content, problem.status_code)

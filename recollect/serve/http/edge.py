@@ -12,6 +12,7 @@ import asyncio
 import re
 import secrets
 import time
+from collections import Counter
 from collections.abc import Sequence
 from urllib.parse import urlencode
 
@@ -22,12 +23,14 @@ from starlette.routing import BaseRoute, Match, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from recollect.serve.http import limits, logs
+from recollect.serve.http.connections import WaitingRoom
 from recollect.serve.http.error_responses import (
     DEFAULT_MESSAGES,
     Problem,
     error_response,
     is_unexpected,
 )
+from recollect.serve.http.hosts import client_address, client_network
 from recollect.serve.http.origins import is_allowed_host, is_local_path, is_same_origin
 from recollect.serve.http.route_policy import SAFE_METHODS, WEBSOCKET, RoutePolicies
 from recollect.serve.http.service import Service
@@ -96,7 +99,18 @@ class Edge:
         self.search_turns = SearchTurns()
         self.in_flight = 0
         """Requests in progress, without event streams."""
+        self.in_flight_of: Counter[str] = Counter()
+        """The same by user, without those that need no credential."""
+        self.waiting_bodies: WaitingRoom[_HttpExchange] = WaitingRoom()
+        """Requests in progress whose client has to send more, by user."""
+        self.anonymous_bodies: WaitingRoom[_HttpExchange] = WaitingRoom()
+        """The same without a credential, by address."""
         self._direct_routes = direct_routes
+
+    @property
+    def busy(self) -> int:
+        """Requests that the server works on."""
+        return self.in_flight - len(self.waiting_bodies) - len(self.anonymous_bodies)
 
     def handler(self, scope: Scope) -> ASGIApp:
         """The application that handles an admitted request."""
@@ -161,6 +175,12 @@ class _Exchange:
             "turn": edge.search_turns,
             "policy": self._policy,
         }
+        self._address = client_address(
+            (scope.get("client") or ("",))[0],
+            self._headers.getlist("x-forwarded-for"),
+            edge.service.config.trusted_proxies,
+        )
+        self._scope["state"]["address"] = self._address
         self._cors_origin = ""  # the other origin that may read the response
         self._principal: Principal | None = None
         self._credential: str | None = None
@@ -194,7 +214,7 @@ class _Exchange:
     # -- checks ---
 
     def _check_load(self) -> None:
-        if self._edge.in_flight > LIMITS.requests_at_once and not self._policy.is_public:
+        if self._edge.busy > LIMITS.requests_at_once and not self._policy.is_public:
             raise Problem(503, "The server is busy. Try again.", retry_after=1)
 
     def _check_host(self) -> None:
@@ -241,21 +261,32 @@ class _Exchange:
 
     async def _authenticate(self) -> None:
         auth, metrics = self._service.auth, self._service.metrics
-        peer = (self._scope.get("client") or ("",))[0]
         try:
-            self._principal, self._credential = await auth.authenticate(self._headers.raw, peer)
+            self._principal, self._credential = await auth.authenticate(
+                self._headers.raw, self._address
+            )
         except Problem as problem:
             if problem.status_code == 401:
                 metrics.auth_failures.inc()
-            else:
+                self._check_anonymous_rate()
+            elif problem.status_code == 429:
                 metrics.rate_limited.labels("auth").inc()
             raise
         self._credential_checked_at = time.monotonic()
         self._scope["state"]["principal"] = self._principal
+        connection = self._scope["state"].get("connection")
+        if connection is not None:
+            connection.prove()
 
     def _check_rate(self, group: str) -> None:
         assert self._principal is not None
-        wait = self._service.limiter.take(self._principal.user, group)
+        self._take(self._principal.user, group)
+
+    def _check_anonymous_rate(self) -> None:
+        self._take(client_network(self._address), limits.ANONYMOUS)
+
+    def _take(self, key: str, group: str) -> None:
+        wait = self._service.limiter.take(key, group)
         if wait:
             self._service.metrics.rate_limited.labels(group).inc()
             raise Problem(
@@ -351,7 +382,12 @@ class _HttpExchange(_Exchange):
         self._rate_group = self._policy.rate_limit_for(self._method)
         self._max_bytes: int = getattr(LIMITS, self._policy.body_limit)
         self._received_bytes = 0
+        self._waited_seconds = 0.0
+        self._patience: asyncio.Timeout | None = None
+        """How long to wait for the next piece of the body, while we do."""
         self._is_body_complete = False
+        self._is_counted = False
+        """Whether the request counts against its user's share."""
         self._is_stream = False
         self._has_ended = False
 
@@ -368,7 +404,7 @@ class _HttpExchange(_Exchange):
             if self._is_stream:
                 self._service.metrics.open_streams.dec()
             else:
-                self._edge.in_flight -= 1
+                self._count_end()
             self._log("request", started_at)
 
     async def _handle(self) -> None:
@@ -398,16 +434,37 @@ class _HttpExchange(_Exchange):
         self._check_origin()
         if self._is_preflight():
             return Response(status_code=204, headers=_PREFLIGHT_HEADERS | self._allowed_headers())
-        if not self._policy.is_public:
+        if self._policy.is_public:
+            self._check_anonymous_rate()
+        else:
             await self._authenticate()
             self._check_rate(self._rate_group)
             self._check_permission()
+            self._check_share()
         if self._method != "OPTIONS":
             return None
         methods = _allowed_methods(self._scope)
         if not methods:
             raise Problem(404, DEFAULT_MESSAGES[404])
         return Response(status_code=204, headers={"Allow": ", ".join(methods)})
+
+    def _check_share(self) -> None:
+        """Leave some requests to other users."""
+        assert self._principal is not None
+        user = self._principal.user
+        self._edge.in_flight_of[user] += 1
+        self._is_counted = True
+        if self._edge.in_flight_of[user] - self._edge.waiting_bodies.count(user) > (
+            LIMITS.requests_each_user
+        ):
+            raise Problem(503, "You have too many requests in progress. Try again.", retry_after=1)
+
+    def _count_end(self) -> None:
+        self._edge.in_flight -= 1
+        if self._is_counted and self._principal is not None:
+            self._edge.in_flight_of[self._principal.user] -= 1
+            if not self._edge.in_flight_of[self._principal.user]:
+                del self._edge.in_flight_of[self._principal.user]
 
     def _is_preflight(self) -> bool:
         return (
@@ -446,19 +503,52 @@ class _HttpExchange(_Exchange):
     async def _receive(self) -> Message:
         if self._is_body_complete:
             return await self._raw_receive()
-        try:
-            async with asyncio.timeout(LIMITS.body_seconds):
-                message = await self._raw_receive()
-        except TimeoutError:
-            raise Problem(
-                408, "The request body arrived too slowly.", headers={"Connection": "close"}
-            ) from None
+        message = await self._wait_for_client()
         if message["type"] == "http.request":
             self._received_bytes += len(message.get("body", b""))
             if self._received_bytes > self._max_bytes:
                 raise self._too_large()
             self._is_body_complete = not message.get("more_body", False)
         return message
+
+    async def _wait_for_client(self) -> Message:
+        """The next piece of the body. Raises Problem if the client is too slow, or has to give way
+        to others."""
+        room, holder, each, total = self._waiting_room()
+        room.enter(self, holder)
+        started_at = time.monotonic()
+        try:
+            async with asyncio.timeout(self._seconds_to_wait()) as self._patience:
+                victim = room.victim(holder, each, total)
+                if victim is not None:
+                    victim.give_way()
+                return await self._raw_receive()
+        except TimeoutError:
+            raise Problem(
+                408, "The request body arrived too slowly.", headers={"Connection": "close"}
+            ) from None
+        finally:
+            self._waited_seconds += time.monotonic() - started_at
+            self._patience = None
+            room.leave(self)
+
+    def _waiting_room(self) -> tuple[WaitingRoom[_HttpExchange], str, int, int]:
+        """Where to wait, on whose account, and how many may, of that account and in total."""
+        if self._principal is None:
+            room, holder = self._edge.anonymous_bodies, client_network(self._address)
+            return room, holder, LIMITS.anonymous_bodies_each_address, LIMITS.anonymous_bodies
+        room, holder = self._edge.waiting_bodies, self._principal.user
+        return room, holder, LIMITS.waiting_bodies_each_user, LIMITS.waiting_bodies
+
+    def _seconds_to_wait(self) -> float:
+        """The time until the next piece, and until the whole body falls below the minimal rate."""
+        earned = LIMITS.body_seconds + self._received_bytes / LIMITS.body_bytes_per_second
+        return max(0.0, min(LIMITS.body_seconds, earned - self._waited_seconds))
+
+    def give_way(self) -> None:
+        """Stop waiting for the client."""
+        if self._patience is not None:
+            self._patience.reschedule(asyncio.get_running_loop().time())
 
     async def _send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -491,7 +581,7 @@ class _HttpExchange(_Exchange):
         is_event_stream = headers.get("content-type", "").startswith("text/event-stream")
         if is_event_stream and self._method != "HEAD":
             self._is_stream = True
-            self._edge.in_flight -= 1
+            self._count_end()
             self._service.metrics.open_streams.inc()
 
     async def _may_continue(self) -> bool:

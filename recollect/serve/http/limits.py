@@ -1,4 +1,5 @@
-"""Rate limits: token buckets per user and group of routes, and per address for failed logins."""
+"""Rate limits: token buckets per user and group of routes, and per address for requests without a
+valid credential and for failed logins."""
 
 from __future__ import annotations
 
@@ -9,8 +10,11 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 
 READ, SEARCH, WRITE, CHAT, IMPORT = "read", "search", "write", "chat", "import"
-GROUPS = (READ, SEARCH, WRITE, CHAT, IMPORT)
+ANONYMOUS = "anonymous"
+"""Requests without a valid credential, by address. The others are by user."""
+GROUPS = (READ, SEARCH, WRITE, CHAT, IMPORT, ANONYMOUS)
 CHATS_PER_MINUTE = IMPORTS_PER_MINUTE = 60
+ANONYMOUS_PER_MINUTE = 600
 MAX_BUCKETS = 10_000
 
 Clock = Callable[[], float]
@@ -79,6 +83,7 @@ class Limiter:
         rates = dict.fromkeys(GROUPS, per_minute)
         rates[CHAT] = min(per_minute, CHATS_PER_MINUTE)
         rates[IMPORT] = min(per_minute, IMPORTS_PER_MINUTE)
+        rates[ANONYMOUS] = ANONYMOUS_PER_MINUTE
         for group, rate in rates.items():
             self._buckets[group] = Buckets(rate, rate, clock, max_buckets)
 

@@ -15,6 +15,7 @@ from recollect.capture.proxy.upstream import Upstream
 from recollect.errors import InvalidInput
 from recollect.places import keys
 from recollect.serve.http.events import Events
+from recollect.serve.http.hosts import parse_networks
 from recollect.serve.http.jobs import Jobs
 from recollect.serve.http.libraries import Libraries
 from recollect.serve.http.limits import Limiter
@@ -38,6 +39,8 @@ class ServiceConfig:
     rate_per_minute: int = settings.RATE_LIMIT.default
     base_url: str = ""
     secure_cookies: bool = False
+    trusted_proxies: tuple[str, ...] = ()
+    """Addresses and networks whose X-Forwarded-For headers name the client."""
     user: str = ""
     """The user of requests that need no credential. By default, the one in RECOLLECT_USER."""
     jwt: JwtSettings = field(default_factory=JwtSettings)
@@ -49,6 +52,12 @@ class ServiceConfig:
             raise InvalidInput(
                 "The rate limit must be a number of requests per minute, or 0 for no limit."
             )
+        try:
+            parse_networks(self.trusted_proxies)
+        except ValueError as error:
+            raise InvalidInput(
+                f"The trusted proxies must be addresses or networks: {error}."
+            ) from error
         for origin in self.cors_origins:
             if not _is_origin(origin):
                 raise InvalidInput(
@@ -93,6 +102,7 @@ class ServiceConfig:
             rate_per_minute=rate_per_minute,
             base_url=base_url,
             secure_cookies=base_url.startswith("https://"),
+            trusted_proxies=settings.TRUSTED_PROXIES.get(),
             user=user or "",
             jwt=JwtSettings.configured(),
         )
