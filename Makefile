@@ -15,7 +15,7 @@ test: browser $(READY)
 	@$(MAKE) --no-print-directory --jobs 2 check pytest
 
 # Everything: all tests on both stores, in every state, with many more examples and kills.
-test-all: check browser
+test-all: check browser audit
 	KILLS=100 RECOLLECT_SCREENSHOTS=1 $(PYTEST) -m "" --hypothesis-profile=thorough
 
 check: $(READY)

@@ -153,6 +153,6 @@ def _aes(key: bytes) -> Any:
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
     except ImportError as error:
         raise RecollectError(
-            "Encrypted backups need one more package: pip install cryptography"
+            "Encrypted backups need more packages: pip install 'recollect[encryption]'"
         ) from error
     return AESGCM(key)
