@@ -1,0 +1,60 @@
+"""Runs a command of Recollect and kills the process at one point of it.
+
+    python kill_points.py POINT COMMAND...
+
+The points are numbered: every SQL statement, and every file that is created, opened for writing,
+renamed or removed. The process kills itself before point POINT, so every gap between two effects
+can be hit, however short. Without a kill (point 0), the last line of the output is the number of
+points.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from typing import Any
+
+import apsw
+
+from recollect.cli import main
+
+FILE_EVENTS = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link", "os.truncate"}
+WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
+
+
+class Counter:
+    """Counts the points of this process, in all threads, and kills it at one of them."""
+
+    def __init__(self, deadly: int) -> None:
+        self.points = 0
+        self._deadly = deadly
+        self._lock = threading.Lock()
+
+    def count(self, *_: Any) -> None:
+        with self._lock:
+            self.points += 1
+            if self.points == self._deadly:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    def audit(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if event in FILE_EVENTS or (event == "open" and _is_written(arguments)):
+            self.count()
+
+    def trace(self, connection: apsw.Connection) -> None:
+        connection.trace_v2(apsw.SQLITE_TRACE_STMT, self.count, id=self)
+
+
+def _is_written(arguments: tuple[Any, ...]) -> bool:
+    flags = arguments[2]
+    return isinstance(flags, int) and bool(flags & WRITING)
+
+
+if __name__ == "__main__":
+    counter = Counter(int(sys.argv[1]))
+    apsw.connection_hooks.append(counter.trace)
+    sys.addaudithook(counter.audit)
+    code = main(sys.argv[2:])
+    print(counter.points)
+    sys.exit(code)
