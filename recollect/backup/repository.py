@@ -23,6 +23,7 @@ import orjson
 import zstandard
 
 from recollect.backup import durable, encryption, manifest, packs
+from recollect.backup.durable import explain_disk_errors
 from recollect.backup.encryption import Cipher
 from recollect.backup.manifest import Manifest
 from recollect.errors import DamagedBackup, InvalidInput, NotFound, StoreBusy
@@ -111,7 +112,7 @@ class Repository:
 
     def sweep(self) -> None:
         """Delete what an interrupted backup left. Only with the lock."""
-        for folder in (self._packs, self._backups):
+        for folder in (self.folder, self._packs, self._backups):
             for file in folder.glob(f"*{durable.TEMPORARY}"):
                 file.unlink(missing_ok=True)
 
@@ -294,20 +295,30 @@ def is_encrypted(folder: Path) -> bool:
 
 
 def create_repository(folder: Path, passphrase: str | None) -> Repository:
-    """Create an empty backup folder."""
-    if folder.exists() and any(folder.iterdir()):
-        raise InvalidInput(
-            f"{folder} contains other files. Choose an empty or new folder for backups."
-        )
-    with durable.explain_disk_errors(folder, "No backup was made."):
-        for name in ("packs", "backups"):
-            durable.make_folder(folder / name)
-        record: dict[str, Any] = {"format": FORMAT, "encryption": None}
-        cipher: Cipher = encryption.Checksums()
-        if passphrase is not None:
-            cipher, record["encryption"] = encryption.new_key(passphrase, CONFIG.encode())
-        durable.write_file(folder / CONFIG, orjson.dumps(record, option=orjson.OPT_INDENT_2))
-    return Repository(folder, cipher, is_encrypted=passphrase is not None)
+    """Create an empty backup folder, or open it if another process has just created it."""
+    record: dict[str, Any] = {"format": FORMAT, "encryption": None}
+    if passphrase is not None:
+        _, record["encryption"] = encryption.new_key(passphrase, CONFIG.encode())
+    with explain_disk_errors(folder, "No backup was made."):
+        _require_empty(folder)
+        with file_lock(folder / "lock", wait=True):
+            if not exists(folder):
+                for name in ("packs", "backups"):
+                    durable.make_folder(folder / name)
+                data = orjson.dumps(record, option=orjson.OPT_INDENT_2)
+                durable.write_file(folder / CONFIG, data)
+    return open_repository(folder, passphrase)
+
+
+def _require_empty(folder: Path) -> None:
+    """Refuse a folder with other files. An interrupted creation may have left a part of ours."""
+    if not folder.exists():
+        return
+    for path in folder.iterdir():
+        if path.name not in ("packs", "backups", "lock") and path.suffix != durable.TEMPORARY:
+            raise InvalidInput(
+                f"{folder} contains other files. Choose an empty or new folder for backups."
+            )
 
 
 def open_repository(folder: Path, passphrase: str | None) -> Repository:

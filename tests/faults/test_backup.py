@@ -108,6 +108,24 @@ def test_a_backup_has_what_was_acknowledged_before_it_began(
     assert backup.messages == len(stored)
 
 
+def test_only_sqlite_opens_the_databases(home: Path, folder: Path) -> None:
+    """Closing a file from a plain open() would drop the locks of a server's own connections."""
+    repository(folder).close()
+    code = f"""
+import sys
+sys.addaudithook(lambda event, a: event == "open" and print("open", a[0], a[2], flush=True))
+{BACKUP}
+"""
+    output = subprocess.run(
+        [sys.executable, "-c", code, str(home), str(folder)],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert "complete" in output and ".pack" in output
+    assert "library.db" not in output
+
+
 def test_a_second_backup_stores_only_what_changed(home: Path, folder: Path) -> None:
     (home / "archive/default").mkdir(parents=True)
     (home / "archive/default/transcript.gz").write_bytes(os.urandom(2_000_000))
@@ -228,6 +246,21 @@ def test_a_damaged_library_is_not_backed_up(home: Path, folder: Path) -> None:
     verify_all(folder, home, 1)
 
 
+def test_a_folder_whose_creation_was_interrupted_is_completed(home: Path, folder: Path) -> None:
+    (folder / "packs").mkdir(parents=True)
+    (folder / "half.tmp").write_text("half")
+    back_up(home, folder)
+    verify_all(folder, home, 1)
+
+
+def test_a_folder_with_other_files_is_refused(home: Path, folder: Path) -> None:
+    folder.mkdir()
+    (folder / "photo.jpg").write_text("a photo")
+    with pytest.raises(InvalidInput, match="contains other files"):
+        back_up(home, folder)
+    assert [path.name for path in folder.iterdir()] == ["photo.jpg"]
+
+
 def test_two_backups_at_a_time_are_refused(home: Path, folder: Path) -> None:
     back_up(home, folder)
     with repository(folder) as other, other.lock(), pytest.raises(StoreBusy, match="Another"):
@@ -263,6 +296,14 @@ def test_a_wrong_passphrase_is_refused_with_a_reason(home: Path, folder: Path) -
         back_up(home, folder, passphrase="wrong horse")
     with pytest.raises(InvalidInput, match="are encrypted"):
         back_up(home, folder)
+
+
+def test_encryption_without_its_package_says_what_to_install(
+    home: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.ciphers.aead", None)
+    with pytest.raises(RecollectError, match=r"pip install 'recollect\[encryption\]'"):
+        back_up(home, folder, passphrase=PASSPHRASE)
 
 
 def test_encryption_cannot_be_switched_off_in_the_folder(home: Path, folder: Path) -> None:

@@ -209,7 +209,9 @@ def test_a_library_in_postgresql_is_backed_up_and_restored(
     on_postgres: str, user: str, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with recollect.open(on_postgres, user) as library:
-        library.add_message("c1", "user", "on the server", id="m1")
+        library.add_conversation(
+            "c1", messages=[{"id": "m1", "role": "user", "content": "on the server"}]
+        )
     options = ["--folder", str(folder), "--user", user]
     assert run_json(capsys, "backup", *options)["engine"] == "postgresql"
     run_json(capsys, "restore", *options, "--to", str(tmp_path / "local"))

@@ -45,6 +45,7 @@ def start_logging(log_format: str = "json", stream: TextIO | None = None) -> log
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
     log.setLevel(logging.INFO)
+    logging.getLogger("recollect.backup").setLevel(logging.INFO)
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # we log requests ourselves
     logging.getLogger("uvicorn.access").disabled = True
     logging.getLogger("httpx").setLevel(logging.WARNING)
