@@ -33,6 +33,8 @@ class Checkup:
     archive: list[str] = field(default_factory=list)
     """Problems of its archived transcripts."""
     indexed_in_part: object = 0
+    purge: str = "done"
+    """`done` if no file contains deleted text, otherwise `pending` and the reason."""
     missing_features: tuple[str, ...] = ()
     vectors: list[dict[str, Any]] = field(default_factory=list)
     """The vector spaces, each with the share of messages that it has."""
@@ -87,6 +89,9 @@ def _check_open(library: Library, checkup: Checkup, repair: Progress | None) -> 
     checkup.library = str(figures["path"])
     checkup.database = str(figures["engine"])
     checkup.indexed_in_part = figures["indexed_in_part"]
+    purge = library.purge_status()
+    if purge.reason:
+        checkup.purge = f"{purge.state}: {purge.reason}"
     checkup.missing_features = library.missing_features()
     checkup.vectors = [asdict(status) for status in library.embedding_status()]
 

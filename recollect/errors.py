@@ -39,6 +39,14 @@ class StoreBusy(RecollectError):
     """Another process held the library's write lock past the deadline."""
 
 
+class StorageFull(RecollectError):
+    """The disk of the library is full. Nothing was written; reading and searching still work."""
+
+
+class ReadOnlyLibrary(RecollectError):
+    """The library is open for reading only. Nothing was written."""
+
+
 class SearchTimeout(RecollectError):
     """A search ran into its deadline; this is never reported as "no results"."""
 

@@ -35,7 +35,7 @@ from recollect.model.search import Filter, Page, SearchOptions
 from recollect.model.sources import BUS, PROXY
 from recollect.settings import home
 from recollect.store.base import Store
-from recollect.store.values import Candidate, Findings, Progress
+from recollect.store.values import Candidate, Findings, Progress, Purge
 
 if TYPE_CHECKING:
     from recollect.importers.entries import Entry
@@ -69,6 +69,8 @@ class Library:
         self._background: BackgroundThread | None = None
         if background:
             self._background = _background_thread(store)
+            if store.purge_status().reason:
+                self.wake_indexer()  # an earlier process could not purge deleted text
 
     def __enter__(self) -> Library:
         return self
@@ -712,6 +714,18 @@ class Library:
         """Counts, sizes, and where the library is."""
         return self._store.stats()
 
+    @property
+    def read_only(self) -> str:
+        """Why nothing can be written to this library; empty if it can."""
+        return self._store.read_only
+
+    def purge_status(self) -> Purge:
+        """Whether files still contain deleted text, and why.
+
+        The background thread purges them as soon as no other program prevents it.
+        """
+        return self._store.purge_status()
+
     def missing_features(self) -> tuple[str, ...]:
         """Features that the database could offer but does not, and what that costs."""
         return self._store.missing_features
@@ -736,10 +750,10 @@ class Library:
 
 
 def _background_thread(store: Store) -> BackgroundThread:
-    from recollect.index.background import BackgroundThread, index_job
+    from recollect.index.background import BackgroundThread, index_job, purge_job
     from recollect.memory.observe_job import observe_job
 
-    return BackgroundThread([observe_job(store), index_job(store)])
+    return BackgroundThread([observe_job(store), index_job(store), purge_job(store)])
 
 
 def _with_default_kinds(filter: Filter | None, kinds: Sequence[str]) -> Filter:

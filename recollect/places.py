@@ -56,7 +56,7 @@ def open(
         from recollect.store.views.redacting import RedactingStore
 
         store = RedactingStore(store)
-    return Library(store, background, _archive_folder(where, user))
+    return Library(store, background and not store.read_only, _archive_folder(where, user))
 
 
 def open_existing(
@@ -196,11 +196,15 @@ def _archive_folder(where: Path | str, user: str) -> Path:
 
 
 def _open_store(where: Path | str, user: str) -> Store:
+    read_only = settings.READ_ONLY.get()
     if isinstance(where, str):
-        return _postgres_store(where)(where, user)
+        return _postgres_store(where)(where, user, read_only)
     from recollect.store.sqlite import SqliteStore
 
-    return SqliteStore(library_file(where, user))
+    file = library_file(where, user)
+    if read_only and not file.exists():
+        raise _no_library(where, user)
+    return SqliteStore(file, read_only)
 
 
 def _postgres_store(url: str) -> type[PostgresStore]:

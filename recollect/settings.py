@@ -215,6 +215,13 @@ INDEXING = _setting(
     "`background` indexes new messages in a background thread; with `manual`, only "
     "`recollect index` does.",
 )
+READ_ONLY = _setting(
+    "RECOLLECT_READ_ONLY",
+    False,
+    _switch,
+    "`on` opens libraries for searching and reading only, and changes no file. Libraries on "
+    "read-only media are opened like this in any case.",
+)
 RERANK = _setting(
     "RECOLLECT_RERANK",
     "auto",

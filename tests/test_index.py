@@ -812,7 +812,8 @@ READERS = {
     Library: """activity admission archive close conversation conversations conversations_with
       digest documents embedding_status exclusion facets find_id find_text full_id index knowledge
       label match_expression memory message message_ids messages missing_features receipts recent
-      related search short_id size stats summary verify version view wake_indexer""",
+      related purge_status read_only search short_id size stats summary verify version view
+      wake_indexer""",
     Knowledge: "document export find get list media_types search transcript",
     Memory: "get read search successors timeline",
 }

@@ -7,6 +7,7 @@ that `--version`, `--help` and every other command start fast.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
@@ -115,7 +116,7 @@ def parser(command: str = "") -> argparse.ArgumentParser:
 
 
 def add_library(parser: argparse.ArgumentParser, *, after_command: bool = False) -> None:
-    """Add --home and --user, which may stand before the command or after it."""
+    """Add --home, --user and --read-only, which may stand before the command or after it."""
     default = argparse.SUPPRESS if after_command else None
     parser.add_argument(
         "--home",
@@ -130,6 +131,12 @@ def add_library(parser: argparse.ArgumentParser, *, after_command: bool = False)
         default=default,
         help="whose library (default: RECOLLECT_USER, or default)",
     )
+    parser.add_argument(
+        "--read-only",
+        action="store_true",
+        default=argparse.SUPPRESS,
+        help="search and read only, and change no file (default: RECOLLECT_READ_ONLY)",
+    )
 
 
 def sentence(summary: str) -> str:
@@ -140,6 +147,8 @@ def main(words: Sequence[str], command: str = "") -> int:
     """Run a command line. It starts faster if its command is given as well."""
     arguments = parser(command).parse_args(words)
     run: Callable[[argparse.Namespace], int] = arguments.run
+    if "read_only" in arguments:
+        os.environ["RECOLLECT_READ_ONLY"] = "on"
     try:
         return run(arguments)
     except RecollectError as error:

@@ -20,7 +20,8 @@ from recollect.library import Library
 from recollect.model.kinds import KIND_TABLE
 from recollect.model.sources import SOURCES
 from recollect.places import open, open_existing
-from recollect.settings import default_user, place
+from recollect.settings import READ_ONLY, default_user, place
+from recollect.store.values import Purge
 
 Commands = Any  # argparse keeps the type of its subparsers private
 KINDS = tuple(kind.knowledge for kind in KIND_TABLE)
@@ -161,6 +162,9 @@ def existing(arguments: argparse.Namespace) -> Library:
     library = open_existing(arguments.home, arguments.user, background=False)
     if library is None:
         raise no_library(arguments)
+    reason = library.read_only
+    if reason and not READ_ONLY.get():
+        console(stderr=True).print(f"[dim]Read-only: {safe(reason)}.[/]", soft_wrap=True)
     return library
 
 
@@ -194,6 +198,16 @@ def plural(count: int, noun: str) -> str:
     if count == 1:
         return f"1 {noun}"
     return f"{count:,} {noun}s"
+
+
+def print_purge(purge: Purge) -> None:
+    """Say that files still contain deleted text, if they do."""
+    if purge.reason:
+        console(stderr=True).print(
+            f"Purge pending: {purge.reason}. It is removed as soon as possible; "
+            "`recollect stats` shows whether it is gone.",
+            soft_wrap=True,
+        )
 
 
 def print_json(value: Any) -> None:

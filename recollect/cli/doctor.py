@@ -130,6 +130,7 @@ def _show_library(checkup: Checkup) -> None:
     if checkup.database:
         out.print(f"database: {safe(checkup.database)}")
         out.print(f"indexed in part: {checkup.indexed_in_part}")
+        out.print(f"purge of deleted text: {safe(checkup.purge)}", soft_wrap=True)
         summaries = ", ".join(space_summary(space) for space in checkup.vectors)
         out.print(f"vectors: {summaries or 'none yet'}")
     for line in checkup.missing_features:

@@ -15,6 +15,7 @@ from recollect.cli.common import (
     existing,
     plural,
     print_json,
+    print_purge,
     safe,
     when,
     writable,
@@ -196,8 +197,10 @@ def _state(receipt: Receipt) -> str:
 def _undo(arguments: argparse.Namespace) -> int:
     with existing(arguments) as library:
         receipt = library.undo_import(arguments.undo)
+        purge = library.purge_status()
     if arguments.json:
-        print_json(asdict(receipt))
+        print_json(asdict(receipt) | {"purge": purge.state})
     else:
         console().print(f"Import {receipt.id} of {safe(receipt.path)} was undone.")
+        print_purge(purge)
     return 0

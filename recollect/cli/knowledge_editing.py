@@ -20,6 +20,7 @@ from recollect.cli.common import (
     console,
     existing,
     print_json,
+    print_purge,
     safe,
     writable,
 )
@@ -300,13 +301,15 @@ def delete(arguments: argparse.Namespace) -> int:
             write_json([library.knowledge.document(arguments.kind, item.id)], backup)
             write_file(arguments.keep, backup.getvalue().encode())
         library.knowledge.delete(arguments.kind, item.id)
+        purge = library.purge_status()
     if arguments.json:
-        print_json({"deleted": item.id, "source": arguments.kind})
+        print_json({"deleted": item.id, "source": arguments.kind, "purge": purge.state})
         return 0
     message = f"Deleted [bold]{safe(item.title) or 'Untitled'}[/]."
     if arguments.keep:
         message += f" Restore it with: recollect import {safe(arguments.keep)}"
     console().print(message, soft_wrap=True)
+    print_purge(purge)
     return 0
 
 

@@ -17,6 +17,10 @@ PAUSE = 0.5
 """Seconds between two passes. Work that arrives in between is done in one go."""
 RETRY = 2.0
 """Seconds until the next attempt when another process holds the index lock."""
+PURGE_PATIENCE = 0.1
+"""Seconds that a purge waits for readers. Nobody can write in the meantime."""
+MAX_PURGE_PAUSE = 30.0
+"""The longest time between two attempts, in seconds. It doubles with every attempt."""
 
 Stop = Callable[[], bool]
 """Returns True once a job should stop."""
@@ -48,6 +52,26 @@ def index_job(store: Store) -> Job:
         return refresh.refresh(store, setting, stop=stop)
 
     return Job("Indexing", run)
+
+
+def purge_job(store: Store) -> Job:
+    """The job that removes deleted text from all files, once nobody reads an older snapshot."""
+    retries = 0
+    next_attempt = 0.0
+
+    def run(stop: Stop) -> bool:
+        nonlocal retries, next_attempt
+        if time.monotonic() < next_attempt:
+            return True
+        purge = store.purge(PURGE_PATIENCE)
+        if purge.reason:
+            next_attempt = time.monotonic() + min(PAUSE * 2**retries, MAX_PURGE_PAUSE)
+            retries = min(retries + 1, 10)
+        else:
+            retries = 0
+        return True
+
+    return Job("Purging", run, has_work_left=lambda: bool(store.purge_status().reason))
 
 
 class BackgroundThread:
@@ -103,18 +127,23 @@ class _Schedule:
         self._job = job
         self._next_run = float("-inf")
         self._has_failed = False
+        self._is_waiting = False
         self.is_locked_out = False
 
     def advance(self, stop: Stop, woken: bool) -> None:
         """Run the job if it is due."""
         if woken:
             self._has_failed = False
+            self._is_waiting = True
         if self._has_failed or time.monotonic() < self._next_run:
             return
+        if not self._is_waiting and not self.has_work_left():
+            return
+        self._is_waiting = False
         self.is_locked_out = False
         try:
             self.is_locked_out = not self._job.run(stop)
-        except RecollectError as error:
+        except (RecollectError, OSError) as error:
             self._fail(error)
         self._next_run = time.monotonic() + self._job.interval
 
@@ -125,10 +154,10 @@ class _Schedule:
             return True
         try:
             return self._job.has_work_left()
-        except RecollectError as error:
+        except (RecollectError, OSError) as error:
             self._fail(error)
             return False
 
-    def _fail(self, error: RecollectError) -> None:
+    def _fail(self, error: RecollectError | OSError) -> None:
         log.warning("%s in the background stopped: %s", self._job.name, error)
         self._has_failed = True

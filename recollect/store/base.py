@@ -35,6 +35,7 @@ from recollect.store.values import (
     Findings,
     Forgotten,
     Progress,
+    Purge,
     Removal,
     SaveResult,
     Space,
@@ -551,6 +552,15 @@ class Care(ABC):
     @property
     @neutral
     @abstractmethod
+    def read_only(self) -> str:
+        """Why nothing can be written to the library; empty if it can.
+
+        Then every writer raises ReadOnlyLibrary.
+        """
+
+    @property
+    @neutral
+    @abstractmethod
     def engine(self) -> str:
         """The database and its version."""
 
@@ -601,6 +611,21 @@ class Care(ABC):
     @abstractmethod
     def indexing_lock(self) -> AbstractContextManager[bool]:
         """Try to lock the library for indexing. False if another process or thread holds it."""
+
+    @neutral
+    @abstractmethod
+    def purge(self, patience: float = 0.0) -> Purge:
+        """Try to remove deleted text from all files of the library.
+
+        Every method that deletes text calls this. If other programs are reading for longer than
+        `patience`, in seconds, the files still contain the text. Then the background thread calls
+        it again.
+        """
+
+    @neutral
+    @abstractmethod
+    def purge_status(self) -> Purge:
+        """Whether files still contain deleted text, and why."""
 
     @neutral
     @abstractmethod

@@ -49,6 +49,21 @@ class Appended(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class Purge:
+    """Whether deleted text is gone from all files of a library."""
+
+    reason: str = ""
+    """Why it is not; empty if it is."""
+
+    @property
+    def state(self) -> str:
+        """`pending` or `done`."""
+        if self.reason:
+            return "pending"
+        return "done"
+
+
+@dataclass(frozen=True, slots=True)
 class Removal:
     """What to forget of one document."""
 

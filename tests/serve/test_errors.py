@@ -7,7 +7,6 @@ import re
 from datetime import datetime
 from typing import Any
 
-import apsw
 import pytest
 from fastapi import FastAPI, HTTPException
 from starlette.testclient import TestClient
@@ -49,9 +48,7 @@ def add_failing_route(app: FastAPI, error: BaseException) -> None:
 
 
 def disk_full_error() -> Exception:
-    error = errors.RecollectError(f"The disk is full: nothing was written to {CANARY}.")
-    error.__cause__ = apsw.FullError("full")
-    return error
+    return errors.StorageFull(f"The disk is full: nothing was written to {CANARY}.")
 
 
 @pytest.mark.parametrize(

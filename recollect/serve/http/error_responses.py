@@ -41,7 +41,7 @@ DEFAULT_MESSAGES = {
     404: "There is no such resource. See /docs for the available routes.",
     405: "This route does not support that method. The Allow header lists the methods it supports.",
     500: "Internal error. The server log has the details under this request id.",
-    507: "The server's disk is full. Nothing was written.",
+    507: "The server's disk is full. Nothing was written. Searching and reading work.",
 }
 RETRY_SECONDS = 2
 _STATUSES: tuple[tuple[type[errors.RecollectError], int], ...] = (
@@ -53,11 +53,15 @@ _STATUSES: tuple[tuple[type[errors.RecollectError], int], ...] = (
     (Forbidden, 403),
     (errors.StoreBusy, 503),
     (errors.StoreUnavailable, 503),
+    (errors.ReadOnlyLibrary, 503),
     (errors.SearchTimeout, 503),
+    (errors.StorageFull, 507),
 )
 # The messages of these errors may name paths and servers, so only the log has them.
 _PUBLIC_MESSAGES: dict[type[Exception], str] = {
     errors.StoreBusy: "The library is busy. Try again in a few seconds.",
+    errors.ReadOnlyLibrary: "The library is read-only, so nothing was written. Searching and "
+    "reading work.",
     errors.StoreUnavailable: "The database cannot be reached. Try again in a few seconds.",
 }
 
@@ -157,12 +161,12 @@ def _status(error: Exception) -> int:
 
 
 def _is_disk_full(error: BaseException | None) -> bool:
-    """Whether the disk is full. Stores raise their own errors with the engine's as the cause."""
+    """Whether a file could not be written because its disk is full."""
     if error is None:
         return False
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+    if isinstance(error, errors.StorageFull):
         return True
-    if type(error).__name__ in ("FullError", "DiskFull"):
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return True
     return _is_disk_full(error.__cause__)
 

@@ -189,7 +189,8 @@ def delete_thread(access: AccessTo, thread_id: ThreadId) -> Response:
     """Deletes a thread permanently, with its messages, index entries and vectors."""
     with access.write() as library, not_found_as(NO_THREAD):
         library.delete_conversation(thread_id)
-    return json_response({"success": True, "thread_id": thread_id})
+        purge = library.purge_status().state
+    return json_response({"success": True, "thread_id": thread_id, "purge": purge})
 
 
 @router.post(

@@ -197,7 +197,12 @@ def delete_conversation(
         if undo and access.principal.agent:
             _require_readable(library.conversation(conversation_id), access.principal.audience)
         deleted = library.delete_conversation(conversation_id)
-    body: dict[str, Any] = {"success": True, "conversation_id": conversation_id}
+        purge = library.purge_status().state
+    body: dict[str, Any] = {
+        "success": True,
+        "conversation_id": conversation_id,
+        "purge": purge,
+    }
     if undo:
         body["conversation"] = export.as_json(deleted)
     return json_response(body)

@@ -469,7 +469,8 @@ def delete_item(
         if undo:
             _require_readable(access.principal, library, source, item_id)
         deleted = library.knowledge.delete(source, item_id)
-    body: dict[str, Any] = {"success": True, "source": source, "id": deleted.id}
+        purge = library.purge_status().state
+    body: dict[str, Any] = {"success": True, "source": source, "id": deleted.id, "purge": purge}
     if undo:
         body["document"] = as_json(deleted)
     return json_response(body)

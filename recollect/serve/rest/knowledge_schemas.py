@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from recollect.serve.rest.schemas import Metadata, RequestBody, ResponseBody
+from recollect.serve.rest.schemas import Metadata, PurgeState, RequestBody, ResponseBody
 
 Source = Literal["notes", "media", "chats", "characters", "prompts"]
 Order = Literal["relevance", "recent"]
@@ -151,6 +151,7 @@ class DeletedItem(ResponseBody):
     success: Literal[True]
     source: Source
     id: str
+    purge: PurgeState
     document: ExportedDocument | None = Field(
         None,
         description="With `undo=true`, the deleted document. "

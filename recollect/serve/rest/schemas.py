@@ -97,7 +97,17 @@ class ExportedText(ResponseBody):
     format: Literal["txt", "md"]
 
 
+PurgeState = Annotated[
+    Literal["pending", "done"],
+    Field(
+        description="`done`: no file contains the text. `pending`: another program is reading the "
+        "library; the text is removed from its files when that ends. `GET /stats` has the reason."
+    ),
+]
+
+
 class DeletedConversation(ConversationResult):
+    purge: PurgeState
     conversation: ExportedConversation | None = Field(
         None,
         description="With `undo=true`, the deleted conversation. "
@@ -241,6 +251,7 @@ class ThreadList(ResponseBody):
 class DeletedThread(ResponseBody):
     success: Literal[True]
     thread_id: str
+    purge: PurgeState
 
 
 class BusMessage(ResponseBody):

@@ -9,7 +9,14 @@ import psycopg
 from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict
 
-from recollect.errors import DamagedLibrary, RecollectError, StoreBusy, StoreUnavailable
+from recollect.errors import (
+    DamagedLibrary,
+    ReadOnlyLibrary,
+    RecollectError,
+    StorageFull,
+    StoreBusy,
+    StoreUnavailable,
+)
 from recollect.settings import LIMITS
 
 # SQLSTATE classes: connection exceptions, and intervention by an operator, such as a shutdown.
@@ -53,9 +60,14 @@ def explain_error(error: psycopg.Error, location: str) -> RecollectError:
                 "Try again."
             )
         case errors.DiskFull():
-            return RecollectError(
-                f"The server's disk is full: nothing was written to {location}. "
+            return StorageFull(
+                "The disk of the PostgreSQL server is full, so nothing was written. "
                 "Free some space there and try again."
+            )
+        case errors.ReadOnlySqlTransaction():
+            return ReadOnlyLibrary(
+                f"This library is read-only ({message}), so nothing was written. "
+                "Searching and reading work."
             )
         case errors.DataCorrupted() | errors.IndexCorrupted():
             return DamagedLibrary(

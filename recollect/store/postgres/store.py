@@ -51,12 +51,13 @@ _ORPHANED_ROWS = """from passage_text t where not exists
 class PostgresStore(SqlStore[Connection]):
     _text: ClassVar[TextQueries] = text
 
-    def __init__(self, url: str, user: str) -> None:
-        self._transactions = Transactions(url, _validate_user(user))
+    def __init__(self, url: str, user: str, read_only: bool = False) -> None:
+        self._transactions = Transactions(url, _validate_user(user), read_only)
         self._vocabulary = text.Vocabulary()
         self._counts = text.Counts()
         try:
-            self._prepare()
+            if not read_only:
+                self._prepare()
         except BaseException:
             self.close()
             raise
@@ -77,6 +78,12 @@ class PostgresStore(SqlStore[Connection]):
     @property
     def path(self) -> str:
         return f"postgresql://{self._transactions.location}, user {self._transactions.user}"
+
+    @property
+    def read_only(self) -> str:
+        if self._transactions.read_only:
+            return "the setting `read_only` is on"
+        return ""
 
     @property
     def engine(self) -> str:
@@ -192,6 +199,8 @@ class PostgresStore(SqlStore[Connection]):
             partly_indexed = db.get("select count(*) from passage_text where not whole")
             return statistics.library_counts(db) | {
                 "indexed_in_part": partly_indexed,
+                "purge": self.purge_status().state,
+                "read_only": self.read_only,
                 "path": self.path,
                 "engine": self.engine,
             }

@@ -20,7 +20,13 @@ from typing import Any, TypeVar
 import psycopg
 from psycopg import errors
 
-from recollect.errors import RecollectError, SearchTimeout, StoreUnavailable
+from recollect.errors import (
+    NotFound,
+    ReadOnlyLibrary,
+    RecollectError,
+    SearchTimeout,
+    StoreUnavailable,
+)
 from recollect.settings import LIMITS
 from recollect.store.postgres.capabilities import Server, connect_as_login
 from recollect.store.postgres.connection import Connection
@@ -44,13 +50,14 @@ _HANG_SECONDS = 5.0
 
 
 class Transactions:
-    def __init__(self, url: str, user: str) -> None:
+    def __init__(self, url: str, user: str, read_only: bool = False) -> None:
         self._pool = Pool.acquire(url)
         self.user = user
         self.owner = 0
+        self.read_only = read_only
         self._is_closed = False
         try:
-            self.owner = self._get_or_create_account()
+            self.owner = self._find_account() if read_only else self._get_or_create_account()
         except BaseException:
             self.close()
             raise
@@ -71,6 +78,17 @@ class Transactions:
         if not self._is_closed:
             self._is_closed = True
             self._pool.release()
+
+    def _find_account(self) -> int:
+        def attempt(db: Connection, _: Rows) -> int:
+            db.run("select set_config('recollect.user', ?, true)", [self.user])
+            owner: int | None = db.get("select id from account where name = ?", [self.user])
+            db.commit()
+            if owner is None:
+                raise NotFound(f"There is no library of {self.user!r} at {self.location}.")
+            return owner
+
+        return self._retry(lambda: "begin read only; select 1", attempt, _deadline())
 
     def _get_or_create_account(self) -> int:
         """The number of the user, assigned on first use."""
@@ -95,6 +113,11 @@ class Transactions:
 
         `work` may run more than once, so it must not rely on anything it did before.
         """
+        if self.read_only:
+            raise ReadOnlyLibrary(
+                "This library is read-only (the setting `read_only` is on), so nothing was "
+                "written. Searching and reading work."
+            )
         deadline = _deadline()
 
         def attempt(db: Connection, rows: Rows) -> T:

@@ -13,7 +13,7 @@ from recollect.model.documents import Document, Passage
 from recollect.model.kinds import OBSERVATIONS
 from recollect.store.errors import missing_document
 from recollect.store.sql import passages as passage_sql
-from recollect.store.sql import rewriting, tombstones
+from recollect.store.sql import receipt_names, rewriting, tombstones
 from recollect.store.sql.database import Database, TextIndex
 from recollect.store.sql.encoding import (
     decode_passage,
@@ -147,8 +147,8 @@ def update(
     title: str | None,
     project: str | None,
     metadata: Mapping[str, Any] | None,
-) -> None:
-    """See Store.update."""
+) -> bool:
+    """See Store.update. Returns whether it removed any text."""
     key = key_of(db, id)
     stored = read_header(db, key)
     new_metadata = dict(stored.metadata)
@@ -169,6 +169,17 @@ def update(
     )
     passage_sql.update_document(db, key, document_row(document), index)
     passage_sql.increment_version(db, key)
+    if stored.title not in ("", title):
+        receipt_names.forget_names(db, [stored.title])
+        delete_observations(db, key, index)  # they quote the title
+    return _has_removed_text(stored, document)
+
+
+def _has_removed_text(before: Document, after: Document) -> bool:
+    """Whether a title, project or value of the metadata is gone, not only added."""
+    if before.title not in ("", after.title) or before.project != after.project:
+        return True
+    return any(after.metadata.get(name) != value for name, value in before.metadata.items())
 
 
 def revise(db: Database, id: str, change: Callable[[Document], Document], index: TextIndex) -> int:
@@ -190,6 +201,8 @@ def revise(db: Database, id: str, change: Callable[[Document], Document], index:
         return 0
     passage_sql.update_document(db, key, document_row(document), index)
     passage_sql.increment_version(db, key)
+    if document.title != stored.title:
+        receipt_names.forget_names(db, [stored.title])
     delete_observations(db, key, index)
     rewriting.delete_document_states(db, key)
     return count
@@ -233,12 +246,16 @@ def pop(db: Database, id: str, index: TextIndex) -> Document:
 
 def delete(db: Database, document: int, index: TextIndex) -> None:
     """Delete a document and its observations."""
+    receipt_names.forget_document(db, document)
     delete_observations(db, document, index)
     _delete(db, document, index)
 
 
-def delete_observations(db: Database, conversation: int, index: TextIndex) -> None:
-    """Delete the observations of a conversation and mark it as unobserved."""
+def delete_observations(db: Database, conversation: int, index: TextIndex) -> bool:
+    """Delete the observations of a conversation and mark it as unobserved.
+
+    Returns whether there were any.
+    """
     rows = db.rows(
         "select o.key from document o join document d on d.id = o.source_id "
         "where d.key = ? and o.source = ?",
@@ -247,6 +264,7 @@ def delete_observations(db: Database, conversation: int, index: TextIndex) -> No
     for (key,) in rows:
         _delete(db, key, index)
     db.run("update document set observed = 0 where key = ? and observed <> 0", (conversation,))
+    return bool(rows)
 
 
 def _delete(db: Database, document: int, index: TextIndex) -> None:

@@ -32,19 +32,21 @@ def save(
     version: int,
     observations: Document | None,
     complete: bool,
-) -> None:
-    """See Store.save_observations."""
+) -> bool:
+    """See Store.save_observations. Returns whether it removed any."""
     try:
         key = lookup.key_of(db, conversation)
     except NotFound:  # deleted in the meantime
-        return
+        return False
     if observations is None:
-        changes.delete_observations(db, key, index)
+        has_removed = changes.delete_observations(db, key, index)
     else:
-        saving.save(db, index, [observations], None, index_ids=True)
+        (result,) = saving.save(db, index, [observations], None, index_ids=True)
+        has_removed = result.removed > 0
     if not complete:
         version = -version
     db.run("update document set observed = ? where key = ?", (version, key))
+    return has_removed
 
 
 def reset(db: Database, incomplete_only: bool) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from recollect.errors import InvalidInput, NotFound
 from recollect.language.text import from_micros, micros, storable
 from recollect.model.receipts import Counts, FileReceipt, Receipt
-from recollect.store.sql import changes, passages, rewriting
+from recollect.store.sql import changes, passages, receipt_names, rewriting
 from recollect.store.sql.database import Database, TextIndex
 from recollect.store.sql.encoding import load_keys, upgrade_row
 
@@ -33,11 +33,15 @@ def finish_import(db: Database, receipt: Receipt) -> None:
         "update receipt set finished_at = ?, files = ?, left_out = ? where id = ?",
         (
             micros(receipt.finished_at),
-            json.dumps([asdict(file) for file in receipt.files]),
+            _encode_files(receipt),
             json.dumps(asdict(receipt.left_out)),
             receipt.id,
         ),
     )
+
+
+def _encode_files(receipt: Receipt) -> str:
+    return json.dumps([asdict(file) for file in receipt.files])
 
 
 def all_receipts(db: Database) -> list[Receipt]:
@@ -106,8 +110,14 @@ def undo_import(db: Database, id: int, index: TextIndex) -> Receipt:
     changed_documents.update(document for document, keys in added_passages.items() if keys)
     for document in sorted(changed_documents):
         passages.increment_version(db, document)
+    receipt = _read_receipt(db, id)  # names of deleted documents have been removed from it
     receipt.undone_at = datetime.now(UTC)
-    db.run("update receipt set undone_at = ? where id = ?", (micros(receipt.undone_at), id))
+    for file in receipt.files:
+        file.samples = {}  # they may be titles of conversations that are gone
+    db.run(
+        "update receipt set undone_at = ?, files = ? where id = ?",
+        (micros(receipt.undone_at), _encode_files(receipt), id),
+    )
     return receipt
 
 
@@ -265,6 +275,7 @@ def _remove(db: Database, added_passages: dict[int, list[int]], index: TextIndex
         if keys:
             changes.delete_observations(db, document, index)
         if not remaining and not imports:
+            receipt_names.forget_document(db, document)
             db.run("delete from document where key = ?", (document,))
         elif keys:
             passages.reorder(db, document, index)

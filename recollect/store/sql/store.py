@@ -45,6 +45,7 @@ from recollect.store.values import (
     Candidate,
     Contents,
     Forgotten,
+    Purge,
     Removal,
     SaveResult,
     Space,
@@ -108,14 +109,30 @@ class SqlStore(Store, Generic[Connection]):
         if self.get_marker(statistics.COUNTS) != statistics.VERSION:
             self._write(statistics.recount)
 
-    def _purge(self) -> None:
-        """Called after text was deleted, for engines that keep copies of it elsewhere."""
+    def _request_purge(self, db: Connection) -> None:
+        """Called in a transaction that deletes text, for engines that keep copies of it elsewhere.
+
+        `purge` is called after the commit, and again later if the process is killed in between.
+        """
+
+    def _purge_if(self, was_deleted: bool) -> None:
+        if was_deleted:
+            self.purge()
+
+    def purge(self, patience: float = 0.0) -> Purge:
+        return Purge()
+
+    def purge_status(self) -> Purge:
+        return Purge()
 
     def _drop_document_copies(self, db: Connection, document: int) -> None:
         """Called in a transaction that replaces the text of a document, given by its key.
 
         For engines that keep copies of the text elsewhere.
         """
+
+    def _drop_outdated_copies(self, db: Connection) -> None:
+        """The same for a transaction that may have replaced the text of any document."""
 
     # -- documents ---
 
@@ -128,15 +145,18 @@ class SqlStore(Store, Generic[Connection]):
     ) -> list[SaveResult]:
         def work(db: Connection, index: TextIndex) -> list[SaveResult]:
             if skip_forgotten:
-                return forgetting.save_remembered(db, index, documents, receipt, index_ids)
-            return saving.save(db, index, documents, receipt, index_ids)
+                results = forgetting.save_remembered(db, index, documents, receipt, index_ids)
+            else:
+                results = saving.save(db, index, documents, receipt, index_ids)
+            if _has_removed_text(results):
+                self._request_purge(db)
+            return results
 
         results = self._write_text(work)
         # During an import, this is done once at its end.
         if receipt is None:
             self._complete_vocabulary()
-        if any(result.removed for result in results):
-            self._purge()
+        self._purge_if(_has_removed_text(results))
         return results
 
     def rewrite(
@@ -145,22 +165,24 @@ class SqlStore(Store, Generic[Connection]):
         def work(db: Connection, index: TextIndex) -> SaveResult:
             result = saving.rewrite(db, index, document, replacement, version)
             self._drop_document_copies(db, lookup.key_of(db, result.id))
+            self._request_purge(db)
             return result
 
         result = self._write_text(work)
         self._complete_vocabulary()
-        self._purge()
+        self.purge()
         return result
 
     def revise(self, document: str, change: Callable[[Document], Document]) -> int:
         def work(db: Connection, index: TextIndex) -> int:
             count = changes.revise(db, document, change, index)
             self._drop_document_copies(db, lookup.key_of(db, document))
+            self._request_purge(db)
             return count
 
         count = self._write_text(work)
         self._complete_vocabulary()
-        self._purge()
+        self.purge()
         return count
 
     def append(self, document: str, passage: Passage) -> Appended:
@@ -176,30 +198,45 @@ class SqlStore(Store, Generic[Connection]):
         project: str | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> None:
-        self._write_text(
-            lambda db, index: changes.update(db, document, index, title, project, metadata)
-        )
+        def work(db: Connection, index: TextIndex) -> bool:
+            if not changes.update(db, document, index, title, project, metadata):
+                return False
+            self._drop_document_copies(db, lookup.key_of(db, document))
+            self._request_purge(db)
+            return True
+
+        self._purge_if(self._write_text(work))
 
     def delete_undo_states(self, is_unwanted: Callable[[str], bool]) -> int:
-        count = self._write(lambda db: rewriting.delete_undo_states(db, is_unwanted))
-        self._purge()
+        def work(db: Connection) -> int:
+            self._request_purge(db)
+            return rewriting.delete_undo_states(db, is_unwanted)
+
+        count = self._write(work)
+        self.purge()
         return count
 
+    def _delete_text(self, work: Callable[[Connection, TextIndex], T]) -> T:
+        """Run `work`, which deletes text, and remove the text from all files."""
+
+        def delete(db: Connection, index: TextIndex) -> T:
+            self._request_purge(db)
+            return work(db, index)
+
+        value = self._write_text(delete)
+        self.purge()
+        return value
+
     def delete_passage(self, document: str, passage: str) -> Passage:
-        deleted_passage = self._write_text(
+        return self._delete_text(
             lambda db, index: changes.delete_passage(db, document, passage, index)
         )
-        self._purge()
-        return deleted_passage
 
     def delete(self, document: str) -> None:
-        self._write_text(lambda db, index: changes.delete(db, lookup.key_of(db, document), index))
-        self._purge()
+        self._delete_text(lambda db, index: changes.delete(db, lookup.key_of(db, document), index))
 
     def pop(self, document: str) -> Document:
-        deleted_document = self._write_text(lambda db, index: changes.pop(db, document, index))
-        self._purge()
-        return deleted_document
+        return self._delete_text(lambda db, index: changes.pop(db, document, index))
 
     def forget(self, removals: Sequence[Removal]) -> Forgotten:
         def work(db: Connection, index: TextIndex) -> Forgotten:
@@ -210,9 +247,7 @@ class SqlStore(Store, Generic[Connection]):
                     self._drop_document_copies(db, key)
             return result
 
-        result = self._write_text(work)
-        self._purge()
-        return result
+        return self._delete_text(work)
 
     def document(self, id: str) -> Document:
         return self._read(lambda db: lookup.read(db, lookup.key_of(db, id)))
@@ -270,11 +305,15 @@ class SqlStore(Store, Generic[Connection]):
         observations: Document | None,
         complete: bool = True,
     ) -> None:
-        self._write_text(
-            lambda db, index: observation_sql.save(
+        def work(db: Connection, index: TextIndex) -> bool:
+            has_removed = observation_sql.save(
                 db, index, conversation, version, observations, complete
             )
-        )
+            if has_removed:
+                self._request_purge(db)
+            return has_removed
+
+        self._purge_if(self._write_text(work))
 
     def reset_observations(self, incomplete_only: bool = False) -> None:
         self._write(lambda db: observation_sql.reset(db, incomplete_only))
@@ -373,11 +412,12 @@ class SqlStore(Store, Generic[Connection]):
         return self._read(receipt_sql.all_receipts)
 
     def undo_import(self, receipt: int) -> Receipt:
-        undone_receipt = self._write_text(
-            lambda db, index: receipt_sql.undo_import(db, receipt, index)
-        )
-        self._purge()
-        return undone_receipt
+        def work(db: Connection, index: TextIndex) -> Receipt:
+            undone_receipt = receipt_sql.undo_import(db, receipt, index)
+            self._drop_outdated_copies(db)
+            return undone_receipt
+
+        return self._delete_text(work)
 
     # -- transfer ---
 
@@ -406,3 +446,7 @@ class SqlStore(Store, Generic[Connection]):
 
     def activity(self) -> Activity:
         return self._read(statistics.activity)
+
+
+def _has_removed_text(results: Sequence[SaveResult]) -> bool:
+    return any(result.removed for result in results)

@@ -9,14 +9,16 @@ Only SQLite may open the file. A plain open() and close() would drop SQLite's lo
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import random
 import re
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -25,8 +27,10 @@ import apsw
 from recollect.errors import (
     DAMAGE_ADVICE,
     DamagedLibrary,
+    ReadOnlyLibrary,
     RecollectError,
     SearchTimeout,
+    StorageFull,
     StoreBusy,
 )
 from recollect.language.text import fold, indexable, storable
@@ -44,7 +48,7 @@ pragma foreign_keys = on;
 pragma secure_delete = on;
 pragma trusted_schema = off;
 pragma temp_store = memory;
-pragma cache_size = -16384;
+pragma cache_size = -4096;
 pragma journal_size_limit = 67108864;
 """
 _INSERT_PASSAGE = (
@@ -67,6 +71,8 @@ class Connection(apsw.Connection):
 
     _cache: tuple[int, dict[Hashable, Any]] = (0, {})
     codec: Codec
+    unlocked_stamp: FileStamp | None = None
+    """If this connection reads without locks: the files as they were when it was opened."""
 
     def memoize(self, key: Hashable, compute: Callable[[], T]) -> T:
         """A value that is valid until anybody writes. Only for connections that never write."""
@@ -145,27 +151,85 @@ def connect(path: Path) -> Connection:
     db = Connection(str(path))
     try:
         db.set_busy_handler(_busy_handler())
-        db.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
         _retry_while_busy(
             lambda: db.execute("pragma page_size = 8192; pragma journal_mode = wal").fetchall()
         )
-        db.execute(_PRAGMAS)
-        db.codec = Codec()
-        # Generated columns may only use functions that are declared innocuous.
-        for name, function, arguments in (
-            ("content_of", db.codec.content, 1),
-            ("metadata_of", db.codec.metadata, -1),  # two in an older schema, now three
-        ):
-            db.create_scalar_function(
-                name, function, arguments, deterministic=True, flags=apsw.SQLITE_INNOCUOUS
-            )
-        db.create_scalar_function("contains", _contains, 2, deterministic=True)
-        db.create_scalar_function("folded", _fold_bytes, 1, deterministic=True)
-        db.create_scalar_function("titled", _is_titled, 2, deterministic=True)
+        _configure(db)
     except BaseException:
         db.close()
         raise
     return db
+
+
+def connect_read_only(path: Path) -> Connection:
+    """Open a connection that creates and changes no file, also on read-only media.
+
+    In a write-ahead log, readers share a memory file (-shm). If there is none, no other program has
+    the database open, and it is read without locks: with the log if there is one, and without one
+    as an immutable file. Such a connection must not be used once the files have changed.
+    """
+    log = path.with_name(path.name + "-wal")
+    memory = path.with_name(path.name + "-shm")
+    if log.exists() and memory.exists():
+        with suppress(apsw.CantOpenError, apsw.ReadOnlyError, apsw.IOError, apsw.FullError):
+            return _open_read_only(path, "")
+    stamp = file_stamp(path)
+    if log.exists() and log.stat().st_size:
+        db = _open_read_only(path, "&vfs=unix-none")
+    else:
+        db = _open_read_only(path, "&immutable=1")
+    db.unlocked_stamp = stamp
+    return db
+
+
+def _open_read_only(path: Path, option: str) -> Connection:
+    uri = f"{path.absolute().as_uri()}?mode=ro{option}"
+    db = Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+    try:
+        db.set_busy_handler(_busy_handler())
+        if "vfs" in option:
+            # Then the index of the log is in memory instead of a file.
+            db.execute("pragma locking_mode = exclusive").fetchall()
+        _configure(db)
+        db.execute("select count(*) from sqlite_schema").fetchall()
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _configure(db: Connection) -> None:
+    db.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+    # Some of these return a row. Statements after it run only when it has been fetched.
+    db.execute(_PRAGMAS).fetchall()
+    db.codec = Codec()
+    # Generated columns may only use functions that are declared innocuous.
+    for name, function, arguments in (
+        ("content_of", db.codec.content, 1),
+        ("metadata_of", db.codec.metadata, -1),  # two in an older schema, now three
+    ):
+        db.create_scalar_function(
+            name, function, arguments, deterministic=True, flags=apsw.SQLITE_INNOCUOUS
+        )
+    db.create_scalar_function("contains", _contains, 2, deterministic=True)
+    db.create_scalar_function("folded", _fold_bytes, 1, deterministic=True)
+    db.create_scalar_function("titled", _is_titled, 2, deterministic=True)
+
+
+FileStamp = tuple[tuple[int, int, int], ...]
+
+
+def file_stamp(path: Path) -> FileStamp:
+    """The inodes, sizes and times of a database and its log, by which changes are detected."""
+    stamp = []
+    for file in (path, path.with_name(path.name + "-wal")):
+        try:
+            status = file.stat()
+        except FileNotFoundError:
+            continue
+        if status.st_size:
+            stamp.append((status.st_ino, status.st_size, status.st_mtime_ns))
+    return tuple(stamp)
 
 
 # -- SQL functions ---
@@ -193,7 +257,7 @@ def _is_titled(*values: Any) -> bool:
 # -- waiting and errors ---
 
 
-def _busy_handler() -> Callable[[int], bool]:
+def _busy_handler(patience: float = LIMITS.write_wait_seconds) -> Callable[[int], bool]:
     """Wait for the transaction of another process in short random sleeps, up to the time limit."""
     started = 0.0
 
@@ -201,7 +265,7 @@ def _busy_handler() -> Callable[[int], bool]:
         nonlocal started
         if tries == 0:
             started = time.monotonic()
-        if time.monotonic() - started > LIMITS.write_wait_seconds:
+        if time.monotonic() - started >= patience:
             return False
         time.sleep(random.uniform(0.0005, min(0.02, 0.001 * 1.3 ** min(tries, 20))))  # noqa: S311
         return True
@@ -237,15 +301,45 @@ def translate_error(error: apsw.Error, path: Path) -> RecollectError:
         case apsw.CorruptError() | apsw.NotADBError():
             return DamagedLibrary(f"{path} is damaged ({error}). {DAMAGE_ADVICE}")
         case apsw.FullError():
-            return RecollectError(
-                f"The disk is full: nothing was written to {path}. Free some space and try again."
-            )
-        case apsw.ReadOnlyError() | apsw.CantOpenError():
+            return StorageFull(STORAGE_FULL)
+        case apsw.IOError() | apsw.CantOpenError() if is_disk_full(path):
+            return StorageFull(STORAGE_FULL)
+        case apsw.ReadOnlyError():
+            return ReadOnlyLibrary(READ_ONLY.format(reason="its files cannot be written"))
+        case apsw.CantOpenError():
             return RecollectError(
                 f"{path} cannot be opened for writing ({error}). Check the folder's permissions."
             )
         case _:
             return RecollectError(f"The database reported: {error}")
+
+
+def translate_os_error(error: OSError) -> RecollectError:
+    """The error of a file beside the database as an error that explains what to do."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return StorageFull(STORAGE_FULL)
+    return RecollectError(f"A file of the library cannot be written ({error}).")
+
+
+STORAGE_FULL = "The disk is full, so nothing was written. Free some space and try again."
+READ_ONLY = (
+    "This library is read-only ({reason}), so nothing was written. Searching and reading work."
+)
+# SQLite needs this much for the memory that its connections share.
+_MIN_FREE_BYTES = 65_536
+
+
+def is_disk_full(path: Path) -> bool:
+    """Whether the disk of a file has too little space for another file."""
+    if not hasattr(os, "statvfs"):
+        return False
+    try:
+        disk = os.statvfs(path.parent)
+    except OSError:
+        return False
+    if disk.f_files and not disk.f_favail:
+        return True
+    return disk.f_bavail * disk.f_frsize < _MIN_FREE_BYTES
 
 
 # -- connections ---
@@ -270,8 +364,10 @@ class _Job(Generic[T]):
 class Connections:
     """The connection that writes and the connections that read one database file."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, read_only: str = "") -> None:
         self.path = path
+        self.read_only = read_only
+        """Why nothing may be written; empty if that is allowed."""
         self._writer: Connection | None = None
         self._write_lock = threading.Lock()
         self._waiting_jobs: deque[_Job[Any]] = deque()
@@ -324,6 +420,7 @@ class Connections:
             failure = error
             if isinstance(error, apsw.Error):
                 failure = translate_error(error, self.path)
+                failure.__cause__ = error
             for job in jobs:
                 job.finish(failure)
             if not isinstance(error, Exception):
@@ -345,10 +442,13 @@ class Connections:
             job.error = error
             if isinstance(error, apsw.Error):
                 job.error = translate_error(error, self.path)
+                job.error.__cause__ = error
         db.execute("release job")
 
     def _open_writer(self) -> Connection:
         self._require_open()
+        if self.read_only:
+            raise ReadOnlyLibrary(READ_ONLY.format(reason=self.read_only))
         if self._writer is None:
             self._writer = connect(self.path)
         return self._writer
@@ -370,36 +470,61 @@ class Connections:
             self._writer.close(True)
             self._writer = None
 
-    def purge_log(self) -> None:
-        """Truncate the write-ahead log, so that no file contains deleted text."""
+    def truncate_log(self, patience: float = 0.0) -> bool:
+        """Copy the write-ahead log into the database and truncate it.
+
+        Returns False if another program reads an older snapshot for longer than `patience`, in
+        seconds. Nobody can write in the meantime.
+        """
         with self._write_lock:
-            self._open_writer().execute("pragma wal_checkpoint(truncate)").fetchall()
+            db = self._open_writer()
+            db.set_busy_handler(_busy_handler(patience))
+            try:
+                ((is_busy, _, _),) = db.rows("pragma wal_checkpoint(truncate)")
+            except (apsw.BusyError, apsw.LockedError):
+                return False
+            except apsw.Error as error:
+                raise translate_error(error, self.path) from error
+            finally:
+                db.set_busy_handler(_busy_handler())
+            return not is_busy
 
     # -- reading ---
 
-    def version(self) -> int:
-        """A number that changes with every commit.
+    def open_reader(self) -> Connection:
+        """A new connection to read from. The caller closes it."""
+        self._require_open()
+        if self.read_only:
+            return connect_read_only(self.path)
+        try:
+            return connect(self.path)
+        except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.IOError, apsw.FullError):
+            # A full disk has no space for the memory that connections share.
+            if not self.path.exists() or not is_disk_full(self.path):
+                raise
+            return connect_read_only(self.path)
+
+    def version(self) -> object:
+        """A value that changes with every commit.
 
         SQLite counts the commits of all other connections, so this needs one that never writes.
         """
         with self._version_lock:
-            self._require_open()
             try:
-                if self._version_reader is None:
-                    self._version_reader = connect(self.path)
-                return int(self._version_reader.pragma("data_version"))
+                if self._is_outdated(self._version_reader):
+                    self._version_reader = self.open_reader()
+                db = self._version_reader
+                assert db is not None
+                return db.unlocked_stamp, db.pragma("data_version")
             except apsw.Error as error:
                 raise translate_error(error, self.path) from error
 
     @contextmanager
     def read(self, seconds: float | None = None) -> Iterator[Connection]:
         """A connection with a snapshot to read from. Raises SearchTimeout after `seconds`."""
-        self._require_open()
+        db = None
         try:
-            db = self._idle_readers.pop()
-        except IndexError:
-            db = connect(self.path)
-        try:
+            db = self._take_reader()
             if seconds is not None:
                 # CPU time, so that a search on a busy machine does as much as on an idle one.
                 deadline = time.thread_time() + seconds
@@ -408,13 +533,36 @@ class Connections:
                 )
             db.execute("begin")
             yield db
+            if self._is_outdated(db):
+                raise StoreBusy("The library was changed while it was read. Try again.")
         except apsw.Error as error:
             raise translate_error(error, self.path) from error
         finally:
-            db.set_progress_handler(None)
-            if db.in_transaction:
-                db.execute("rollback")
-            if self._is_closed:
-                db.close(True)
-            else:
-                self._idle_readers.append(db)
+            if db is not None:
+                self._return_reader(db)
+
+    def _take_reader(self) -> Connection:
+        self._require_open()
+        while True:
+            try:
+                db = self._idle_readers.pop()
+            except IndexError:
+                return self.open_reader()
+            if not self._is_outdated(db):
+                return db
+            db.close(True)
+
+    def _return_reader(self, db: Connection) -> None:
+        db.set_progress_handler(None)
+        if db.in_transaction:
+            db.execute("rollback")
+        if self._is_closed:
+            db.close(True)
+        else:
+            self._idle_readers.append(db)
+
+    def _is_outdated(self, db: Connection | None) -> bool:
+        """Whether a connection is missing, or reads without locks from files that have changed."""
+        if db is None:
+            return True
+        return db.unlocked_stamp is not None and db.unlocked_stamp != file_stamp(self.path)

@@ -419,6 +419,11 @@ def migrate(db: apsw.Connection, path: Path, stop_before: str | None = None) -> 
     return names
 
 
+def is_current(db: apsw.Connection, path: Path) -> bool:
+    """Whether the file has this version. Raises NewerLibrary or DamagedLibrary."""
+    return _version(db, path) == VERSION
+
+
 def _version(db: apsw.Connection, path: Path) -> int:
     version: int = db.pragma("user_version")
     application: int = db.pragma("application_id")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import apsw
 
-from recollect.errors import DamagedLibrary, StoreBusy
+from recollect.errors import DamagedLibrary, ReadOnlyLibrary, StorageFull, StoreBusy
 from recollect.language.query import Node, words
 from recollect.model.documents import Document, Passage
 from recollect.model.receipts import Receipt
@@ -29,11 +29,20 @@ from recollect.store.sqlite import (
     text_index,
     verification,
 )
-from recollect.store.sqlite.connection import Connection, Connections, connect, translate_error
+from recollect.store.sqlite.connection import (
+    READ_ONLY,
+    STORAGE_FULL,
+    Connection,
+    Connections,
+    connect,
+    translate_error,
+    translate_os_error,
+)
 from recollect.store.sqlite.file_lock import file_lock
 from recollect.store.sqlite.key_ranges import all_keys, keys_in_few_documents
 from recollect.store.sqlite.migration_backup import delete_copies, delete_expired_copies
-from recollect.store.sqlite.migrations import migrate
+from recollect.store.sqlite.migrations import is_current, migrate
+from recollect.store.sqlite.purging import Purging, request_purge
 from recollect.store.sqlite.verification import UNINDEXED
 from recollect.store.sqlite.volumes import plan
 from recollect.store.values import (
@@ -41,6 +50,7 @@ from recollect.store.values import (
     Findings,
     Forgotten,
     Progress,
+    Purge,
     Removal,
     Space,
     Unembedded,
@@ -61,14 +71,23 @@ _PASSAGES_PER_REBUILD_BATCH = 5_000
 class SqliteStore(SqlStore[Connection]):
     _text: ClassVar[TextQueries] = passage_queries
 
-    def __init__(self, path: Path) -> None:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._connections = Connections(path)
+    def __init__(self, path: Path, read_only: bool = False) -> None:
+        """Open a library, and create it if it does not exist. With `read_only`, do neither."""
+        self._connections = Connections(path, _why_read_only(path, read_only))
+        self._purging = Purging(self._connections, self._purge_index)
         self._vocabulary = text_index.VocabularyCache()
         self._index_folder = path.with_name("index")
-        self._prepare(path)
+        if self.read_only:
+            self._require_current_schema()
+            return
+        try:
+            self._prepare(path)
+        except StorageFull:
+            # Reading needs no space, unless the library has to be migrated first.
+            self._require_current_schema()
 
     def _prepare(self, path: Path) -> None:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         verification.require_complete_copy(path)
         is_new = not path.exists()
         try:
@@ -87,10 +106,25 @@ class SqliteStore(SqlStore[Connection]):
         if is_behind:
             self._index_missing()
         self._complete_counts()
+        self.purge()  # what an earlier process could not purge
+
+    def _require_current_schema(self) -> None:
+        if not self.path.exists():
+            raise StorageFull(STORAGE_FULL)
+        with self._connections.read() as db:
+            if not is_current(db, self.path):
+                raise ReadOnlyLibrary(
+                    f"{self.path} was written by an older Recollect and must be migrated, but it "
+                    "cannot be written. Open it once where it can be written."
+                )
 
     @property
     def path(self) -> Path:
         return self._connections.path
+
+    @property
+    def read_only(self) -> str:
+        return self._connections.read_only
 
     @property
     def engine(self) -> str:
@@ -139,13 +173,25 @@ class SqliteStore(SqlStore[Connection]):
         if self._read(text_index.is_vocabulary_behind):
             self._write_text(lambda db, index: text_index.complete_vocabulary(db))
 
-    def _purge(self) -> None:
-        """Remove deleted text from the index files and from the write-ahead log."""
+    # -- deleted text ---
+
+    def _request_purge(self, db: Connection) -> None:
+        request_purge(db)
+
+    def purge(self, patience: float = 0.0) -> Purge:
+        return self._purging.attempt(patience)
+
+    def purge_status(self) -> Purge:
+        return self._purging.status()
+
+    def _purge_index(self) -> bool:
+        """Remove deleted text from the index files. False if another process writes them."""
+        is_purged = True
         if (self._index_folder / "volumes").exists():
-            self._volumes.sweep()
+            is_purged = self._volumes.sweep()
         if (self._index_folder / "vectors").exists():
-            self._vectors.wipe()
-        self._connections.purge_log()
+            is_purged = self._vectors.wipe() and is_purged
+        return is_purged
 
     def _drop_document_copies(self, db: Connection, document: int) -> None:
         """Drop the index volumes that still contain the old text of a document."""
@@ -154,6 +200,12 @@ class SqliteStore(SqlStore[Connection]):
             "select 1 from stale s join passage p on p.key = s.passage "
             "where s.passage between volume.first and volume.last and p.document = ?)",
             (document,),
+        )
+
+    def _drop_outdated_copies(self, db: Connection) -> None:
+        db.run(
+            "delete from volume where exists "
+            "(select 1 from stale s where s.passage between volume.first and volume.last)"
         )
 
     # -- deletions by a person ---
@@ -228,7 +280,8 @@ class SqliteStore(SqlStore[Connection]):
     def drop_space(self, space: Space) -> None:
         super().drop_space(space)
         self._vectors.refresh()
-        self._connections.purge_log()
+        self._write(request_purge)
+        self.purge()
 
     def add_vectors(self, space: Space, vectors: Mapping[Unembedded, Sequence[Any]]) -> None:
         from recollect.store.sqlite.vectors import insert_vectors, pack
@@ -302,10 +355,15 @@ class SqliteStore(SqlStore[Connection]):
     # -- care ---
 
     def stats(self) -> dict[str, object]:
+        purge = self.purge_status()
+
         def work(db: Connection) -> dict[str, object]:
             return statistics.library_counts(db) | {
                 "indexed_in_part": statistics.long_passages(db),
                 "file_bytes": self.path.stat().st_size,
+                "purge": purge.state,
+                "purge_reason": purge.reason,
+                "read_only": self.read_only,
                 "path": str(self.path),
                 "engine": self.engine,
             }
@@ -352,7 +410,7 @@ class SqliteStore(SqlStore[Connection]):
         if self._read(compaction.is_complete) or (stop is not None and stop()):
             return
         compaction.rewrite_file(self.path)
-        self._connections.purge_log()
+        self._connections.truncate_log()
         self._write(compaction.forget_holes)
 
     def _compress_older(self, stop: Callable[[], bool] | None) -> None:
@@ -373,18 +431,27 @@ class SqliteStore(SqlStore[Connection]):
                 return
             is_first = False
 
-    def indexing_lock(self) -> AbstractContextManager[bool]:
-        return file_lock(self._index_folder / "lock")
+    @contextmanager
+    def indexing_lock(self) -> Iterator[bool]:
+        if self.read_only:
+            raise ReadOnlyLibrary(READ_ONLY.format(reason=self.read_only))
+        with ExitStack() as stack:
+            try:
+                is_held = stack.enter_context(file_lock(self._index_folder / "lock"))
+            except OSError as error:
+                raise translate_os_error(error) from error
+            yield is_held
 
     def verify(self) -> Findings:
         # On a new connection: on a used one, FTS5 checks an older snapshot than it searches.
-        db = connect(self.path)
         try:
-            return verification.verify(db)
+            db = self._connections.open_reader()
+            try:
+                return verification.verify(db)
+            finally:
+                db.close()
         except apsw.Error as error:
             raise translate_error(error, self.path) from error
-        finally:
-            db.close()
 
     def repair(self, progress: Progress | None = None) -> None:
         damaged = self.verify().damaged
@@ -418,6 +485,19 @@ class SqliteStore(SqlStore[Connection]):
                 progress(indexed, total)
             count = self._write_text(_index_batch)
         self._complete_vocabulary()
+
+
+def _why_read_only(path: Path, is_requested: bool) -> str:
+    """Why nothing may be written to a library; empty if that is allowed."""
+    if is_requested:
+        return "the setting `read_only` is on"
+    if not path.exists():
+        return ""
+    if not os.access(path, os.W_OK):
+        return f"{path.name} is not writable"
+    if not os.access(path.parent, os.W_OK):
+        return "its folder is not writable"
+    return ""
 
 
 def _has_volumes(db: Connection) -> bool:

@@ -262,12 +262,15 @@ class Vectors:
                 return
             files.append(*_decode_rows(rows, space))
 
-    def wipe(self) -> None:
-        """Ensure that no file contains vectors of deleted passages."""
-        with file_lock(self._lock_file, wait=True):
+    def wipe(self) -> bool:
+        """Wipe the vectors of deleted passages. False if another process writes the files."""
+        with file_lock(self._lock_file) as is_locked:
+            if not is_locked:
+                return False
             with self._connections.read() as db:
                 spaces = all_spaces(db)
             self._wipe_deleted(spaces)
+            return True
 
     def _wipe_deleted(self, spaces: list[Space]) -> None:
         with self._connections.read() as db:

@@ -29,6 +29,7 @@ from recollect.store.values import (
     Findings,
     Forgotten,
     Progress,
+    Purge,
     Removal,
     SaveResult,
     Space,
@@ -277,6 +278,10 @@ class StoreView(Store):
         return self._store.path
 
     @property
+    def read_only(self) -> str:
+        return self._store.read_only
+
+    @property
     def engine(self) -> str:
         return self._store.engine
 
@@ -309,6 +314,12 @@ class StoreView(Store):
 
     def indexing_lock(self) -> AbstractContextManager[bool]:
         return self._store.indexing_lock()
+
+    def purge(self, patience: float = 0.0) -> Purge:
+        return self._store.purge(patience)
+
+    def purge_status(self) -> Purge:
+        return self._store.purge_status()
 
     def verify(self) -> Findings:
         return self._store.verify()

@@ -269,13 +269,14 @@ class VolumeIndex:
         """Locked while a process writes or removes volumes."""
         return self._folder / "lock"
 
-    def sweep(self) -> None:
-        """Remove the folders of dropped volumes."""
+    def sweep(self) -> bool:
+        """Remove the folders of dropped volumes. False if unfinished ones may remain."""
         if not self._folder.is_dir():
-            return
+            return True
         with file_lock(self._lock_file) as is_locked:
             # Otherwise the process that seals clears its unfinished volumes itself.
             self._remove_folders(clear=is_locked)
+            return is_locked
 
     def _remove_folders(self, clear: bool = False) -> None:
         """Remove the folders of dropped volumes; with `clear`, also those of unfinished ones."""

@@ -1,0 +1,275 @@
+"""After a deletion, no file of the library contains a byte of the text."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+import recollect
+from recollect.index import background
+from recollect.model.documents import Document
+from recollect.model.receipts import FileReceipt
+from recollect.places import library_file
+from recollect.store.base import Store
+from recollect.store.sqlite.connection import connect
+from recollect.store.sqlite.file_lock import file_lock
+
+CANARY = "quicksilverword"
+TITLE = "Zanzibar itinerary"
+SQLITE = pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+
+
+def fill(library: recollect.Library) -> None:
+    """Enough for a sealed volume and vector files, with a canary in the middle."""
+    for number in range(11):
+        messages = [{"role": "user", "content": f"Day {number}: {n} boats."} for n in range(100)]
+        library.add_conversation(f"other-{number}", f"Harbour {number}", messages=messages)
+    library.add_conversation(
+        "trip",
+        TITLE,
+        messages=[
+            {"role": "user", "content": f"We decided to use {CANARY} for the sails.", "id": "m1"},
+            {"role": "assistant", "content": f"Noted: {CANARY} it is.", "id": "m2"},
+        ],
+        metadata={"tags": ["vermilion"]},
+    )
+    library.index()
+
+
+def stored_bodies(path: Path, document: str) -> list[bytes]:
+    """The compressed texts of a document, as they are in the file."""
+    with closing(connect(path)) as db:
+        rows = db.rows(
+            "select p.body from passage p join document d on d.key = p.document where d.id = ?",
+            (document,),
+        )
+    return [body if isinstance(body, bytes) else body.encode() for (body,) in rows]
+
+
+def files_with(folder: Path, *texts: bytes) -> list[str]:
+    """The files below a folder that contain one of the texts. Only for closed libraries."""
+    hits = []
+    for path in folder.rglob("*"):
+        if path.is_file():
+            data = path.read_bytes().lower()
+            hits += [f"{path.name}: {text!r}" for text in texts if text.lower() in data]
+    return hits
+
+
+@contextmanager
+def foreign_reader(path: Path) -> Iterator[apsw.Connection]:
+    """Another program that reads a snapshot of the library."""
+    db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+    db.execute("begin")
+    db.execute("select count(*) from sqlite_schema").fetchall()
+    try:
+        yield db
+    finally:
+        db.close()
+
+
+def forbid_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(seconds: float) -> None:
+        raise AssertionError(f"waited for {seconds} s")
+
+    monkeypatch.setattr(time, "sleep", fail)
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("template") / "home"
+    with recollect.open(home, "default") as library:
+        fill(library)
+    return home
+
+
+@pytest.fixture
+def home(template: Path, tmp_path: Path) -> Path:
+    """The folder of a library that has a sealed volume, vectors, and a canary."""
+    return Path(shutil.copytree(template, tmp_path / "home"))
+
+
+@pytest.fixture
+def file(home: Path) -> Path:
+    return library_file(home, "default")
+
+
+@pytest.fixture
+def trip(home: Path) -> Iterator[recollect.Library]:
+    with recollect.open(home, "default") as library:
+        yield library
+
+
+def test_no_file_contains_a_deleted_conversation(
+    trip: recollect.Library, file: Path, home: Path
+) -> None:
+    bodies = stored_bodies(file, "trip")
+    trip.delete_conversation("trip")
+    assert trip.purge_status().state == "done"
+    trip.close()
+    texts = (CANARY.encode(), TITLE.encode(), b"zanzibar", b"vermilion", *bodies)
+    assert not files_with(home, *texts)
+    assert files_with(home, b"Harbour 3")
+
+
+def rename(library: recollect.Library) -> None:
+    library.update_conversation("trip", title="Journey")
+
+
+def change_tags(library: recollect.Library) -> None:
+    library.update_conversation("trip", tags=["sailing"])
+
+
+def delete_messages(library: recollect.Library) -> None:
+    library.delete_message("trip", "m2")
+    library.delete_message("trip", "m1")
+
+
+def edit_messages(library: recollect.Library) -> None:
+    def change(document: Document) -> Document:
+        passages = tuple(p._replace(content="We use hemp.") for p in document.passages)
+        return replace(document, passages=passages)
+
+    library.revise_conversation("trip", change)
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (rename, "zanzibar"),
+        (change_tags, "vermilion"),
+        (delete_messages, CANARY),
+        (edit_messages, CANARY),
+    ],
+)
+def test_no_file_contains_text_that_was_replaced(
+    trip: recollect.Library, home: Path, change: Callable[[recollect.Library], None], text: str
+) -> None:
+    change(trip)
+    assert trip.purge_status().state == "done"
+    trip.close()
+    assert not files_with(home, text.encode())
+
+
+@SQLITE
+def test_no_file_contains_an_import_that_was_undone(
+    library: recollect.Library, tmp_path: Path
+) -> None:
+    note = tmp_path / f"{TITLE}.md"
+    note.write_text(f"The sails are {CANARY}.")
+    receipt = library.import_path(note)
+    library.index()
+    library.undo_import(receipt.id)
+    library.close()
+    assert not files_with(tmp_path / "home", CANARY.encode(), b"zanzibar")
+
+
+def test_a_deletion_does_not_wait_for_another_reader(
+    trip: recollect.Library, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with foreign_reader(file):
+        forbid_waiting(monkeypatch)
+        trip.delete_conversation("trip")
+        purge = trip.purge_status()
+        assert purge.state == "pending"
+        assert "another program has library.db open for reading" in purge.reason
+        assert trip.stats()["purge"] == "pending"
+        trip.add_conversation("next", messages=[{"role": "user", "content": "still writable"}])
+
+
+def test_the_background_thread_finishes_a_purge_when_the_reader_is_gone(
+    trip: recollect.Library, file: Path
+) -> None:
+    with foreign_reader(file):
+        trip.delete_conversation("trip")
+    job = background.purge_job(trip._store)
+    assert job.has_work_left()
+    job.run(lambda: False)
+    assert not job.has_work_left()
+    assert trip.purge_status().state == "done"
+    # The library is still open here, so another process must read its files.
+    for text in (CANARY, "zanzibar"):
+        command = ["grep", "-rail", text, str(file.parent)]
+        assert not subprocess.run(command, check=False, capture_output=True).stdout
+
+
+def test_a_pending_purge_is_remembered_when_the_process_ends(home: Path, file: Path) -> None:
+    with foreign_reader(file):
+        with recollect.open(home) as library:
+            library.delete_conversation("trip")
+        with recollect.open(home) as library:
+            assert library.purge_status().state == "pending"
+            assert "another program" in library.purge_status().reason
+    with recollect.open(home) as library:
+        assert library.purge_status().state == "done"
+
+
+def test_a_purge_is_pending_while_another_process_writes_vectors(
+    trip: recollect.Library, file: Path
+) -> None:
+    with file_lock(file.parent / "index" / "vectors" / "lock"):
+        trip.delete_conversation("trip")
+        assert "index files" in trip.purge_status().reason
+    assert trip._store.purge().state == "done"
+
+
+@SQLITE
+def test_commands_say_that_a_purge_is_pending(run: Any, place: str) -> None:
+    with recollect.open(place) as library:
+        note = library.knowledge.create("notes", {"title": TITLE, "content": CANARY})
+    with foreign_reader(library_file(Path(place), "default")):
+        result = json.loads(run("knowledge", "delete", "notes", note.id, "--yes", "--json"))
+        assert result["purge"] == "pending"
+        assert "pending: another program" in run("doctor")
+        assert json.loads(run("stats", "--json"))["purge"] == "pending"
+    assert json.loads(run("stats", "--json"))["purge"] == "done"
+
+
+# -- receipts ---
+
+
+def receipt_with_titles(store: Store) -> int:
+    receipt = store.start_import(f"/home/me/{TITLE}.md")
+    file = FileReceipt(f"{TITLE}.md", "notes", samples={"unknown message": [TITLE, "record 2"]})
+    file.messages.failed[f"cannot read '{TITLE}'"] = 1
+    receipt.files = [file]
+    store.finish_import(receipt)
+    return receipt.id
+
+
+def test_receipts_do_not_contain_titles_of_deleted_conversations(
+    library: recollect.Library,
+) -> None:
+    library.add_conversation("trip", TITLE, messages=[{"role": "user", "content": "hello"}])
+    receipt_with_titles(library._store)
+    library.delete_conversation("trip")
+    (receipt,) = library.receipts()
+    assert TITLE not in repr(receipt)
+    assert receipt.files[0].samples == {"unknown message": ["(deleted)", "record 2"]}
+
+
+def test_receipts_do_not_contain_titles_that_were_changed(library: recollect.Library) -> None:
+    library.add_conversation("trip", TITLE, messages=[{"role": "user", "content": "hello"}])
+    receipt_with_titles(library._store)
+    library.update_conversation("trip", title="Journey")
+    (receipt,) = library.receipts()
+    assert TITLE not in repr(receipt)
+
+
+def test_receipts_keep_words_that_are_a_title_by_chance(library: recollect.Library) -> None:
+    library.add_conversation("c", "notes", messages=[{"role": "user", "content": "hello"}])
+    receipt_with_titles(library._store)
+    library.delete_conversation("c")
+    (receipt,) = library.receipts()
+    assert receipt.files[0].format == "notes"
+    assert TITLE in receipt.path

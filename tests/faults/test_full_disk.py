@@ -1,0 +1,114 @@
+"""On a full disk, writes are refused with a reason, reading goes on, and it recovers by itself."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from disks import Disk, small_disk
+from starlette.testclient import TestClient
+
+import recollect
+from recollect.cli import main
+from recollect.errors import StorageFull
+from recollect.serve.app import make_app
+from recollect.serve.http.service import Service, ServiceConfig
+from recollect.store.postgres.server_errors import explain_error
+
+LONG = "harbour crane " * 20_000
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Disk]:
+    with small_disk(tmp_path / "disk") as disk:
+        with recollect.open(disk.folder / "home") as library:
+            add(library, "first", "a crane in the harbour")
+        yield disk
+
+
+def add(library: recollect.Library, id: str, content: str) -> None:
+    library.add_conversation(id, messages=[{"role": "user", "content": content}])
+
+
+def client_of(service: Service) -> TestClient:
+    return TestClient(make_app(service), "http://127.0.0.1:8765", client=("127.0.0.1", 50_000))
+
+
+def test_the_server_refuses_writes_with_507_and_goes_on_reading(disk: Disk) -> None:
+    with closing(Service(disk.folder / "home", ServiceConfig(rate_per_minute=0))) as service:
+        with client_of(service) as client:
+            assert client.get("/api/v1/search?q=crane").json()["total"] == 1
+            disk.fill()
+            for method, path, body in (
+                ("POST", "/conversations/first/messages", {"role": "user", "content": LONG}),
+                ("PUT", "/conversations/first?title=Cranes", None),
+                ("DELETE", "/conversations/first", None),
+                ("POST", "/api/knowledge/notes", {"title": "x", "content": LONG}),
+            ):
+                response = client.request(method, path, json=body)
+                assert response.status_code == 507, (path, response.text)
+                assert response.json()["error"]["code"] == "STORAGE_FULL"
+                assert "disk is full" in response.json()["detail"]
+            assert client.get("/api/v1/search?q=crane").json()["total"] == 1
+            assert client.get("/conversations/first").status_code == 200
+            disk.free()
+            body = {"role": "user", "content": "space again"}
+            assert client.post("/conversations/first/messages", json=body).status_code < 300
+            assert client.get("/api/v1/search?q=space").json()["total"] == 1
+        service.drain()
+
+
+def test_a_library_on_a_full_disk_is_opened_and_read(disk: Disk) -> None:
+    disk.fill()
+    with recollect.open(disk.folder / "home", background=True) as library:
+        assert library.search("crane").total == 1
+        assert library.conversations()[1] == 1
+        assert library.stats()["messages"] == 1
+        assert not library.verify().damaged
+        with pytest.raises(StorageFull, match="disk is full"):
+            add(library, "second", LONG)
+        disk.free()
+        add(library, "second", "the second crane")
+        assert library.search("crane").total == 2
+
+
+def test_commands_read_on_a_full_disk(disk: Disk, capsys: pytest.CaptureFixture[str]) -> None:
+    home = str(disk.folder / "home")
+    disk.fill()
+    assert main(["search", "crane", "--json", "--home", home]) == 0
+    assert len(json.loads(capsys.readouterr().out)["hits"]) == 1
+    source = disk.folder.parent / "note.md"
+    source.write_text(LONG)
+    assert main(["import", str(source), "--home", home]) == 1
+    assert "disk is full" in capsys.readouterr().err
+
+
+def test_tools_say_that_the_disk_is_full(disk: Disk) -> None:
+    with closing(Service(disk.folder / "home", ServiceConfig(rate_per_minute=0))) as service:
+        with client_of(service) as client:
+            disk.fill()
+            message = call(client, "msg_post", thread_id="first", author="a", content=LONG)
+            assert "disk is full" in message
+        service.drain()
+
+
+def call(client: TestClient, tool: str, **arguments: Any) -> str:
+    body = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {"name": tool, "arguments": arguments},
+    }
+    headers = {"Accept": "application/json, text/event-stream"}
+    return client.post("/mcp/bus", json=body, headers=headers).text
+
+
+def test_a_full_disk_of_a_postgresql_server_is_the_same_error() -> None:
+    error = explain_error(psycopg.errors.DiskFull("no space left on device"), "host/db")
+    assert isinstance(error, StorageFull)
+    assert "disk" in str(error)
