@@ -13,6 +13,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
+from threading import Event
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +31,7 @@ from recollect.model.audience import Audience
 from recollect.model.documents import Document, Json, MessageView, Passage, Summary, View
 from recollect.model.forgetting import Selection
 from recollect.model.kinds import CONVERSATION, KINDS
-from recollect.model.receipts import FileReceipt, Receipt
+from recollect.model.receipts import FileReceipt, Problem, Receipt
 from recollect.model.search import Filter, Page, SearchOptions
 from recollect.model.sources import BUS, PROXY
 from recollect.settings import home
@@ -38,8 +39,6 @@ from recollect.store.base import Store
 from recollect.store.values import Candidate, Findings, Progress, Purge
 
 if TYPE_CHECKING:
-    from recollect.importers.entries import Entry
-    from recollect.importers.registry import Format
     from recollect.index.background import BackgroundThread
     from recollect.index.meaning import Meaning
     from recollect.index.status import EmbeddingStatus
@@ -133,28 +132,55 @@ class Library:
         kind: str | None = None,
         within: Path | None = None,
         progress: ImportProgress | None = None,
+        stop: Event | None = None,
     ) -> Receipt:
         """Import files and folders of any known format.
 
         The format is detected, or is one of the `kind` given: conversations, notes, media,
         characters or prompts. Notes and media are identified by their path, or by their path below
         the folder `within`. Messages that the library has are skipped. A broken record does not
-        stop the import. Raises UnknownFormat if nothing at a path can be read.
+        stop the import. Files are parsed in a process of their own, with limited time and memory.
+        If another thread sets `stop`, the import ends at once; what it has saved is kept.
+        Raises UnknownFormat if nothing at a path can be read, and Stopped.
         """
-        from recollect.importers.registry import find
+        from recollect.importers.sandbox.files import Request, open_files
         from recollect.transfer.importing import import_files
 
-        files = [item for path in paths for item in find(Path(path).expanduser(), kind, within)]
+        request = Request(tuple(Path(path).expanduser() for path in paths), kind, within)
         label = ", ".join(map(str, paths))
-        receipt = import_files(self._store, label, files, progress, self.exclusion())
+        with open_files(request, stop=stop) as files:
+            receipt = import_files(self._store, label, files, progress, self.exclusion())
         self.wake_indexer()
         return receipt
 
-    def import_file(self, entry: Entry, format: Format, admission: Admission) -> FileReceipt:
-        """Import one file without a receipt. For files that are imported again as they grow."""
+    def record_failed_import(self, path: str, problem: Problem) -> Receipt:
+        """Store the receipt of an import that was not even begun."""
+        receipt = self._store.start_import(path)
+        receipt.left_out.note(problem)
+        receipt.finished_at = datetime.now(UTC)
+        self._store.finish_import(receipt)
+        return receipt
+
+    def prepare_imports(self, folders: Sequence[Path]) -> None:
+        """Start the process that parses files of these folders, if it does not wait already."""
+        from recollect.importers.sandbox.process import POOL
+
+        POOL.prepare(folders)
+
+    def import_file(
+        self, path: Path, sources: Sequence[str], admission: Admission, folders: Sequence[Path]
+    ) -> FileReceipt | None:
+        """Import one transcript without a receipt. For files that are imported again as they grow.
+
+        The process that parses it may read `folders`, and is reused for other files in them.
+        Returns None if the file has no format of these sources.
+        """
+        from recollect.importers.sandbox.files import Request, open_files
         from recollect.transfer.importing import import_file
 
-        receipt = import_file(self._store, entry, format, admission)
+        request = Request((path,), sources=tuple(sources))
+        with open_files(request, folders) as files:
+            receipt = import_file(self._store, files, admission)
         self.wake_indexer()
         return receipt
 

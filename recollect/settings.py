@@ -495,7 +495,19 @@ class Limits:
     )
     document_pages: int = _limit(20_000, "Pages of a document; likewise.")
     document_seconds: float = _limit(120.0, "Extracting the text of a document; likewise.")
-    document_memory_bytes: int = _limit(2_147_483_648, "Memory of the process that reads PDFs.")
+    document_memory_bytes: int = _limit(
+        2_147_483_648, "Memory of the process that parses files, at most."
+    )
+    parse_seconds: float = _limit(6.0, "CPU time to parse a file, plus the next limit.")
+    parse_seconds_per_megabyte: float = _limit(4.0, "CPU time for each MB of its size.")
+    parse_memory_bytes: int = _limit(200_000_000, "Memory to parse a file, plus the next limit.")
+    parse_memory_factor: int = _limit(8, "Memory as a multiple of its size.")
+    parse_output_bytes: int = _limit(128_000_000, "Content of a file, plus the next limit.")
+    parse_output_factor: int = _limit(16, "Content as a multiple of its size.")
+    parse_idle_seconds: float = _limit(60.0, "A parser that makes no progress and uses no CPU.")
+    parse_failure_seconds: float = _limit(
+        600.0, "Files of one import that exceed their limits; then the rest is skipped."
+    )
     transcript_bytes: int = _limit(67_108_864, "Bytes a transcriber may print.")
     transcriber_seconds: float = _limit(14_400.0, "Transcribing one recording.")
     archive_entries: int = _limit(50_000, "Files in a zip.")

@@ -129,7 +129,7 @@ def test_a_write_ahead_log_beside_the_file_is_never_ignored(
     monkeypatch.setattr("apsw.Connection", refuse)
     with pytest.raises(UnsafeFile, match=r"export\.db cannot be opened") as refusal:
         ForeignDatabase(path).recent(None)
-    assert str(refusal.value.__cause__).endswith("mode=ro")
+    assert "immutable" not in str(refusal.value.__cause__)
 
 
 def test_text_that_is_not_utf8_is_shown_with_replacements(tmp_path: Path) -> None:

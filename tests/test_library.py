@@ -375,7 +375,7 @@ def test_an_import_that_cannot_be_saved_raises_an_error(
 ) -> None:
     from recollect.errors import StoreBusy
 
-    def busy(*_: object) -> None:
+    def busy(*_: object, **__: object) -> None:
         raise StoreBusy("Another program is writing.")
 
     path = own_export(tmp_path / "a.json", conversation("c1", "one"))

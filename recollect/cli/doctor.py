@@ -14,6 +14,7 @@ from recollect.checkup import Checkup, check_keys, check_libraries
 from recollect.cli.common import console, define, existing, no_library, print_json, safe
 from recollect.cli.indexing import space_records, space_summary
 from recollect.cli.progress import ProgressBar
+from recollect.importers.sandbox.process import active_bounds
 from recollect.settings import LIMITS
 from recollect.store.values import Findings
 
@@ -92,6 +93,7 @@ def doctor(arguments: argparse.Namespace) -> int:
                 "recollect": __version__,
                 "healthy": healthy,
                 "keys": key_problems,
+                "parser_bounds": active_bounds(),
                 "libraries": [_record(checkup) for checkup in checkups],
                 "limits": LIMITS.table(),
             }
@@ -110,6 +112,7 @@ def _record(checkup: Checkup) -> dict[str, Any]:
 def _show(checkups: list[Checkup], key_problems: list[str]) -> None:
     out = console()
     out.print(f"recollect: {__version__}")
+    out.print(f"bounds of the process that parses files: {', '.join(active_bounds())}")
     for checkup in checkups:
         _show_library(checkup)
     for line in key_problems:

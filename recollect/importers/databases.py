@@ -17,6 +17,7 @@ import apsw
 from recollect.settings import LIMITS
 
 _BUSY_MILLISECONDS = 5_000
+_WITHOUT_LOCKS = "unix-none"
 _STEPS_BETWEEN_CHECKS = 10_000
 _MIN_STEPS = 20_000_000
 _STEPS_PER_BYTE = 20
@@ -34,17 +35,22 @@ def connect(path: Path) -> apsw.Connection:
     try:
         return _connect_guarded(f"{uri}?mode=ro", size)
     except (apsw.CantOpenError, apsw.ReadOnlyError):
-        # SQLite cannot share a WAL database in a read-only folder. If the write-ahead log is
-        # empty, the database file alone is complete.
+        # SQLite cannot share a WAL database in a folder where it may not write. If the write-ahead
+        # log is empty, the database file alone is complete. If not, no program has it open.
         log = path.with_name(f"{path.name}-wal")
-        if log.exists() and log.stat().st_size:
+        if not log.exists() or not log.stat().st_size:
+            return _connect_guarded(f"{uri}?mode=ro&immutable=1", size)
+        if _WITHOUT_LOCKS not in apsw.vfs_names():
             raise
-        return _connect_guarded(f"{uri}?mode=ro&immutable=1", size)
+        return _connect_guarded(f"{uri}?mode=ro&vfs={_WITHOUT_LOCKS}", size, alone=True)
 
 
-def _connect_guarded(uri: str, size: int) -> apsw.Connection:
+def _connect_guarded(uri: str, size: int, *, alone: bool = False) -> apsw.Connection:
+    """With `alone`, the write-ahead log is read without the memory that programs share."""
     db = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
     try:
+        if alone:
+            db.execute("pragma locking_mode = exclusive").fetchall()
         db.set_progress_handler(_step_limit(size), _STEPS_BETWEEN_CHECKS)
         db.set_busy_timeout(_BUSY_MILLISECONDS)
         db.limit(

@@ -56,6 +56,12 @@ _ZIPPED_DOCUMENTS = frozenset(
 """Documents that are zip archives inside."""
 
 Neighbours = Callable[[], Mapping[str, "Entry"]]
+Visit = Callable[[str, str, int], bool]
+"""Called with the name, place and size of a file before it is parsed. If False, it is skipped."""
+
+
+def visit_all(name: str, place: str, size: int) -> bool:
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +122,15 @@ class Entry:
 # -- files and folders -------------------------------------------------------
 
 
-def entries(path: Path, within: Path | None = None) -> Iterator[Entry | Problem]:
+def entries(
+    path: Path, within: Path | None = None, visit: Visit = visit_all
+) -> Iterator[Entry | Problem]:
     """Every file below `path` in a stable order, including the members of zip archives.
 
     Links and special files are skipped, so nothing outside `path` is read, except for the
     neighbours of a single file. `within` is a folder that holds uploaded files: places are then
-    relative to it, a single file has no neighbours, and modification times are unknown.
+    relative to it, a single file has no neighbours, and modification times are unknown. `visit` is
+    called before an archive is opened.
     """
     try:
         mode = path.stat().st_mode
@@ -131,15 +140,15 @@ def entries(path: Path, within: Path | None = None) -> Iterator[Entry | Problem]
             f"Cannot read {path}: {error.strerror}. Give a file or folder that exists."
         ) from error
     if stat.S_ISDIR(mode):
-        yield from _folder(path, place)
+        yield from _folder(path, place, visit)
     elif stat.S_ISREG(mode):
         neighbours = _neighbours_of_file(path, place, within)
-        yield from _file(path, path.name, place, neighbours, optional=False)
+        yield from _file(path, path.name, place, neighbours, visit, optional=False)
     else:
         raise UnsafeFile(f"{path} is not a regular file (it is a device, pipe or socket).")
 
 
-def _folder(root: Path, place: str) -> Iterator[Entry | Problem]:
+def _folder(root: Path, place: str, visit: Visit) -> Iterator[Entry | Problem]:
     for folder, subfolders, names in os.walk(root):
         subfolders[:] = sorted(name for name in subfolders if name not in _PRIVATE_FOLDERS)
         neighbours = _neighbours_in_folder(Path(folder), tuple(names), root, place)
@@ -147,9 +156,8 @@ def _folder(root: Path, place: str) -> Iterator[Entry | Problem]:
             file = Path(folder, name)
             if stat.S_ISREG(file.lstat().st_mode):
                 relative = file.relative_to(root)
-                yield from _file(
-                    file, str(relative), _join(place, relative), neighbours, optional=True
-                )
+                file_place = _join(place, relative)
+                yield from _file(file, str(relative), file_place, neighbours, visit, optional=True)
 
 
 def _place(path: Path, within: Path | None) -> str:
@@ -215,12 +223,14 @@ def _entry(path: Path, name: str, place: str, neighbours: Neighbours) -> Entry:
 
 
 def _file(
-    path: Path, name: str, place: str, neighbours: Neighbours, *, optional: bool
+    path: Path, name: str, place: str, neighbours: Neighbours, visit: Visit, *, optional: bool
 ) -> Iterator[Entry | Problem]:
     if _is_ignored(name):
         return
     if path.suffix.lower() != ".zip" and not _is_zip(path):
         yield _entry(path, name, place, neighbours)
+        return
+    if not visit(name, place, path.stat().st_size):
         return
     try:
         yield from _archive(path, name, place)

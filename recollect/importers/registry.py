@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Protocol
 
@@ -17,7 +17,7 @@ from recollect.importers.chats import (
     gemini_cli,
     own,
 )
-from recollect.importers.entries import Entry, entries
+from recollect.importers.entries import Entry, Visit, entries, visit_all
 from recollect.importers.knowledge import characters, media, notes, prompts, subtitles
 from recollect.model.documents import Document
 from recollect.model.kinds import CHARACTER, CONVERSATION, KIND_TABLE, MEDIA, NOTE, PROMPT
@@ -63,18 +63,21 @@ def detect(entry: Entry) -> Format | None:
 
 
 def find(
-    path: Path, kind: str | None = None, within: Path | None = None
+    path: Path, kind: str | None = None, within: Path | None = None, visit: Visit = visit_all
 ) -> Iterator[tuple[Entry, Format] | Problem]:
     """Everything at `path` that can be imported, as `kind` if given, and a Problem for the rest.
 
     Older files come first: a resumed session then counts as the copy, and the newer of two
-    exports wins. For `within`, see `entries`. Raises UnknownFormat if there is nothing to import.
+    exports wins. For `within` and `visit`, see `entries`. Raises UnknownFormat if there is nothing
+    to import.
     """
     candidates: list[tuple[Entry, Format]] = []
     unknown = 0
-    for entry in entries(path, within):
+    for entry in entries(path, within, visit):
         if isinstance(entry, Problem):
             yield entry
+            continue
+        if not visit(entry.name, entry.place, entry.size):
             continue
         format_ = _choose_format(entry, kind)
         if format_ is None:
@@ -92,6 +95,20 @@ def find(
     if unknown:
         reason = "contains no conversations" if has_conversations else "unknown format"
         yield Problem(reason, where=str(path), unit="files", count=unknown)
+
+
+def find_conversations(
+    path: Path, sources: Collection[str], visit: Visit = visit_all
+) -> Iterator[tuple[Entry, Format]]:
+    """The first file at `path` with conversations of these sources, if there is one."""
+    formats = tuple(f for f in CONVERSATION_FORMATS if f.SOURCE.name in sources)
+    for entry in entries(path, visit=visit):
+        if isinstance(entry, Problem) or not visit(entry.name, entry.place, entry.size):
+            continue
+        format_ = _first_claim(formats, entry)
+        if format_ is not None:
+            yield entry, format_
+            return
 
 
 def _without_generic(

@@ -2,20 +2,19 @@
 
 What cannot be read is counted in the receipt, and the import continues. What cannot be written (a
 full disk, a lock held too long) ends the import with an error, since continuing would lose it.
-Reading and writing do not overlap: in a thread they only compete for the interpreter lock.
+Another process reads (`recollect.importers.sandbox`), so reading and writing overlap.
 """
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from recollect.errors import InvalidInput, RecollectError
-from recollect.importers.entries import Entry
-from recollect.importers.registry import Format
+from recollect.errors import InvalidInput
+from recollect.importers.sandbox.files import FileEnd, Files
 from recollect.model.documents import Document
 from recollect.model.receipts import FileReceipt, Problem, Receipt
 from recollect.store.base import Store
@@ -36,7 +35,7 @@ Admission = Callable[[Document], Document | Problem]
 def import_files(
     store: Store,
     path: str,
-    files: Iterable[tuple[Entry, Format] | Problem],
+    files: Files,
     progress: Progress | None = None,
     exclusion: Exclusion | None = None,
 ) -> Receipt:
@@ -48,20 +47,28 @@ def import_files(
     )
     try:
         with _rare_garbage_collection():
-            run.read_all(list(files))
+            run.read_all(files)
             run.save()
     finally:
-        run.receipt.finished_at = datetime.now(UTC)
+        if not files.stop.is_set():  # else the import is listed as interrupted
+            run.receipt.finished_at = datetime.now(UTC)
         store.finish_import(run.receipt)
     return run.receipt
 
 
-def import_file(store: Store, entry: Entry, format: Format, admit: Admission) -> FileReceipt:
-    """Import one file without storing a receipt: for files that are read again while they grow."""
+def import_file(store: Store, files: Files, admit: Admission) -> FileReceipt | None:
+    """Import one file without storing a receipt: for files that are read again while they grow.
+
+    Returns None if there is no file to import.
+    """
     run = _Run(store, None, admit, _no_progress)
-    run.read_all([(entry, format)])
+    run.read_all(files)
     run.save()
-    return run.receipt.files[0]
+    if run.receipt.files:
+        return run.receipt.files[0]
+    if run.receipt.left_out.failed:
+        return FileReceipt("", "", conversations=run.receipt.left_out)
+    return None
 
 
 def _no_progress(file: str, done: int, total: int) -> None:
@@ -110,55 +117,44 @@ class _Run:
 
     # -- reading ---
 
-    def read_all(self, files: list[tuple[Entry, Format] | Problem]) -> None:
-        pairs = []
-        for file in files:
-            if isinstance(file, Problem):
-                self.receipt.left_out.note(file)
-            else:
-                pairs.append(file)
+    def read_all(self, files: Files) -> None:
+        for problem in files.problems:
+            self.receipt.left_out.note(problem)
         # Sub-agents come after their sessions, with which they are excluded.
-        pairs.sort(key=lambda pair: is_agent(pair[0].place))
-        total = sum(entry.size for entry, _ in pairs)
-        done = 0
-        for entry, format_ in pairs:
-            receipt = FileReceipt(entry.name, format_.SOURCE.name)
-            self.receipt.files.append(receipt)
-            for document in self._documents(entry, format_, receipt, done, total):
-                self._add(document, receipt)
-            done += entry.size
-            self._progress(entry.name, done, total)
-
-    def _documents(
-        self, entry: Entry, format_: Format, file: FileReceipt, done: int, total: int
-    ) -> Iterator[Document]:
-        read = 0
-
-        def report(count: int) -> None:
-            nonlocal read
-            read = min(read + count, entry.size)
-            self._progress(entry.name, done + read, total)
-
-        items = format_.read(entry.with_progress(report))
-        while True:
-            try:
-                item = next(items, None)
-            except (RecollectError, OSError) as error:
-                item = Problem(str(error), entry.name, failed=True, unit="conversations")
-            if item is None:
-                return
-            if isinstance(item, Problem):
-                self._note(file, item)
-                continue
-            if not item.passages:
-                reason = "conversation without messages"
-                self._note(file, Problem(reason, item.title, unit="conversations"))
-                continue
-            decision = self._admit(item)
-            if isinstance(decision, Problem):
-                self._note(file, decision)
+        ordered = sorted(files.files, key=lambda file: is_agent(file.place))
+        total = sum(file.size for file in ordered)
+        bytes_before = 0
+        bytes_read = 0
+        current: FileReceipt | None = None
+        for file, item in files.read(ordered):
+            if current is None:
+                current = FileReceipt(file.name, file.source)
+                self.receipt.files.append(current)
+            if isinstance(item, FileEnd):
+                bytes_before += file.size
+                bytes_read = 0
+                current = None
+                self._progress(file.name, bytes_before, total)
+            elif isinstance(item, int):
+                bytes_read = min(bytes_read + item, file.size)
+                self._progress(file.name, bytes_before + bytes_read, total)
             else:
-                yield decision
+                self._take(item, current)
+
+    def _take(self, item: Document | Problem, file: FileReceipt) -> None:
+        """Save a document, if it may be stored, and count it."""
+        if isinstance(item, Problem):
+            self._note(file, item)
+            return
+        if not item.passages:
+            reason = "conversation without messages"
+            self._note(file, Problem(reason, item.title, unit="conversations"))
+            return
+        decision = self._admit(item)
+        if isinstance(decision, Problem):
+            self._note(file, decision)
+        else:
+            self._add(decision, file)
 
     def _note(self, file: FileReceipt, problem: Problem) -> None:
         if problem.unit == "files":

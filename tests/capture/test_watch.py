@@ -190,18 +190,18 @@ def test_one_bad_file_does_not_affect_the_others(
     (workspace.root / "link.jsonl").symlink_to("/etc/passwd")
     (workspace.root / "empty.jsonl").write_text("")
     (workspace.root / "odd.jsonl").write_bytes(b"\x00\xff" * 50)
-    detect = watch._detect
+    import_file = workspace.library.import_file
 
-    def fail_for_other(path: Path, folder: Folder) -> object:
+    def fail_for_other(path: Path, *arguments: object) -> object:
         if path == other:
             raise OSError("Input/output error")
-        return detect(path, folder)
+        return import_file(path, *arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(watch, "_detect", fail_for_other)
+    monkeypatch.setattr(workspace.library, "import_file", fail_for_other)
     workspace.watcher.follow([None])
     assert workspace.words() == ["walrus"]
     assert sorted(workspace.kinds()) == ["failed", "taken"]
-    monkeypatch.setattr(watch, "_detect", detect)
+    monkeypatch.setattr(workspace.library, "import_file", import_file)
     workspace.notify()
     assert workspace.words("other") == ["seal"]
 

@@ -53,8 +53,12 @@ def send(client: TestClient, name: str, data: bytes, headers: dict[str, str] | N
 
 def finish_job(service: Service, id: str) -> jobs.Job:
     """Wait for the imports to finish. Returns the job."""
-    service.jobs.drain()
+    wait_for_jobs(service)
     return service.jobs._jobs[id]
+
+
+def wait_for_jobs(service: Service) -> None:
+    service.jobs._pool.shutdown(wait=True)
 
 
 def test_an_upload_is_imported_and_has_a_receipt(
@@ -228,7 +232,7 @@ def test_a_job_belongs_to_its_user(
     ann = {"Authorization": f"Bearer {new_user_key(user=f'{user}-ann')}", "Accept": "*/*"}
     bob = {"Authorization": f"Bearer {new_user_key(user=f'{user}-bob')}", "Accept": "*/*"}
     id = send(client, "conversations.json", EXPORT, ann).json()["id"]
-    service.jobs.drain()
+    wait_for_jobs(service)
     assert client.get(f"/api/imports/{id}", headers=ann).status_code == 200
     assert client.get(f"/api/imports/{id}", headers=bob).status_code == 404
     assert client.get("/api/imports", headers=bob).json() == {"imports": []}
@@ -265,13 +269,13 @@ def test_imports_of_one_user_run_one_after_the_other(
     go, started, running, highest = threading.Event(), threading.Event(), [0], [0]
     real = Jobs._import
 
-    def slow(self: Jobs, job: jobs.Job) -> Any:
+    def slow(*arguments: Any) -> Any:
         running[0] += 1
         highest[0] = max(highest[0], running[0])
         started.set()
         go.wait()
         try:
-            return real(self, job)
+            return real(*arguments)
         finally:
             running[0] -= 1
 
@@ -302,7 +306,7 @@ def test_an_accepted_upload_survives_a_restart(
     first.close()
     again = Service(library_place(place), ServiceConfig(rate_per_minute=0))
     with TestClient(make_app(again), "http://127.0.0.1:8765"):
-        pass  # the import runs between start and stop
+        wait_for_jobs(again)
     again.close()
     assert again.jobs._jobs[id].state == DONE
     assert library.conversation("up").title == "Uploaded"

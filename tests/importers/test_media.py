@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import struct
-import sys
 import zlib
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import partial
 from itertools import pairwise
@@ -22,7 +20,6 @@ from mediafiles import BOOK, one, pdf, problem, read, text, write_zip
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
-from recollect.importers.documents import pdf as pdf_importer
 from recollect.importers.documents.extract import parse_date
 from recollect.importers.entries import Entry
 from recollect.importers.knowledge import media, subtitles
@@ -108,28 +105,6 @@ def test_only_the_first_pages_of_a_long_pdf_are_imported(
 def test_a_file_that_is_not_a_pdf_is_a_problem(tmp_path: Path) -> None:
     (tmp_path / "a.pdf").write_bytes(b"<html>Not found</html>")
     assert problem(tmp_path / "a.pdf") == "damaged, or not a PDF"
-
-
-@pytest.fixture
-def small_reader(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A PDF reader with little memory."""
-    reader = pdf_importer._Reader()
-    monkeypatch.setattr(pdf_importer, "_READER", reader)
-    monkeypatch.setattr(pdf_importer, "LIMITS", Limits(document_memory_bytes=250_000_000))
-    yield
-    reader._stop()
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows does not bound memory")
-@pytest.mark.usefixtures("small_reader")
-def test_a_pdf_that_crashes_the_reader_does_not_stop_the_next_one(tmp_path: Path) -> None:
-    bomb = zlib.compress(b"BT /F1 12 Tf 72 720 Td " + b"(owls fly) Tj 0 -1 Td " * 1_000_000 + b"ET")
-    stream = b"<< /Length %d /Filter /FlateDecode >>\nstream\n" % len(bomb) + bomb + b"\nendstream"
-    data = pdf(tmp_path / "bomb.pdf", [["x"]]).read_bytes()
-    start, end = data.index(b"<< /Length"), data.index(b"endstream") + len(b"endstream")
-    (tmp_path / "bomb.pdf").write_bytes(data[:start] + stream + data[end:])
-    assert problem(tmp_path / "bomb.pdf") == "cannot be read: it needs too much time or memory"
-    assert text(one(pdf(tmp_path / "next.pdf", [["Words."]]))) == "Words."
 
 
 def test_a_pdf_in_an_archive_is_read(tmp_path: Path) -> None:

@@ -19,8 +19,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from recollect.errors import InvalidInput, RecollectError
-from recollect.importers.entries import Entry, entries
-from recollect.importers.registry import CONVERSATION_FORMATS, Format
 from recollect.library import Library
 from recollect.model.documents import Document
 from recollect.model.receipts import FileReceipt, Problem
@@ -56,6 +54,13 @@ class Folder:
         if transcripts is None:
             return file.name.lower().endswith((".jsonl", ".json"))
         return transcripts.includes(file.relative_to(self.root))
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The sources that a transcript in this folder can have."""
+        if self.tool in SOURCES:
+            return (self.tool,)
+        return tuple(SOURCES)
 
     def archive_name(self, file: Path) -> str:
         return f"{self.tool}/{file.relative_to(self.base).as_posix()}"
@@ -206,10 +211,15 @@ class Watcher:
         exclusion = self._load_exclusion(ready)
         if exclusion is None:
             return
+        self.library.prepare_imports(self._roots)  # so that no file is blamed for the time it takes
         for path in ready:
             if self.clock() > deadline:
                 return
             self._work_on(path, exclusion)
+
+    @property
+    def _roots(self) -> list[Path]:
+        return [folder.root for folder in self.folders]
 
     def _load_exclusion(self, ready: Iterable[Path]) -> Exclusion | None:
         """What must not be imported; None, and a retry later, if the archive cannot be read."""
@@ -264,13 +274,12 @@ class Watcher:
             return
         with path.open("rb"):
             pass  # a file that may not be read raises here, and is not taken for an unknown format
-        detection = _detect(path, folder)
-        if detection is None:  # empty as yet, or no transcript
+        reading = _Reading(self.library, exclusion)
+        receipt = self.library.import_file(path, folder.sources, reading.admit, self._roots)
+        if receipt is None:  # empty as yet, or no transcript
             self._stamps[path] = stamp
             return
         self.read += 1
-        reading = _Reading(self.library, exclusion)
-        receipt = self.library.import_file(*detection, reading.admit)
         archived = self._archive(path, stamp, folder, reading)
         self._stamps[path] = stamp
         self._report_import(Outcome(path, folder, receipt, archived), reading)
@@ -363,18 +372,6 @@ def import_transcript(library: Library, path: Path, *, archiving: bool = True) -
     watcher.changed([path])
     watcher.work(everything=True)
     return events
-
-
-def _detect(path: Path, folder: Folder) -> tuple[Entry, Format] | None:
-    """The file and its format; None if it has no known format."""
-    formats = [f for f in CONVERSATION_FORMATS if folder.tool in ("folder", f.SOURCE.name)]
-    for entry in entries(path):
-        if not isinstance(entry, Entry):
-            continue
-        for format_ in formats:
-            if format_.claims(entry):
-                return entry, format_
-    return None
 
 
 def _files(folder: Folder, root: Path) -> dict[Path, Stamp]:

@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta, timezone
+from functools import partial
 from typing import NamedTuple
 
 from recollect.importers.entries import Entry
@@ -14,6 +15,7 @@ from recollect.language.text import moment
 from recollect.language.transcript import Cue
 from recollect.settings import LIMITS
 
+_CHUNK_BYTES = 1 << 20
 _SPACES = re.compile(r"[^\S\n]+")
 _DATE = re.compile(
     r"(?:D:)?(\d{4})(?:[-/]?(\d\d)(?:[-/]?(\d\d)"
@@ -47,10 +49,15 @@ def read_bytes(entry: Entry, limit: int | None = None) -> bytes:
     if limit is None:
         limit = LIMITS.document_bytes
     if entry.size <= limit:
+        # Not `read(limit + 1)`, which reserves that much memory however small the file is.
+        data = bytearray()
         with entry.open() as file:
-            data = file.read(limit + 1)
-        if len(data) <= limit:
-            return data
+            for chunk in iter(partial(file.read, _CHUNK_BYTES), b""):
+                data += chunk
+                if len(data) > limit:
+                    break
+            else:
+                return bytes(data)
     raise Unreadable(f"larger than {limit:,} bytes")
 
 

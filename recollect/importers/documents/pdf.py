@@ -1,20 +1,13 @@
-"""PDF, page by page. A separate process reads the files; see `pdf_reader`."""
+"""PDF, page by page."""
 
 from __future__ import annotations
 
-import atexit
-import json
 import re
-import subprocess
-import sys
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from contextlib import closing
 from pathlib import Path
-from threading import Lock, Timer
-from typing import Any
+from typing import TYPE_CHECKING
 
-from recollect.importers.documents import pdf_reader
 from recollect.importers.documents.extract import (
     Extract,
     join_pages,
@@ -25,8 +18,12 @@ from recollect.importers.documents.extract import (
 )
 from recollect.importers.documents.optional import require
 from recollect.importers.entries import Entry
+from recollect.importers.sandbox.bounds import Bounds
 from recollect.importers.texts import Unreadable
 from recollect.settings import LIMITS
+
+if TYPE_CHECKING:
+    from pypdfium2 import PdfDocument
 
 _HYPHEN = re.compile(r"[\x02\ufffe]\s*\n?|\xad\n")
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\ufffe\uffff]")
@@ -38,24 +35,23 @@ _LIST_ITEM = re.compile(r"[•▪◦‣·*–—-] |\d+(?:\.\d+)*\.? +\w|\(\w{1,
 """The beginning of a list item or a numbered heading."""
 _SENTENCE_ENDS = (".", ":", ";", "!", "?")
 _FULL_LINE = 0.8  # of the widest line; the next line then continues a line of this length
-_GRACE_SECONDS = 15.0  # on top of the reader's own limit, before it is killed
-_FILES_PER_READER = 500
+_TIME_SHARE = 0.7  # of the CPU time that the file may cost, for the text of its pages
 
 
 def extract(entry: Entry) -> Extract:
     require("pypdfium2")
-    with _on_disk(entry) as path:
-        reply = _READER.ask(path)
-    if "error" in reply:
-        raise Unreadable(_reason(reply["error"]))
-    text, pages, omission = join_pages(map(_unwrap_lines, reply["pages"]))
+    with closing(_open(entry)) as document:
+        count = len(document)
+        texts = _page_texts(document, entry.size)
+        properties = document.get_metadata_dict(skip_empty=True)
+    text, pages, omission = join_pages(map(_unwrap_lines, texts))
     if not text.strip():
         raise Unreadable(
             "contains no text, as in a scan; make it searchable (OCR) and import it again"
         )
-    if not reply["complete"]:
+    if len(texts) < count:
         omission = omitted_pages(len(pages))
-    metadata = {name: str(value).strip() for name, value in reply["metadata"].items()}
+    metadata = {name: str(value).strip() for name, value in properties.items()}
     title = metadata.get("Title", "")
     if _USELESS_TITLE.match(title):
         title = ""
@@ -70,81 +66,52 @@ def extract(entry: Entry) -> Extract:
     )
 
 
-class _Reader:
-    """A process that reads many PDFs. It starts with the first, and again after a crash."""
+def _open(entry: Entry) -> PdfDocument:
+    from pypdfium2 import PdfDocument, PdfiumError
 
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._process: subprocess.Popen[bytes] | None = None
-        self._requests = 0
-
-    def ask(self, path: Path) -> dict[str, Any]:
-        request = {
-            "path": str(path),
-            "pages": LIMITS.document_pages,
-            "characters": LIMITS.document_characters,
-            "seconds": LIMITS.document_seconds,
-        }
-        with self._lock:
-            line = self._exchange(json.dumps(request).encode("ascii") + b"\n")
-            if not line.endswith(b"\n"):
-                self._stop()
-                raise Unreadable("cannot be read: it needs too much time or memory")
-        reply: dict[str, Any] = json.loads(line)
-        return reply
-
-    def _exchange(self, request: bytes) -> bytes:
-        """The reply, or nothing if the process ended or had to be killed."""
-        process = self._start()
-        timer = Timer(LIMITS.document_seconds + _GRACE_SECONDS, process.kill)
-        timer.start()
-        try:
-            assert process.stdin is not None
-            assert process.stdout is not None
-            process.stdin.write(request)
-            process.stdin.flush()
-            return process.stdout.readline()
-        except OSError:
-            return b""
-        finally:
-            timer.cancel()
-
-    def _start(self) -> subprocess.Popen[bytes]:
-        self._requests += 1
-        has_ended = self._process is not None and self._process.poll() is not None
-        if has_ended or self._requests % _FILES_PER_READER == 0:
-            self._stop()
-        if self._process is None:
-            command = [sys.executable, "-P", pdf_reader.__file__, str(LIMITS.document_memory_bytes)]
-            self._process = subprocess.Popen(  # noqa: S603 - our own script
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-            )
-            atexit.unregister(self._stop)
-            atexit.register(self._stop)
-        return self._process
-
-    def _stop(self) -> None:
-        process, self._process = self._process, None
-        if process is not None:
-            process.kill()
-            process.communicate()
-
-
-_READER = _Reader()
-
-
-@contextmanager
-def _on_disk(entry: Entry) -> Iterator[Path]:
+    source: Path | bytes
     if entry.path is not None:
-        yield entry.path.resolve()
-        return
-    with tempfile.TemporaryDirectory(prefix="recollect-") as folder:
-        path = Path(folder, "document.pdf")
-        path.write_bytes(read_bytes(entry))
-        yield path
+        source = entry.path.resolve()
+    else:
+        source = read_bytes(entry)
+    try:
+        return PdfDocument(source)
+    except PdfiumError as error:
+        raise Unreadable(_reason(str(error))) from error
+
+
+def _page_texts(document: PdfDocument, size: int) -> list[str]:
+    """The text of the pages, from the first, until there is enough or no time is left."""
+    deadline = time.process_time() + _TIME_SHARE * Bounds().cpu_seconds_for(size)
+    texts: list[str] = []
+    remaining = LIMITS.document_characters
+    for number in range(min(len(document), LIMITS.document_pages)):
+        if remaining <= 0 or time.process_time() >= deadline:
+            break
+        texts.append(_page_text(document, number))
+        remaining -= len(texts[-1])
+    return texts
+
+
+def _page_text(document: PdfDocument, number: int) -> str:
+    """The text of a page; empty if the page is damaged."""
+    from pypdfium2 import PdfiumError
+
+    try:
+        page = document[number]
+    except PdfiumError:
+        return ""
+    try:
+        text_page = page.get_textpage()
+        try:
+            text: str = text_page.get_text_bounded()
+            return text
+        finally:
+            text_page.close()
+    except PdfiumError:
+        return ""
+    finally:
+        page.close()
 
 
 def _unwrap_lines(text: str) -> str:

@@ -2,6 +2,9 @@
 
 RECOLLECT_TRANSCRIBER is its command line. It runs without a shell; `{file}` is replaced by the
 path of the recording. The program prints the transcript.
+
+Importers run in a process that may start no programs. That process delegates the transcription to
+its parent, which calls `run`.
 """
 
 from __future__ import annotations
@@ -12,10 +15,12 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from threading import Event, Timer
 from typing import IO
 
 from recollect.importers.entries import Entry
@@ -25,14 +30,45 @@ from recollect.settings import LIMITS, TRANSCRIBER
 
 _FILE = "{file}"
 _ERROR_BYTES = 4_096  # of the end of the program's error output
+_WATCH_SECONDS = 0.2
+
+
+@dataclass(slots=True)
+class _Delegation:
+    """How the parsing process has its parent run the program."""
+
+    transcribe: Callable[[Entry], bytes] | None = None
+    is_configured: bool = False
+
+
+_delegation = _Delegation()
+
+
+def delegate(transcribe: Callable[[Entry], bytes]) -> None:
+    """From now on, call this function instead of the program."""
+    _delegation.transcribe = transcribe
+
+
+def set_configured(is_configured: bool) -> None:
+    """Whether the parent has a program to run."""
+    _delegation.is_configured = is_configured
 
 
 def is_configured() -> bool:
+    if _delegation.transcribe is not None:
+        return _delegation.is_configured
     return bool(TRANSCRIBER.get())
 
 
 def transcribe(entry: Entry) -> bytes:
     """What the program prints. Raises Unreadable with its error message if it fails."""
+    if _delegation.transcribe is not None:
+        return _delegation.transcribe(entry)
+    return run(entry, threading.Event())
+
+
+def run(entry: Entry, stop: threading.Event) -> bytes:
+    """Run the program in this process, until it ends or `stop` is set."""
     try:
         words = shlex.split(TRANSCRIBER.get())
     except ValueError as error:
@@ -44,20 +80,14 @@ def transcribe(entry: Entry) -> bytes:
         tempfile.TemporaryFile() as errors,
         tempfile.TemporaryDirectory(prefix="recollect-") as folder,
     ):
-        return _run([word.replace(_FILE, str(path)) for word in words], errors, folder)
+        # In a temporary folder, because some programs also write files there.
+        process = _start([word.replace(_FILE, str(path)) for word in words], errors, folder)
+        return _output(process, errors, stop)
 
 
-def _run(command: list[str], errors: IO[bytes], folder: str) -> bytes:
-    """Run the command in a temporary folder, because some programs also write files there."""
-    process = _start(command, errors, folder)
-    is_late = Event()
-
-    def stop() -> None:
-        is_late.set()
-        _kill(process)
-
-    timer = Timer(LIMITS.transcriber_seconds, stop)
-    timer.start()
+def _output(process: subprocess.Popen[bytes], errors: IO[bytes], stop: threading.Event) -> bytes:
+    watch = _Watch(process, stop)
+    watch.start()
     try:
         assert process.stdout is not None
         with process.stdout as output:
@@ -66,10 +96,10 @@ def _run(command: list[str], errors: IO[bytes], folder: str) -> bytes:
             raise Unreadable(f"the transcriber printed more than {LIMITS.transcript_bytes:,} bytes")
         status = process.wait()
     finally:
-        timer.cancel()
+        watch.finished.set()
         _kill(process)
         process.wait()
-    if is_late.is_set():
+    if watch.is_late:
         raise Unreadable(
             f"the transcriber took longer than its limit of {LIMITS.transcriber_seconds:,.0f} s"
         )
@@ -77,6 +107,25 @@ def _run(command: list[str], errors: IO[bytes], folder: str) -> bytes:
         reason = _last_line(errors) or f"it exited with status {status}"
         raise Unreadable(f"the transcriber failed: {reason}")
     return data
+
+
+class _Watch(threading.Thread):
+    """Kills the program when it takes too long, or when the import is stopped."""
+
+    def __init__(self, process: subprocess.Popen[bytes], stop: threading.Event) -> None:
+        super().__init__(daemon=True)
+        self.finished = threading.Event()
+        self.is_late = False
+        self._process = process
+        self._stop_import = stop
+        self._deadline = time.monotonic() + LIMITS.transcriber_seconds
+
+    def run(self) -> None:
+        while not self.finished.wait(_WATCH_SECONDS):
+            self.is_late = time.monotonic() > self._deadline
+            if self.is_late or self._stop_import.is_set():
+                _kill(self._process)
+                return
 
 
 def _start(command: list[str], errors: IO[bytes], folder: str) -> subprocess.Popen[bytes]:

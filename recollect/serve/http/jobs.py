@@ -2,7 +2,9 @@
 
 An upload is accepted once the file and a note about its owner are on disk, in a folder only the
 server can read. From then on it survives a crash: the next start imports what is left in the
-folder, and importing a file twice changes nothing. Incomplete uploads are removed after a day.
+folder, and importing a file twice changes nothing. The note counts attempts, so a file whose import
+brings the server down is given up. Shutting down stops an import at once; that does not count as an
+attempt. Incomplete uploads are removed after a day.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ from pathlib import Path
 from typing import IO
 
 from recollect.errors import NotFound, RecollectError
-from recollect.model.receipts import Receipt
+from recollect.importers.sandbox.process import Stopped
+from recollect.library import Library
+from recollect.model.receipts import Problem, Receipt
 from recollect.serve.http.libraries import Libraries
 from recollect.settings import LIMITS
 
@@ -33,7 +37,8 @@ log = logging.getLogger(__name__)
 
 QUEUED, RUNNING, DONE, FAILED = "queued", "running", "done", "failed"
 _MAX_FINISHED = 100  # finished jobs that are remembered
-_WORKERS = 2
+_WORKERS = 4  # a user has one at a time, so that a slow file delays only its owner
+_MAX_ATTEMPTS = 2  # that ended with the server
 _NOTE = "upload.json"
 _STALE_SECONDS = 86_400
 _UNSAFE = re.compile(r'[\x00-\x1f\x7f<>:"/\\|?*\ud800-\udfff]+')
@@ -61,6 +66,8 @@ class Job:
     """The file being read. For archives, a file inside the archive."""
     kind: str | None = None
     """What the file contains, if the user said so."""
+    attempts: int = 0
+    """How many imports of this file began and did not end."""
     receipt: Receipt | None = None
     error: str = ""
     created_at: datetime = field(default_factory=lambda: datetime.now(UTC))
@@ -81,6 +88,7 @@ class Jobs:
         self._queues: dict[str, deque[Job]] = {}
         """Per user: the running job first, then the waiting ones."""
         self._lock = threading.Lock()
+        self._stop = threading.Event()
         self._pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix="recollect-import")
 
     # -- uploads ---
@@ -144,7 +152,8 @@ class Jobs:
     # -- shutdown ---
 
     def drain(self) -> None:
-        """Wait for running imports. Waiting ones are imported after the next start."""
+        """Stop the running imports. They and the waiting ones continue after the next start."""
+        self._stop.set()
         self._pool.shutdown(wait=True, cancel_futures=True)
 
     # -- work ---
@@ -174,8 +183,11 @@ class Jobs:
         job.state = RUNNING
         final_state = FAILED
         try:
-            job.receipt = self._import(job)
+            job.receipt = self._attempt(job)
             final_state = DONE
+        except Stopped:
+            job.state = QUEUED
+            return
         except RecollectError as error:
             job.error = self._without_paths(str(error), job)
         except OSError as error:
@@ -183,20 +195,44 @@ class Jobs:
         except Exception:
             log.exception("An import failed")
             job.error = "The import failed. The server log has the details."
-        finally:
-            shutil.rmtree(self.folder / job.id, ignore_errors=True)
-            job.finished_at = datetime.now(UTC)
-            job.state = final_state
+        shutil.rmtree(self.folder / job.id, ignore_errors=True)
+        job.finished_at = datetime.now(UTC)
+        job.state = final_state
 
-    def _import(self, job: Job) -> Receipt:
+    def _attempt(self, job: Job) -> Receipt:
+        """Import the file, unless that has brought the server down before."""
+        folder = self.folder / job.id
+        if self._stop.is_set():
+            raise Stopped("The server is shutting down.")
+        with self._libraries.borrow(job.user) as library:
+            if job.attempts >= _MAX_ATTEMPTS:
+                return self._give_up(job, library)
+            job.attempts += 1
+            _write_note(folder, job)
+            try:
+                return self._import(job, folder, library)
+            except Stopped:  # not because of the file
+                job.attempts -= 1
+                _write_note(folder, job)
+                raise
+
+    def _import(self, job: Job, folder: Path, library: Library) -> Receipt:
         def report(file: str, done: int, total: int) -> None:
             job.file, job.done, job.total = file, done, total
 
-        folder = self.folder / job.id
-        with self._libraries.borrow(job.user) as library:
-            return library.import_path(
-                folder / job.name, kind=job.kind, within=folder, progress=report
-            )
+        return library.import_path(
+            folder / job.name, kind=job.kind, within=folder, progress=report, stop=self._stop
+        )
+
+    def _give_up(self, job: Job, library: Library) -> Receipt:
+        reason = (
+            f"{job.name} was not imported: the server stopped unexpectedly during each of "
+            f"{job.attempts} attempts"
+        )
+        log.error("Gave up an import after %d attempts: %s", job.attempts, job.id)
+        return library.record_failed_import(
+            job.name, Problem(reason, job.name, failed=True, unit="files")
+        )
 
     def _without_paths(self, message: str, job: Job) -> str:
         folder = str(self.folder / job.id)
@@ -243,10 +279,19 @@ class Upload:
 
 def _write_note(folder: Path, job: Job) -> None:
     """Write the note atomically: an upload with a note is complete."""
-    note = {"user": job.user, "name": job.name, "size": job.size, "kind": job.kind}
+    note = {
+        "user": job.user,
+        "name": job.name,
+        "size": job.size,
+        "kind": job.kind,
+        "attempts": job.attempts,
+    }
     temporary = folder / (_NOTE + ".new")
-    temporary.write_text(json.dumps(note))
-    temporary.chmod(0o600)
+    with temporary.open("w", encoding="utf-8") as file:
+        temporary.chmod(0o600)
+        json.dump(note, file)
+        file.flush()
+        os.fsync(file.fileno())
     temporary.rename(folder / _NOTE)
 
 
@@ -258,6 +303,7 @@ def _read_note(folder: Path) -> Job:
         str(note["name"]),
         int(note["size"]),
         kind=note.get("kind"),
+        attempts=int(note.get("attempts", 0)),
     )
 
 

@@ -1,0 +1,242 @@
+"""What the parsing process gives up before it reads the first file. None of it can be undone.
+
+On Linux, Landlock limits which files it can open, and a seccomp filter refuses sockets, other
+programs and writing. Both work without privileges. Elsewhere, and on kernels without them, only
+the bounds on time and, on Linux, memory remain.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import platform
+import signal
+import struct
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from recollect.importers.sandbox.system_calls import ARCHITECTURES, Architecture
+
+TIME, MEMORY, FILES, CALLS = "time", "memory", "files", "system calls"
+
+_SYSTEM_FOLDERS = ("/usr", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/localtime", "/dev/urandom")
+_PR_SET_NO_NEW_PRIVS = 38
+_PR_SET_SECCOMP = 22
+_SECCOMP_MODE_FILTER = 2
+
+
+def confine(readable: Iterable[Path]) -> list[str]:
+    """Give up every right but reading these files and folders. Returns the active bounds."""
+    active = []
+    if hasattr(signal, "setitimer"):
+        active.append(TIME)
+    if Memory.is_bounded():
+        active.append(MEMORY)
+    if sys.platform != "linux":
+        return active
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
+        return active
+    if _restrict_files(libc, [*readable, *_program_files()]):
+        active.append(FILES)
+    if _restrict_calls(libc):
+        active.append(CALLS)
+    return active
+
+
+# -- time and memory ---------------------------------------------------------
+
+
+def limit_cpu(seconds: float) -> None:
+    """Kill the process after this much CPU time from now. 0 removes the limit.
+
+    The default action of the signal ends the process even in a loop inside a C library.
+    """
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_PROF, seconds)
+
+
+class Memory:
+    """The memory of this process, and how much more it may use."""
+
+    def __init__(self) -> None:
+        self._file: int | None = None
+        self._page = 1
+        if self.is_bounded():
+            # Opened now: later, the process may not open it any more.
+            self._file = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
+            self._page = os.sysconf("SC_PAGE_SIZE")
+
+    @staticmethod
+    def is_bounded() -> bool:
+        return sys.platform == "linux" and Path("/proc/self/statm").exists()
+
+    def limit_growth(self, size: int) -> None:
+        """Let allocations fail that would add more than `size` bytes to what is used now."""
+        if self._file is None:
+            return
+        import resource
+
+        total = self._usage()[0] + size
+        _, ceiling = resource.getrlimit(resource.RLIMIT_DATA)
+        if ceiling != resource.RLIM_INFINITY:
+            total = min(total, ceiling)
+        resource.setrlimit(resource.RLIMIT_DATA, (total, ceiling))
+
+    def set_ceiling(self, size: int) -> None:
+        """Limit growth for good, so that not even code of an attacker can raise the limit."""
+        if self._file is None:
+            return
+        import resource
+
+        total = self._usage()[0] + size
+        _, ceiling = resource.getrlimit(resource.RLIMIT_DATA)
+        if ceiling == resource.RLIM_INFINITY or total < ceiling:
+            resource.setrlimit(resource.RLIMIT_DATA, (total, total))
+
+    def resident(self) -> int:
+        """How many bytes of physical memory the process uses; 0 if that is unknown."""
+        if self._file is None:
+            return 0
+        return self._usage()[1]
+
+    def _usage(self) -> tuple[int, int]:
+        """The memory that only this process uses, and how much of all is in physical memory."""
+        assert self._file is not None
+        fields = os.pread(self._file, 100, 0).split()
+        return int(fields[5]) * self._page, int(fields[1]) * self._page
+
+
+# -- files -------------------------------------------------------------------
+
+_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # the same on every architecture
+_RULE_PATH_BENEATH = 1
+_READ_FILE, _READ_DIR = 1 << 2, 1 << 3
+_RIGHTS_BY_VERSION = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}
+"""How many rights on files each version of Landlock knows; later versions know as many as 5."""
+_CONNECT_AND_BIND = 0b11
+_SIGNALS_AND_SOCKETS = 0b11
+
+
+def _program_files() -> list[Path]:
+    """Where modules are loaded from, which importers do when the first file needs them."""
+    folders = [sys.prefix, sys.base_prefix, sys.exec_prefix, *sys.path, *_SYSTEM_FOLDERS]
+    return [Path(folder) for folder in dict.fromkeys(folders) if folder]
+
+
+def _restrict_files(libc: Any, readable: Iterable[Path]) -> bool:
+    """Allow opening only these files and folders, and only for reading."""
+    version = libc.syscall(_CREATE_RULESET, None, 0, 1)
+    if version < 1:
+        return False
+    rights = (1 << _RIGHTS_BY_VERSION.get(version, 16)) - 1
+    attributes = struct.pack("=Q", rights)
+    if version >= 4:
+        attributes += struct.pack("=Q", _CONNECT_AND_BIND)
+    if version >= 6:
+        attributes += struct.pack("=Q", _SIGNALS_AND_SOCKETS)
+    ruleset = libc.syscall(_CREATE_RULESET, attributes, len(attributes), 0)
+    if ruleset < 0:
+        return False
+    try:
+        for path in readable:
+            _allow_reading(libc, ruleset, path)
+        return bool(libc.syscall(_RESTRICT_SELF, ruleset, 0) == 0)
+    finally:
+        os.close(ruleset)
+
+
+def _allow_reading(libc: Any, ruleset: int, path: Path) -> None:
+    try:
+        file = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except OSError:
+        return  # missing, or not for this user: then there is nothing to allow
+    try:
+        rights = _READ_FILE
+        if path.is_dir():
+            rights |= _READ_DIR
+        rule = struct.pack("=Qi", rights, file)
+        libc.syscall(_ADD_RULE, ruleset, _RULE_PATH_BENEATH, rule, 0)
+    finally:
+        os.close(file)
+
+
+# -- system calls ------------------------------------------------------------
+
+_LOAD, _EQUALS, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+_KILL, _ERROR, _ALLOW = 0x8000_0000, 0x0005_0000, 0x7FFF_0000
+_NUMBER, _ARCHITECTURE = 0, 4  # offsets in what the filter sees
+_X32_CALLS = 0x4000_0000
+_CLONE_THREAD = 0x0001_0000
+_WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
+_MISSING = ("clone3", "openat2", "io_uring_setup", "io_setup")
+"""Calls whose arguments a filter cannot see. The C library falls back to older calls."""
+_CONDITIONAL = ("open", "openat", "clone", "tgkill")
+
+Instruction = tuple[int, int, int, int]
+
+
+def _argument(index: int) -> int:
+    """The offset of the lower half of an argument, on a little-endian machine."""
+    return 16 + 8 * index
+
+
+def _restrict_calls(libc: Any) -> bool:
+    architecture = ARCHITECTURES.get(platform.machine())
+    if architecture is None or sys.byteorder != "little":
+        return False
+    program = _filter(architecture, os.getpid())
+    code = b"".join(struct.pack("=HBBI", *instruction) for instruction in program)
+    buffer = ctypes.create_string_buffer(code, len(code))
+    # The structure of a filter: the number of instructions, padding, and their address.
+    header = struct.pack("@HP", len(program), ctypes.addressof(buffer))
+    return bool(libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, header, 0, 0) == 0)
+
+
+def _filter(architecture: Architecture, process: int) -> list[Instruction]:
+    numbers = architecture.numbers
+    program: list[Instruction] = [
+        (_LOAD, 0, 0, _ARCHITECTURE),
+        (_EQUALS, 1, 0, architecture.audit),
+        (_RETURN, 0, 0, _KILL),
+        (_LOAD, 0, 0, _NUMBER),
+        (_AT_LEAST, 0, 1, _X32_CALLS),
+        (_RETURN, 0, 0, _ERROR | errno.EPERM),
+    ]
+    if "open" in numbers:
+        program += _refuse_if(numbers["open"], (_LOAD, 0, 0, _argument(1)), _ANY_BIT, _WRITING)
+    program += _refuse_if(numbers["openat"], (_LOAD, 0, 0, _argument(2)), _ANY_BIT, _WRITING)
+    program += _allow_if(numbers["clone"], (_LOAD, 0, 0, _argument(0)), _ANY_BIT, _CLONE_THREAD)
+    program += _allow_if(numbers["tgkill"], (_LOAD, 0, 0, _argument(0)), _EQUALS, process)
+    for name, number in numbers.items():
+        if name in _CONDITIONAL:
+            continue
+        code = errno.EACCES
+        if name in _MISSING:
+            code = errno.ENOSYS
+        program += [(_EQUALS, 0, 1, number), (_RETURN, 0, 0, _ERROR | code)]
+    program.append((_RETURN, 0, 0, _ALLOW))
+    return program
+
+
+def _refuse_if(number: int, load: Instruction, test: int, value: int) -> list[Instruction]:
+    return [
+        (_EQUALS, 0, 4, number),
+        load,
+        (test, 0, 1, value),
+        (_RETURN, 0, 0, _ERROR | errno.EACCES),
+        (_RETURN, 0, 0, _ALLOW),
+    ]
+
+
+def _allow_if(number: int, load: Instruction, test: int, value: int) -> list[Instruction]:
+    return [
+        (_EQUALS, 0, 4, number),
+        load,
+        (test, 0, 1, value),
+        (_RETURN, 0, 0, _ALLOW),
+        (_RETURN, 0, 0, _ERROR | errno.EACCES),
+    ]

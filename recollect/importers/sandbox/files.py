@@ -1,0 +1,381 @@
+"""Find the files of an import and read them, in a bounded process.
+
+If a file makes the process exceed a bound, or crash, the file becomes a Problem, and a new process
+continues with the next file. It has to look at the files again, since only it knows them.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from recollect import errors
+from recollect.errors import RecollectError
+from recollect.importers.documents import transcriber
+from recollect.importers.entries import Entry
+from recollect.importers.sandbox import encoding
+from recollect.importers.sandbox.bounds import Bounds
+from recollect.importers.sandbox.process import POOL, ParsingProcess, ProcessDied, Stopped
+from recollect.importers.texts import Unreadable
+from recollect.model.documents import Document
+from recollect.model.receipts import Problem
+
+_LONGEST_NAME = 300
+
+
+class File(NamedTuple):
+    """A file that can be imported."""
+
+    name: str
+    place: str
+    size: int
+    source: str
+    """The name of the source that its format belongs to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to import."""
+
+    paths: tuple[Path, ...]
+    kind: str | None = None
+    within: Path | None = None
+    """See `recollect.importers.entries`."""
+    sources: tuple[str, ...] | None = None
+    """Only the first conversation file of each path that has a format of these sources."""
+
+    def readable(self) -> list[Path]:
+        """The folders that have to be read: a single file is imported with its neighbours."""
+        if self.within is not None:
+            return [self.within.resolve()]
+        folders = []
+        for path in self.paths:
+            folder = path.resolve()
+            if not folder.is_dir():
+                folder = folder.parent
+            folders.append(folder)
+        return list(dict.fromkeys(folders))
+
+
+@dataclass(slots=True)
+class FileEnd:
+    """All of a file was read, or as much of it as possible."""
+
+
+Item = Document | Problem | FileEnd | int
+"""What reading a file yields. A number counts bytes that were read."""
+
+
+@contextmanager
+def open_files(
+    request: Request,
+    readable: Sequence[Path] = (),
+    bounds: Bounds | None = None,
+    stop: threading.Event | None = None,
+) -> Iterator[Files]:
+    """The files of an import. Raises UnknownFormat if there is nothing to import.
+
+    `readable` are folders to allow, if the process should be reused for other files in them.
+    When `stop` is set, reading raises Stopped.
+    """
+    files = Files(
+        request,
+        tuple(readable or request.readable()),
+        bounds or Bounds(),
+        stop or threading.Event(),
+    )
+    try:
+        files.find()
+        yield files
+        files.release()
+    finally:
+        files.close()
+
+
+@dataclass(slots=True)
+class Files:
+    """The files of one import, and what is wrong with the others."""
+
+    request: Request
+    readable: tuple[Path, ...]
+    bounds: Bounds
+    stop: threading.Event
+    files: list[File] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    _process: ParsingProcess | None = None
+    _avoid: list[str] = field(default_factory=list)
+    _rejections: list[Problem] = field(default_factory=list)
+    """Files that could not even be examined."""
+    _failure_seconds: float = 0.0
+
+    # -- finding ---
+
+    def find(self) -> None:
+        """Look for files. Those that exceed a bound while their format is detected are avoided."""
+        while True:
+            look = _Look()
+            try:
+                self._find(look)
+                return
+            except ProcessDied as death:
+                self.close()
+                self._raise_if_stopped(death)
+                if not look.place:
+                    raise RecollectError(f"The files cannot be examined: {death}.") from death
+                self._avoid.append(look.place)
+                reason = f"{look.name[:_LONGEST_NAME]} was not imported: {death}"
+                self._rejections.append(Problem(reason, look.name, failed=True, unit="files"))
+                self._failure_seconds += time.monotonic() - look.started
+                if self._failure_seconds > self.bounds.failure_seconds:
+                    raise RecollectError(
+                        f"The import was given up, because {len(self._rejections)} files could not "
+                        f"be read within their limits. The last of them was {look.name}."
+                    ) from death
+
+    def _find(self, look: _Look) -> None:
+        process = self._start()
+        self.files = []
+        self.problems = list(self._rejections)
+        within = None
+        if self.request.within is not None:
+            within = str(self.request.within)
+        process.send(
+            {
+                "do": "find",
+                "paths": [str(path) for path in self.request.paths],
+                "kind": self.request.kind,
+                "within": within,
+                "sources": self.request.sources,
+                "avoid": self._avoid,
+                "transcriber": transcriber.is_configured(),
+            }
+        )
+        with process.watch(self.stop), _checked(process):
+            while True:
+                kind, payload = process.receive()
+                if kind == encoding.LOOK:
+                    look.begin(*json.loads(payload))
+                    process.expect(look.size)
+                elif kind == encoding.FILE:
+                    self.files.append(_decode_file(payload))
+                elif kind == encoding.PROBLEM:
+                    self.problems.append(encoding.decode_problem(payload))
+                elif kind == encoding.FAILURE:
+                    self._raise(*json.loads(payload))
+                elif kind == encoding.END:
+                    return
+                else:
+                    raise encoding.MalformedReply("unexpected reply")
+
+    def _raise(self, name: str, arguments: list[Any]) -> None:
+        """Raise the error that ended the search, unless it only says that nothing is left."""
+        if name == "UnknownFormat" and self._rejections:
+            return
+        if name == "OSError":
+            raise OSError(*arguments)
+        error = getattr(errors, name, None)
+        if not isinstance(error, type) or not issubclass(error, RecollectError):
+            error = RecollectError
+        raise error(str(arguments[0]))
+
+    # -- reading ---
+
+    def read(self, files: Sequence[File]) -> Iterator[tuple[File, Item]]:
+        """What the files contain, in this order. The last item of each file is a FileEnd."""
+        pending = list(files)
+        while pending:
+            started = time.monotonic()
+            try:
+                for file, item in self._read(tuple(pending)):
+                    yield file, item
+                    if isinstance(item, FileEnd):
+                        pending.pop(0)
+                        started = time.monotonic()
+                if not pending:
+                    return
+                self.close()  # the process is worn
+            except ProcessDied as death:
+                self.close()
+                self._raise_if_stopped(death)
+                file = pending.pop(0)
+                reason = f"cannot be read to its end: {death}"
+                yield file, Problem(reason, file.name, failed=True, unit="conversations")
+                yield file, FileEnd()
+                self._failure_seconds += time.monotonic() - started
+                if self._failure_seconds > self.bounds.failure_seconds:
+                    yield from _give_up(pending)
+                    return
+            if pending:
+                yield from self._find_again(pending)
+
+    def _read(self, pending: Sequence[File]) -> Iterator[tuple[File, Item]]:
+        """The items of the pending files, until the process asks for its replacement."""
+        process = self._process
+        assert process is not None
+        numbers = _numbers(self.files, pending)
+        process.send({"do": "read", "numbers": numbers})
+        with process.watch(self.stop), _checked(process):
+            for file, number in zip(pending, numbers, strict=True):
+                kind, payload = process.receive()
+                if kind == encoding.WORN:
+                    return
+                if kind != encoding.BEGIN or int(payload) != number:
+                    raise encoding.MalformedReply("unexpected reply")
+                process.expect(file.size)
+                for item in self._items(process):
+                    yield file, item
+                yield file, FileEnd()
+
+    def _items(self, process: ParsingProcess) -> Iterator[Document | Problem | int]:
+        while True:
+            kind, payload = process.receive()
+            if kind in (encoding.DOCUMENT, encoding.EXACT_DOCUMENT):
+                yield encoding.decode_document(kind, payload)
+            elif kind == encoding.PROGRESS:
+                yield int(payload)
+            elif kind == encoding.PROBLEM:
+                yield encoding.decode_problem(payload)
+            elif kind == encoding.TRANSCRIBE:
+                self._transcribe(process, *json.loads(payload))
+            elif kind == encoding.END:
+                return
+            else:
+                raise encoding.MalformedReply("unexpected reply")
+
+    def _find_again(self, pending: list[File]) -> Iterator[tuple[File, Item]]:
+        """Find the pending files in a new process, and drop those that have disappeared."""
+        try:
+            self.find()
+        except errors.UnknownFormat:
+            self.files = []
+        places = {file.place for file in self.files}
+        for file in list(pending):
+            if file.place not in places:
+                pending.remove(file)
+                reason = "changed or disappeared during the import"
+                yield file, Problem(reason, file.name, failed=True, unit="conversations")
+                yield file, FileEnd()
+
+    # -- recordings ---
+
+    def _transcribe(self, process: ParsingProcess, path: str | None, suffix: str) -> None:
+        """Run the user's transcription program, which the process itself may not."""
+        with tempfile.TemporaryDirectory(prefix="recollect-") as folder:
+            if path is None:
+                recording = Path(folder, f"recording{_plain_suffix(suffix)}")
+                _receive_file(process, recording)
+            else:
+                recording = Path(path).resolve()
+                if not any(recording.is_relative_to(root) for root in self.readable):
+                    raise encoding.MalformedReply("a recording outside of the import")
+            try:
+                size = recording.stat().st_size
+                entry = Entry(recording.name, size, lambda: recording.open("rb"), recording)
+                data = transcriber.run(entry, self.stop)
+            except (Unreadable, OSError) as error:
+                process.send({"error": str(error)})
+            else:
+                process.send({"size": len(data)}, data)
+
+    # -- the process ---
+
+    def _start(self) -> ParsingProcess:
+        if self._process is None:
+            self._process = POOL.take(self.readable, self.bounds)
+        return self._process
+
+    def release(self) -> None:
+        """Keep the process for the next import of the same folder. Uploads have their own."""
+        process, self._process = self._process, None
+        if process is not None:
+            if self.request.within is None:
+                POOL.give_back(process)
+            else:
+                process.close()
+
+    def close(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            process.close()
+
+    def _raise_if_stopped(self, death: ProcessDied) -> None:
+        if self.stop.is_set():
+            raise Stopped(
+                "The import was stopped before its end. Import the file again."
+            ) from death
+
+
+@dataclass(slots=True)
+class _Look:
+    """The file that is being examined."""
+
+    name: str = ""
+    place: str = ""
+    size: int = 0
+    started: float = 0.0
+
+    def begin(self, name: str, place: str, size: int) -> None:
+        self.name, self.place, self.size = str(name), str(place), int(size)
+        self.started = time.monotonic()
+
+
+@contextmanager
+def _checked(process: ParsingProcess) -> Iterator[None]:
+    """Kill a process that does not follow the protocol."""
+    try:
+        yield
+    except (ValueError, TypeError, IndexError) as error:
+        raise process.reject("the parser failed") from error
+
+
+def _decode_file(payload: bytes) -> File:
+    name, place, size, source = json.loads(payload)
+    if type(size) is not int or size < 0 or not all(type(t) is str for t in (name, place, source)):
+        raise encoding.MalformedReply("malformed file")
+    return File(name, place, size, source)
+
+
+def _numbers(files: Sequence[File], pending: Sequence[File]) -> list[int]:
+    """The position of each pending file in the list that the process has."""
+    positions: dict[str, list[int]] = defaultdict(list)
+    for number, file in enumerate(files):
+        positions[file.place].append(number)
+    numbers = []
+    for file in pending:
+        candidates = positions[file.place]
+        numbers.append(candidates[0])
+        if len(candidates) > 1:  # archives can have several members of one name
+            candidates.pop(0)
+    return numbers
+
+
+def _give_up(pending: Sequence[File]) -> Iterator[tuple[File, Item]]:
+    for file in pending:
+        reason = "not read, because too many other files of this import exceeded their limits"
+        yield file, Problem(reason, file.name, failed=True, unit="conversations")
+        yield file, FileEnd()
+
+
+def _plain_suffix(suffix: str) -> str:
+    if suffix[1:].isalnum() and suffix.isascii() and len(suffix) < 10:
+        return suffix
+    return ""
+
+
+def _receive_file(process: ParsingProcess, path: Path) -> None:
+    with path.open("xb") as file:
+        while True:
+            kind, data = process.receive()
+            if kind == encoding.END:
+                return
+            if kind != encoding.DATA:
+                raise encoding.MalformedReply("unexpected reply")
+            file.write(data)

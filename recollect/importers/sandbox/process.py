@@ -1,0 +1,269 @@
+"""Start a parsing process, exchange frames with it, watch it, and kill it."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from recollect.errors import RecollectError
+from recollect.importers.sandbox import encoding
+from recollect.importers.sandbox.bounds import Bounds
+
+MODULE = "recollect.importers.sandbox.worker"
+_INHERITED = ("LANG", "LC_ALL", "LC_CTYPE", "TZ", "SYSTEMROOT", "LD_LIBRARY_PATH", "PATH")
+"""Of the environment. The rest may contain secrets."""
+_WATCH_SECONDS = 0.1
+_PIPE_BYTES = 1 << 20
+_LARGEST_FRAME = 1 << 30
+_MAX_IDLE = 2
+
+
+class ProcessDied(Exception):
+    """The process ended or was killed. The message says why, for the receipt."""
+
+
+class Stopped(RecollectError):
+    """The import was stopped from outside, for example because the server shuts down."""
+
+
+class ParsingProcess:
+    """A process that parses files below some folders, one request at a time."""
+
+    def __init__(self, readable: Sequence[Path], bounds: Bounds) -> None:
+        self.key = _key(readable, bounds)
+        self.bounds = bounds
+        self._size = 0
+        self._output = 0
+        self._waiting_since: float | None = None
+        self._verdict = ""
+        """Why the process was killed, if it was."""
+        self._process = _start()
+        self._input = self._process.stdin
+        self._frames = self._process.stdout
+        self.send(
+            {"do": "confine", "readable": [str(p) for p in readable], "bounds": asdict(bounds)}
+        )
+
+    def wait_until_ready(self) -> list[str]:
+        """The active bounds. Raises RecollectError if the process cannot start."""
+        try:
+            kind, payload = self.receive()
+        except ProcessDied as error:
+            raise RecollectError(
+                f"The process that reads files cannot start ({error}). "
+                f"Try: {sys.executable} -m {MODULE}"
+            ) from error
+        if kind != encoding.READY:
+            raise self.reject("unexpected reply")
+        active: list[str] = json.loads(payload)
+        return active
+
+    def send(self, request: dict[str, Any], data: bytes = b"") -> None:
+        assert self._input is not None
+        with suppress(OSError):  # if it has died, receive() says so
+            self._input.write(json.dumps(request).encode("ascii") + b"\n" + data)
+            self._input.flush()
+
+    def receive(self) -> tuple[bytes, bytes]:
+        """The kind and the payload of the next frame. Raises ProcessDied."""
+        header = self._read(encoding.HEADER.size)
+        kind, length = encoding.HEADER.unpack(header)
+        self._output += length
+        limit = self.bounds.output_for(self._size)
+        if length > _LARGEST_FRAME or self._output > limit:
+            raise self.reject(f"its content is larger than {limit:,} bytes")
+        return kind, self._read(length)
+
+    def expect(self, size: int) -> None:
+        """A file of this size is parsed from now on: apply its bounds."""
+        self._size = size
+        self._output = 0
+
+    def reject(self, reason: str) -> ProcessDied:
+        """Kill the process because of what it sent."""
+        self.kill(reason)
+        return self._death()
+
+    def kill(self, reason: str) -> None:
+        self._verdict = self._verdict or reason
+        self._process.kill()
+
+    def close(self) -> None:
+        self._process.kill()
+        for stream in (self._input, self._frames):
+            if stream is not None:
+                with suppress(OSError):
+                    stream.close()
+        self._process.wait()
+
+    @property
+    def is_alive(self) -> bool:
+        return self._process.poll() is None
+
+    def _read(self, length: int) -> bytes:
+        assert self._frames is not None
+        self._waiting_since = time.monotonic()
+        try:
+            data = self._frames.read(length)
+        finally:
+            self._waiting_since = None
+        if len(data) < length:
+            raise self._death()
+        return data
+
+    def _death(self) -> ProcessDied:
+        self._process.kill()  # it may have closed its output and still run
+        status = self._process.wait()
+        if self._verdict:
+            return ProcessDied(self._verdict)
+        if hasattr(signal, "SIGPROF") and status == -signal.SIGPROF:
+            seconds = self.bounds.cpu_seconds_for(self._size)
+            return ProcessDied(f"it takes more than {seconds:.3g} s of CPU time")
+        return ProcessDied(f"it crashes the parser ({_describe_status(status)})")
+
+    @contextmanager
+    def watch(self, stop: threading.Event) -> Iterator[None]:
+        """Kill the process when `stop` is set, or when it does nothing for too long."""
+        finished = threading.Event()
+        watcher = threading.Thread(target=self._watch, args=(stop, finished), daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            finished.set()
+
+    def _watch(self, stop: threading.Event, finished: threading.Event) -> None:
+        while not finished.wait(_WATCH_SECONDS):
+            since = self._waiting_since
+            limit = self.bounds.waiting_seconds_for(self._size)
+            if stop.is_set():
+                self.kill("stopped")
+            elif since is not None and time.monotonic() - since > limit:
+                self.kill(f"it takes more than {limit:,.0f} s")
+
+
+def active_bounds() -> list[str]:
+    """What a process that parses files is limited in, on this computer."""
+    process = ParsingProcess([], Bounds())
+    try:
+        return process.wait_until_ready()
+    finally:
+        process.close()
+
+
+def _key(readable: Sequence[Path], bounds: Bounds) -> tuple[object, ...]:
+    """What a process can be reused for. A folder that was replaced by another is not the same."""
+    folders: list[object] = []
+    for folder in readable:
+        with suppress(OSError):
+            status = folder.stat()
+            folders.append((str(folder), status.st_dev, status.st_ino))
+    return (bounds, *folders)
+
+
+def _describe_status(status: int) -> str:
+    if status < 0:
+        with suppress(ValueError):
+            return signal.Signals(-status).name
+    return f"exit status {status}"
+
+
+def _start() -> subprocess.Popen[bytes]:
+    environment = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+    package_folder = str(Path(__file__).parents[3])
+    search_path = [package_folder, os.environ.get("PYTHONPATH", "")]
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, search_path))
+    try:
+        process = subprocess.Popen(  # noqa: S603 - our own module
+            [sys.executable, "-P", "-m", MODULE],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=environment,
+            bufsize=_PIPE_BYTES,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise RecollectError(
+            f"The process that reads files cannot start: {error.strerror} ({sys.executable})."
+        ) from error
+    _enlarge_pipe(process)
+    return process
+
+
+def _enlarge_pipe(process: subprocess.Popen[bytes]) -> None:
+    """Let the process parse ahead while the parent stores."""
+    if sys.platform == "linux":
+        import fcntl
+
+        assert process.stdout is not None
+        with suppress(OSError):
+            fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+
+
+# -- idle processes ----------------------------------------------------------
+
+
+class _Pool:
+    """Processes that wait for more files from the same folders. Watching needs one often."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._idle: list[ParsingProcess] = []
+        atexit.register(self.close)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._forget)
+
+    def take(self, readable: Sequence[Path], bounds: Bounds) -> ParsingProcess:
+        key = _key(readable, bounds)
+        with self._lock:
+            for process in self._idle:
+                if process.key == key:
+                    self._idle.remove(process)
+                    if process.is_alive:
+                        return process
+                    process.close()
+                    break
+        process = ParsingProcess(readable, bounds)
+        process.wait_until_ready()
+        return process
+
+    def prepare(self, readable: Sequence[Path]) -> None:
+        """Have a process ready that can be taken at once."""
+        with suppress(RecollectError):  # if it cannot start, the import will say so
+            self.give_back(self.take(readable, Bounds()))
+
+    def give_back(self, process: ParsingProcess) -> None:
+        """Keep a process that has answered its last request completely."""
+        surplus = []
+        with self._lock:
+            self._idle.append(process)
+            while len(self._idle) > _MAX_IDLE:
+                surplus.append(self._idle.pop(0))
+        for process in surplus:
+            process.close()
+
+    def close(self) -> None:
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for process in idle:
+            process.close()
+
+    def _forget(self) -> None:
+        """After a fork, the processes belong to the parent."""
+        self._lock = threading.Lock()
+        self._idle = []
+
+
+POOL = _Pool()

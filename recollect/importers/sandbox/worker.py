@@ -1,0 +1,225 @@
+"""The parsing process: find the files of an import, read them, and send what they contain.
+
+It starts with an import of the importers and a request that says what it may read. From then on
+it is confined; see `confinement`. It reads one request after another until its input ends.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import json
+import os
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import IO, Any
+
+from recollect.errors import RecollectError
+from recollect.importers.documents import transcriber
+from recollect.importers.entries import Entry
+from recollect.importers.registry import Format, find, find_conversations
+from recollect.importers.sandbox import encoding
+from recollect.importers.sandbox.bounds import Bounds
+from recollect.importers.sandbox.confinement import Memory, confine, limit_cpu
+from recollect.importers.texts import Unreadable
+from recollect.model.documents import Document
+from recollect.model.receipts import Problem
+
+_WORN_BYTES = 120_000_000  # resident memory above which the process is replaced
+_BUFFER_BYTES = 1 << 16
+_PROGRESS_BYTES = 1 << 16
+_UNREADABLE = "cannot be read"
+
+
+class Worker:
+    """Answers the requests of the parent."""
+
+    def __init__(self, requests: IO[bytes], replies: int) -> None:
+        self._requests = requests
+        self._replies = replies
+        self._buffer = bytearray()
+        self._memory = Memory()
+        self._bounds = Bounds()
+        self._files: list[tuple[Entry, Format]] = []
+        self._avoid: frozenset[str] = frozenset()
+        self._unreported = 0
+        transcriber.delegate(self._transcribe)
+
+    def run(self) -> None:
+        for line in self._requests:
+            request = json.loads(line)
+            match request["do"]:
+                case "confine":
+                    self._confine(request)
+                case "find":
+                    self._find(request)
+                case "read":
+                    self._read_all(request["numbers"])
+            self._flush()
+
+    def _confine(self, request: dict[str, Any]) -> None:
+        bounds = request["bounds"]
+        self._bounds = Bounds(**{field.name: bounds[field.name] for field in fields(Bounds)})
+        self._memory.set_ceiling(self._bounds.largest_memory)
+        active = confine([Path(path) for path in request["readable"]])
+        self._send(encoding.json_frame(encoding.READY, active))
+
+    # -- finding ---
+
+    def _find(self, request: dict[str, Any]) -> None:
+        self._files = []
+        self._avoid = frozenset(request["avoid"])
+        transcriber.set_configured(request["transcriber"])
+        try:
+            for item in self._discover(request):
+                if isinstance(item, Problem):
+                    self._send(encoding.problem_frame(item))
+                else:
+                    self._send_file(*item)
+        except RecollectError as error:
+            self._fail(type(error).__name__, [str(error)])
+        except OSError as error:
+            self._fail("OSError", [error.errno, error.strerror, str(error.filename or "")])
+        except Exception as error:
+            self._fail("RecollectError", [f"The files cannot be examined: {error!r}"])
+        finally:
+            limit_cpu(0)
+        self._send(encoding.frame(encoding.END))
+
+    def _discover(self, request: dict[str, Any]) -> Iterator[tuple[Entry, Format] | Problem]:
+        within = request["within"]
+        if within is not None:
+            within = Path(within)
+        for path in request["paths"]:
+            if request["sources"] is None:
+                yield from find(Path(path), request["kind"], within, self._visit)
+            else:
+                yield from find_conversations(Path(path), request["sources"], self._visit)
+
+    def _visit(self, name: str, place: str, size: int) -> bool:
+        """Tell the parent what is examined next, and begin to measure its cost."""
+        if place in self._avoid:
+            return False
+        self._send(encoding.json_frame(encoding.LOOK, [name, place, size]))
+        self._flush()
+        self._limit(size)
+        return True
+
+    def _send_file(self, entry: Entry, format_: Format) -> None:
+        self._files.append((entry, format_))
+        record = [entry.name, entry.place, entry.size, format_.SOURCE.name]
+        self._send(encoding.json_frame(encoding.FILE, record))
+
+    def _fail(self, error: str, arguments: list[Any]) -> None:
+        self._send(encoding.json_frame(encoding.FAILURE, [error, arguments]))
+
+    # -- reading ---
+
+    def _read_all(self, numbers: Sequence[int]) -> None:
+        for number in numbers:
+            if self._memory.resident() > _WORN_BYTES:
+                self._recover_memory()
+                if self._memory.resident() > _WORN_BYTES:
+                    self._send(encoding.frame(encoding.WORN))
+                    return
+            entry, format_ = self._files[number]
+            self._send(encoding.json_frame(encoding.BEGIN, number))
+            self._flush()
+            self._limit(entry.size)
+            self._read(entry, format_)
+            limit_cpu(0)
+            self._send(encoding.frame(encoding.END))
+            self._flush()
+
+    def _read(self, entry: Entry, format_: Format) -> None:
+        try:
+            for item in format_.read(entry.with_progress(self._report_progress)):
+                if isinstance(item, Document):
+                    self._send(encoding.document_frame(item))
+                else:
+                    self._send(encoding.problem_frame(item))
+                self._flush()
+        except (RecollectError, OSError) as error:
+            self._send_failure(entry, str(error))
+        except MemoryError:
+            size = self._bounds.memory_for(entry.size) // 1_000_000
+            self._send_failure(entry, f"{_UNREADABLE}: it needs more than {size:,} MB of memory")
+        except Exception as error:  # a malicious file can make a library raise anything
+            self._send_failure(entry, f"{_UNREADABLE} ({type(error).__name__})")
+
+    def _send_failure(self, entry: Entry, reason: str) -> None:
+        problem = Problem(reason, entry.name, failed=True, unit="conversations")
+        self._send(encoding.problem_frame(problem))
+
+    def _report_progress(self, count: int) -> None:
+        self._unreported += count
+        if self._unreported >= _PROGRESS_BYTES:
+            self._send(encoding.json_frame(encoding.PROGRESS, self._unreported))
+            self._flush()
+            self._unreported = 0
+
+    # -- bounds ---
+
+    def _limit(self, size: int) -> None:
+        limit_cpu(self._bounds.cpu_seconds_for(size))
+        self._memory.limit_growth(self._bounds.memory_for(size))
+
+    def _recover_memory(self) -> None:
+        gc.collect()
+        if sys.platform == "linux":
+            trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+            if trim is not None:
+                trim(0)
+
+    # -- recordings ---
+
+    def _transcribe(self, entry: Entry) -> bytes:
+        """Have the parent run the user's program, which this process may not."""
+        limit_cpu(0)
+        path = None
+        if entry.path is not None:
+            path = str(entry.path.resolve())
+        self._send(encoding.json_frame(encoding.TRANSCRIBE, [path, Path(entry.basename).suffix]))
+        if path is None:
+            with entry.open() as file:
+                while data := file.read(1 << 20):
+                    self._send(encoding.frame(encoding.DATA, data))
+                    self._flush()
+            self._send(encoding.frame(encoding.END))
+        self._flush()
+        answer = json.loads(self._requests.readline())
+        self._limit(entry.size)
+        if "error" in answer:
+            raise Unreadable(answer["error"])
+        return self._requests.read(answer["size"])
+
+    # -- replies ---
+
+    def _send(self, data: bytes) -> None:
+        self._buffer += data
+        if len(self._buffer) >= _BUFFER_BYTES:
+            self._flush()
+
+    def _flush(self) -> None:
+        data, self._buffer = memoryview(self._buffer), bytearray()
+        while data:
+            data = data[os.write(self._replies, data) :]
+
+
+def main() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides when to stop
+    replies = os.dup(1)
+    os.dup2(2, 1)  # what a library prints must not get between the replies
+    gc.freeze()
+    gc.set_threshold(100_000, 20, 100)
+    try:
+        Worker(sys.stdin.buffer, replies).run()
+    except BrokenPipeError:  # the parent is gone
+        os._exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,255 @@
+"""A hostile file costs a bounded amount of time and memory, and the other files are imported."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+import threading
+import zipfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import recollect
+from recollect.importers.sandbox import encoding, files, process
+from recollect.importers.sandbox.bounds import Bounds
+from recollect.importers.sandbox.process import ParsingProcess, Stopped
+from recollect.model.documents import Document, Passage
+from recollect.model.receipts import Receipt
+from recollect.settings import TRANSCRIBER
+
+HERE = Path(__file__).parent
+linux_only = pytest.mark.skipif(sys.platform != "linux", reason="needs Landlock and seccomp")
+SMALL = Bounds(
+    cpu_seconds=0.3,
+    cpu_seconds_per_megabyte=1,
+    memory=60_000_000,
+    output=1_000_000,
+    idle_seconds=0.3,
+    failure_seconds=60,
+)
+
+
+@pytest.fixture(autouse=True)
+def hostile_format(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Small bounds, and a format that does what a file says."""
+    monkeypatch.setattr(process, "MODULE", "hostile_worker")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(HERE), os.environ["PYTHONPATH"]]))
+    monkeypatch.setattr(files, "Bounds", lambda: SMALL)
+    yield
+    process.POOL.close()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Two notes, between which a test puts a hostile file."""
+    folder = tmp_path / "import"
+    folder.mkdir()
+    write(folder / "a.md", "walrus", 1)
+    write(folder / "z.md", "penguin", 3)
+    return folder
+
+
+def write(path: Path, text: str, age: int) -> Path:
+    path.write_text(text)
+    os.utime(path, (age * 1_000_000, age * 1_000_000))
+    return path
+
+
+def failures(receipt: Receipt) -> dict[str, list[str]]:
+    """The reasons for failures of each file that has some."""
+    return {
+        file.name: list(file.conversations.failed)
+        for file in receipt.files
+        if file.conversations.failed
+    }
+
+
+def texts(library: recollect.Library) -> list[str]:
+    return sorted(passage.content for d in library.documents() for passage in d.passages)
+
+
+REASONS = {
+    "loop": "cannot be read to its end: it takes more than 0.3 s of CPU time",
+    "crash": "cannot be read to its end: it crashes the parser (SIGABRT)",
+    "flood": "cannot be read to its end: its content is larger than 1,000,080 bytes",
+    "allocate": "cannot be read: it needs more than 60 MB of memory",
+    "connect": "[Errno 13] Permission denied",
+    "send_datagram": "[Errno 13] Permission denied",
+    "start_program": "[Errno 13] Permission denied",
+    "fork": "[Errno 13] Permission denied",
+    "write_file": "[Errno 13] Permission denied",
+    "kill_parent": "[Errno 13] Permission denied",
+}
+
+
+@linux_only
+def test_hostile_files_are_problems_and_the_others_are_imported(
+    library: recollect.Library, folder: Path
+) -> None:
+    for attack in REASONS:
+        write(folder / f"{attack}.hostile", attack, 2)
+    receipt = library.import_path(folder)
+    reasons = {name: [r.split(": '")[0] for r in some] for name, some in failures(receipt).items()}
+    assert reasons == {f"{attack}.hostile": [reason] for attack, reason in REASONS.items()}
+    assert texts(library) == ["harmless"] * len(REASONS) + ["penguin", "walrus"]
+    assert not (HERE / "PWNED").exists()
+
+
+@linux_only
+def test_a_parser_reads_only_the_folder_of_the_import(
+    library: recollect.Library, folder: Path, tmp_path: Path
+) -> None:
+    secret = write(tmp_path / "secret.txt", "secret", 1)
+    write(folder / "m.hostile", f"read {secret}", 2)
+    receipt = library.import_path(folder)
+    assert failures(receipt) == {
+        "m.hostile": [f"[Errno 13] Permission denied: '{secret}'"],
+    }
+
+
+def test_a_file_that_hangs_while_its_format_is_detected_is_left_out(
+    library: recollect.Library, folder: Path
+) -> None:
+    write(folder / "m.hostile-claim", "x", 2)
+    receipt = library.import_path(folder)
+    assert receipt.left_out.failed == {
+        "m.hostile-claim was not imported: it takes more than 0.3 s of CPU time": 1
+    }
+    assert texts(library) == ["penguin", "walrus"]
+
+
+def test_a_single_hostile_file_gives_a_receipt(library: recollect.Library, tmp_path: Path) -> None:
+    receipt = library.import_path(write(tmp_path / "m.hostile-claim", "x", 1))
+    assert (receipt.files, len(receipt.left_out.failed)) == ([], 1)
+    assert library.receipts()[0].left_out == receipt.left_out
+
+
+def test_a_parser_that_waits_forever_is_killed(library: recollect.Library, folder: Path) -> None:
+    write(folder / "m.hostile", "sleep", 2)
+    bounds = replace(SMALL, cpu_seconds=0.02)
+    with files.open_files(files.Request((folder,)), bounds=bounds) as session:
+        items = [item for _, item in session.read(session.files)]
+    (problem,) = (item for item in items if isinstance(item, recollect.model.receipts.Problem))
+    assert problem.reason == "cannot be read to its end: it takes more than 1 s"
+
+
+def test_an_import_gives_up_when_too_many_files_exceed_their_limits(
+    library: recollect.Library, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "Bounds", lambda: replace(SMALL, failure_seconds=0))
+    write(folder / "m.hostile", "crash", 2)
+    receipt = library.import_path(folder)
+    reason = "not read, because too many other files of this import exceeded their limits"
+    assert failures(receipt)["z.md"] == [reason]
+    assert texts(library) == ["harmless", "walrus"]
+
+
+def nested_text_boxes(levels: int) -> bytes:
+    """A DOCX whose text boxes contain one another: a naive reader visits 2^levels of them."""
+    box = "<w:txbxContent><w:p>{}</w:p></w:txbxContent>"
+    body = "<w:r><w:t>deep</w:t></w:r>"
+    for _ in range(levels):
+        body = f"<w:r>{box.format(body)}</w:r>"
+    xml = (
+        '<w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main">'
+        f"<w:body><w:p>{body}</w:p></w:body></w:document>"
+    )
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("word/document.xml", xml)
+    return data.getvalue()
+
+
+def test_a_docx_with_nested_text_boxes_does_not_stop_an_import(
+    library: recollect.Library, folder: Path
+) -> None:
+    (folder / "bomb.docx").write_bytes(nested_text_boxes(60))
+    library.import_path(folder)
+    assert {"penguin", "walrus"} <= set(texts(library))
+
+
+# -- stopping ---
+
+
+def test_a_stopped_import_ends_at_once_and_is_listed_as_interrupted(
+    library: recollect.Library, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "Bounds", lambda: replace(SMALL, cpu_seconds=600))
+    write(folder / "m.hostile", "loop", 2)
+    stop = threading.Event()
+
+    def report(file: str, count: int, total: int) -> None:
+        stop.set()
+
+    with pytest.raises(Stopped):
+        library.import_path(folder, progress=report, stop=stop)
+    assert library.receipts()[0].finished_at is None
+
+
+# -- what is sent ---
+
+
+def test_documents_arrive_as_they_were_sent() -> None:
+    passage = Passage(
+        "1",
+        None,
+        "lone \ud800 surrogate",
+        attachments=({"name": "a"},),
+        metadata={"huge": 2**80, "many": {"nested": [1.5, None, True]}},
+    )
+    plain = Document("notes", "n", "Title", passages=(passage._replace(content="x", metadata={}),))
+    exact = replace(plain, passages=(passage,), metadata={"name": "\udc80"})
+    for document in (plain, exact):
+        data = encoding.document_frame(document)
+        size = encoding.HEADER.size
+        assert encoding.decode_document(data[:1], data[size:]) == document
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {0: 7},
+        {3: "no such kind"},
+        {5: "no date"},
+        {8: []},
+        {12: "x"},
+        {12: [["1"]]},
+        {12: [["1", {}, "x", "message", *[None] * 6, "all", [], [], {}]]},
+        {12: [["1", None, "x", "message", *[None] * 6, "no such visibility", [], [], {}]]},
+    ],
+)
+def test_a_document_of_the_wrong_shape_is_rejected(change: dict[int, object]) -> None:
+    data = encoding.document_frame(Document("notes", "n"))[encoding.HEADER.size :]
+    fields = json.loads(data)
+    for index, value in change.items():
+        fields[index] = value
+    with pytest.raises(encoding.MalformedReply):
+        encoding.decode_document(encoding.DOCUMENT, json.dumps(fields).encode())
+
+
+# -- the process ---
+
+
+@linux_only
+def test_every_bound_is_active_on_linux(tmp_path: Path) -> None:
+    parser = ParsingProcess([tmp_path], SMALL)
+    try:
+        assert parser.wait_until_ready() == ["time", "memory", "files", "system calls"]
+    finally:
+        parser.close()
+
+
+def test_the_transcriber_runs_outside_of_the_bounded_process(
+    library: recollect.Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(TRANSCRIBER.name, f"{sys.executable} -c 'print(\"made of sound\")' {{file}}")
+    (tmp_path / "talk.wav").write_bytes(b"RIFF")
+    with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:
+        archive.writestr("other.mp3", b"ID3")
+    library.import_path(tmp_path / "talk.wav", tmp_path / "all.zip")
+    assert texts(library) == ["made of sound\n", "made of sound\n"]
