@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 import apsw
 
@@ -28,12 +29,16 @@ def make_folder(folder: Path) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
+def create_file(path: Path) -> BinaryIO:
+    """Create a file that only its owner may read."""
+    return open(path, "xb", opener=lambda name, flags: os.open(name, flags, 0o600))
+
+
 def write_file(path: Path, data: bytes) -> None:
     """Write a file under its name only when it is complete and on disk."""
     temporary = path.with_name(f"{uuid.uuid4().hex}{TEMPORARY}")
-    file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
-        with os.fdopen(file, "wb") as stream:
+        with create_file(temporary) as stream:
             stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())

@@ -7,6 +7,7 @@ So the home folder remembers the newest backup that must be there.
 from __future__ import annotations
 
 from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
 
 import orjson
@@ -18,10 +19,11 @@ _FILE = "last.json"
 
 
 def remember_backup(home: Path, folder: Path, id: str) -> None:
-    """Record the newest backup in a folder."""
-    make_folder(home / WORK)
+    """Record the newest backup in a folder, unless the home folder cannot be written to."""
     ids = _read(home) | {str(folder.absolute()): id}
-    write_file(home / WORK / _FILE, orjson.dumps(ids, option=orjson.OPT_INDENT_2))
+    with suppress(OSError):  # the backup itself is complete
+        make_folder(home / WORK)
+        write_file(home / WORK / _FILE, orjson.dumps(ids, option=orjson.OPT_INDENT_2))
 
 
 def missing_backup(home: Path, folder: Path, ids: Collection[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -11,6 +12,8 @@ import orjson
 
 from recollect.errors import DamagedBackup
 from recollect.language.text import iso
+
+_NAME = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +116,27 @@ def from_json(data: bytes) -> Manifest:
             engine=record["engine"],
             recollect=record["recollect"],
             libraries=tuple(LibraryRecord(**library) for library in record["libraries"]),
-            files=tuple(
-                FileRecord(file["path"], file["size"], file["digest"], tuple(file["lists"]))
-                for file in record["files"]
-            ),
+            files=tuple(_file_record(file) for file in record["files"]),
             added_bytes=record["added_bytes"],
         )
     except (KeyError, TypeError, ValueError) as error:
         raise DamagedBackup(f"A manifest cannot be read: {error}") from error
+
+
+def _file_record(record: dict[str, Any]) -> FileRecord:
+    """Raises ValueError for what only somebody else can have written."""
+    path, size, lists = record["path"], record["size"], record["lists"]
+    if not _is_safe(path):
+        raise ValueError(f"{path[:80]!r} is not a path below a home folder")
+    if not isinstance(size, int) or size < 0:
+        raise ValueError(f"{path!r} has an impossible size")
+    if not all(_NAME.fullmatch(name) for name in lists):
+        raise ValueError(f"{path!r} has an impossible chunk")
+    return FileRecord(path, size, record["digest"], tuple(lists))
+
+
+def _is_safe(path: str) -> bool:
+    """Whether a path stays below the folder it is joined to, on every system."""
+    if not path or any(character in path for character in "\\:\0"):
+        return False
+    return all(part not in ("", ".", "..") for part in path.split("/"))

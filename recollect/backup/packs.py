@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from recollect.backup.durable import TEMPORARY, sync_folder
+from recollect.backup.durable import TEMPORARY, create_file, sync_folder
 from recollect.errors import DamagedBackup
 
 SUFFIX = ".pack"
@@ -51,10 +51,8 @@ class PackWriter:
     def add(self, name: bytes, data: bytes) -> dict[bytes, Location]:
         """Write a chunk. Returns the chunks of a pack that became complete, if one did."""
         if self._file is None:
-            path = self._folder / f"{uuid.uuid4().hex}{TEMPORARY}"
-            file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            self._file = os.fdopen(file, "wb")
-            self._temporary = path
+            self._temporary = self._folder / f"{uuid.uuid4().hex}{TEMPORARY}"
+            self._file = create_file(self._temporary)
             self._size = self._file.write(_MAGIC)
         self._entries.append((name, self._size, len(data)))
         self._size += self._file.write(data)

@@ -64,6 +64,8 @@ def read_file(repository: Repository, file: FileRecord) -> Iterator[bytes]:
         data = repository.chunk(name)
         digest.update(data)
         size += len(data)
+        if size > file.size:
+            break  # a list that names one chunk many times must not fill the disk
         yield data
     if size != file.size or digest.hexdigest() != file.digest:
         raise DamagedBackup(f"{file.path} differs from the file that was backed up.")

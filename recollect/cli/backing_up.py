@@ -427,6 +427,9 @@ def _pick(repository: Repository, user: str, text: str) -> Manifest:
             for backup in backups
             if any(library.name == name for library in backup.libraries)
         ]
+    else:
+        # The newest backup of everything, not a newer one of a single library.
+        backups = [backup for backup in backups if not backup.user or text in backup.id] or backups
     for problem in problems.values():
         print(f"recollect: {problem}", file=sys.stderr)
     return pick(backups, text)

@@ -202,6 +202,14 @@ def test_a_full_home_disk_makes_no_backup(tmp_path: Path, folder: Path) -> None:
         verify_all(folder, tmp_path, 2)
 
 
+def test_a_home_on_a_read_only_disk_is_backed_up(tmp_path: Path, folder: Path) -> None:
+    with small_disk(tmp_path / "disk", "2m") as disk:
+        add_messages(disk / "home", "the castle")
+        subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+        assert back_up(disk / "home", folder).messages == 1
+    verify_all(folder, tmp_path, 1)
+
+
 @pytest.mark.parametrize("passphrase", [None, PASSPHRASE])
 def test_damage_anywhere_in_a_pack_is_detected(
     home: Path, folder: Path, passphrase: str | None, capsys: pytest.CaptureFixture[str]

@@ -147,6 +147,19 @@ def test_a_backup_on_a_read_only_disk_can_be_restored(
     assert messages(tmp_path / "new") == ["first"]
 
 
+def test_the_latest_backup_of_everything_is_not_one_of_a_single_library(
+    home: Path, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    add_messages(home, "of ann", user="ann")
+    whole = back_up(home, folder)
+    single = back_up(home, folder, user="ann")
+    options = ["--folder", str(folder), "--to"]
+    assert run_json(capsys, "restore", *options, str(tmp_path / "a"))["id"] == whole.id
+    for n, words in enumerate((["latest", "--user", "ann"], [single.id])):
+        result = run_json(capsys, "restore", *words, *options, str(tmp_path / f"b{n}"))
+        assert result["id"] == single.id
+
+
 def test_a_restore_that_is_killed_leaves_a_complete_library(home: Path, folder: Path) -> None:
     rng = random.Random(5)
     back_up(home, folder)

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 
 import apsw
 
@@ -35,21 +36,43 @@ def copy_database(source: Path, target: Path, progress: CopyProgress | None = No
     Others may write meanwhile. One read transaction covers all pages, so the copy never starts
     again, however much they write.
     """
-    reader = apsw.Connection(str(source), flags=apsw.SQLITE_OPEN_READWRITE)
+    reader = _open_reader(source)
     try:
-        reader.set_busy_timeout(_BUSY_MILLISECONDS)
         copy = apsw.Connection(str(target))
         try:
             os.chmod(target, 0o600)  # noqa: PTH101 - by name, see connection.py
             # If the copy is interrupted, it is deleted, so it needs no journal.
             copy.execute("pragma journal_mode = off; pragma synchronous = off").fetchall()
-            reader.execute("begin")
-            reader.execute("select count(*) from sqlite_schema").fetchall()
             _copy_pages(copy, reader, progress)
         finally:
             copy.close(True)
     finally:
         reader.close(True)
+
+
+def _open_reader(path: Path) -> apsw.Connection:
+    """A connection in a read transaction."""
+    try:
+        return _begin(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE))
+    except (apsw.CantOpenError, apsw.ReadOnlyError):
+        log = path.with_name(f"{path.name}-wal")
+        if os.access(path.parent, os.W_OK) or (log.exists() and log.stat().st_size):
+            raise
+        # On a read-only disk, SQLite cannot create the files for its locks, and needs none.
+        address = f"file:{quote(str(path))}?immutable=1"
+        flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+        return _begin(apsw.Connection(address, flags=flags))
+
+
+def _begin(db: apsw.Connection) -> apsw.Connection:
+    try:
+        db.set_busy_timeout(_BUSY_MILLISECONDS)
+        db.execute("begin")
+        db.execute("select count(*) from sqlite_schema").fetchall()
+    except BaseException:
+        db.close(True)
+        raise
+    return db
 
 
 def _copy_pages(
