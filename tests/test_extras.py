@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import runpy
 import subprocess
 import sys
@@ -14,74 +15,77 @@ import pytest
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
-# The program `recollect`, where the modules in its first argument are not installed.
-PROGRAM = """
+# Runs when an interpreter starts, also in the processes that it starts itself.
+START = """
 import sys
-hidden = set(sys.argv.pop(1).split(","))
+hidden = {modules}
 class Finder:
     def __init__(self, finder):
         self.finder = finder
+    def __getattr__(self, name):
+        return getattr(self.finder, name)
     def find_spec(self, name, path=None, target=None):
         if name.partition(".")[0] in hidden:
             return None
         return self.finder.find_spec(name, path, target)
 sys.meta_path[:] = map(Finder, sys.meta_path)
-from recollect.__main__ import main
-sys.exit(main())
 """
 
 
 @pytest.fixture(scope="module")
-def hidden_modules() -> str:
-    """Every installed module that does not belong to the base."""
+def base_path(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A PYTHONPATH on which every installed module that does not belong to the base is hidden."""
     dependencies = runpy.run_path(str(ROOT / "tools/dependencies.py"))
     base = {"recollect", *dependencies["installation"]()}
-    names = [
+    modules = {
         module
         for module, owners in packages_distributions().items()
         if not base.intersection(map(canonicalize_name, owners))
-    ]
-    assert {"fastapi", "uvicorn", "lxml", "PIL", "psycopg", "onnxruntime"} <= set(names)
-    return ",".join(names)
+    }
+    assert {"fastapi", "uvicorn", "lxml", "PIL", "psycopg", "onnxruntime"} <= modules
+    folder = tmp_path_factory.mktemp("path")
+    (folder / "sitecustomize.py").write_text(START.format(modules=modules))
+    return os.pathsep.join([str(folder), str(ROOT)])
 
 
 def run_base(
-    hidden: str, *words: str, home: Path | str, lines: str = ""
+    base_path: str, *words: str, home: Path | str, lines: str = ""
 ) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", PROGRAM, hidden, *words, "--home", str(home)]
-    return subprocess.run(command, input=lines, capture_output=True, text=True)
+    command = [sys.executable, "-m", "recollect", *words, "--home", str(home)]
+    environment = os.environ | {"PYTHONPATH": base_path}
+    return subprocess.run(command, input=lines, capture_output=True, text=True, env=environment)
 
 
 @pytest.fixture(scope="module")
-def home(hidden_modules: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def home(base_path: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A library with the examples, imported without extras."""
     place = tmp_path_factory.mktemp("base")
     examples = [str(path) for path in (ROOT / "examples").iterdir() if path.is_dir()]
-    result = run_base(hidden_modules, "import", *examples, home=place)
+    result = run_base(base_path, "import", *examples, home=place)
     assert result.returncode == 0, result.stderr
     return place
 
 
-def test_chats_notes_and_transcripts_need_no_extra(hidden_modules: str, home: Path) -> None:
-    result = run_base(hidden_modules, "search", "Kyoto", "--json", home=home)
+def test_chats_notes_and_transcripts_need_no_extra(base_path: str, home: Path) -> None:
+    result = run_base(base_path, "search", "Kyoto", "--json", home=home)
     assert json.loads(result.stdout)["hits"], result.stderr
 
 
-def test_agents_need_no_extra(hidden_modules: str, home: Path) -> None:
+def test_agents_need_no_extra(base_path: str, home: Path) -> None:
     search = {"name": "recall_search", "arguments": {"query": "Kyoto"}}
     requests = [
         {"id": 1, "method": "initialize", "params": {"protocolVersion": "2025-11-25"}},
         {"id": 2, "method": "tools/call", "params": search},
     ]
     lines = "".join(json.dumps({"jsonrpc": "2.0", **request}) + "\n" for request in requests)
-    session = run_base(hidden_modules, "mcp", home=home, lines=lines)
+    session = run_base(base_path, "mcp", home=home, lines=lines)
     answers = [json.loads(line) for line in session.stdout.splitlines()]
     assert [answer["id"] for answer in answers] == [1, 2], session.stderr
     assert "Packing for Kyoto" in str(answers[1]["result"])
 
 
 def test_a_document_without_its_extra_is_a_problem_and_the_rest_is_imported(
-    hidden_modules: str, tmp_path: Path
+    base_path: str, tmp_path: Path
 ) -> None:
     files = tmp_path / "files"
     files.mkdir()
@@ -90,9 +94,9 @@ def test_a_document_without_its_extra_is_a_problem_and_the_rest_is_imported(
     document.save(str(files / "lease.docx"))
     (files / "shopping.md").write_text("Buy bread and olives.")
     library = tmp_path / "library"
-    result = run_base(hidden_modules, "import", str(files), "--json", home=library)
+    result = run_base(base_path, "import", str(files), "--json", home=library)
     assert "needs more packages: pip install 'recollect[documents]'" in result.stdout
-    answer = run_base(hidden_modules, "knowledge", "search", "olives", "--json", home=library)
+    answer = run_base(base_path, "knowledge", "search", "olives", "--json", home=library)
     assert "shopping" in answer.stdout, answer.stderr
 
 
@@ -104,7 +108,7 @@ def test_a_document_without_its_extra_is_a_problem_and_the_rest_is_imported(
     ],
 )
 def test_a_command_without_its_extra_names_it(
-    hidden_modules: str,
+    base_path: str,
     tmp_path: Path,
     command: str,
     place: str,
@@ -112,7 +116,7 @@ def test_a_command_without_its_extra_names_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    result = run_base(hidden_modules, command, home=place)
+    result = run_base(base_path, command, home=place)
     assert result.returncode == 1
     assert f"pip install 'recollect[{extra}]'" in result.stderr
     assert "Traceback" not in result.stderr
