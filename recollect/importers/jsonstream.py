@@ -45,7 +45,8 @@ _TOO_DEEP = f"nested more than {LIMITS.nesting} levels deep"
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _DIGITS = bytes(0x30 if chr(n).isdigit() and n < 128 else 0x20 for n in range(256))
 _LONG_NUMBER = b"0" * 19
-_SALVAGE_EFFORT = 4  # how much damaged text is searched for records, in maximum record sizes
+_SALVAGE_EFFORT = 8  # how much damaged text is searched for records, in sizes of the file
+_MIN_EFFORT = 4 * _CHUNK
 
 _STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 _LIST_START = re.compile(
@@ -112,7 +113,8 @@ def records(entry: Entry, marks: Collection[str] = ()) -> Iterator[tuple[int, An
     """
     try:
         with _open_text(entry) as file:
-            yield from _records(_Window(file), frozenset(marks))
+            window = _Window(file, _MIN_EFFORT + _SALVAGE_EFFORT * entry.size)
+            yield from _records(window, frozenset(marks))
     except UNREADABLE as error:
         yield _failure(_TRUNCATED_FILE, str(error))
 
@@ -156,13 +158,17 @@ def _failure(reason: str, where: str) -> Problem:
 class _Window:
     """The part of a file's text that is being read. It moves through the file."""
 
-    def __init__(self, file: io.TextIOWrapper) -> None:
+    def __init__(self, file: io.TextIOWrapper, effort: int) -> None:
+        """`effort` is how many characters may be read in search of records after damaged ones."""
         self._file = file
+        self._backlog = ""
+        """Text that was in the window and has to be read again, from `_backlog_position`."""
+        self._backlog_position = 0
         self._dropped = 0
         self._at_end = False
         self._in_object = False
         self._separator = ""
-        self._effort = _SALVAGE_EFFORT * LIMITS.record_characters
+        self._effort = effort
         self.text = ""
         self.position = 0
         self.failure: Problem | None = None
@@ -177,7 +183,7 @@ class _Window:
         if self._at_end:
             return False
         try:
-            text = self._file.read(max(_CHUNK, len(self.text) - self.position))
+            text = self._read(max(_CHUNK, len(self.text) - self.position))
         except UNREADABLE as error:
             text = ""
             self.failure = _failure(_TRUNCATED_FILE, str(error))
@@ -187,6 +193,23 @@ class _Window:
         self._drop()
         self.text += text
         return True
+
+    def _read(self, size: int) -> str:
+        start = self._backlog_position
+        if start < len(self._backlog):
+            self._backlog_position += size
+            return self._backlog[start : start + size]
+        self._backlog = ""
+        return self._file.read(size)
+
+    def _shrink(self) -> None:
+        """Keep the window small, because dropping text from it takes time in proportion."""
+        end = self.position + _CHUNK
+        if len(self.text) > end + 4 * _CHUNK:
+            self._backlog = self.text[end:] + self._backlog[self._backlog_position :]
+            self._backlog_position = 0
+            self._at_end = False
+            self.text = self.text[:end]
 
     def _drop(self) -> None:
         self.text = self.text[self.position :]
@@ -254,6 +277,7 @@ class _Window:
 
     def find_record(self, marks: frozenset[str]) -> bool:
         """Move to the next object with one of `marks`, damaged or not; False if there is none."""
+        self._shrink()
         while self._effort > 0:
             match = _NEXT_OBJECT.search(self.text, self.position)
             if match is None:

@@ -61,17 +61,32 @@ def other_fields(record: Mapping[str, Any], used: Container[str]) -> dict[str, A
     return {key: value for key, value in record.items() if value is not None and key not in used}
 
 
-def nearest_included(
-    start: str | None, parents: Mapping[str, str | None], included: Container[str]
-) -> str | None:
-    """The first of `start` and its ancestors that is in `included`."""
-    visited = set()
-    while start is not None and start not in included:
-        if start in visited:
-            return None
-        visited.add(start)
-        start = parents.get(start)
-    return start
+class Ancestors:
+    """Finds the nearest ancestor of a message that is imported. All searches together are linear.
+
+    `parents` has the parent of every message, and `included` those that are imported.
+    """
+
+    def __init__(self, parents: Mapping[str, str | None], included: Container[str]) -> None:
+        self._parents = parents
+        self._included = included
+        self._nearest: dict[str, str | None] = {}
+
+    def nearest(self, start: str | None) -> str | None:
+        """The first of `start` and its ancestors that is included; None in a cycle without any."""
+        path: dict[str, None] = {}
+        current = start
+        while current is not None and current not in self._included:
+            if current in self._nearest:
+                current = self._nearest[current]
+                break
+            if current in path:
+                current = None
+                break
+            path[current] = None
+            current = self._parents.get(current)
+        self._nearest |= dict.fromkeys(path, current)
+        return current
 
 
 def with_unique_ids(passages: Iterable[Passage]) -> tuple[Passage, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import re
 from typing import NamedTuple
 
 from recollect.importers.entries import Entry
@@ -17,7 +16,7 @@ _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 _FALLBACK_ENCODING = "windows-1252"
-_CONTROL_CHARACTER = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+_CONTROL_CHARACTERS = [chr(code) for code in (*range(0x09), *range(0x0E, 0x1B), *range(0x1C, 0x20))]
 _MAX_CONTROL_CHARACTERS = 0.01
 """The share of control characters above which a file counts as binary."""
 
@@ -55,7 +54,7 @@ def decode_text(data: bytes) -> Text:
     except UnicodeDecodeError:
         guess = encoding or _FALLBACK_ENCODING
         text = data.decode(guess, "replace").removeprefix("\ufeff")
-    if len(_CONTROL_CHARACTER.findall(text)) > _MAX_CONTROL_CHARACTERS * len(text):
+    if sum(map(text.count, _CONTROL_CHARACTERS)) > _MAX_CONTROL_CHARACTERS * len(text):
         raise Unreadable("not a text file")
     return Text(text.replace("\r\n", "\n").replace("\r", "\n"), guess)
 

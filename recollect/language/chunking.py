@@ -17,6 +17,9 @@ CHUNK_TOKENS = 250
 OVERLAP = 0
 """Stored chunks do not overlap, so that no sentence is found twice."""
 _ID_NAMESPACE = UUID("5a4c2f5e-8f0b-5c58-9b0e-3f1c7a1d7e42")
+_SHORT_CHARACTERS = 32_000
+"""A text up to this length is split into sentences at once, a longer one by windows."""
+_WINDOW_CHARACTERS = 8_000
 _PARAGRAPH_END = re.compile(r"\n[ \t]*\n\s*\Z|\n\Z")
 _HEADING = re.compile(r"#{1,6} ")
 _SPACE = re.compile(r"\s")
@@ -59,14 +62,12 @@ def chunks(
 
 def sentences(text: str, language: str = "en") -> list[Chunk]:
     """The sentences of a text, each with the white space after it. Together they cover the text."""
-    from sentencex import segment
-
     chunks: list[Chunk] = []
     end = 0
     plain_text = text
     if not text.isascii():
         plain_text = _SURROGATES.sub("?", text)
-    for sentence in segment(language, plain_text):
+    for sentence in _segments(plain_text, language):
         start, end = end, end + len(sentence)
         if not sentence.strip() and chunks:  # an empty line belongs to the sentence before it
             chunks[-1] = Chunk(chunks[-1].start, end)
@@ -75,6 +76,40 @@ def sentences(text: str, language: str = "en") -> list[Chunk]:
     if end != len(text):
         return [Chunk(0, len(text))]
     return chunks
+
+
+def _segments(text: str, language: str) -> Iterator[str]:
+    """The sentences of a text, a few paragraphs at a time.
+
+    The splitter takes time in proportion to the square of a paragraph with many quotation marks.
+    The last sentence of a paragraph that is cut off belongs to the next window.
+    """
+    from sentencex import segment
+
+    start = 0
+    while start < len(text):
+        end = _window_end(text, start)
+        segments = segment(language, text[start:end])
+        is_cut = end < len(text) and not text.endswith("\n\n", start, end)
+        if is_cut and len(segments) > 1:
+            segments = segments[:-1]
+        yield from segments
+        start = min(end, start + sum(map(len, segments)))
+        if not segments:  # nothing may be lost
+            return
+
+
+def _window_end(text: str, start: int) -> int:
+    """The end of the last paragraph that fits into a window, or of the window."""
+    end = start + _WINDOW_CHARACTERS
+    if end >= len(text) or len(text) <= _SHORT_CHARACTERS:
+        return len(text)
+    paragraph_end = text.rfind("\n\n", start, end) + 2
+    if paragraph_end <= start + 2:
+        return end
+    while paragraph_end < end and text[paragraph_end] == "\n":
+        paragraph_end += 1
+    return paragraph_end
 
 
 def chunk_ids(document: str, contents: Iterable[str]) -> Iterator[str]:

@@ -202,7 +202,8 @@ def test_a_record_over_the_size_limit_is_skipped(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_file_with_too_much_damage_is_abandoned(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jsonstream, "LIMITS", replace(LIMITS, record_characters=100))
+    monkeypatch.setattr(jsonstream, "_MIN_EFFORT", 400)
+    monkeypatch.setattr(jsonstream, "_SALVAGE_EFFORT", 0)
     assert read("[x" + ',{"a":[x' * 2000 + ',{"m":1}]')[-1] == "file is too damaged to continue"
 
 

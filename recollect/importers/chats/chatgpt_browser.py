@@ -30,9 +30,9 @@ from recollect.importers.records import (
     REPEATED_MESSAGE,
     UNEXPECTED,
     UNKNOWN_CONVERSATION,
+    Ancestors,
     as_list,
     is_blank,
-    nearest_included,
     string_or_none,
 )
 from recollect.language.text import EPOCH, moment, truncate
@@ -273,8 +273,9 @@ def _passages(
         else:
             messages[message_id] = _Message(text, attachments, row)
     passages = []
+    ancestors = Ancestors(parents, messages)
     for message_id, message in messages.items():
-        parent = nearest_included(parents[message_id], parents, messages)
+        parent = ancestors.nearest(parents[message_id])
         passages.append(_passage(message_id, parent, message))
     return passages, skipped
 

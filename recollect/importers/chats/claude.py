@@ -25,11 +25,11 @@ from recollect.importers.records import (
     REPEATED_MESSAGE,
     UNEXPECTED,
     UNKNOWN_MESSAGE,
+    Ancestors,
     as_list,
     convert_records,
     is_blank,
     join_texts,
-    nearest_included,
     other_fields,
     string_or_none,
     with_unique_ids,
@@ -162,8 +162,9 @@ def _passages(
         else:
             skipped[EMPTY_MESSAGE] += 1
     passages: list[Passage] = []
+    ancestors = Ancestors(parents, parts_by_message)
     for uuid, parts in parts_by_message.items():
-        parent = nearest_included(parents[uuid], parents, parts_by_message)
+        parent = ancestors.nearest(parents[uuid])
         passages += _link_parts(parts, uuid, parent)
     return passages, skipped
 
@@ -214,7 +215,8 @@ def _message(message: dict[str, Any], default_model: str | None) -> list[Passage
         parts.append(visible)
     elif parts:
         last = parts[-1]
-        new_files = [file for file in files if file not in last.attachments]
+        known_files = {json.dumps(file, sort_keys=True) for file in last.attachments}
+        new_files = [file for file in files if json.dumps(file, sort_keys=True) not in known_files]
         parts[-1] = last._replace(
             attachments=(*last.attachments, *new_files), metadata={**last.metadata, **metadata}
         )

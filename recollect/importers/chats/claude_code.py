@@ -304,8 +304,9 @@ class _Session:
     def documents(self) -> Iterator[Document | Problem]:
         session = self._session_id()
         is_empty = True
+        title = self._title()
         for agent, thread in [("", self._main), *self._agents.items()]:
-            document = self._document(session, agent, thread)
+            document = self._document(session, agent, thread, title)
             if document is not None:
                 is_empty = False
                 yield document
@@ -313,7 +314,7 @@ class _Session:
             yield Problem("session without messages", self._entry.name, unit="conversations")
         yield from self._tally.problems()
 
-    def _document(self, session: str, agent: str, thread: _Thread) -> Document | None:
+    def _document(self, session: str, agent: str, thread: _Thread, title: str) -> Document | None:
         thread.drop_repeated_prompts()
         tree = build_tree(thread.nodes)
         for _ in range(tree.replays):
@@ -321,7 +322,7 @@ class _Session:
         if not tree.passages:
             return None
         times = [passage.created_at for passage in tree.passages if passage.created_at]
-        source_id, title = session, self._title()
+        source_id = session
         metadata: dict[str, Json] = dict(self._common)
         if agent:
             source_id, title = f"{session}:{agent}", ""

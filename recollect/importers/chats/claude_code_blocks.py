@@ -74,6 +74,8 @@ class _Passages:
     passages: list[Passage] = field(default_factory=list)
     attachments: list[Json] = field(default_factory=list)
     created_at: datetime | None = field(init=False)
+    _continuations: list[str] = field(default_factory=list)
+    """Texts that belong to the last passage."""
 
     def __post_init__(self) -> None:
         self.created_at = moment(self.record.get("timestamp"))
@@ -87,6 +89,7 @@ class _Passages:
         attachments: tuple[Json, ...] = (),
         **metadata: Json,
     ) -> None:
+        self._join_continuations()
         number = len(self.passages)
         self.passages.append(
             Passage(
@@ -109,12 +112,18 @@ class _Passages:
             return
         last = self.passages[-1] if self.passages else None
         if last and (last.role, last.type, last.visibility) == category:
-            self.passages[-1] = append_text(last, content)
+            self._continuations.append(content)
         else:
             self.add(content, category)
 
+    def _join_continuations(self) -> None:
+        if self._continuations:
+            self.passages[-1] = append_text(self.passages[-1], "\n\n".join(self._continuations))
+            self._continuations = []
+
     def finish(self) -> list[Passage]:
         """All passages, with the attachments on the first that can have them."""
+        self._join_continuations()
         if not self.attachments:
             return self.passages
         attachments = tuple(self.attachments)

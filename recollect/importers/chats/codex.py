@@ -17,6 +17,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from recollect.importers import jsonstream
 from recollect.importers.boundary import contain_errors
@@ -310,20 +311,16 @@ class _Rollout:
             as_text(meta.get("id")): as_text(meta.get("forked_from_id"))
             for meta in reversed(self.metas)
         }
+        # The parent of an older fork is not named, but its session_meta is next in the file.
+        ids = [as_text(meta.get("id")) for meta in self.metas]
+        next_ids = dict(reversed(list(pairwise(ids))))
         visited: set[str] = set()
         current = thread
         while current and current not in visited:
             visited.add(current)
             thread = current
-            current = parents.get(thread) or self._copied_from(thread)
+            current = parents.get(thread) or next_ids.get(thread, "")
         return thread
-
-    def _copied_from(self, thread: str) -> str:
-        """The parent of an older fork: not named, but its session_meta is next in the file."""
-        ids = [as_text(meta.get("id")) for meta in self.metas]
-        if thread not in ids[:-1]:
-            return ""
-        return ids[ids.index(thread) + 1]
 
     def _steps_without_repeats(self) -> list[Step]:
         """The steps without events that repeat items."""

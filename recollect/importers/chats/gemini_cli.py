@@ -108,6 +108,7 @@ class _Session:
         self._current: dict[str, None] = {}
         self._before_removal: dict[str, str | None] = {}
         """For each removed message: the one before it."""
+        self._sizes: dict[str, tuple[dict[str, Json], int]] = {}
 
     # -- lines --
 
@@ -127,11 +128,11 @@ class _Session:
             self._tally.skip("record of an unknown type")
 
     def _rewind(self, message_id: str) -> None:
-        remaining = []
-        if message_id in self._current:
-            order = list(self._current)
-            remaining = order[: order.index(message_id)]
-        self._replace_current(remaining)
+        """Remove a message and all after it, or all messages if it is unknown."""
+        removed: str | None = None
+        while self._current and removed != message_id:
+            removed, _ = self._current.popitem()
+            self._before_removal[removed] = next(reversed(self._current), None)
 
     def _set(self, fields: Mapping[str, Json]) -> None:
         self._fields |= {key: value for key, value in fields.items() if key != "messages"}
@@ -144,9 +145,18 @@ class _Session:
             return
         for message in messages:
             earlier = self._messages.get(message["id"])
-            if earlier is None or _size(message) >= _size(earlier):
+            if earlier is None or _size(message) >= self._size_of(earlier):
                 self._messages[message["id"]] = message
         self._replace_current([message["id"] for message in messages])
+
+    def _size_of(self, message: dict[str, Json]) -> int:
+        """The size of a stored message, which may be compared with many others."""
+        message_id = message["id"]
+        measured, size = self._sizes.get(message_id, (None, 0))
+        if measured is not message:
+            size = _size(message)
+            self._sizes[message_id] = message, size
+        return size
 
     def _replace_current(self, order: list[str]) -> None:
         current = dict.fromkeys(order)
@@ -218,10 +228,10 @@ class _Session:
         """The ids of all messages, each after its parent."""
         order: dict[str, None] = {}
         for message_id in self._messages:
-            path: list[str] = []
+            path: dict[str, None] = {}
             current: str | None = message_id
             while current is not None and current not in order and current not in path:
-                path.append(current)
+                path[current] = None
                 current = parents.get(current)
             order |= dict.fromkeys(reversed(path))
         return list(order)

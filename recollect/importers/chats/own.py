@@ -211,6 +211,7 @@ class _Messages:
         ):
             visited.add(identity)
             identity = self.parents_of_unusable[identity]
+        self.parents_of_unusable |= dict.fromkeys(visited, identity)  # the next search is short
         return identity
 
 

@@ -36,6 +36,7 @@ _DAMAGED_METADATA = (
     OSError,
     struct.error,
 )
+_MAX_XMP_BYTES = 4_000_000
 _EXIF_IFD = 0x8769
 _DESCRIPTION, _ARTIST, _DATE_TIME = 0x010E, 0x013B, 0x0132
 _DATE_TIME_ORIGINAL, _USER_COMMENT = 0x9003, 0x9286
@@ -78,7 +79,7 @@ def _read_metadata(image: Any) -> Extract:
         for key, value in image.info.items()
         if isinstance(value, str | bytes)
     }
-    xmp = parse_xml(_bytes(image.info.get("xmp") or image.info.get("XML:com.adobe.xmp")))
+    xmp = _parse_xmp(image.info.get("xmp") or image.info.get("XML:com.adobe.xmp"))
     texts = [
         *_xmp_values(xmp, "description"),
         _text(exif.get(_DESCRIPTION)),
@@ -108,6 +109,13 @@ def _read_metadata(image: Any) -> Extract:
         created_at=parse_date(_EXIF_DATE.sub(r"\1-\2-\3T\4", date)),
         tags=tuple(dict.fromkeys(tags)),
     )
+
+
+def _parse_xmp(value: Any) -> Any:
+    data = _bytes(value)
+    if len(data) > _MAX_XMP_BYTES:
+        return None
+    return parse_xml(data)
 
 
 def _first(texts: list[str]) -> str:

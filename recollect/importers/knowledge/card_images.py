@@ -17,6 +17,8 @@ from recollect.settings import LIMITS
 PNG = b"\x89PNG\r\n\x1a\n"
 _TEXT_CHUNKS = (b"tEXt", b"zTXt", b"iTXt")
 _KEYWORD_BYTES = 80
+_MAX_TEXT_BYTES = 16_000_000
+"""Of all texts in an image together."""
 _CHUNK_TYPE = re.compile(rb"[A-Za-z]{4}")
 _ASCII_COMMENT = b"ASCII\0\0\0"
 _NUMBERS = re.compile(rb"[0-9]{1,3}(?:,[0-9]{1,3})*+")
@@ -36,11 +38,13 @@ def png_texts(file: IO[bytes], limit: int | None = None) -> Iterator[tuple[str, 
 
     With `limit`, texts are truncated and not decompressed.
     """
+    budget = _MAX_TEXT_BYTES
     for chunk in _chunks(file, limit):
         keyword, separator, value = chunk.data.partition(b"\0")
         if separator and len(keyword) < _KEYWORD_BYTES:
             if limit is None:
-                value = _decompress(chunk.type, value)
+                value = _decompress(chunk.type, value, budget)
+                budget -= len(value)
             yield keyword.decode("latin-1").strip().lower(), value, chunk
 
 
@@ -110,21 +114,23 @@ def _skip(file: IO[bytes], size: int) -> bool:
     return True
 
 
-def _decompress(type_: bytes, value: bytes) -> bytes:
+def _decompress(type_: bytes, value: bytes, limit: int) -> bytes:
     if type_ == b"zTXt":
-        return _inflate(value[1:])
+        return _inflate(value[1:], limit)
     if type_ == b"iTXt":
         is_compressed = value[:1] == b"\1"
         text = value[2:].split(b"\0", 2)[-1]
-        return _inflate(text) if is_compressed else text
+        return _inflate(text, limit) if is_compressed else text
     return value
 
 
-def _inflate(data: bytes) -> bytes:
-    """The text; empty if it is damaged or too long."""
+def _inflate(data: bytes, limit: int) -> bytes:
+    """The text; empty if it is damaged or longer than `limit`."""
+    if limit <= 0:
+        return b""
     decompressor = zlib.decompressobj()
     try:
-        text = decompressor.decompress(data, LIMITS.card_bytes)
+        text = decompressor.decompress(data, limit)
     except zlib.error:
         return b""
     if decompressor.unconsumed_tail:

@@ -42,7 +42,7 @@ _FENCE = re.compile(r"[ ]{0,3}(`{3,}|~{3,})")
 _CODE = re.compile(r"``[^\n]*?``|`[^`\n]*`")
 _TAG = re.compile(r"#(?<![^\s(\[{,;*_\"'“]#)(?<!\]\(#)(?<!\[\[#)(?=[\d_/-]*[^\W\d_])([\w/-]+)")
 _LINK = re.compile(r"\[\[([^\[\]\n]{1,500})\]\]")
-_HEADING = re.compile(r"\s*#[ \t]+([^\n]*?)[ \t]*#*[ \t]*(?:\n|\Z)")
+_HEADING = re.compile(r"\s*#[ \t]+([^\n]*)")
 _UNDERLINED_HEADING = re.compile(r"\s*(?:={3,}\n)?[ ]?(\S[^\n]*)\n={3,}[ \t]*(?:\n|\Z)")
 _ORG_SETTING = re.compile(
     r"^#\+(title|filetags|date):[ \t]*([^\n]*)$", re.IGNORECASE | re.MULTILINE
@@ -172,12 +172,15 @@ def _org_settings(body: str) -> dict[str, Json]:
 
 def _heading(body: str, suffix: str) -> str:
     """The heading that a text begins with."""
-    heading = None
     if suffix in _MARKDOWN:
         heading = _HEADING.match(body)
-    if heading is None and suffix in {*_MARKDOWN, ".rst"}:
+        if heading:
+            return heading[1].rstrip(" \t").rstrip("#").rstrip(" \t")
+    if suffix in {*_MARKDOWN, ".rst"}:
         heading = _UNDERLINED_HEADING.match(body)
-    return heading[1] if heading else ""
+        if heading:
+            return heading[1]
+    return ""
 
 
 def _without_code(body: str) -> str:

@@ -257,7 +257,7 @@ class _Prompts:
     """The prompts of one file, with unique names."""
 
     entry: Entry
-    by_name: dict[str, list[dict[str, str]]] = field(default_factory=dict)
+    by_name: dict[str, set[tuple[str, ...]]] = field(default_factory=dict)
 
     def add(self, where: str, record: Any) -> Iterator[Document | Problem]:
         try:
@@ -269,14 +269,15 @@ class _Prompts:
         if not fields["user_prompt"] and not fields["system_prompt"]:
             yield Problem("prompt without text", name or where, unit="conversations")
             return
-        namesakes = self.by_name.setdefault(name, [])
-        if fields in namesakes:
+        namesakes = self.by_name.setdefault(name, set())
+        values = tuple(fields.values())
+        if values in namesakes:
             yield Problem("repeated prompt", name, unit="conversations")
             return
-        namesakes.append(fields)
+        namesakes.add(values)
         if len(namesakes) > 1:
             name = f"{name} ({len(namesakes)})"
-            self.by_name.setdefault(name, []).append(fields)
+            self.by_name.setdefault(name, set()).add(values)
         yield self._document({**fields, "name": name}, record)
 
     def _document(self, fields: Mapping[str, str], record: Json) -> Document:
