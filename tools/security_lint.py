@@ -9,6 +9,7 @@ are written once. Exits with 1 if there is a finding.
 from __future__ import annotations
 
 import gc
+import logging
 import re
 import sys
 import tomllib
@@ -62,6 +63,7 @@ def _rules_on(path: Path, numbers: list[int]) -> set[str]:
 
 def main(folders: list[str]) -> int:
     gc.disable()
+    logging.disable(logging.WARNING)  # remarks about comments
     issues = list(findings(folders or [str(ROOT / "recollect")]))
     for issue in issues:
         print(f"{issue.fname}:{issue.lineno}: {issue.test_id} {issue.text}")
