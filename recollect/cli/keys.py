@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import re
 from contextlib import closing
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
@@ -13,16 +14,21 @@ from recollect.cli.common import add_command, console, define_group, print_json,
 from recollect.errors import InvalidInput
 from recollect.language.text import bound
 from recollect.places import keys
-from recollect.serve.identity.accounts import new_key, revoke
+from recollect.serve.identity.accounts import is_valid, new_key, revoke, rotate
 from recollect.serve.identity.principal import SCOPES
+from recollect.serve.identity.sessions import live_sessions
 from recollect.settings import default_user
-from recollect.store.api_keys import COLUMNS, ApiKey
+from recollect.store.api_keys import COLUMNS, SESSION_COLUMNS, ApiKey, ApiKeys
 
+_DURATION = re.compile(r"([0-9]{1,6})([smhd]?)")
+_UNITS = {"": "seconds", "s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 _EXAMPLES = """\
   recollect keys add laptop --user ann
   recollect keys add "claude on the server" --user ann --scope read --agent
   recollect keys list
+  recollect keys rotate laptop --grace 1d
   recollect keys revoke 3f9a0c21d4e7
+  recollect keys sessions
 
 After you add the first key, every client needs one. A key gives access to the
 library of one user. It is shown once, when you create it.
@@ -72,6 +78,28 @@ def define_keys(group: argparse.ArgumentParser) -> None:
         run_list,
         "  recollect keys list --json\n",
     )
+    rotate_ = add_command(
+        actions,
+        "rotate",
+        "replace a key with a new one that may do the same; it is shown once",
+        run_rotate,
+        "  recollect keys rotate laptop\n  recollect keys rotate 3f9a0c21d4e7 --grace 1d\n",
+    )
+    rotate_.add_argument("name", metavar="NAME", help="the name of the key, or its id")
+    rotate_.add_argument(
+        "--grace",
+        default="0",
+        metavar="TIME",
+        help="how long the old key still works, such as 30m, 12h or 1d (default: not at all)",
+    )
+    sessions = add_command(
+        actions,
+        "sessions",
+        "list who is signed in to the console, or end a session",
+        run_sessions,
+        "  recollect keys sessions\n  recollect keys sessions --end 7c1e90b2aa35\n",
+    )
+    sessions.add_argument("--end", metavar="ID", help="end this session")
     revoke_ = add_command(
         actions,
         "revoke",
@@ -112,9 +140,10 @@ def run_add(arguments: argparse.Namespace) -> int:
 
 def run_list(arguments: argparse.Namespace) -> int:
     with closing(keys(arguments.home)) as store:
-        api_keys = store.all_keys()
+        api_keys, replacements = store.all_keys(), store.replacements()
     if arguments.json:
-        print_json({"keys": [_record(key) for key in api_keys]})
+        records = [{**_record(key), "replaced_by": replacements.get(key.id)} for key in api_keys]
+        print_json({"keys": records})
         return 0
     if not api_keys:
         console().print(
@@ -136,7 +165,7 @@ def run_list(arguments: argparse.Namespace) -> int:
             _scopes(key),
             when(key.created_at),
             last_use,
-            _state(key),
+            _state(key, replacements.get(key.id)),
         )
     console().print(table)
     return 0
@@ -151,6 +180,66 @@ def _scopes(key: ApiKey) -> str:
     return text
 
 
+def run_rotate(arguments: argparse.Namespace) -> int:
+    with closing(keys(arguments.home)) as store:
+        text, key, old = rotate(
+            store, arguments.name, _parse_duration(arguments.grace), arguments.user
+        )
+        old_key = store.find(old.id)
+    assert old_key is not None
+    if arguments.json:
+        print_json({**_record(key), "key": text, "replaces": old.id})
+        return 0
+    out = console()
+    out.print(f"A new key for [bold]{safe(key.name or key.id)}[/], id {key.id}:")
+    out.print(f"\n  [bold]{text}[/]\n", soft_wrap=True)
+    ending = "The old key no longer works."
+    if is_valid(old_key):
+        ending = f"The old key works until {when(old_key.expires_at)}."
+    out.print(f"[yellow]Copy it now: it is not shown again.[/] {ending}")
+    return 0
+
+
+def run_sessions(arguments: argparse.Namespace) -> int:
+    with closing(keys(arguments.home)) as store:
+        if arguments.end is not None:
+            return _end_session(store, arguments)
+        sessions = live_sessions(store, arguments.user)
+    if arguments.json:
+        names = [name for name in SESSION_COLUMNS if name != "hash"]
+        records = [{name: getattr(session, name) for name in names} for session in sessions]
+        print_json({"sessions": records})
+        return 0
+    if not sessions:
+        console().print("Nobody is signed in to the console.")
+        return 0
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for heading in ("id", "user", "key", "browser", "from", "signed in", "last used", "ends"):
+        table.add_column(heading)
+    for session in sessions:
+        table.add_row(
+            session.id,
+            safe(session.user),
+            session.key or "token",
+            safe(session.user_agent[:40]),
+            safe(session.address),
+            when(session.created_at),
+            when(session.used_at),
+            when(session.expires_at),
+        )
+    console().print(table)
+    return 0
+
+
+def _end_session(store: ApiKeys, arguments: argparse.Namespace) -> int:
+    store.end_session(arguments.end)
+    if arguments.json:
+        print_json({"ended": arguments.end})
+    else:
+        console().print("The session was ended.")
+    return 0
+
+
 def run_revoke(arguments: argparse.Namespace) -> int:
     with closing(keys(arguments.home)) as store:
         revoke(store, arguments.id)
@@ -161,9 +250,13 @@ def run_revoke(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _state(key: ApiKey) -> str:
+def _state(key: ApiKey, successor: str | None = None) -> str:
     if key.revoked_at is not None:
         return f"[red]revoked[/] {when(key.revoked_at)}"
+    if successor is not None and key.expires_at is not None:
+        if key.expires_at <= datetime.now(UTC):
+            return f"[red]replaced[/] by {successor}"
+        return f"[yellow]being replaced[/] by {successor}, valid until {when(key.expires_at)}"
     if key.expires_at is None:
         return "[green]valid[/]"
     if key.expires_at <= datetime.now(UTC):
@@ -174,6 +267,13 @@ def _state(key: ApiKey) -> str:
 def _record(key: ApiKey) -> dict[str, object]:
     names = (name for name in COLUMNS if name != "hash")
     return {name: getattr(key, name) for name in names}
+
+
+def _parse_duration(text: str) -> timedelta:
+    match = _DURATION.fullmatch(text.strip().lower())
+    if match is None:
+        raise InvalidInput(f"--grace: {text!r} is not a time. Use a number with s, m, h or d: 12h.")
+    return timedelta(**{_UNITS[match[2]]: int(match[1])})
 
 
 def _parse_date(text: str | None) -> datetime | None:

@@ -12,7 +12,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from recollect import __version__
-from recollect.serve.console import fragments, item_pages, pages
+from recollect.serve.console import fragments, item_pages, login_pages, pages
 from recollect.serve.http.edge import Edge
 from recollect.serve.http.error_responses import ERROR_SCHEMA, add_exception_handlers
 from recollect.serve.http.route_policy import ANY_SCOPE, route_policy
@@ -31,6 +31,7 @@ from recollect.serve.rest import (
     knowledge_routes,
     openai_routes,
     search_routes,
+    session_routes,
 )
 
 ROUTERS = (
@@ -38,6 +39,7 @@ ROUTERS = (
     mcp.router,
     docs_page.router,
     key_routes.router,
+    session_routes.router,
     conversation_routes.router,
     bus_routes.router,
     search_routes.router,
@@ -49,6 +51,7 @@ ROUTERS = (
     openai_routes.router,
     fragments.router,
     item_pages.router,
+    login_pages.router,
     pages.router,
 )
 _DESCRIPTION = """\

@@ -40,6 +40,11 @@ ROUTES: dict[str, tuple[str, tuple[str, ...] | frozenset[str]]] = {
     "GET /api/keys": (ADMIN, NONE),
     "POST /api/keys": (ADMIN, NONE),
     "DELETE /api/keys/{id}": (ADMIN, NONE),
+    "POST /api/keys/{id}/rotate": (ADMIN, NONE),
+    "GET /api/sessions": (READ, CONVERSATIONS),
+    "DELETE /api/sessions/{id}": (WRITE, CONVERSATIONS),
+    "GET /sessions": (READ, CONVERSATIONS),
+    "POST /sessions/{id}/end": (WRITE, CONVERSATIONS),
     # Each tool decides; see the tests of tools.
     "POST /mcp": (ANY, NONE),
     "GET /mcp": (ANY, NONE),
@@ -91,6 +96,7 @@ ROUTES: dict[str, tuple[str, tuple[str, ...] | frozenset[str]]] = {
     "PATCH /api/knowledge/media/{item_id:id}": (WRITE, KNOWLEDGE),
     "PATCH /api/knowledge/characters/{item_id:id}": (WRITE, KNOWLEDGE),
     "PATCH /api/knowledge/prompts/{item_id:id}": (WRITE, KNOWLEDGE),
+    "POST /api/forget": (WRITE, BOTH),
     # A file may contain anything.
     "POST /api/imports": (WRITE, BOTH),
     "POST /api/receipts/{number}/undo": (WRITE, BOTH),

@@ -641,7 +641,7 @@ def test_a_person_can_sign_in_with_an_api_key(site: Site, open_page: OpenPage) -
     page.get_by_role("button", name="Sign in").click()
     expect(page.locator("h1")).to_have_text("Behind a key")
     assert page.evaluate("document.cookie") == ""
-    (cookie,) = [c for c in page.context.cookies() if c["name"] == "recollect_key"]
+    (cookie,) = [c for c in page.context.cookies() if c["name"] == "recollect_session"]
     assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
     expect(page.locator("html")).to_have_attribute("data-live", "on")
     page.keyboard.press("r")

@@ -20,7 +20,7 @@ from recollect.errors import RecollectError
 from recollect.places import keys as keys_of
 from recollect.serve.app import make_app
 from recollect.serve.http.service import Service, ServiceConfig
-from recollect.serve.identity.accounts import check, new_key
+from recollect.serve.identity.accounts import check, new_key, revoke
 from recollect.serve.identity.auth import KEY_CHECK_SECONDS
 from recollect.store.api_keys import KeysUnavailable
 
@@ -143,6 +143,22 @@ def test_a_key_is_accepted_although_its_last_use_cannot_be_stored(tmp_path: Path
         assert keys.has_any()
         with no_space():
             assert check(keys, text)
+
+
+def test_keys_are_read_if_the_server_starts_on_a_full_disk(tmp_path: Path) -> None:
+    with closing(keys_of(tmp_path)) as keys:
+        text, key = new_key(keys, "ann")
+        other_text, _ = new_key(keys, "bob")
+    with closing(keys_of(tmp_path)) as keys:
+        with no_space():
+            assert keys.has_any()
+            assert check(keys, text)
+            with pytest.raises(RecollectError):
+                revoke(keys, key.id)
+        with closing(keys_of(tmp_path)) as other_process:
+            revoke(other_process, key.id)
+        assert check(keys, text) is None
+        assert check(keys, other_text)
 
 
 def test_the_file_of_version_0_1_is_upgraded(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import httpx
 import pytest
 from people import World, listening
 from websockets.exceptions import ConnectionClosed, InvalidStatus
@@ -269,7 +270,8 @@ def test_our_own_origin_is_accepted(ann: HttpUser) -> None:
 
 def test_a_cookie_needs_our_origin(ann: HttpUser) -> None:
     address = ann.address.replace("http", "ws") + "/mcp/ws"
-    cookie = {"Cookie": f"recollect_key={ann.key}"}
+    login = httpx.post(f"{ann.address}/login", data={"key": ann.key})
+    cookie = {"Cookie": f"recollect_session={login.cookies['recollect_session']}"}
     with pytest.raises(InvalidStatus) as error, connect(address, additional_headers=cookie):
         pass
     assert error.value.response.status_code == 403

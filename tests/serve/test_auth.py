@@ -180,9 +180,7 @@ def test_a_key_works_in_every_header(whoami: Any, key: MakeKey, user: str) -> No
         {"Authorization": header},
         {"Authorization": f"bearer  {text} "},
         {"X-API-Key": text},
-        {"Cookie": f"a=b; recollect_key={text}; c=d"},
-        {"Cookie": f'recollect_key="{text}"'},
-        {"Authorization": header, "X-API-Key": text, "Cookie": f"recollect_key={text}"},
+        {"Authorization": header, "X-API-Key": text},
     ):
         assert whoami(headers).json() == expected
     for headers in (
@@ -192,7 +190,8 @@ def test_a_key_works_in_every_header(whoami: Any, key: MakeKey, user: str) -> No
         {"Authorization": f"Bearer {text}x"},
         {"Authorization": f"Bearer {text[:-1]}"},
         {"Sec-WebSocket-Protocol": text},
-        {"Cookie": f"recollect_key2={text}"},
+        {"Cookie": f"recollect_key={text}"},  # as version 0.1 did
+        {"Cookie": f"recollect_session={text}"},
     ):
         answer = whoami(headers)
         assert answer.status_code == 401
@@ -206,8 +205,8 @@ def test_two_credentials_in_one_request_are_rejected(whoami: Any, key: MakeKey, 
     for headers in (
         [("Authorization", f"Bearer {first}"), ("X-API-Key", second)],
         [("Authorization", f"Bearer {first}"), ("Authorization", f"Bearer {second}")],
-        [("X-API-Key", first), ("Cookie", f"recollect_key={second}")],
-        [("Cookie", f"recollect_key={first}; recollect_key={second}")],
+        [("X-API-Key", first), ("Cookie", f"recollect_session={second}")],
+        [("Cookie", f"recollect_session={first}; recollect_session={second}")],
     ):
         assert whoami(headers).status_code == 401
 
@@ -373,7 +372,7 @@ def test_no_route_answers_without_a_credential(
 
 def test_the_credential_is_read_from_raw_headers() -> None:
     assert credential([(b"x-other", b"1")]) is None
-    assert credential([(b"cookie", b"recollect_key=; a=b")]) is None
+    assert credential([(b"cookie", b"recollect_session=; a=b")]) is None
     assert credential([(b"x-api-key", "ü".encode("latin-1"))]) == "ü"
     with pytest.raises(Unauthorized):
         credential([(b"x-api-key", b"a"), (b"x-api-key", b"b")])
@@ -769,7 +768,6 @@ def test_a_token_works_in_every_header(get_with_token: Any, user: str) -> None:
     for headers in (
         {"Authorization": f"Bearer {token}"},
         {"X-API-Key": token},
-        {"Cookie": f"recollect_key={token}"},
     ):
         principal = get_with_token(headers=headers).json()
         assert (principal["user"], principal["scopes"]) == (user, ["read"])

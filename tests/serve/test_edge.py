@@ -24,6 +24,8 @@ from recollect.serve.http.access import AccessTo
 from recollect.serve.http.limits import SEARCH
 from recollect.serve.http.origins import is_allowed_host, is_local_path, is_same_origin
 from recollect.serve.http.service import Service, ServiceConfig
+from recollect.serve.identity.principal import Principal
+from recollect.serve.identity.sessions import new_session
 from recollect.settings import LIMITS
 
 HERE = "http://127.0.0.1:8765"
@@ -208,10 +210,11 @@ def test_a_form_of_another_site_cannot_post_by_navigating(probe_client: TestClie
     "content_type", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""]
 )
 def test_a_simple_request_with_a_cookie_needs_an_origin(
-    probe_client: TestClient, key: MakeKey, user: str, content_type: str
+    probe_client: TestClient, service: Service, key: MakeKey, user: str, content_type: str
 ) -> None:
     text = key(user=user)["Authorization"].removeprefix("Bearer ")
-    headers = {"Cookie": f"recollect_key={text}", "Content-Type": content_type}
+    session, _ = new_session(service.keys, Principal(user), key_id=text[3:15])
+    headers = {"Cookie": f"recollect_session={session}", "Content-Type": content_type}
     assert probe_client.post("/probe", content=b"{}", headers=headers).status_code == 403
     answer = probe_client.post("/probe", content=b"{}", headers={**headers, "Origin": HERE})
     assert answer.status_code == 200
@@ -273,7 +276,7 @@ def test_only_configured_origins_may_send_requests(client_with_cors: TestClient)
 def test_a_configured_origin_cannot_use_the_cookie_of_the_console(
     client_with_cors: TestClient,
 ) -> None:
-    headers = {"Origin": "https://app.example", "Cookie": "recollect_key=rk_x"}
+    headers = {"Origin": "https://app.example", "Cookie": "recollect_session=rs_x"}
     assert client_with_cors.get("/healthz", headers=headers).status_code == 403
 
 

@@ -11,6 +11,8 @@ import pytest
 from recollect.cli import main
 from recollect.places import keys
 from recollect.serve.identity.accounts import check
+from recollect.serve.identity.principal import Principal
+from recollect.serve.identity.sessions import check_session, new_session
 
 
 @pytest.fixture
@@ -71,7 +73,7 @@ def test_every_keys_command_prints_json(run: Any, user: str) -> None:
     assert (created["scopes"], created["toolsets"], created["agent"]) == (["read"], ["bus"], True)
     assert created["expires_at"].startswith("2099-01-31T23:59:59")
     (entry,) = json.loads(run("list", "--json"))["keys"]
-    assert entry.keys() == created.keys() - {"key"}
+    assert entry.keys() == created.keys() - {"key"} | {"replaced_by"}
     assert json.loads(run("revoke", created["id"], "--json")) == {"revoked": created["id"]}
     assert json.loads(run("list", "--json"))["keys"][0]["revoked_at"]
 
@@ -96,3 +98,39 @@ def test_help_shows_examples(run: Any, capsys: pytest.CaptureFixture[str]) -> No
         with pytest.raises(SystemExit):
             run(*arguments)
         assert "recollect keys" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_a_key_is_replaced_and_the_old_one_shown_as_such(run: Any, place: str, user: str) -> None:
+    old = json.loads(run("add", "laptop", "--user", user, "--json"))
+    output = run("rotate", "laptop", "--user", user, "--grace", "1d")
+    assert "works until" in output
+    (text,) = [word for word in output.split() if word.startswith("rk_")]
+    with closing(keys(place)) as api_keys:
+        assert check(api_keys, text) and check(api_keys, old["key"])
+    listing = " ".join(run("list").split())
+    assert "being replaced" in listing
+    (entry,) = [key for key in json.loads(run("list", "--json"))["keys"] if key["id"] == old["id"]]
+    assert entry["replaced_by"] == text[3:15]
+    new = json.loads(run("rotate", text[3:15], "--json"))
+    assert new["replaces"] == text[3:15]
+    with closing(keys(place)) as api_keys:
+        assert check(api_keys, text) is None
+        assert check(api_keys, new["key"])
+    assert "is not a time" in run("rotate", "laptop", "--grace", "soon", fails=True)
+    assert "There is no key" in run("rotate", "tablet", fails=True)
+
+
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_sessions_are_listed_and_ended(run: Any, place: str, user: str) -> None:
+    assert "Nobody is signed in" in run("sessions")
+    with closing(keys(place)) as api_keys:
+        text, session = new_session(api_keys, Principal(user), user_agent="curl/8")
+    assert session.id in run("sessions")
+    (record,) = json.loads(run("sessions", "--json"))["sessions"]
+    assert (record["id"], record["user"]) == (session.id, user)
+    assert "hash" not in record
+    assert "was ended" in run("sessions", "--end", session.id)
+    with closing(keys(place)) as api_keys:
+        assert check_session(api_keys, text) is None
+    assert "There is no session" in run("sessions", "--end", session.id, fails=True)

@@ -31,6 +31,8 @@ from upstream import (
 from recollect.library import Library
 from recollect.model.documents import Document
 from recollect.serve.http.service import Service
+from recollect.serve.identity.principal import Principal
+from recollect.serve.identity.sessions import new_session
 from recollect.serve.server import _Server
 from recollect.settings import default_user
 from recollect.settings import place as library_place
@@ -718,11 +720,12 @@ def test_our_api_key_is_never_sent_to_the_model_server(
         monkeypatch.setenv("RECOLLECT_MODEL_KEY", OPERATORS_KEY)
     bearer = key(user=user)["Authorization"]
     secret = bearer.removeprefix("Bearer ")
+    session, _ = new_session(service.keys, Principal(user), key_id=secret[3:15])
     with serving(service) as address, httpx.Client(base_url=address, trust_env=False) as http:
         for headers in (
             {"Authorization": bearer},
             {"X-API-Key": secret},
-            {"Cookie": f"recollect_key={secret}"},
+            {"Cookie": f"recollect_session={session}"},
         ):
             assert post_raw(http, HELLO, **headers)[0] == 200
             assert http.get("/v1/models", headers=headers).status_code == 200
@@ -743,7 +746,7 @@ def test_our_api_key_is_not_passed_on_even_if_we_require_none(
         http,
         HELLO,
         Authorization="Bearer rk_0123456789ab_secret",
-        Cookie="recollect_key=rk_x",
+        Cookie="recollect_session=rs_x",
         Referer="http://x/",
     )
     request = upstream.requests[0]

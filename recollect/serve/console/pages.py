@@ -1,23 +1,20 @@
-"""The console's pages: start and search, conversations, activity, imports, sign-in."""
+"""The console's pages: start and search, conversations, activity, imports."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
-from urllib.parse import parse_qs
+from typing import Any
 
-from fastapi import APIRouter, Query, Request
-from starlette.responses import RedirectResponse, Response
+from fastapi import APIRouter, Request
+from starlette.responses import Response
 
-from recollect.errors import InvalidInput
 from recollect.knowledge.results import tags_of
 from recollect.model.sources import source_label
-from recollect.serve import links
 from recollect.serve.console.error_pages import PageRoute
 from recollect.serve.console.frame import frame
 from recollect.serve.console.request_params import Filters, Search
 from recollect.serve.console.search_results import search
 from recollect.serve.console.tabs import ALL_KINDS, CONVERSATIONS, TABS, count_items
-from recollect.serve.console.templating import html, page, render
+from recollect.serve.console.templating import page
 from recollect.serve.console.views import charts, rendering
 from recollect.serve.console.views.message_views import open_conversation
 from recollect.serve.console.views.receipt_views import list_receipts
@@ -27,15 +24,11 @@ from recollect.serve.http import (
     routing,  # noqa: F401  registers the path convertor `id`
 )
 from recollect.serve.http.access import AccessTo
-from recollect.serve.http.error_responses import Problem
-from recollect.serve.http.route_policy import ANY_SCOPE, PUBLIC, route_policy
-from recollect.serve.identity.auth import COOKIE, Unauthorized
+from recollect.serve.http.route_policy import PUBLIC, route_policy
 from recollect.serve.identity.principal import READ
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
-_MAX_LOGIN_BYTES = 20_000
-_COOKIE_SECONDS = 31_536_000  # one year
 _MAX_RECEIPTS = 100
 
 
@@ -138,64 +131,6 @@ def imports(access: AccessTo, filters: Filters) -> Response:
         older_count=len(receipts[_MAX_RECEIPTS:]),
         **values,
     )
-
-
-# -- signing in ---
-
-
-@router.get("/login")
-@route_policy(PUBLIC)
-def login_page(next: Annotated[str, Query(max_length=4000)] = "/") -> Response:
-    return html(render("login.html", next=links.local(next), problem=""))
-
-
-@router.post("/login")
-@route_policy(PUBLIC)
-async def login(request: Request) -> Response:
-    """Check an API key or token and store it in a cookie that scripts cannot read."""
-    form = await _read_form(request)
-    key = form.get("key", "").strip()
-    next_url = links.local(form.get("next"))
-    service = request.app.state.service
-    try:
-        if not key:
-            raise Unauthorized("Enter an API key.")
-        await service.auth.admit(key, request.state.address)
-    except Problem as problem:
-        content = render("login.html", next=next_url, problem=problem.detail)
-        return html(content, problem.status_code)
-    response = RedirectResponse(next_url, 303)
-    response.set_cookie(
-        COOKIE,
-        key,
-        max_age=_COOKIE_SECONDS,
-        path="/",
-        httponly=True,
-        samesite="strict",
-        secure=service.config.secure_cookies,
-    )
-    return response
-
-
-@router.post("/logout")
-@route_policy(ANY_SCOPE)
-def logout() -> Response:
-    response = RedirectResponse("/login", 303)
-    response.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
-    return response
-
-
-async def _read_form(request: Request) -> dict[str, str]:
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > _MAX_LOGIN_BYTES:
-            raise Problem(413, "This is too long for an API key.")
-    try:
-        pairs = parse_qs(body.decode("ascii"), keep_blank_values=True, max_num_fields=10)
-    except ValueError as error:
-        raise InvalidInput("The form could not be read.") from error
-    return {name: values[0] for name, values in pairs.items()}
 
 
 # -- static files ---

@@ -24,6 +24,26 @@ FRAGMENT_HEADER = "x-recollect-fragment"
 """The page's script sends this header with `main` to get a page without its frame."""
 
 
+# Browsers imitate each other, so the order matters.
+_BROWSERS = {
+    "Edg/": "Edge",
+    "OPR/": "Opera",
+    "Firefox/": "Firefox",
+    "Chrome/": "Chrome",
+    "Safari/": "Safari",
+    "curl/": "curl",
+}
+_SYSTEMS = {
+    "iPhone": "iPhone",
+    "iPad": "iPad",
+    "Android": "Android",
+    "Windows": "Windows",
+    "Mac OS X": "macOS",
+    "CrOS": "ChromeOS",
+    "Linux": "Linux",
+}
+
+
 def _environment() -> Environment:
     environment = Environment(
         loader=FileSystemLoader(assets.FOLDER / "templates"),
@@ -36,6 +56,7 @@ def _environment() -> Environment:
     environment.filters.update(
         iso=iso,
         ago=ago,
+        browser=browser_name,
         exact_time=exact_time,
         number=lambda value: f"{value:,}",
         plural=plural,
@@ -130,6 +151,22 @@ def plural(number: int, singular: str, plural: str = "") -> str:
     if number == 1:
         return f"1 {singular}"
     return f"{number:,} {plural or singular + 's'}"
+
+
+def browser_name(user_agent: str) -> str:
+    """A browser and its system as people call them: "Firefox on Linux"."""
+    browser = _first_in(user_agent, _BROWSERS)
+    system = _first_in(user_agent, _SYSTEMS)
+    if browser and system:
+        return f"{browser} on {system}"
+    return browser or system or "Unknown browser"
+
+
+def _first_in(user_agent: str, names: Mapping[str, str]) -> str:
+    for mark, name in names.items():
+        if mark in user_agent:
+            return name
+    return ""
 
 
 def project_name(project: str) -> str:

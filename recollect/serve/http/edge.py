@@ -34,8 +34,9 @@ from recollect.serve.http.hosts import client_address, client_network
 from recollect.serve.http.origins import is_allowed_host, is_local_path, is_same_origin
 from recollect.serve.http.route_policy import SAFE_METHODS, WEBSOCKET, RoutePolicies
 from recollect.serve.http.service import Service
-from recollect.serve.identity.auth import Unauthorized, cookie_values
+from recollect.serve.identity.auth import Unauthorized
 from recollect.serve.identity.principal import Principal
+from recollect.serve.identity.sessions import cookie_values
 from recollect.settings import LIMITS
 
 STATIC = "/static/"
@@ -237,7 +238,7 @@ class _Exchange:
                 raise _cross_origin_problem()
             if not is_own:
                 self._cors_origin = origins[0]
-        has_cookie = bool(cookie_values("; ".join(self._headers.getlist("cookie"))))
+        has_cookie = bool(cookie_values(self._headers.getlist("cookie")))
         if has_cookie and not is_own:
             raise _cross_origin_problem()  # other sites must use a key of their own
         site = self._headers.get("sec-fetch-site")

@@ -13,10 +13,11 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from hashlib import sha256
 from typing import TypeVar
 
-from recollect.errors import RecollectError, StoreBusy, StoreUnavailable
+from recollect.errors import NotFound, RecollectError, StoreBusy, StoreUnavailable
 from recollect.serve.http import logs
 from recollect.serve.http.error_responses import RETRY_SECONDS, Problem
 from recollect.serve.http.hosts import client_network, is_loopback
@@ -24,10 +25,10 @@ from recollect.serve.http.limits import Buckets
 from recollect.serve.identity.accounts import check
 from recollect.serve.identity.jwt_settings import BadToken, JwtSettings
 from recollect.serve.identity.principal import Principal
+from recollect.serve.identity.sessions import check_session, cookie_values, new_session
 from recollect.settings import LIMITS, default_user
-from recollect.store.api_keys import ApiKey, ApiKeys, KeysUnavailable
+from recollect.store.api_keys import ApiKey, ApiKeys, KeysUnavailable, Session
 
-COOKIE = "recollect_key"
 FAILURES_PER_MINUTE = 30
 KEY_CHECK_SECONDS = 1.0
 """How often to check whether the first API key was created."""
@@ -134,12 +135,51 @@ class Authenticator:
                 key = check(self._keys, text)
                 if key is not None:
                     return _principal(key)
+            elif text.startswith("rs_"):
+                principal = check_session(self._keys, text)
+                if principal is not None:
+                    return principal
             elif self._tokens is not None:
                 try:
                     return self._tokens.principal(text)
                 except BadToken:
                     pass
         raise Unauthorized("This key or token is invalid: it is unknown, revoked or expired.")
+
+    async def log_in(
+        self, text: str, address: str, user_agent: str, old_session: str = ""
+    ) -> tuple[str, Session]:
+        """Exchange an API key or token for a session, and end the browser's last one. Raises
+        Problem."""
+        if text.startswith("rs_"):
+            raise Unauthorized("Enter an API key or a token.")
+        principal = await self.admit(text, address)
+
+        def start() -> tuple[str, Session]:
+            if old_session:
+                self.log_out(old_session)
+            key_id, expires_at = "", None
+            if text.startswith("rk_"):
+                key_id = principal.credential
+            elif self._tokens is not None:
+                expires_at = self._tokens.expiry(text)
+            return new_session(
+                self._keys,
+                principal,
+                key_id=key_id,
+                expires_at=expires_at,
+                user_agent=user_agent,
+                address=address,
+            )
+
+        return await self._in_thread(start)
+
+    def log_out(self, text: str) -> None:
+        """End a session, given the text in its cookie."""
+        principal = check_session(self._keys, text)
+        if principal is not None:
+            with suppress(NotFound):  # another request was faster
+                self._keys.end_session(principal.session)
 
     async def is_required(self) -> bool:
         """Whether requests need a credential. Once they do, they always will."""
@@ -189,6 +229,7 @@ def _principal(key: ApiKey) -> Principal:
 def credential(headers: RawHeaders) -> str | None:
     """The credential of a request, or None. Raises Unauthorized if there are two different ones."""
     credentials: set[str] = set()
+    cookies: list[str] = []
     for name, value in headers:
         text = value.decode("latin-1").strip()
         if name == b"authorization":
@@ -199,20 +240,15 @@ def credential(headers: RawHeaders) -> str | None:
         elif name == b"x-api-key":
             credentials.add(text)
         elif name == b"cookie":
-            credentials |= cookie_values(text)
+            cookies.append(text)
+    sessions = cookie_values(cookies)
+    if any(text.startswith("rs_") for text in credentials):
+        raise Unauthorized("A session is valid in the console's cookie only. Send an API key.")
+    if not all(text.startswith("rs_") for text in sessions):
+        raise Unauthorized("The console's cookie holds no session. Log in again.")
+    credentials |= sessions
     if len(credentials) > 1:
         raise Unauthorized("This request has two different credentials. Send only one.")
     if credentials:
         return credentials.pop()
     return None
-
-
-def cookie_values(header: str) -> set[str]:
-    """The values of our cookie in a Cookie header."""
-    values = set()
-    for part in header.split(";"):
-        name, _, value = part.partition("=")
-        value = value.strip().strip('"')
-        if name.strip() == COOKIE and value:
-            values.add(value)
-    return values

@@ -34,6 +34,8 @@ class Principal:
     """Whether an agent uses the credential. Agents cannot read human-only messages."""
     credential: str = LOCAL
     """Names the API key or token in logs. It is not secret."""
+    session: str = ""
+    """The id of the console session, if the request belongs to one."""
 
     @property
     def audience(self) -> Audience:

@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -70,6 +71,13 @@ class Tokens:
             claims = self._verify(token)
             self._check_times(claims)
             return _principal(claims, token)
+        except (jwt.PyJWTError, ValueError, TypeError, OverflowError, RecursionError) as error:
+            raise BadToken(type(error).__name__) from error
+
+    def expiry(self, token: str) -> datetime:
+        """When a token expires. Raises BadToken."""
+        try:
+            return datetime.fromtimestamp(_timestamp(self._verify(token)["exp"]), UTC)
         except (jwt.PyJWTError, ValueError, TypeError, OverflowError, RecursionError) as error:
             raise BadToken(type(error).__name__) from error
 

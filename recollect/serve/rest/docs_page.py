@@ -23,6 +23,7 @@ Schema = dict[str, Any]
 _TAG_TITLES = {
     "health": "Monitoring",
     "keys": "API keys",
+    "sessions": "Console sessions",
     "conversations": "Conversations",
     "bus": "Threads (bus)",
     "search": "Search",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Annotated
 
 from fastapi import APIRouter, Path
@@ -13,7 +13,7 @@ from recollect.serve.http.access import AccessTo
 from recollect.serve.http.json_response import json_response
 from recollect.serve.http.route_policy import route_policy
 from recollect.serve.http.routing import JsonRoute
-from recollect.serve.identity.accounts import new_key, revoke
+from recollect.serve.identity.accounts import MAX_GRACE, new_key, revoke, rotate
 from recollect.serve.identity.principal import ADMIN
 from recollect.store.api_keys import ApiKey
 
@@ -45,6 +45,16 @@ class NewKey(BaseModel):
     )
 
 
+class Rotation(BaseModel):
+    """How to replace an API key."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    grace_seconds: int = Field(
+        0, ge=0, le=int(MAX_GRACE.total_seconds()), description="How long the old key still works."
+    )
+
+
 class Key(BaseModel):
     """An API key without its secret."""
 
@@ -58,6 +68,7 @@ class Key(BaseModel):
     expires_at: datetime | None
     revoked_at: datetime | None
     used_at: datetime | None = Field(description="When the key was last used, to the hour.")
+    replaced_by: str | None = Field(description="The id of the key that replaces it, if any.")
 
 
 class KeyList(BaseModel):
@@ -81,8 +92,9 @@ class RevokedKey(BaseModel):
 @route_policy(ADMIN)
 def list_keys(access: AccessTo) -> Response:
     """Returns all API keys, without their secrets."""
-    keys = access.service.keys.all_keys()
-    return json_response({"keys": [_key_json(key) for key in keys]})
+    keys, replacements = access.service.keys.all_keys(), access.service.keys.replacements()
+    records = [_key_json(key, replacements.get(key.id)) for key in keys]
+    return json_response({"keys": records})
 
 
 @router.post(
@@ -107,6 +119,28 @@ def create_key(access: AccessTo, request: NewKey) -> Response:
     return json_response({**_key_json(key), "key": text}, 201)
 
 
+@router.post(
+    "/api/keys/{id}/rotate",
+    summary="Rotate an API key",
+    status_code=201,
+    responses={201: {"model": CreatedKey}},
+)
+@route_policy(ADMIN)
+def rotate_key(
+    access: AccessTo,
+    id: Annotated[str, Path(max_length=100, description="The id of the key, or its name.")],
+    request: Rotation,
+) -> Response:
+    """Replaces an API key with a new one that may do the same.
+
+    The old key and its sessions stop working at the end of the grace period. The response is the
+    only one that contains the complete new key.
+    """
+    grace = timedelta(seconds=request.grace_seconds)
+    text, key, _ = rotate(access.service.keys, id, grace)
+    return json_response({**_key_json(key), "key": text}, 201)
+
+
 @router.delete(
     "/api/keys/{id}", summary="Revoke an API key", responses={200: {"model": RevokedKey}}
 )
@@ -120,6 +154,7 @@ def revoke_key(
     return json_response({"success": True, "id": id})
 
 
-def _key_json(key: ApiKey) -> dict[str, object]:
+def _key_json(key: ApiKey, replaced_by: str | None = None) -> dict[str, object]:
     """A key without its hash."""
-    return {name: getattr(key, name) for name in Key.model_fields}
+    names = set(Key.model_fields) - {"replaced_by"}
+    return {**{name: getattr(key, name) for name in names}, "replaced_by": replaced_by}

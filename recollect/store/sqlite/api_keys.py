@@ -36,7 +36,12 @@ from recollect.store.api_keys import (
     session_from_row,
     to_row,
 )
-from recollect.store.sqlite.connection import Connection, connect, translate_error
+from recollect.store.sqlite.connection import (
+    Connection,
+    connect,
+    connect_read_only,
+    translate_error,
+)
 
 T = TypeVar("T")
 
@@ -91,6 +96,7 @@ class SqliteKeys(ApiKeys):
         self._db: Connection | None = None
         self._file: tuple[int, int] | None = None
         """Identifies the open file, also if another one takes its name."""
+        self._is_read_only = False
         self._lock = threading.Lock()
 
     # -- keys ---
@@ -177,7 +183,8 @@ class SqliteKeys(ApiKeys):
                 db.execute(_DROP_SESSIONS, (_now(), session.user, MAX_SESSIONS_EACH_USER - 1))
                 db.insert("session", SESSION_COLUMNS, [to_row(session)])
 
-        self._run(work, accepts_empty=True)
+        self._create()  # people may log in with tokens before there are any keys
+        self._run(work)
 
     def find_session(self, hash: bytes) -> Session | None:
         if not self._exists():
@@ -224,14 +231,19 @@ class SqliteKeys(ApiKeys):
 
     def _exists(self) -> bool:
         """Whether there is a file. Once there was one, it must not disappear."""
-        if self._path.exists():
-            return True
+        try:
+            if self._path.exists():
+                return True
+        except OSError as error:  # the folder may not be read
+            raise self._unavailable(
+                f"{self._path.name} cannot be opened", "Check the folder and its permissions."
+            ) from error
         if self._file is not None:
             raise self._unavailable(f"{self._path.name} has disappeared", "Restore it from a copy.")
         return False
 
-    def _create(self, key: ApiKey) -> bool:
-        """Create the file with its first key. Returns False if there is a file already."""
+    def _create(self, key: ApiKey | None = None) -> bool:
+        """Create the file, with its first key. Returns False if there is a file already."""
         if self._exists():
             return False
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -256,6 +268,9 @@ class SqliteKeys(ApiKeys):
             except apsw.Error as error:
                 self._close()  # the next call starts afresh
                 raise self._translate(error) from error
+            finally:
+                if self._is_read_only:
+                    self._close()  # it may not see what other processes change
 
     def _open(self, accepts_empty: bool) -> Connection:
         """The connection to the file of this name. Raises KeysUnavailable if it has no keys."""
@@ -269,10 +284,7 @@ class SqliteKeys(ApiKeys):
         file = (status.st_dev, status.st_ino)
         if self._db is None or self._file != file:
             self._close()
-            self._db, self._file = connect(self._path), file
-            with suppress(*_CANNOT_WRITE):
-                if _has_keys(self._db):
-                    _upgrade(self._db)
+            self._db, self._file = self._connect(), file
         if not accepts_empty and not _has_keys(self._db):
             self._close()
             raise self._unavailable(
@@ -281,6 +293,19 @@ class SqliteKeys(ApiKeys):
                 "server needs no keys, delete the file.",
             )
         return self._db
+
+    def _connect(self) -> Connection:
+        """Open the file; on a full disk or on read-only media for reading only."""
+        try:
+            db = connect(self._path)
+        except (*_CANNOT_WRITE, apsw.CantOpenError):
+            self._is_read_only = True
+            return connect_read_only(self._path)
+        self._is_read_only = False
+        with suppress(*_CANNOT_WRITE):
+            if _has_keys(db):
+                _upgrade(db)
+        return db
 
     def _translate(self, error: apsw.Error) -> RecollectError:
         translation = translate_error(error, self._path)
@@ -306,7 +331,7 @@ def _upgrade(db: Connection) -> None:
             db.execute(_UPGRADE)
 
 
-def _write_draft(draft: Path, key: ApiKey) -> None:
+def _write_draft(draft: Path, key: ApiKey | None) -> None:
     db = connect(draft)
     try:
         # By name: closing a file descriptor would drop SQLite's locks.
@@ -314,7 +339,8 @@ def _write_draft(draft: Path, key: ApiKey) -> None:
         with db:
             db.execute(_SCHEMA)
             db.execute(_UPGRADE)
-            db.insert("api_key", COLUMNS, [to_row(key)])
+            if key is not None:
+                db.insert("api_key", COLUMNS, [to_row(key)])
     finally:
         db.close()
 

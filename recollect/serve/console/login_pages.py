@@ -1,0 +1,148 @@
+"""The console's login, logout and list of sessions."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Annotated
+from urllib.parse import parse_qs
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import RedirectResponse, Response
+
+from recollect.errors import InvalidInput, NotFound
+from recollect.serve import links
+from recollect.serve.console.error_pages import PageRoute
+from recollect.serve.console.frame import frame
+from recollect.serve.console.request_params import Filters
+from recollect.serve.console.tabs import CONVERSATIONS
+from recollect.serve.console.templating import html, page, render
+from recollect.serve.http.access import Access, AccessTo
+from recollect.serve.http.error_responses import Problem
+from recollect.serve.http.route_policy import ANY_SCOPE, PUBLIC, route_policy
+from recollect.serve.http.service import Service
+from recollect.serve.identity.auth import Unauthorized
+from recollect.serve.identity.principal import READ, WRITE, Forbidden
+from recollect.serve.identity.sessions import (
+    OLD_COOKIE,
+    PLAIN_COOKIE,
+    SECURE_COOKIE,
+    cookie_values,
+    live_sessions,
+)
+
+router = APIRouter(include_in_schema=False, route_class=PageRoute)
+
+_MAX_LOGIN_BYTES = 20_000
+
+
+@router.get("/login")
+@route_policy(PUBLIC)
+def login_page(next: Annotated[str, Query(max_length=4000)] = "/") -> Response:
+    response = html(render("login.html", next=links.local(next), problem=""))
+    response.delete_cookie(OLD_COOKIE, path="/", httponly=True, samesite="strict")
+    return response
+
+
+@router.post("/login")
+@route_policy(PUBLIC)
+async def login(request: Request) -> Response:
+    """Exchange an API key or token for a session, in a cookie that scripts cannot read."""
+    form = await _read_form(request)
+    key = form.get("key", "").strip()
+    next_url = links.local(form.get("next"))
+    service: Service = request.app.state.service
+    try:
+        if not key:
+            raise Unauthorized("Enter an API key.")
+        text, session = await service.auth.log_in(
+            key,
+            request.state.address,
+            request.headers.get("user-agent", ""),
+            old_session="".join(cookie_values(request.headers.getlist("cookie"))),
+        )
+    except Problem as problem:
+        content = render("login.html", next=next_url, problem=problem.detail)
+        return html(content, problem.status_code)
+    response = RedirectResponse(next_url, 303)
+    response.set_cookie(
+        _cookie_name(service),
+        text,
+        expires=session.expires_at,
+        path="/",
+        httponly=True,
+        samesite="strict",
+        secure=service.config.secure_cookies,
+    )
+    response.delete_cookie(OLD_COOKIE, path="/", httponly=True, samesite="strict")
+    return response
+
+
+@router.post("/logout")
+@route_policy(ANY_SCOPE)
+def logout(access: AccessTo) -> Response:
+    if access.principal.session:
+        with suppress(NotFound):
+            access.service.keys.end_session(access.principal.session)
+    response = RedirectResponse("/login", 303)
+    response.delete_cookie(
+        _cookie_name(access.service),
+        path="/",
+        httponly=True,
+        samesite="strict",
+        secure=access.service.config.secure_cookies,
+    )
+    return response
+
+
+def _cookie_name(service: Service) -> str:
+    if service.config.secure_cookies:
+        return SECURE_COOKIE
+    return PLAIN_COOKIE
+
+
+@router.get("/sessions")
+@route_policy(READ, CONVERSATIONS)
+def sessions(access: AccessTo, filters: Filters) -> Response:
+    """Where this person is signed in."""
+    _require_person(access)
+    with access.read() as library:
+        values = frame(library, CONVERSATIONS, filters)
+    own_sessions = live_sessions(access.service.keys, access.principal.user)
+    names = {key.id: key.name for key in access.service.keys.all_keys()}
+    return page(
+        access.request,
+        "sessions.html",
+        sessions=own_sessions,
+        key_names=names,
+        current=access.principal.session,
+        **values,
+    )
+
+
+@router.post("/sessions/{id}/end")
+@route_policy(WRITE, CONVERSATIONS)
+def end_session(access: AccessTo, id: str) -> Response:
+    _require_person(access)
+    own_ids = {own.id for own in live_sessions(access.service.keys, access.principal.user)}
+    if id in own_ids:
+        with suppress(NotFound):
+            access.service.keys.end_session(id)
+    return RedirectResponse("/sessions", 303)
+
+
+def _require_person(access: Access) -> None:
+    if access.principal.agent:
+        raise Forbidden("Sessions are for people. Use a key that does not belong to an agent.")
+
+
+async def _read_form(request: Request) -> dict[str, str]:
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > _MAX_LOGIN_BYTES:
+            raise Problem(413, "This is too long for an API key.")
+    try:
+        pairs = parse_qs(body.decode("ascii"), keep_blank_values=True, max_num_fields=10)
+    except ValueError as error:
+        raise InvalidInput("The form could not be read.") from error
+    return {name: values[0] for name, values in pairs.items()}
