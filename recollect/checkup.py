@@ -10,12 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from recollect import places
-from recollect.errors import DAMAGE_ADVICE, DamagedLibrary, RecollectError
+from recollect.errors import DamagedLibrary, RecollectError
 from recollect.library import Library
 from recollect.settings import default_user, place
-from recollect.store.sqlite.verification import check_small_database
+from recollect.store.errors import reason_of
+from recollect.store.sqlite.verification import check_small_database, reason_unreadable
 from recollect.store.values import Findings, Progress
 from recollect.transfer.archive_check import check_archive
+
+# Each takes less than a millisecond.
+_MAX_QUICK_CHECKS = 200
 
 
 @dataclass(slots=True)
@@ -71,7 +75,7 @@ def _check(location: str, open_library: Callable[[], Library], repair: Progress 
         with open_library() as library:
             _check_open(library, checkup, repair)
     except RecollectError as error:
-        checkup.error = str(error).removesuffix(DAMAGE_ADVICE).strip()
+        checkup.error = reason_of(error)
         checkup.is_damaged = isinstance(error, DamagedLibrary)
     return checkup
 
@@ -94,6 +98,15 @@ def _check_open(library: Library, checkup: Checkup, repair: Progress | None) -> 
         checkup.purge = f"{purge.state}: {purge.reason}"
     checkup.missing_features = library.missing_features()
     checkup.vectors = [asdict(status) for status in library.embedding_status()]
+
+
+def unreadable_libraries(path_or_url: str | Path | None) -> list[str]:
+    """Why libraries in a folder cannot be read, without naming them. Takes little time."""
+    where = place(path_or_url)
+    if not isinstance(where, Path):
+        return []
+    files = places.library_files(where)[:_MAX_QUICK_CHECKS]
+    return [reason for reason in map(reason_unreadable, files) if reason]
 
 
 def check_keys(path_or_url: str | Path | None) -> list[str]:

@@ -36,7 +36,7 @@ from recollect.model.search import Filter, Page, SearchOptions
 from recollect.model.sources import BUS, PROXY
 from recollect.settings import home
 from recollect.store.base import Store
-from recollect.store.values import Candidate, Findings, Progress, Purge
+from recollect.store.values import Candidate, Findings, OnDamage, Progress, Purge
 
 if TYPE_CHECKING:
     from recollect.index.background import BackgroundThread
@@ -457,9 +457,14 @@ class Library:
             page_offset(offset),
         )
 
-    def documents(self, filter: Filter | None = None) -> Iterator[Document]:
-        """Every conversation and item with its content. Only one is in memory at a time."""
-        return self._store.iter_documents(_with_default_kinds(filter, KINDS))
+    def documents(
+        self, filter: Filter | None = None, on_damage: OnDamage | None = None
+    ) -> Iterator[Document]:
+        """Every conversation and item with its content. Only one is in memory at a time.
+
+        Raises DamagedLibrary if one cannot be read. With `on_damage`, it is skipped.
+        """
+        return self._store.iter_documents(_with_default_kinds(filter, KINDS), on_damage)
 
     def message(self, conversation_id: str, message_id: str) -> Passage:
         """One message. Raises NotFound."""

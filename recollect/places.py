@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from recollect.store.api_keys import ApiKeys
     from recollect.store.postgres import PostgresStore
     from recollect.transfer.moving import MoveResult
+    from recollect.transfer.salvage.report import SalvageReport
 
 MoveProgress = Callable[[str, int, int], None]
 """Called during a move with "Copying" or "Verifying", the messages processed, and their total."""
@@ -118,6 +119,48 @@ def abort_move(target: str | Path, user: str | None = None) -> None:
         raise _no_library(where, user)
     with closing(_open_store(where, user)) as store:
         moving.abort(store)
+
+
+def salvage(
+    source: str | Path,
+    target: str | Path,
+    user: str | None = None,
+    to_user: str | None = None,
+    *,
+    progress: MoveProgress | None = None,
+) -> SalvageReport:
+    """Rescue what can be read in a damaged library, and store it in a new one.
+
+    `source` is the file of a library, or the folder that holds it. It is not changed. `target` is
+    as for `open`; the user must not have a library there. `progress` is called with "Reading" or
+    "Writing".
+    """
+    from recollect.transfer.salvage.rescue import rescue
+
+    user = _validate_user(user)
+    target_user = _validate_user(user if to_user is None else to_user)
+    target_place = place(target)
+    file = _damaged_file(source, user)
+    if isinstance(target_place, Path):
+        target_file = library_file(target_place, target_user)
+        if target_file.exists() and target_file.samefile(file):
+            raise InvalidInput(f"{file} cannot be rescued into itself. Choose another folder.")
+    with closing(_open_store(target_place, target_user)) as target_store:
+        return rescue(file, target_store, progress)
+
+
+def _damaged_file(source: str | Path, user: str) -> Path:
+    where = place(source)
+    if not isinstance(where, Path):
+        raise InvalidInput(
+            "Only SQLite libraries can be salvaged. For PostgreSQL, use "
+            "`recollect export --skip-damaged`, and the tools of the server."
+        )
+    if where.is_dir():
+        where = library_file(where, user)
+    if not where.is_file():
+        raise NotFound(f"There is no library at {where}.")
+    return where
 
 
 def exists(path_or_url: str | Path | None = None, user: str | None = None) -> bool:

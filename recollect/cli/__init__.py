@@ -40,6 +40,7 @@ COMMANDS = {
     "index": ("indexing", "index and embed new messages"),
     "model": ("indexing", "show or download the embedding model"),
     "move": ("moving", "copy a library to another place or database, and verify it"),
+    "salvage": ("salvaging", "rescue what can be read from a damaged library"),
     "backup": ("backing_up", "make, list, verify and remove backups"),
     "restore": ("backing_up", "restore a backup"),
     "stats": ("doctor", "show what is in the library"),

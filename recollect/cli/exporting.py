@@ -6,19 +6,26 @@ import argparse
 import json
 import re
 import sys
+import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TextIO
 
-from recollect.cli.common import console, define, existing, plural
+from recollect.cli.common import console, define, existing, no_library, plural, safe
+from recollect.cli.salvaging import show_report
 from recollect.errors import InvalidInput
+from recollect.library import Library
 from recollect.model.documents import Document
+from recollect.places import exists, open, salvage
+from recollect.settings import place
+from recollect.store.values import OnDamage
 from recollect.transfer.export import as_json, as_markdown, as_text, write_json
 
 _EXAMPLES = """\
   recollect export --output library.json               everything; `recollect import` reads it back
   recollect export CONVERSATION --format md
   recollect export --format txt --output folder/       one file per conversation
+  recollect export --skip-damaged --output rest.json   what can be read of a damaged library
 """
 _TEXT_FORMATS: dict[str, Callable[[Document], str]] = {"txt": as_text, "md": as_markdown}
 
@@ -30,6 +37,11 @@ def define_export(command: argparse.ArgumentParser) -> None:
         "--format", choices=("json", "txt", "md"), default="json", help="(default: %(default)s)"
     )
     command.add_argument(
+        "--skip-damaged",
+        action="store_true",
+        help="export what can be read of a damaged library, and list what is missing",
+    )
+    command.add_argument(
         "--output",
         metavar="PATH",
         help="a file, or a folder for many txt or md files (default: standard output)",
@@ -37,18 +49,49 @@ def define_export(command: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.skip_damaged:
+        return _export_readable(arguments)
     with existing(arguments) as library:
-        if arguments.conversation:
-            _export_one(library.conversation(arguments.conversation), arguments)
-        elif arguments.format == "json":
-            _write(arguments.output, lambda file: write_json(library.documents(), file))
-        elif arguments.output:
-            _export_to_folder(library.documents(), arguments.format, Path(arguments.output))
-        else:
-            raise InvalidInput(
-                "Exporting many conversations as txt or md needs a folder. Add --output FOLDER, "
-                "or name one conversation."
-            )
+        _export(library, arguments)
+    return 0
+
+
+def _export(
+    library: Library, arguments: argparse.Namespace, on_damage: OnDamage | None = None
+) -> None:
+    if arguments.conversation:
+        _export_one(library.conversation(arguments.conversation), arguments)
+        return
+    documents = library.documents(on_damage=on_damage)
+    if arguments.format == "json":
+        _write(arguments.output, lambda file: write_json(documents, file))
+    elif arguments.output:
+        _export_to_folder(documents, arguments.format, Path(arguments.output))
+    else:
+        raise InvalidInput(
+            "Exporting many conversations as txt or md needs a folder. Add --output FOLDER, "
+            "or name one conversation."
+        )
+
+
+def _export_readable(arguments: argparse.Namespace) -> int:
+    """Export what can be read, and say on standard error what cannot."""
+    where = place(arguments.home)
+    if not exists(where, arguments.user):
+        raise no_library(arguments)
+    if isinstance(where, Path):
+        with tempfile.TemporaryDirectory(prefix="recollect-") as folder:
+            report = salvage(where, folder, arguments.user)
+            with open(folder, arguments.user, background=False) as library:
+                _export(library, arguments)
+        show_report(report, stderr=True)
+        return 0
+    damage: list[tuple[str, str]] = []
+    with existing(arguments) as library:
+        _export(library, arguments, lambda id_, reason: damage.append((id_, reason)))
+    out = console(stderr=True)
+    for id_, reason in damage:
+        out.print(f"[red]skipped[/]: conversation {safe(repr(id_))}: {safe(reason)}")
     return 0
 
 

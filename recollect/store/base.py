@@ -34,6 +34,7 @@ from recollect.store.values import (
     Contents,
     Findings,
     Forgotten,
+    OnDamage,
     Progress,
     Purge,
     Removal,
@@ -236,8 +237,13 @@ class Documents(ABC):
 
     @reader
     @abstractmethod
-    def iter_documents(self, filter: Filter) -> Iterator[Document]:
-        """All documents with their passages, oldest first, one in memory at a time."""
+    def iter_documents(
+        self, filter: Filter, on_damage: OnDamage | None = None
+    ) -> Iterator[Document]:
+        """All documents with their passages, oldest first, one in memory at a time.
+
+        Raises DamagedLibrary if one cannot be read. With `on_damage`, it is skipped.
+        """
 
     @reader
     @abstractmethod

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from recollect.errors import NotFound
+from recollect.errors import DAMAGE_ADVICE, DamagedLibrary, NotFound, RecollectError
 from recollect.language.text import truncate
 
 
@@ -17,3 +17,16 @@ def missing_passage(document: str, passage: str) -> NotFound:
     return NotFound(
         f"There is no message {truncate(passage, 80)!r} in conversation {truncate(document, 80)!r}."
     )
+
+
+def damaged_document(id: str, error: DamagedLibrary) -> DamagedLibrary:
+    return DamagedLibrary(
+        f"Conversation {truncate(id, 80)!r} cannot be read. {reason_of(error)} Export the others "
+        "with `recollect export --skip-damaged`, or rescue what can be read with "
+        "`recollect salvage`."
+    )
+
+
+def reason_of(error: RecollectError) -> str:
+    """What is damaged, without what to do."""
+    return str(error).removesuffix(DAMAGE_ADVICE).strip()

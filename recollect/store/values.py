@@ -11,6 +11,10 @@ Progress = Callable[[int, int], None]
 """Called with (done, total) during a long operation."""
 
 
+OnDamage = Callable[[str, str], None]
+"""Called with the id of a document that cannot be read, and the reason."""
+
+
 # -- results of writes ---
 
 

@@ -11,9 +11,10 @@ import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from recollect.errors import InvalidInput, RecollectError
+from recollect.errors import DamagedLibrary, InvalidInput, RecollectError
 from recollect.model.search import Filter
 from recollect.store.base import Store
+from recollect.store.errors import reason_of
 from recollect.store.sql.transfer import ARRIVED, MOVING
 from recollect.store.values import Batch, Contents
 
@@ -48,7 +49,10 @@ def move(
     contents = _existing_copy(source, target)
     copied = contents is None
     if contents is None:
-        contents = _copy(source, target, progress or (lambda *_: None))
+        try:
+            contents = _copy(source, target, progress or (lambda *_: None))
+        except DamagedLibrary as error:
+            raise _damaged_source(source, error) from error
     if remove:
         if copied:
             target.set_marker(MOVING, ARRIVED)
@@ -80,6 +84,19 @@ def abort(target: Store) -> None:
             "Run the same move again to finish it."
         )
     target.remove_library()
+
+
+def _damaged_source(source: Store, error: DamagedLibrary) -> DamagedLibrary:
+    """An error that names what is damaged."""
+    reason = reason_of(error)
+    damaged = source.verify().damaged
+    if damaged:
+        reason = damaged[0]
+    return DamagedLibrary(
+        f"{source.path} is damaged and cannot be moved: {reason}. Nothing was removed. Restore a "
+        "backup with `recollect restore`, or rescue what can be read with `recollect salvage`. "
+        "Then discard the incomplete copy with `recollect move FROM TO --abort`."
+    )
 
 
 def _is_same(source: Store, target: Store) -> bool:

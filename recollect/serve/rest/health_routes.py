@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from pathlib import Path
+
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 from starlette.responses import PlainTextResponse, Response
 
 from recollect import __version__
+from recollect.checkup import unreadable_libraries
 from recollect.errors import RecollectError
 from recollect.serve.http.access import AccessTo
 from recollect.serve.http.error_responses import RETRY_SECONDS, Problem
@@ -18,6 +23,27 @@ from recollect.serve.identity.principal import ADMIN
 from recollect.settings import LIMITS
 
 router = APIRouter(tags=["health"], route_class=DeferredRoute)
+
+
+class _QuickChecks:
+    """Checks of libraries, at most one every few seconds. Anybody may request them."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._results: dict[Path | str, tuple[float, list[str]]] = {}
+
+    def unreadable(self, place: Path | str) -> list[str]:
+        """Why libraries at a place cannot be read."""
+        with self._lock:
+            expires_at, reasons = self._results.get(place, (0.0, []))
+            if time.monotonic() >= expires_at:
+                reasons = unreadable_libraries(place)
+                self._results[place] = (time.monotonic() + _SECONDS_BETWEEN_CHECKS, reasons)
+            return reasons
+
+
+_SECONDS_BETWEEN_CHECKS = 5
+_quick_checks = _QuickChecks()
 
 
 class Health(BaseModel):
@@ -46,7 +72,7 @@ async def health(request: Request) -> Response:
 @router.get("/readyz", summary="Check readiness", responses={200: {"model": Readiness}})
 @route_policy(PUBLIC)
 def readiness(request: Request) -> Response:
-    """Returns 200 while the server accepts requests and reaches its database, else 503.
+    """Returns 200 while the server accepts requests and can read its libraries, else 503.
 
     Needs no API key.
     """
@@ -57,6 +83,13 @@ def readiness(request: Request) -> Response:
         service.keys.has_any()
     except RecollectError as error:
         raise Problem(503, "The database cannot be reached.", retry_after=RETRY_SECONDS) from error
+    reasons = _quick_checks.unreadable(service.place)
+    if reasons:
+        raise Problem(
+            503,
+            f"A library cannot be read: {reasons[0]}. Run `recollect doctor` on the server.",
+            retry_after=RETRY_SECONDS,
+        )
     return json_response({"status": "ready"})
 
 

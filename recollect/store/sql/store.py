@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
-from recollect.errors import NotFound
+from recollect.errors import DamagedLibrary, NotFound
 from recollect.language.languages.base import Language
 from recollect.language.languages.english import ENGLISH
 from recollect.language.query import Word
@@ -23,6 +22,7 @@ from recollect.model.receipts import Receipt
 from recollect.model.search import Filter
 from recollect.settings import LIMITS
 from recollect.store.base import Store
+from recollect.store.errors import damaged_document, reason_of
 from recollect.store.sql import (
     changes,
     forgetting,
@@ -45,6 +45,7 @@ from recollect.store.values import (
     Candidate,
     Contents,
     Forgotten,
+    OnDamage,
     Purge,
     Removal,
     SaveResult,
@@ -272,10 +273,28 @@ class SqlStore(Store, Generic[Connection]):
     def documents_containing(self, source: str, passages: Sequence[str]) -> list[tuple[str, str]]:
         return self._read(lambda db: lookup.documents_containing(db, source, passages))
 
-    def iter_documents(self, filter: Filter) -> Iterator[Document]:
+    def iter_documents(
+        self, filter: Filter, on_damage: OnDamage | None = None
+    ) -> Iterator[Document]:
         for key in self._read(lambda db: lookup.keys(db, filter)):
-            with suppress(NotFound):  # deleted in the meantime
-                yield self._read(partial(lookup.read, key=key))
+            try:
+                document = self._read(partial(lookup.read, key=key))
+            except NotFound:  # deleted in the meantime
+                continue
+            except DamagedLibrary as error:
+                id_ = self._id_of_damaged(key)
+                if on_damage is None:
+                    raise damaged_document(id_, error) from error
+                on_damage(id_, reason_of(error))
+                continue
+            yield document
+
+    def _id_of_damaged(self, key: int) -> str:
+        query = "select id from document where key = ?"
+        try:
+            return str(self._read(lambda db: db.get(query, (key,))))
+        except DamagedLibrary:
+            return f"row {key}"
 
     def is_linear(self, id: str) -> bool:
         return self._read(lambda db: lookup.is_linear(db, id))

@@ -34,6 +34,7 @@ STORED_COLUMNS = tuple(_RENAMED.get(name, name) for name in COLUMNS)
 """The columns of the table under the names that can be written."""
 
 
+FIRST_DICTIONARY = 1
 # The newest dictionary. Older ones are still needed to read what they compressed.
 _DICTIONARY = 1
 # Level 6 is 4 % smaller and takes three times as long.
@@ -42,6 +43,8 @@ _FRAME_MAGIC = b"\x28\xb5\x2f\xfd"
 _PREFIX = bytes((_DICTIONARY,))
 # Shorter texts do not become shorter.
 _MIN_BYTES = 24
+# SQLite stores no more.
+_MAX_TEXT_BYTES = 1_000_000_000
 # Storable text contains no NUL, and JSON escapes it.
 _SEPARATOR = b"\0"
 # Stands for the parent in compressed metadata. JSON escapes this character as well.
@@ -60,12 +63,13 @@ def pack_id(id: str | None) -> str | bytes | None:
     except ValueError:
         return id
     # A UUID in capital letters, for example, would not be the same text again.
-    if _unpack_id(packed) != id:
+    if unpack_id(packed) != id:
         return id
     return packed
 
 
-def _unpack_id(packed: bytes) -> str:
+def unpack_id(packed: bytes) -> str:
+    """The id that `pack_id` packed."""
     digits = packed.hex()
     parts = (digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:])
     return "-".join(parts)
@@ -144,7 +148,7 @@ class Codec:
                 return content, metadata  # not written by us
             shortened = metadata
             if isinstance(parent_id, bytes):
-                shortened = metadata.replace(_unpack_id(parent_id), _PARENT_REFERENCE)
+                shortened = metadata.replace(unpack_id(parent_id), _PARENT_REFERENCE)
             text += _SEPARATOR + shortened.encode()
         if len(text) < _MIN_BYTES:
             return content, metadata
@@ -175,19 +179,23 @@ class Codec:
             return details
         metadata = self._decompress(body).partition(_SEPARATOR)[2].decode()
         if isinstance(parent_id, bytes):
-            metadata = metadata.replace(_PARENT_REFERENCE, _unpack_id(parent_id))
+            metadata = metadata.replace(_PARENT_REFERENCE, unpack_id(parent_id))
         return metadata or None
 
     def _decompress(self, body: bytes) -> bytes:
         # Both columns of a row are often read one after the other.
         if body == self._last_body:
             return self._last_text
+        if not body:
+            raise DamagedLibrary(f"The text of a message is lost. {DAMAGE_ADVICE}")
         decompressor = self._decompressors.get(body[0])
         if decompressor is None:
             decompressor = _new_decompressor(body[0])
             self._decompressors[body[0]] = decompressor
+        frame = _FRAME_MAGIC + body[1:]
         try:
-            text = decompressor.decompress(_FRAME_MAGIC + body[1:])
+            _require_possible_size(frame)
+            text = decompressor.decompress(frame)
         except _zstd_error() as error:
             raise DamagedLibrary(
                 f"The text of a message cannot be decompressed ({error}). {DAMAGE_ADVICE}"
@@ -200,6 +208,15 @@ def _zstd_error() -> type[Exception]:
     import zstandard
 
     return zstandard.ZstdError
+
+
+def _require_possible_size(frame: bytes) -> None:
+    """Raise an error if the size in a damaged frame is larger than any text."""
+    import zstandard
+
+    size = zstandard.frame_content_size(frame)
+    if size > _MAX_TEXT_BYTES:
+        raise zstandard.ZstdError(f"its size cannot be {size:,} bytes")
 
 
 def _new_decompressor(number: int) -> zstandard.ZstdDecompressor:

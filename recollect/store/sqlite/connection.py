@@ -537,6 +537,8 @@ class Connections:
                 raise StoreBusy("The library was changed while it was read. Try again.")
         except apsw.Error as error:
             raise translate_error(error, self.path) from error
+        except (UnicodeDecodeError, json.JSONDecodeError) as error:
+            raise DamagedLibrary(f"A text in {self.path} is damaged. {DAMAGE_ADVICE}") from error
         finally:
             if db is not None:
                 self._return_reader(db)

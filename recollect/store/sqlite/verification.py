@@ -81,6 +81,27 @@ def _check_structure(db: Connection, findings: Findings) -> None:
         checking.add_line(findings.damaged, f"{table} row {row} refers to a missing {parent}")
 
 
+def reason_unreadable(path: Path) -> str:
+    """Why a library cannot be read at all; empty if it can. Only looks at a few pages."""
+    try:
+        require_complete_copy(path)
+        if _is_empty(path):
+            return ""
+        db = apsw.Connection(str(path), apsw.SQLITE_OPEN_READONLY)
+        with closing(db):
+            for table in ("document", "passage"):
+                db.execute(f"select key from {table} limit 1").fetchall()
+    except DamagedLibrary:
+        return "its file is empty"
+    except (apsw.CorruptError, apsw.NotADBError) as error:
+        return str(error)
+    except apsw.SQLError as error:
+        return str(error)  # a table is missing
+    except apsw.Error:
+        return ""  # the library is locked, for example
+    return ""
+
+
 def check_small_database(path: Path, table: str) -> list[str]:
     """Check a database beside the libraries, such as that of the API keys, if there is one."""
     if not path.exists():
@@ -138,8 +159,12 @@ def _readable_row(db: Connection, key: int, findings: Findings) -> list[tuple[An
     except _UNREADABLE as error:
         name = f"row {key}"
         with suppress(*_UNREADABLE):
-            id_ = db.get("select id from passage where key = ?", (key,))
-            name = checking.describe_message(id_, key)
+            ((id_, document),) = db.rows(
+                "select p.id, d.id from passage p left join document d on d.key = p.document "
+                "where p.key = ?",
+                (key,),
+            )
+            name = f"{checking.describe_message(id_, key)} of conversation {document!r}"
         reason = "cannot be read"
         if isinstance(error, DamagedLibrary):
             reason = "cannot be decompressed"

@@ -19,7 +19,15 @@ from recollect.model.documents import Document, Passage, Position
 from recollect.model.search import Filter
 from recollect.store.base import Store
 from recollect.store.errors import missing_passage
-from recollect.store.values import Batch, Candidate, Contents, Space, SubstringMatches, Unembedded
+from recollect.store.values import (
+    Batch,
+    Candidate,
+    Contents,
+    OnDamage,
+    Space,
+    SubstringMatches,
+    Unembedded,
+)
 from recollect.store.views.base import StoreView
 
 # Larger counts are lower bounds.
@@ -71,8 +79,10 @@ class AudienceStore(StoreView):
     def document(self, id: str) -> Document:
         return _visible_part(self._store.document(id))
 
-    def iter_documents(self, filter: Filter) -> Iterator[Document]:
-        return map(_visible_part, self._store.iter_documents(filter))
+    def iter_documents(
+        self, filter: Filter, on_damage: OnDamage | None = None
+    ) -> Iterator[Document]:
+        return map(_visible_part, self._store.iter_documents(filter, on_damage))
 
     def is_linear(self, id: str) -> bool:
         """False: a path may skip messages, and the answer must not tell whether it does."""

@@ -28,6 +28,7 @@ from recollect.store.values import (
     Contents,
     Findings,
     Forgotten,
+    OnDamage,
     Progress,
     Purge,
     Removal,
@@ -114,8 +115,10 @@ class StoreView(Store):
     def documents_containing(self, source: str, passages: Sequence[str]) -> list[tuple[str, str]]:
         return self._store.documents_containing(source, passages)
 
-    def iter_documents(self, filter: Filter) -> Iterator[Document]:
-        return self._store.iter_documents(filter)
+    def iter_documents(
+        self, filter: Filter, on_damage: OnDamage | None = None
+    ) -> Iterator[Document]:
+        return self._store.iter_documents(filter, on_damage)
 
     def is_linear(self, id: str) -> bool:
         return self._store.is_linear(id)
