@@ -14,12 +14,15 @@ import orjson
 
 from recollect.backup.contents import WORK
 from recollect.backup.durable import make_folder, write_file
+from recollect.settings import READ_ONLY
 
 _FILE = "last.json"
 
 
 def remember_backup(home: Path, folder: Path, id: str) -> None:
     """Record the newest backup in a folder, unless the home folder cannot be written to."""
+    if READ_ONLY.get():
+        return
     ids = _read(home) | {str(folder.absolute()): id}
     with suppress(OSError):  # the backup itself is complete
         make_folder(home / WORK)

@@ -152,6 +152,8 @@ class _Backup:
                 else:
                     records.append(self._store_file(path, self._home / path))
             except FileNotFoundError:
+                if (self._home / path).exists():
+                    raise
                 continue  # it was deleted meanwhile
             except DamagedLibrary as error:
                 raise DamagedLibrary(

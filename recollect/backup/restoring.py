@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,8 +22,17 @@ from recollect.backup.making import Progress
 from recollect.backup.manifest import FileRecord, Manifest
 from recollect.backup.repository import Repository
 from recollect.backup.work_folder import work_folder
-from recollect.errors import Conflict, InvalidInput, NewerLibrary, NotFound, StoreBusy
-from recollect.places import library_file, move
+from recollect.errors import (
+    Conflict,
+    InvalidInput,
+    NewerLibrary,
+    NotFound,
+    ReadOnlyLibrary,
+    RecollectError,
+    StoreBusy,
+)
+from recollect.places import abort_move, library_file, move
+from recollect.settings import READ_ONLY
 from recollect.store.sqlite.connection import translate_error
 from recollect.store.sqlite.migrations import VERSION
 
@@ -66,6 +75,8 @@ def restore(
 
     `work_home` is the folder for temporary copies if the place is a database server.
     """
+    if READ_ONLY.get():
+        raise ReadOnlyLibrary(f"Recollect is in read-only mode ({READ_ONLY.name}). {_UNCHANGED}")
     for library in backup.libraries:
         if library.schema > VERSION:
             raise NewerLibrary(
@@ -100,7 +111,13 @@ def _restore_to_server(
     make_folder(staging)
     local = replace(options, user=user, to_user="")
     result = _Restore(repository, backup, home, staging, local, progress).run()
-    move(home, url, user, options.to_user or user, remove=True)
+    target_user = options.to_user or user
+    try:
+        move(home, url, user, target_user, remove=True)
+    except RecollectError:
+        with suppress(RecollectError):
+            abort_move(url, target_user)  # never touches a complete library
+        raise
     return replace(result, place="the database server")
 
 
@@ -134,11 +151,9 @@ class _Restore:
         self._rebuild(files)
         with ExitStack() as stack:
             for database in self._present_databases(files):
-                db = _connect(database)
+                db = apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READWRITE)
                 stack.callback(db.close, True)
-                # Rebuilding took a while.
-                self._require_older([database])
-                _keep_others_out(db, database)
+                self._lock(db, database)
             self._exchange(sorted({_unit(path) for path in files}))
         return RestoreResult(
             self._backup, str(self._home), tuple(files), tuple(retained), self._replaced
@@ -192,6 +207,30 @@ class _Restore:
                     "library is then kept beside it. Or restore to another place with --to."
                 )
 
+    def _lock(self, db: apsw.Connection, path: Path) -> None:
+        """Keep others out of a database until the connection is closed.
+
+        Raises StoreBusy if it is in use. A damaged one, which nobody can use, needs no lock.
+        """
+        busy = StoreBusy(
+            f"Another program, perhaps `recollect serve`, has {path} open. {_UNCHANGED} "
+            "Stop that program and try again."
+        )
+        try:
+            version = db.pragma("data_version")
+            self._require_older([path])  # once more, because rebuilding took a while
+            # Leaving WAL mode fails while anybody else has the file open.
+            db.execute("pragma journal_mode = delete").fetchall()
+            db.execute("begin exclusive")
+            if db.pragma("data_version") != version:
+                raise busy
+        except (apsw.BusyError, apsw.LockedError) as error:
+            raise busy from error
+        except (apsw.CorruptError, apsw.NotADBError):
+            return
+        except apsw.Error as error:
+            raise translate_error(error, path) from error
+
     def _rebuild(self, files: dict[str, FileRecord]) -> None:
         """Write all files to the side, and check them."""
         total = sum(file.size for file in files.values())
@@ -208,15 +247,27 @@ class _Restore:
         """Put the restored files in place, and keep what was there."""
         replaced = self._home / f"{contents.REPLACED}{datetime.now(UTC):%Y%m%d-%H%M%S-%f}"
         for unit in units:
-            current = self._home / unit
-            make_folder(current.parent)
-            if current.exists():
+            make_folder((self._home / unit).parent)
+            if self._exists(unit):
                 make_folder((replaced / unit).parent)
-                exchange(self._work / unit, current, replaced / unit)
-                self._replaced = str(replaced)
-            else:
-                (self._work / unit).rename(current)
-            sync_folder(current.parent)
+        for count, unit in enumerate(units):
+            try:
+                self._exchange_unit(unit, replaced)
+            except OSError as error:
+                raise RecollectError(
+                    f"The restore stopped after {count} of {len(units)} parts ({error}). "
+                    f"What was replaced is in {replaced}. Run the same command again with "
+                    "--replace to complete it."
+                ) from error
+
+    def _exchange_unit(self, unit: str, replaced: Path) -> None:
+        current = self._home / unit
+        if current.exists():
+            exchange(self._work / unit, current, replaced / unit)
+            self._replaced = str(replaced)
+        else:
+            (self._work / unit).rename(current)
+        sync_folder(current.parent)
 
 
 def _is_of_library(path: str) -> bool:
@@ -238,34 +289,6 @@ def _last_write(database: Path) -> datetime:
         if file.exists():
             latest = max(latest, file.stat().st_mtime)
     return datetime.fromtimestamp(latest, UTC)
-
-
-def _connect(path: Path) -> apsw.Connection:
-    return apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
-
-
-def _keep_others_out(db: apsw.Connection, path: Path) -> None:
-    """Lock a database until the connection is closed. Raises StoreBusy if it is in use.
-
-    A damaged database, which nobody can use, needs no lock.
-    """
-    busy = StoreBusy(
-        f"Another program, perhaps `recollect serve`, has {path} open. {_UNCHANGED} "
-        "Stop that program and try again."
-    )
-    try:
-        version = db.pragma("data_version")
-        # Leaving WAL mode fails while anybody else has the file open.
-        db.execute("pragma journal_mode = delete").fetchall()
-        db.execute("begin exclusive")
-        if db.pragma("data_version") != version:
-            raise busy
-    except (apsw.BusyError, apsw.LockedError) as error:
-        raise busy from error
-    except (apsw.CorruptError, apsw.NotADBError):
-        return
-    except apsw.Error as error:
-        raise translate_error(error, path) from error
 
 
 def _sync(file: Path) -> None:

@@ -18,6 +18,7 @@ from pathlib import Path
 from recollect.backup.contents import WORK
 from recollect.backup.durable import make_folder
 from recollect.errors import StoreBusy
+from recollect.settings import READ_ONLY
 from recollect.store.sqlite.file_lock import file_lock
 
 
@@ -47,7 +48,7 @@ def work_folder(home: Path) -> Iterator[Path]:
 
 def _can_write(home: Path, base: Path) -> bool:
     """Whether there is a home folder that is not read-only."""
-    if not home.exists():
+    if READ_ONLY.get() or not home.exists():
         return False
     try:
         make_folder(base)

@@ -160,6 +160,17 @@ def test_the_latest_backup_of_everything_is_not_one_of_a_single_library(
         assert result["id"] == single.id
 
 
+def test_read_only_mode_makes_backups_and_restores_nothing(
+    home: Path, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RECOLLECT_READ_ONLY", "on")
+    before = sorted(files_in(home))
+    back_up(home, folder)
+    options = ["--home", str(home), "--folder", str(folder)]
+    assert "read-only mode" in run_json(capsys, "restore", "--replace", *options, fails=True)
+    assert sorted(files_in(home)) == before
+
+
 def test_a_restore_that_is_killed_leaves_a_complete_library(home: Path, folder: Path) -> None:
     rng = random.Random(5)
     back_up(home, folder)

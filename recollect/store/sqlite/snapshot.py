@@ -6,12 +6,12 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import quote
 
 import apsw
 
-from recollect.errors import DamagedLibrary
-from recollect.store.sqlite.connection import connect
+from recollect.errors import DamagedLibrary, StoreBusy
+from recollect.settings import READ_ONLY
+from recollect.store.sqlite.connection import connect, connect_read_only, file_stamp
 
 # Pages copied at a time: 8 MiB.
 _PAGES_PER_STEP = 1_024
@@ -44,6 +44,7 @@ def copy_database(source: Path, target: Path, progress: CopyProgress | None = No
             # If the copy is interrupted, it is deleted, so it needs no journal.
             copy.execute("pragma journal_mode = off; pragma synchronous = off").fetchall()
             _copy_pages(copy, reader, progress)
+            _require_unchanged(reader, source)
         finally:
             copy.close(True)
     finally:
@@ -52,16 +53,14 @@ def copy_database(source: Path, target: Path, progress: CopyProgress | None = No
 
 def _open_reader(path: Path) -> apsw.Connection:
     """A connection in a read transaction."""
+    if READ_ONLY.get():
+        return _begin(connect_read_only(path))
     try:
         return _begin(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE))
     except (apsw.CantOpenError, apsw.ReadOnlyError):
-        log = path.with_name(f"{path.name}-wal")
-        if os.access(path.parent, os.W_OK) or (log.exists() and log.stat().st_size):
+        if os.access(path.parent, os.W_OK):
             raise
-        # On a read-only disk, SQLite cannot create the files for its locks, and needs none.
-        address = f"file:{quote(str(path))}?immutable=1"
-        flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-        return _begin(apsw.Connection(address, flags=flags))
+        return _begin(connect_read_only(path))  # on a read-only disk
 
 
 def _begin(db: apsw.Connection) -> apsw.Connection:
@@ -73,6 +72,13 @@ def _begin(db: apsw.Connection) -> apsw.Connection:
         db.close(True)
         raise
     return db
+
+
+def _require_unchanged(reader: apsw.Connection, path: Path) -> None:
+    """Reject the copy if it was read without locks, and another program wrote meanwhile."""
+    stamp = getattr(reader, "unlocked_stamp", None)
+    if stamp is not None and file_stamp(path) != stamp:
+        raise StoreBusy(f"{path} changed while it was copied in read-only mode. Try again.")
 
 
 def _copy_pages(
