@@ -31,6 +31,10 @@ class UnsafeFile(RecollectError):
     """A file or archive was refused before it could do harm."""
 
 
+class ImportStopped(RecollectError):
+    """An import was stopped before its end; what it has saved is kept."""
+
+
 class StoreUnavailable(RecollectError):
     """The database server cannot be reached, or went away; what was saved stays saved."""
 

@@ -141,7 +141,7 @@ class Library:
         the folder `within`. Messages that the library has are skipped. A broken record does not
         stop the import. Files are parsed in a process of their own, with limited time and memory.
         If another thread sets `stop`, the import ends at once; what it has saved is kept.
-        Raises UnknownFormat if nothing at a path can be read, and Stopped.
+        Raises UnknownFormat if nothing at a path can be read, and ImportStopped.
         """
         from recollect.importers.sandbox.files import Request, open_files
         from recollect.transfer.importing import import_files
@@ -165,7 +165,7 @@ class Library:
         """Start the process that parses files of these folders, if it does not wait already."""
         from recollect.importers.sandbox.process import POOL
 
-        POOL.prepare(folders)
+        POOL.prepare(folders, wait=True)
 
     def import_file(
         self, path: Path, sources: Sequence[str], admission: Admission, folders: Sequence[Path]

@@ -500,7 +500,7 @@ class Limits:
     )
     parse_seconds: float = _limit(6.0, "CPU time to parse a file, plus the next limit.")
     parse_seconds_per_megabyte: float = _limit(4.0, "CPU time for each MB of its size.")
-    parse_memory_bytes: int = _limit(200_000_000, "Memory to parse a file, plus the next limit.")
+    parse_memory_bytes: int = _limit(180_000_000, "Memory to parse a file, plus the next limit.")
     parse_memory_factor: int = _limit(8, "Memory as a multiple of its size.")
     parse_output_bytes: int = _limit(128_000_000, "Content of a file, plus the next limit.")
     parse_output_factor: int = _limit(16, "Content as a multiple of its size.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 from dataclasses import asdict
+from pathlib import Path
 
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
@@ -23,6 +24,7 @@ from recollect.cli.common import (
 from recollect.cli.indexing import index_after_import
 from recollect.cli.progress import ProgressBar
 from recollect.errors import InvalidInput
+from recollect.importers.sandbox.files import Request, prepare
 from recollect.model.kinds import KIND_TABLE
 from recollect.model.receipts import Counts, FileReceipt, Receipt
 
@@ -61,6 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
         return _undo(arguments)
     if not arguments.paths:
         raise InvalidInput("Nothing to import. Give a file or folder: recollect import PATH")
+    prepare(Request(tuple(Path(path).expanduser() for path in arguments.paths)))
     with writable(arguments) as library:
         with ProgressBar("Importing", "bytes") as bar:
             receipt = library.import_path(

@@ -15,9 +15,10 @@ from pathlib import Path
 import pytest
 
 import recollect
+from recollect.errors import ImportStopped
 from recollect.importers.sandbox import encoding, files, process
 from recollect.importers.sandbox.bounds import Bounds
-from recollect.importers.sandbox.process import ParsingProcess, Stopped
+from recollect.importers.sandbox.process import ParsingProcess
 from recollect.model.documents import Document, Passage
 from recollect.model.receipts import Receipt
 from recollect.settings import TRANSCRIBER
@@ -186,7 +187,7 @@ def test_a_stopped_import_ends_at_once_and_is_listed_as_interrupted(
     def report(file: str, count: int, total: int) -> None:
         stop.set()
 
-    with pytest.raises(Stopped):
+    with pytest.raises(ImportStopped):
         library.import_path(folder, progress=report, stop=stop)
     assert library.receipts()[0].finished_at is None
 
@@ -253,3 +254,15 @@ def test_the_transcriber_runs_outside_of_the_bounded_process(
         archive.writestr("other.mp3", b"ID3")
     library.import_path(tmp_path / "talk.wav", tmp_path / "all.zip")
     assert texts(library) == ["made of sound\n", "made of sound\n"]
+
+
+def test_a_relative_path_is_found_after_the_working_folder_has_changed(
+    library: recollect.Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "note.md", "walrus", 1)
+    (tmp_path / "below").mkdir()
+    monkeypatch.chdir(tmp_path)
+    library.import_path("note.md")
+    monkeypatch.chdir(tmp_path / "below")
+    (file,) = library.import_path("../note.md").files
+    assert file.conversations.same == 1

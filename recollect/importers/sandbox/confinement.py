@@ -174,7 +174,7 @@ _CLONE_THREAD = 0x0001_0000
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 _MISSING = ("clone3", "openat2", "io_uring_setup", "io_setup")
 """Calls whose arguments a filter cannot see. The C library falls back to older calls."""
-_CONDITIONAL = ("open", "openat", "clone", "tgkill")
+_CONDITIONAL = ("open", "openat", "clone", "tgkill", "prlimit64")
 
 Instruction = tuple[int, int, int, int]
 
@@ -211,6 +211,7 @@ def _filter(architecture: Architecture, process: int) -> list[Instruction]:
     program += _refuse_if(numbers["openat"], (_LOAD, 0, 0, _argument(2)), _ANY_BIT, _WRITING)
     program += _allow_if(numbers["clone"], (_LOAD, 0, 0, _argument(0)), _ANY_BIT, _CLONE_THREAD)
     program += _allow_if(numbers["tgkill"], (_LOAD, 0, 0, _argument(0)), _EQUALS, process)
+    program += _allow_if(numbers["prlimit64"], (_LOAD, 0, 0, _argument(0)), _EQUALS, 0)
     for name, number in numbers.items():
         if name in _CONDITIONAL:
             continue

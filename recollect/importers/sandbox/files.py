@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from recollect import errors
-from recollect.errors import RecollectError
+from recollect.errors import ImportStopped, RecollectError
 from recollect.importers.documents import transcriber
 from recollect.importers.entries import Entry
 from recollect.importers.sandbox import encoding
 from recollect.importers.sandbox.bounds import Bounds
-from recollect.importers.sandbox.process import POOL, ParsingProcess, ProcessDied, Stopped
+from recollect.importers.sandbox.process import POOL, ParsingProcess, ProcessDied
 from recollect.importers.texts import Unreadable
 from recollect.model.documents import Document
 from recollect.model.receipts import Problem
@@ -74,6 +74,11 @@ Item = Document | Problem | FileEnd | int
 """What reading a file yields. A number counts bytes that were read."""
 
 
+def prepare(request: Request) -> None:
+    """Start the process for an import that follows soon, without waiting for it."""
+    POOL.prepare(request.readable(), wait=False)
+
+
 @contextmanager
 def open_files(
     request: Request,
@@ -84,7 +89,7 @@ def open_files(
     """The files of an import. Raises UnknownFormat if there is nothing to import.
 
     `readable` are folders to allow, if the process should be reused for other files in them.
-    When `stop` is set, reading raises Stopped.
+    When `stop` is set, reading raises ImportStopped.
     """
     files = Files(
         request,
@@ -150,6 +155,7 @@ class Files:
         process.send(
             {
                 "do": "find",
+                "folder": _working_folder(),
                 "paths": [str(path) for path in self.request.paths],
                 "kind": self.request.kind,
                 "within": within,
@@ -290,6 +296,7 @@ class Files:
     def _start(self) -> ParsingProcess:
         if self._process is None:
             self._process = POOL.take(self.readable, self.bounds)
+            self._process.wait_until_ready()
         return self._process
 
     def release(self) -> None:
@@ -308,9 +315,16 @@ class Files:
 
     def _raise_if_stopped(self, death: ProcessDied) -> None:
         if self.stop.is_set():
-            raise Stopped(
+            raise ImportStopped(
                 "The import was stopped before its end. Import the file again."
             ) from death
+
+
+def _working_folder() -> str:
+    try:
+        return str(Path.cwd())
+    except OSError:  # it was deleted; then only absolute paths are of use
+        return "/"
 
 
 @dataclass(slots=True)
@@ -332,7 +346,7 @@ def _checked(process: ParsingProcess) -> Iterator[None]:
     """Kill a process that does not follow the protocol."""
     try:
         yield
-    except (ValueError, TypeError, IndexError) as error:
+    except (ValueError, TypeError, LookupError, ArithmeticError, RecursionError) as error:
         raise process.reject("the parser failed") from error
 
 

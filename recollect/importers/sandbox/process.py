@@ -21,7 +21,16 @@ from recollect.importers.sandbox import encoding
 from recollect.importers.sandbox.bounds import Bounds
 
 MODULE = "recollect.importers.sandbox.worker"
-_INHERITED = ("LANG", "LC_ALL", "LC_CTYPE", "TZ", "SYSTEMROOT", "LD_LIBRARY_PATH", "PATH")
+_INHERITED = (
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "TZ",
+    "SYSTEMROOT",
+    "LD_LIBRARY_PATH",
+    "PATH",
+    "PYTHONUTF8",
+)
 """Of the environment. The rest may contain secrets."""
 _WATCH_SECONDS = 0.1
 _PIPE_BYTES = 1 << 20
@@ -31,10 +40,6 @@ _MAX_IDLE = 2
 
 class ProcessDied(Exception):
     """The process ended or was killed. The message says why, for the receipt."""
-
-
-class Stopped(RecollectError):
-    """The import was stopped from outside, for example because the server shuts down."""
 
 
 class ParsingProcess:
@@ -48,6 +53,7 @@ class ParsingProcess:
         self._waiting_since: float | None = None
         self._verdict = ""
         """Why the process was killed, if it was."""
+        self._is_ready = False
         self._process = _start()
         self._input = self._process.stdin
         self._frames = self._process.stdout
@@ -56,7 +62,12 @@ class ParsingProcess:
         )
 
     def wait_until_ready(self) -> list[str]:
-        """The active bounds. Raises RecollectError if the process cannot start."""
+        """The active bounds; empty if they were returned before.
+
+        Raises RecollectError if the process cannot start.
+        """
+        if self._is_ready:
+            return []
         try:
             kind, payload = self.receive()
         except ProcessDied as error:
@@ -66,6 +77,7 @@ class ParsingProcess:
             ) from error
         if kind != encoding.READY:
             raise self.reject("unexpected reply")
+        self._is_ready = True
         active: list[str] = json.loads(payload)
         return active
 
@@ -226,6 +238,7 @@ class _Pool:
             os.register_at_fork(after_in_child=self._forget)
 
     def take(self, readable: Sequence[Path], bounds: Bounds) -> ParsingProcess:
+        """A process that may read these folders. It may not be ready yet."""
         key = _key(readable, bounds)
         with self._lock:
             for process in self._idle:
@@ -235,14 +248,15 @@ class _Pool:
                         return process
                     process.close()
                     break
-        process = ParsingProcess(readable, bounds)
-        process.wait_until_ready()
-        return process
+        return ParsingProcess(readable, bounds)
 
-    def prepare(self, readable: Sequence[Path]) -> None:
-        """Have a process ready that can be taken at once."""
+    def prepare(self, readable: Sequence[Path], *, wait: bool) -> None:
+        """Start a process now that will be needed soon."""
         with suppress(RecollectError):  # if it cannot start, the import will say so
-            self.give_back(self.take(readable, Bounds()))
+            process = self.take(readable, Bounds())
+            if wait:
+                process.wait_until_ready()
+            self.give_back(process)
 
     def give_back(self, process: ParsingProcess) -> None:
         """Keep a process that has answered its last request completely."""

@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
 from typing import IO, Any
@@ -28,7 +29,7 @@ from recollect.importers.texts import Unreadable
 from recollect.model.documents import Document
 from recollect.model.receipts import Problem
 
-_WORN_BYTES = 120_000_000  # resident memory above which the process is replaced
+_WORN_BYTES = 100_000_000  # resident memory above which the process is replaced
 _BUFFER_BYTES = 1 << 16
 _PROGRESS_BYTES = 1 << 16
 _UNREADABLE = "cannot be read"
@@ -73,6 +74,8 @@ class Worker:
         self._files = []
         self._avoid = frozenset(request["avoid"])
         transcriber.set_configured(request["transcriber"])
+        with suppress(OSError):  # paths may be relative
+            os.chdir(request["folder"])
         try:
             for item in self._discover(request):
                 if isinstance(item, Problem):

@@ -26,8 +26,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
 
-from recollect.errors import NotFound, RecollectError
-from recollect.importers.sandbox.process import Stopped
+from recollect.errors import ImportStopped, NotFound, RecollectError
 from recollect.library import Library
 from recollect.model.receipts import Problem, Receipt
 from recollect.serve.http.libraries import Libraries
@@ -185,7 +184,7 @@ class Jobs:
         try:
             job.receipt = self._attempt(job)
             final_state = DONE
-        except Stopped:
+        except ImportStopped:
             job.state = QUEUED
             return
         except RecollectError as error:
@@ -203,7 +202,7 @@ class Jobs:
         """Import the file, unless that has brought the server down before."""
         folder = self.folder / job.id
         if self._stop.is_set():
-            raise Stopped("The server is shutting down.")
+            raise ImportStopped("The server is shutting down.")
         with self._libraries.borrow(job.user) as library:
             if job.attempts >= _MAX_ATTEMPTS:
                 return self._give_up(job, library)
@@ -211,7 +210,7 @@ class Jobs:
             _write_note(folder, job)
             try:
                 return self._import(job, folder, library)
-            except Stopped:  # not because of the file
+            except ImportStopped:  # not because of the file
                 job.attempts -= 1
                 _write_note(folder, job)
                 raise
