@@ -243,10 +243,13 @@ def _open_store(where: Path | str, user: str) -> Store:
     if isinstance(where, str):
         return _postgres_store(where)(where, user, read_only)
     from recollect.store.sqlite import SqliteStore
+    from recollect.store.sqlite.private_files import protect_library
 
     file = library_file(where, user)
     if read_only and not file.exists():
         raise _no_library(where, user)
+    if not read_only:
+        protect_library(where, file)
     return SqliteStore(file, read_only)
 
 

@@ -215,6 +215,13 @@ INDEXING = _setting(
     "`background` indexes new messages in a background thread; with `manual`, only "
     "`recollect index` does.",
 )
+PERMISSIONS = _setting(
+    "RECOLLECT_PERMISSIONS",
+    "private",
+    _choice("private", "keep"),
+    "`private` lets only you read the home folder and its files; `keep` leaves the permissions of "
+    "existing ones as they are.",
+)
 READ_ONLY = _setting(
     "RECOLLECT_READ_ONLY",
     False,
@@ -438,7 +445,13 @@ class Limits:
     long_query_bytes: int = _limit(
         65_536, "Bytes of a text that is searched by its most distinctive words."
     )
-    search_seconds: float = _limit(1.0, "One step of a search.")
+    search_seconds: float = _limit(1.0, "CPU time of one step of a search.")
+    search_slowdown: float = _limit(
+        5.0,
+        "How many times longer than that a step may take on a database server, whose CPU time is "
+        "not known.",
+    )
+    search_wall_seconds: float = _limit(60.0, "One step of a search, however busy the computer is.")
     search_cpu_seconds: float = _limit(
         0.5, "CPU time to read and compare candidates; then the results are partial."
     )

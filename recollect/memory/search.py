@@ -224,6 +224,7 @@ class _ConceptSearch:
     def _ranking(self) -> list[ScoredCandidate]:
         question = self._search.question
         pool = self._observations.pool() + self._messages.pool()
+        self._search.require_candidates(pool)
         ranking = merge_copies(rank.rank(question, pool))
         if may_rerank(self._options, question, ranking):
             ranking = rerank(question, ranking)

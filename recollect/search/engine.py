@@ -13,7 +13,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from recollect.errors import InvalidInput, RecollectError
+from recollect.errors import InvalidInput, RecollectError, SearchTimeout
 from recollect.index.meaning import Meaning
 from recollect.language.intent import IDENTIFIER, KEYWORDS, QUESTION, classify
 from recollect.language.query import And, Node, Query, Word, parse_query, words
@@ -22,9 +22,10 @@ from recollect.language.when import windows
 from recollect.model.search import Filter, Hit, Page, SearchOptions
 from recollect.search import evidence, rank
 from recollect.search.correction import correct_terms
-from recollect.search.deadline import NOTE, Deadline
+from recollect.search.deadline import NOTE, NOTHING_IN_TIME, Deadline
 from recollect.search.hits import make_hit
 from recollect.search.long_queries import parse_any_length
+from recollect.search.partial_store import PartialStore
 from recollect.search.rank import PERFECT_SCORES, Question, ScoredCandidate, normalize
 from recollect.search.rerank import may_rerank, rerank
 from recollect.search.terms import Term, any_term, form_name, own_terms, query_terms
@@ -243,7 +244,9 @@ class Search:
         every_term: bool = False,
     ) -> None:
         """With `every_term` a message must contain all words of a plain query."""
-        self._store = store
+        self._deadline = Deadline()
+        store = PartialStore(store, self._deadline)
+        self._store: Store = store
         self._meaning = meaning
         self._filter = filter
         self._options = options
@@ -254,7 +257,6 @@ class Search:
         self._vector: Any = None
         self._note = ""
         self._all_terms_match = True
-        self._deadline = Deadline()
         self._ranking: list[ScoredCandidate] | None = None
         self._count: tuple[int, bool] | None = None
         self._arm_size = CANDIDATES
@@ -294,7 +296,7 @@ class Search:
         other = copy(self)
         other._arm_size = min(candidates, self._arm_size)
         other._filter = filter
-        other._store = store
+        other._store = PartialStore(store, self._deadline)
         other._pool_keys = set()
         other._ranking = None
         other._count = None
@@ -557,6 +559,14 @@ class Search:
         self._set_cosines(pool, dict(neighbours))
         return pool + self._context(pool)
 
+    def require_candidates(self, pool: Sequence[ScoredCandidate]) -> None:
+        """Raise SearchTimeout if there was no time to find anything.
+
+        It must not look as if there were nothing.
+        """
+        if not pool and self._deadline.stopped_steps:
+            raise SearchTimeout(NOTHING_IN_TIME)
+
     def _with_terms(self, candidates: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
         """The candidates with the terms in them, as many as there is time for."""
         pool: list[ScoredCandidate] = []
@@ -632,7 +642,9 @@ class Search:
         return sum(len(scored.candidate.content) for scored in self.ranking())
 
     def _rank(self) -> list[ScoredCandidate]:
-        ranking = rank.rank(self.question, self.pool())
+        pool = self.pool()
+        self.require_candidates(pool)
+        ranking = rank.rank(self.question, pool)
         if self._plain:
             own = {number for number, term in enumerate(self._terms) if not term.weak}
             self._all_terms_match = all(own.issubset(s.terms) for s in ranking)
@@ -671,7 +683,8 @@ class Search:
             first = max(start - len(ranking), 0)
             hits += self._hits_beyond_pool(ranking, first, end - max(start, len(ranking)))
         total, is_exact = self._total(len(ranking))
-        is_exact = is_exact and not self.is_partial
+        if self.is_partial:
+            total, is_exact = max(total, len(ranking)), False
         page = replace(self.empty_page(), hits=tuple(hits), total=total, exact=is_exact)
         return self._with_nearest(page, ranking)
 

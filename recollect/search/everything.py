@@ -233,6 +233,7 @@ class Results:
         pool: list[ScoredCandidate] = []
         for search in self._searches:
             pool += search.pool()
+        self._searches[0].require_candidates(pool)
         ranking = rank.rank(self._question, pool)
         if self._by_time:
             return ranking

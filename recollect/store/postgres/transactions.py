@@ -186,12 +186,17 @@ class Transactions:
     # -- reading ---
 
     def read(self, work: Callable[[Connection], T], seconds: float | None = None) -> T:
-        """Run `work` on a snapshot. With `seconds`, no statement may take longer."""
+        """Run `work` on a snapshot. With `seconds`, no statement may take much longer.
+
+        A server limits the time of a statement, not its CPU time. On a busy computer, statements
+        take several times as long, so the limit is longer as well.
+        """
         timeout = 0
         response_timeout = None
         if seconds is not None:
-            timeout = max(1, round(seconds * 1000))
-            response_timeout = seconds + _HANG_SECONDS
+            limit = seconds * LIMITS.search_slowdown
+            timeout = max(1, round(limit * 1000))
+            response_timeout = limit + _HANG_SECONDS
         begin = (
             "begin isolation level repeatable read read only; "
             f"{self._set_owner_sql()}, set_config('statement_timeout', '{timeout}', true)"

@@ -151,19 +151,36 @@ def index_rows(db: Database, passages: Sequence[int]) -> Iterator[IndexRow]:
 
 
 def replace_passage(db: Database, key: int, row: tuple[Any, ...], index: TextIndex) -> None:
-    ((_, title, content),) = index_rows(db, [key])
-    (before,) = db.rows(f"select {', '.join(_EMBEDDED_COLUMNS)} from passage where key = ?", (key,))
-    statistics.remove_passages(db, [key])
-    db.update_passage(key, row)
-    kind = db.get(
-        "select kind from document where key = (select document from passage where key = ?)", (key,)
+    replace_passages(db, {key: row}, index)
+
+
+def replace_passages(db: Database, rows: Mapping[int, tuple[Any, ...]], index: TextIndex) -> None:
+    """Replace passages, given by their keys, in few statements."""
+    keys = list(rows)
+    members, value = db.in_list(keys)
+    embedded = ", ".join(f"p.{name}" for name in _EMBEDDED_COLUMNS)
+    stored = db.rows(
+        f"select p.key, d.kind, {embedded} from passage p join document d on d.key = p.document "
+        f"where p.key in ({members})",
+        (value,),
     )
-    statistics.add_passages(db, [(kind, row)])
-    if row[-1] != content:
-        index.remove([(key, title, content)])
-        index.add([(key, title, row[-1])])
-    if before != tuple(row[n] for n in _EMBEDDED_INDEXES):
-        db.mark_outdated([key])
+    before = {key: (kind, columns) for key, kind, *columns in stored}
+    indexed_rows = list(index_rows(db, keys))
+    statistics.remove_passages(db, keys)
+    for key, row in rows.items():
+        db.update_passage(key, row)
+    statistics.add_passages(db, [(before[key][0], row) for key, row in rows.items()])
+    changed = [
+        (key, title, content) for key, title, content in indexed_rows if rows[key][-1] != content
+    ]
+    if changed:
+        index.remove(changed)
+        index.add([(key, title, rows[key][-1]) for key, title, _ in changed])
+    outdated_keys = [
+        key for key in keys if before[key][1] != [rows[key][n] for n in _EMBEDDED_INDEXES]
+    ]
+    if outdated_keys:
+        db.mark_outdated(outdated_keys)
 
 
 def delete_passages(db: Database, passages: Mapping[int, Sequence[int]], index: TextIndex) -> None:

@@ -79,17 +79,20 @@ def replace_passages(
         passages.delete_passages(db, {key: removed_keys}, index)
         result.removed = len(removed_keys)
     positions = {}
+    changed_rows = {}
     for id_, row in new_rows.items():
         if id_ not in stored:
             continue
         passage, digest, *place = stored[id_]
         if digest != row[0]:
-            passages.replace_passage(db, passage, row, index)
+            changed_rows[passage] = row
             result.changed += 1
         else:
             result.same += 1
             if tuple(place) != row[_PLACE]:
                 positions[id_] = row[_PLACE]
+    if changed_rows:
+        passages.replace_passages(db, changed_rows, index)
     passages.renumber(db, key, positions)
     result.moved = bool(positions)
     added_rows = [row for id_, row in new_rows.items() if id_ not in stored]

@@ -14,6 +14,7 @@ import json
 import os
 import random
 import re
+import sys
 import threading
 import time
 from collections import deque
@@ -62,6 +63,12 @@ _UPDATE_PASSAGE = (
 _MAX_JOBS_PER_COMMIT = 256
 # SQLite calls back after so many instructions of its virtual machine.
 _STEPS_PER_TIME_CHECK = 2_000
+# SQLite's own default is 1,000 pages of 4,096 bytes.
+_PAGES_PER_CHECKPOINT = 1_000
+_MAX_LOG_PAGES = 8_000
+# Seconds after which a thread must let another one run.
+_NORMAL_TURN = sys.getswitchinterval()
+_SHORT_TURN = 0.0002
 # Each value may list many thousand keys.
 _MAX_CACHED_VALUES = 16
 
@@ -267,10 +274,25 @@ def _busy_handler(patience: float = LIMITS.write_wait_seconds) -> Callable[[int]
             started = time.monotonic()
         if time.monotonic() - started >= patience:
             return False
-        time.sleep(random.uniform(0.0005, min(0.02, 0.001 * 1.3 ** min(tries, 20))))  # noqa: S311
+        # Short: whoever sleeps longer is overtaken by those who do not.
+        time.sleep(random.uniform(0.0005, 0.005))  # noqa: S311
         return True
 
     return wait
+
+
+def _time_limit(seconds: float) -> Callable[[], bool]:
+    """A function that says whether a search must stop.
+
+    It counts CPU time, so that a search on a busy machine does as much as on an idle one.
+    """
+    end = time.thread_time() + seconds
+    last_end = time.monotonic() + LIMITS.search_wall_seconds
+
+    def is_over() -> bool:
+        return time.thread_time() > end or time.monotonic() > last_end
+
+    return is_over
 
 
 def _retry_while_busy(action: Callable[[], T]) -> T:
@@ -342,6 +364,34 @@ def is_disk_full(path: Path) -> bool:
     return disk.f_bavail * disk.f_frsize < _MIN_FREE_BYTES
 
 
+_transactions = 0
+_transactions_lock = threading.Lock()
+
+
+@contextmanager
+def _short_thread_turns() -> Iterator[None]:
+    """Let the threads of this process take shorter turns while one of them is in a transaction.
+
+    Every statement gives up Python's lock. If other threads are searching, the writer would wait
+    for 5 ms or more after each statement, and all other writers with it.
+    """
+    _change_transactions(1)
+    try:
+        yield
+    finally:
+        _change_transactions(-1)
+
+
+def _change_transactions(change: int) -> None:
+    global _transactions
+    with _transactions_lock:
+        _transactions += change
+        if _transactions:
+            sys.setswitchinterval(_SHORT_TURN)
+        else:
+            sys.setswitchinterval(_NORMAL_TURN)
+
+
 # -- connections ---
 
 
@@ -371,13 +421,15 @@ class Connections:
         self._writer: Connection | None = None
         self._write_lock = threading.Lock()
         self._waiting_jobs: deque[_Job[Any]] = deque()
+        self._log_pages = 0
+        self._checkpoint_lock = threading.Lock()
         self._idle_readers: list[Connection] = []
         self._version_lock = threading.Lock()
         self._version_reader: Connection | None = None
         self._is_closed = False
 
     def close(self) -> None:
-        with self._write_lock, self._version_lock:
+        with self._checkpoint_lock, self._write_lock, self._version_lock:
             self._is_closed = True
             while self._idle_readers:
                 self._idle_readers.pop().close()
@@ -404,6 +456,7 @@ class Connections:
             while not job.is_finished:
                 count = min(len(self._waiting_jobs), _MAX_JOBS_PER_COMMIT)
                 self._commit([self._waiting_jobs.popleft() for _ in range(count)])
+        self._checkpoint_if_due()
         if job.error is not None:
             raise job.error
         return job.value  # type: ignore[return-value]
@@ -411,10 +464,11 @@ class Connections:
     def _commit(self, jobs: list[_Job[Any]]) -> None:
         try:
             db = self._open_writer()
-            db.execute("begin immediate")
-            for job in jobs:
-                self._run(db, job)
-            db.execute("commit")
+            with _short_thread_turns():
+                db.execute("begin immediate")
+                for job in jobs:
+                    self._run(db, job)
+                db.execute("commit")
         except BaseException as error:
             self._abort(error)
             failure = error
@@ -451,7 +505,38 @@ class Connections:
             raise ReadOnlyLibrary(READ_ONLY.format(reason=self.read_only))
         if self._writer is None:
             self._writer = connect(self.path)
+            # This also ends SQLite's own checkpoints, for which the writer would have to wait.
+            self._writer.set_wal_hook(self._count_log_pages)
         return self._writer
+
+    def _count_log_pages(self, _db: apsw.Connection, _name: str, pages: int) -> int:
+        self._log_pages = pages
+        return apsw.SQLITE_OK
+
+    def _checkpoint_if_due(self) -> None:
+        """Copy the log into the database from time to time, so that it does not grow.
+
+        A thread does it, unless writers are faster than the thread.
+        """
+        if self._log_pages < _PAGES_PER_CHECKPOINT:
+            return
+        if self._log_pages >= _MAX_LOG_PAGES:
+            self._checkpoint()
+        elif not self._checkpoint_lock.locked():
+            threading.Thread(target=self._checkpoint, name="recollect-checkpoint").start()
+
+    def _checkpoint(self) -> None:
+        with self._checkpoint_lock:
+            if self._is_closed or self._log_pages < _PAGES_PER_CHECKPOINT:
+                return
+            self._log_pages = 0
+            # The next commit counts the pages again, so whatever prevents it now does no harm.
+            with suppress(apsw.Error):
+                db = connect(self.path)
+                try:
+                    db.execute("pragma wal_checkpoint(passive)").fetchall()
+                finally:
+                    db.close()
 
     def _abort(self, error: BaseException) -> None:
         """Roll back. After a disk error, the connection is not used again."""
@@ -476,7 +561,7 @@ class Connections:
         Returns False if another program reads an older snapshot for longer than `patience`, in
         seconds. Nobody can write in the meantime.
         """
-        with self._write_lock:
+        with self._checkpoint_lock, self._write_lock:
             db = self._open_writer()
             db.set_busy_handler(_busy_handler(patience))
             try:
@@ -526,11 +611,7 @@ class Connections:
         try:
             db = self._take_reader()
             if seconds is not None:
-                # CPU time, so that a search on a busy machine does as much as on an idle one.
-                deadline = time.thread_time() + seconds
-                db.set_progress_handler(
-                    lambda: time.thread_time() > deadline, _STEPS_PER_TIME_CHECK
-                )
+                db.set_progress_handler(_time_limit(seconds), _STEPS_PER_TIME_CHECK)
             db.execute("begin")
             yield db
             if self._is_outdated(db):

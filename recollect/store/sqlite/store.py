@@ -42,6 +42,7 @@ from recollect.store.sqlite.file_lock import file_lock
 from recollect.store.sqlite.key_ranges import all_keys, keys_in_few_documents
 from recollect.store.sqlite.migration_backup import delete_copies, delete_expired_copies
 from recollect.store.sqlite.migrations import is_current, migrate
+from recollect.store.sqlite.private_files import create_private_folder
 from recollect.store.sqlite.purging import Purging, request_purge
 from recollect.store.sqlite.verification import UNINDEXED
 from recollect.store.sqlite.volumes import plan
@@ -87,7 +88,10 @@ class SqliteStore(SqlStore[Connection]):
             self._require_current_schema()
 
     def _prepare(self, path: Path) -> None:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            create_private_folder(path.parent)
+        except OSError as error:
+            raise translate_os_error(error) from error
         verification.require_complete_copy(path)
         is_new = not path.exists()
         try:

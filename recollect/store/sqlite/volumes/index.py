@@ -27,6 +27,7 @@ from recollect.store.sqlite.connection import Connection, Connections
 from recollect.store.sqlite.file_lock import file_lock
 from recollect.store.sqlite.fts_match import best_matches, count_matches
 from recollect.store.sqlite.key_ranges import KeyRange, all_keys, keys_in_few_documents
+from recollect.store.sqlite.private_files import protect_tree
 from recollect.store.sqlite.volumes.format import UnreadableVolume
 from recollect.store.sqlite.volumes.plan import ranges_to_seal
 from recollect.store.sqlite.volumes.scope import Selection
@@ -237,6 +238,7 @@ class VolumeIndex:
         self._connections.write(claim)
         try:
             write_volume(self._folder / name, self._rows(key_range), stop)
+            protect_tree(self._folder / name)
         except BaseException:
             self._connections.write(lambda db: db.run("delete from volume where name = ?", (name,)))
             raise

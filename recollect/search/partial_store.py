@@ -1,0 +1,79 @@
+"""A store whose searches may be incomplete.
+
+A step of a search that exceeds the store's time limit finds nothing, and the deadline of the search
+says so. Then the results of the other steps are shown, marked as partial.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from recollect.errors import SearchTimeout
+from recollect.language.languages.base import Language
+from recollect.language.languages.english import ENGLISH
+from recollect.language.query import Node, Word
+from recollect.model.search import Filter
+from recollect.search.deadline import Deadline
+from recollect.store.base import Store
+from recollect.store.values import Candidate, Space
+from recollect.store.views.base import StoreView
+
+T = TypeVar("T")
+
+
+class PartialStore(StoreView):
+    def __init__(self, store: Store, deadline: Deadline) -> None:
+        super().__init__(store)
+        self._deadline = deadline
+
+    def _attempt(self, step: str, run: Callable[[], T], otherwise: T) -> T:
+        """The result of a step; `otherwise` if it or an earlier one like it took too long."""
+        if step in self._deadline.stopped_steps:
+            return otherwise
+        try:
+            return run()
+        except SearchTimeout:
+            self._deadline.add_timeout(step)
+            return otherwise
+
+    def match(self, node: Node, filter: Filter, limit: int) -> list[int]:
+        return self._attempt("match", lambda: self._store.match(node, filter, limit), [])
+
+    def count(self, node: Node, filter: Filter) -> tuple[int, bool]:
+        return self._attempt("count", lambda: self._store.count(node, filter), (0, False))
+
+    def title_matches(self, words: Sequence[Word]) -> list[int]:
+        return self._attempt("title_matches", lambda: self._store.title_matches(words), [])
+
+    def frequencies(self, nodes: Sequence[Node]) -> tuple[list[int], int]:
+        result = self._attempt("frequencies", lambda: self._store.frequencies(nodes), None)
+        if result is not None:
+            return result
+        # A word that takes too long to count is frequent. It must not count as missing.
+        size = self._store.size()
+        return [size] * len(nodes), size
+
+    def variants(self, words: Sequence[str], language: Language = ENGLISH) -> list[tuple[str, ...]]:
+        return self._attempt(
+            "variants", lambda: self._store.variants(words, language), [(word,) for word in words]
+        )
+
+    def known_words(self, words: Sequence[str]) -> set[str]:
+        return self._attempt("known_words", lambda: self._store.known_words(words), set())
+
+    def previous_passages(self, keys: Sequence[int]) -> list[Candidate]:
+        return self._attempt("previous_passages", lambda: self._store.previous_passages(keys), [])
+
+    def text_scores(self, node: Node, keys: Sequence[int]) -> dict[int, float]:
+        return self._attempt("text_scores", lambda: self._store.text_scores(node, keys), {})
+
+    def nearest(
+        self, space: Space, vector: Any, filter: Filter, limit: int
+    ) -> list[tuple[int, float]]:
+        return self._attempt(
+            "nearest", lambda: self._store.nearest(space, vector, filter, limit), []
+        )
+
+    def cosines(self, space: Space, vector: Any, keys: Sequence[int]) -> dict[int, float]:
+        return self._attempt("cosines", lambda: self._store.cosines(space, vector, keys), {})

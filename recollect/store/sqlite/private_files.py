@@ -1,0 +1,78 @@
+"""Keep the folders and files of a home to their owner, whatever the umask says.
+
+Others could otherwise read conversations in a home that an older version created. If several users
+of the computer share a home on purpose, the setting `permissions` leaves their access as it is.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import suppress
+from pathlib import Path
+
+from recollect.settings import PERMISSIONS
+
+_FOLDER = 0o700
+_FILE = 0o600
+_OTHERS = 0o077
+
+
+def create_private_folder(folder: Path) -> None:
+    """Create a folder and its parents. `Path.mkdir` would let others read the parents."""
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    for path in reversed(missing):
+        path.mkdir(mode=_FOLDER, exist_ok=True)
+        _protect(path, _FOLDER)
+
+
+def protect_library(home: Path, library: Path) -> None:
+    """Make a home and the files of one library private, unless the setting forbids it."""
+    if PERMISSIONS.get() == "keep" or os.name != "posix":
+        return
+    was_private = _is_private(home) and _is_private(library.parent) and _is_private(library)
+    if was_private or not home.exists():
+        return
+    if _belongs_to_recollect(home):
+        _protect(home, _FOLDER)
+    for folder in (library.parent.parent, library.parent, home / "archive"):
+        _protect(folder, _FOLDER)
+    for path in (*library.parent.rglob("*"), *home.glob("*.db*")):
+        _protect_any(path)
+
+
+def protect_tree(folder: Path) -> None:
+    """Make a new folder and everything in it private."""
+    if PERMISSIONS.get() == "keep":
+        return
+    _protect(folder, _FOLDER)
+    for path in folder.rglob("*"):
+        _protect_any(path)
+
+
+def _belongs_to_recollect(home: Path) -> bool:
+    """Whether a folder is for libraries only: not the user's own, or one that everybody uses."""
+    if home.resolve() in (Path.home().resolve(), Path(home.resolve().anchor)):
+        return False
+    return not home.stat().st_mode & stat.S_ISVTX
+
+
+def _is_private(path: Path) -> bool:
+    try:
+        return not path.stat().st_mode & _OTHERS
+    except OSError:
+        return True
+
+
+def _protect_any(path: Path) -> None:
+    if path.is_dir():
+        _protect(path, _FOLDER)
+    else:
+        _protect(path, _FILE)
+
+
+def _protect(path: Path, mode: int) -> None:
+    # By name: closing a file descriptor would drop SQLite's locks.
+    with suppress(OSError):  # it belongs to someone else, or is gone
+        if not path.is_symlink() and stat.S_IMODE(path.stat().st_mode) != mode:
+            path.chmod(mode)

@@ -1,0 +1,135 @@
+"""On a busy computer, searches take longer and have the same answers, or say that they are partial.
+
+The clocks are replaced, so that the tests do not depend on time.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import recollect
+from recollect.errors import SearchTimeout
+from recollect.search import engine
+from recollect.search.deadline import Deadline
+from recollect.settings import LIMITS
+from recollect.store.sql import store as sql_store
+
+SQLITE = pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+
+
+def fill(library: recollect.Library, count: int = 300) -> None:
+    messages = [
+        {"role": "user", "content": f"boat {n} lies in the harbour near the crane"}
+        for n in range(count)
+    ]
+    library.add_conversation("c1", "Boats", messages=messages)
+    library.index()
+
+
+@SQLITE
+def test_time_in_which_others_run_does_not_count(
+    library: recollect.Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between two steps of SQLite, ten seconds pass, but this thread does not run."""
+    fill(library)
+    expected = library.search("boat harbour").hits
+    library.add_message("c1", "user", "something else")  # so that the search is made again
+    now = time.monotonic()
+
+    def clock() -> float:
+        nonlocal now
+        now += 0.01
+        return now
+
+    monkeypatch.setattr(sql_store, "LIMITS", replace(LIMITS, search_seconds=30.0))
+    monkeypatch.setattr(time, "monotonic", clock)
+    page = library.search("boat harbour")
+    assert [hit.message_id for hit in page.hits] == [hit.message_id for hit in expected]
+    assert not page.partial
+
+
+def test_a_deadline_counts_its_own_clock() -> None:
+    now = 0.0
+    deadline = Deadline(lambda: now)
+    assert not deadline.is_over()
+    now = LIMITS.search_cpu_seconds + 0.1
+    assert deadline.is_over()
+    assert deadline.was_missed
+
+
+def fail_after(calls: int, method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method that exceeds its time limit after so many calls."""
+    remaining = calls
+
+    def limited(*arguments: Any, **options: Any) -> Any:
+        nonlocal remaining
+        remaining -= 1
+        if remaining < 0:
+            raise SearchTimeout("The search took too long and was stopped.")
+        return method(*arguments, **options)
+
+    return limited
+
+
+@pytest.mark.parametrize("method", ["count", "nearest", "frequencies", "variants"])
+def test_a_step_that_takes_too_long_makes_the_answer_partial(
+    library: recollect.Library, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    fill(library, 20)
+    monkeypatch.setattr(library._store, method, fail_after(0, getattr(library._store, method)))
+    page = library.search("boat harbour")
+    assert page.hits
+    assert page.partial
+    assert not page.exact
+    assert page.total >= len(page.hits)
+    assert "there may be more and better results" in page.note
+    assert not page.missing
+
+
+def test_the_most_telling_words_are_found_before_the_time_is_over(
+    library: recollect.Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(library, 20)
+    library.add_message("c1", "user", "the lighthouse is new")
+    monkeypatch.setattr(library._store, "match", fail_after(1, library._store.match))
+    page = library.search("which lighthouse is near the boat?")
+    assert page.partial
+    assert any("lighthouse" in hit.snippet for hit in page.hits)
+
+
+def test_a_search_that_found_nothing_in_time_is_an_error(
+    library: recollect.Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(library, 20)
+    for method in ("match", "nearest"):
+        monkeypatch.setattr(library._store, method, fail_after(0, lambda: None))
+    with pytest.raises(SearchTimeout, match="before it found anything"):
+        library.search("boat harbour")
+
+
+def test_a_search_over_all_kinds_can_be_partial(
+    library: recollect.Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(library, 20)
+    store = library._store
+    monkeypatch.setattr(store, "nearest", fail_after(0, store.nearest))
+    results = library.knowledge.search("boat harbour")
+    assert results["partial"]
+    assert results["results"]
+
+
+def test_concepts_can_be_partial_as_well(
+    library: recollect.Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(library, 20)
+    store = library._store
+    monkeypatch.setattr(store, "count", fail_after(0, store.count))
+    page = library.search(["boat", "crane"])
+    assert page.hits
+    assert page.partial
+    assert engine.NOTE in page.note

@@ -1,0 +1,61 @@
+"""Eight writers and sixteen readers in several processes: nothing is lost, and nobody fails.
+
+SECONDS sets how long they work. `python -m bench.contention` prints how long each write takes.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+import recollect
+from bench.contention import measure
+from recollect.store.sqlite import connection
+from recollect.store.sqlite.connection import Connection
+
+SECONDS = float(os.environ.get("SECONDS", "1"))
+MOST_MILLISECONDS = 500
+
+
+def test_no_acknowledged_message_is_lost(tmp_path: Path) -> None:
+    figures = measure(tmp_path / "home", SECONDS, processes=2, writers=8, readers=16)
+    assert figures["lost"] == 0
+    assert figures["errors"] == 0, figures["first_error"]
+    assert figures["acknowledged"] >= 8
+
+
+@pytest.mark.full
+def test_a_write_takes_less_than_half_a_second(tmp_path: Path) -> None:
+    """On a computer that does nothing else. The figure is in docs/reliability.md."""
+    figures = measure(tmp_path / "home", max(SECONDS, 30), processes=4, writers=8, readers=16)
+    assert figures["write_ms"]["p99"] < MOST_MILLISECONDS, figures
+
+
+def test_threads_take_short_turns_while_one_of_them_writes(tmp_path: Path) -> None:
+    intervals = []
+    before = sys.getswitchinterval()
+    with recollect.open(tmp_path / "home", background=False) as library:
+
+        def work(db: Connection) -> None:
+            intervals.append(sys.getswitchinterval())
+
+        library._store._connections.write(work)  # type: ignore[attr-defined]
+    assert intervals[0] < before
+    assert sys.getswitchinterval() == before
+
+
+def test_the_log_is_copied_into_the_database_outside_of_the_transaction(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "_PAGES_PER_CHECKPOINT", 1)
+    with recollect.open(tmp_path / "home", background=False) as library:
+        connections = library._store._connections  # type: ignore[attr-defined]
+        library.add_conversation("c1", messages=[{"role": "user", "content": "x" * 500_000}])
+        connections._checkpoint()
+        with connections._checkpoint_lock:
+            assert connections._log_pages == 0
+        library.add_message("c1", "user", "again")
+        assert library.search("again").total == 1
