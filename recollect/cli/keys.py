@@ -152,7 +152,8 @@ def run_list(arguments: argparse.Namespace) -> int:
         )
         return 0
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for heading in ("id", "name", "user", "scopes", "created", "last used", "state"):
+    table.add_column("id", no_wrap=True)
+    for heading in ("name", "user", "scopes", "created", "last used", "state"):
         table.add_column(heading)
     for key in api_keys:
         last_use = "never"
@@ -185,8 +186,6 @@ def run_rotate(arguments: argparse.Namespace) -> int:
         text, key, old = rotate(
             store, arguments.name, _parse_duration(arguments.grace), arguments.user
         )
-        old_key = store.find(old.id)
-    assert old_key is not None
     if arguments.json:
         print_json({**_record(key), "key": text, "replaces": old.id})
         return 0
@@ -194,8 +193,8 @@ def run_rotate(arguments: argparse.Namespace) -> int:
     out.print(f"A new key for [bold]{safe(key.name or key.id)}[/], id {key.id}:")
     out.print(f"\n  [bold]{text}[/]\n", soft_wrap=True)
     ending = "The old key no longer works."
-    if is_valid(old_key):
-        ending = f"The old key works until {when(old_key.expires_at)}."
+    if is_valid(old):
+        ending = f"The old key works until {when(old.expires_at)}."
     out.print(f"[yellow]Copy it now: it is not shown again.[/] {ending}")
     return 0
 
@@ -214,7 +213,8 @@ def run_sessions(arguments: argparse.Namespace) -> int:
         console().print("Nobody is signed in to the console.")
         return 0
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for heading in ("id", "user", "key", "browser", "from", "signed in", "last used", "ends"):
+    table.add_column("id", no_wrap=True)
+    for heading in ("user", "key", "browser", "from", "signed in", "last used", "ends"):
         table.add_column(heading)
     for session in sessions:
         table.add_row(
@@ -256,7 +256,7 @@ def _state(key: ApiKey, successor: str | None = None) -> str:
     if successor is not None and key.expires_at is not None:
         if key.expires_at <= datetime.now(UTC):
             return f"[red]replaced[/] by {successor}"
-        return f"[yellow]being replaced[/] by {successor}, valid until {when(key.expires_at)}"
+        return f"[yellow]being replaced[/] by {successor}, until {when(key.expires_at)}"
     if key.expires_at is None:
         return "[green]valid[/]"
     if key.expires_at <= datetime.now(UTC):

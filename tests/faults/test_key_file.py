@@ -86,7 +86,7 @@ def test_the_server_goes_on_after_a_key_could_not_be_stored(
 def test_an_empty_file_closes_the_server_until_a_key_is_added(
     client: TestClient, tmp_path: Path
 ) -> None:
-    (tmp_path / "keys.db").touch(0o600)
+    (tmp_path / "keys.db").touch(0o644)
     for _ in range(2):
         response = client.get("/conversations")
         assert response.status_code == 503
@@ -98,6 +98,7 @@ def test_an_empty_file_closes_the_server_until_a_key_is_added(
         with pytest.raises(KeysUnavailable, match="Add a key with `recollect keys add`"):
             keys.has_any()
         text, _ = new_key(keys, "ann")
+    assert (tmp_path / "keys.db").stat().st_mode & 0o077 == 0
     assert client.get("/conversations").status_code == 401
     headers = {"Authorization": f"Bearer {text}"}
     assert client.get("/conversations", headers=headers).status_code == 200

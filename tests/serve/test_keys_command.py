@@ -108,8 +108,9 @@ def test_a_key_is_replaced_and_the_old_one_shown_as_such(run: Any, place: str, u
     (text,) = [word for word in output.split() if word.startswith("rk_")]
     with closing(keys(place)) as api_keys:
         assert check(api_keys, text) and check(api_keys, old["key"])
-    listing = " ".join(run("list").split())
-    assert "being replaced" in listing
+    listing = run("list")
+    assert old["id"] in listing and text[3:15] in listing
+    assert "being replaced" in " ".join(listing.split())
     (entry,) = [key for key in json.loads(run("list", "--json"))["keys"] if key["id"] == old["id"]]
     assert entry["replaced_by"] == text[3:15]
     new = json.loads(run("rotate", text[3:15], "--json"))

@@ -335,7 +335,10 @@ def test_a_rotated_key_may_do_the_same(keys: ApiKeys, user: str) -> None:
 
 def test_the_old_key_works_during_the_grace_period(keys: ApiKeys, user: str) -> None:
     old_text, old = new_key(keys, user, "laptop")
-    text, _, _ = rotate(keys, old.id, timedelta(days=1))
+    text, _, old_key = rotate(keys, old.id, timedelta(days=1))
+    (stored,) = [key for key in keys.all_keys() if key.id == old.id]
+    assert stored == old_key
+    assert stored.used_at is None, "replacing a key does not use it"
     assert check(keys, old_text) and check(keys, text)
     expiry = next(key for key in keys.all_keys() if key.id == old.id).expires_at
     assert expiry is not None

@@ -94,14 +94,17 @@ def rotate(
     """Replace a valid key with a new one that may do the same.
 
     The old key works until the end of the grace period. Returns the text of the new key, the new
-    key and the old one. Raises NotFound or InvalidInput.
+    key, and the old one with its new expiry date. Raises NotFound or InvalidInput.
     """
     if not timedelta(0) <= grace <= MAX_GRACE:
         raise InvalidInput(f"The grace period must be from 0 to {MAX_GRACE.days} days.")
     old = _find_valid(keys, name_or_id, user)
     text, key = _make_key(replace(old, created_at=datetime.now(UTC), used_at=None))
-    keys.replace(old.id, key, datetime.now(UTC) + grace)
-    return text, key, old
+    ends_at = datetime.now(UTC) + grace
+    if old.expires_at is not None:
+        ends_at = min(ends_at, old.expires_at)
+    keys.replace(old.id, key, ends_at)
+    return text, key, replace(old, expires_at=ends_at)
 
 
 def _find_valid(keys: ApiKeys, name_or_id: str, user: str | None) -> ApiKey:

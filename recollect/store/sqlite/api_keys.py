@@ -106,6 +106,7 @@ class SqliteKeys(ApiKeys):
             return
 
         def work(db: Connection) -> None:
+            _hide(self._path)
             with db:
                 db.execute(_SCHEMA)
                 _upgrade(db)
@@ -334,8 +335,7 @@ def _upgrade(db: Connection) -> None:
 def _write_draft(draft: Path, key: ApiKey | None) -> None:
     db = connect(draft)
     try:
-        # By name: closing a file descriptor would drop SQLite's locks.
-        os.chmod(draft, 0o600)  # noqa: PTH101
+        _hide(draft)
         with db:
             db.execute(_SCHEMA)
             db.execute(_UPGRADE)
@@ -343,6 +343,13 @@ def _write_draft(draft: Path, key: ApiKey | None) -> None:
                 db.insert("api_key", COLUMNS, [to_row(key)])
     finally:
         db.close()
+
+
+def _hide(path: Path) -> None:
+    """Only the owner may read the keys."""
+    with suppress(PermissionError):  # the file belongs to somebody else, who decides
+        # By name: closing a file descriptor would drop SQLite's locks.
+        os.chmod(path, 0o600)  # noqa: PTH101
 
 
 def _move_into_place(draft: Path, path: Path) -> bool:
