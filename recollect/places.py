@@ -6,8 +6,10 @@ of users. In a folder, each library is one SQLite file.
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import re
+import threading
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -17,6 +19,7 @@ from recollect import settings
 from recollect.errors import InvalidInput, NotFound, RecollectError
 from recollect.library import Library
 from recollect.settings import default_user, home, place
+from recollect.store.audit_log import LOSSY_ACTIONS, AuditLogs, Entry
 from recollect.store.base import Store
 
 if TYPE_CHECKING:
@@ -27,6 +30,9 @@ if TYPE_CHECKING:
 
 MoveProgress = Callable[[str, int, int], None]
 """Called during a move with "Copying" or "Verifying", the messages processed, and their total."""
+
+_audit_logs: dict[Path | str, AuditLogs] = {}
+_audit_lock = threading.Lock()
 
 _LONGEST_USER = 500
 _PLAIN_NAME = re.compile(r"[a-z0-9](?:[a-z0-9_-]{0,38}[a-z0-9])?")
@@ -57,6 +63,11 @@ def open(
         from recollect.store.views.redacting import RedactingStore
 
         store = RedactingStore(store)
+    if settings.AUDIT.get() != "off":
+        from recollect.store.views.audited import AuditedStore
+
+        logs, name = audit_logs(where), audit_name(where, user)
+        store = AuditedStore(store, lambda entry: logs.record(name, entry))
     return Library(store, background and not store.read_only, _archive_folder(where, user))
 
 
@@ -199,6 +210,48 @@ def keys(path_or_url: str | Path | None = None) -> ApiKeys:
     from recollect.store.postgres.api_keys import PostgresKeys
 
     return PostgresKeys(where)
+
+
+def audit_logs(path_or_url: str | Path | None = None) -> AuditLogs:
+    """The audit logs of a place. All of a process share one object per place."""
+    where = place(path_or_url)
+    with _audit_lock:
+        logs = _audit_logs.get(where)
+        if logs is None:
+            logs = _open_audit_logs(where)
+            atexit.register(logs.flush)
+            _audit_logs[where] = logs
+        return logs
+
+
+def _open_audit_logs(where: Path | str) -> AuditLogs:
+    if isinstance(where, Path):
+        from recollect.store.audit_files import AuditFiles
+
+        return AuditFiles(where / "audit")
+    _postgres_store(where)
+    from recollect.store.postgres.audit_log import PostgresAuditLogs
+
+    return PostgresAuditLogs(where)
+
+
+def audit_name(where: Path | str, user: str | None) -> str:
+    """What the audit logs of a place call a user: in a folder, the name of her folder."""
+    name = _validate_user(user)
+    if isinstance(where, Path):
+        return library_file(where, name).parent.name
+    return name
+
+
+def record(path_or_url: str | Path | None, user: str | None, entry: Entry) -> None:
+    """Append an entry to a user's audit log, unless a setting turns that off."""
+    choice = settings.AUDIT.get()
+    if settings.READ_ONLY.get():
+        return
+    if choice == "off" or (choice == "changes" and entry.action in LOSSY_ACTIONS):
+        return
+    where = place(path_or_url)
+    audit_logs(where).record(audit_name(where, user), entry)
 
 
 def library_file(folder: Path, user: str) -> Path:

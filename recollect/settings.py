@@ -269,6 +269,14 @@ REDACT = _setting(
     _switch,
     "`on` removes secrets (API keys, tokens, passwords) from everything before it is stored.",
 )
+AUDIT = _setting(
+    "RECOLLECT_AUDIT",
+    "on",
+    _choice("on", "changes", "off"),
+    "The audit log: `on` records who reads, searches and exports through a server, and who "
+    "deletes, forgets or changes keys anywhere; `changes` leaves out reading and searching; `off` "
+    "records nothing.",
+)
 TRANSCRIBER = _setting(
     "RECOLLECT_TRANSCRIBER",
     "",
@@ -573,6 +581,9 @@ class Limits:
     open_libraries: int = _limit(64, "Libraries a server keeps open.")
     streams: int = _limit(512, "Open streams of live updates.")
     streams_each_user: int = _limit(32, "The same for one user.")
+    audit_bytes: int = _limit(
+        268_435_456, "Bytes of a user's audit log in files; beyond that, the oldest are deleted."
+    )
     waiting_imports: int = _limit(50, "Uploads of one user that wait to be imported.")
 
     def table(self) -> dict[str, float]:

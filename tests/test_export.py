@@ -2,12 +2,17 @@
 
 import io
 import json
+import os
+import threading
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+import recollect
 from recollect.importers.chats import own
 from recollect.importers.entries import Entry
 from recollect.language.query import ROLES
@@ -268,3 +273,18 @@ def documents(draw: st.DrawFn) -> Document:
 @given(st.lists(documents().map(arrange), max_size=3))
 def test_every_document_is_restored_exactly(originals):
     assert read_back(export_text(originals)) == originals
+
+
+def test_a_pipe_or_device_is_written_and_not_replaced(
+    library: recollect.Library, run: Any, tmp_path: Path
+) -> None:
+    library.add_conversation("c1", messages=[{"role": "user", "content": "hello"}])
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    texts: list[str] = []
+    reader = threading.Thread(target=lambda: texts.append(pipe.read_text()))
+    reader.start()
+    run("export", "--output", str(pipe))
+    reader.join()
+    assert pipe.is_fifo()
+    assert "hello" in texts[0]

@@ -28,6 +28,7 @@ from recollect.memory import backlog as observing
 from recollect.memory import observe_job
 from recollect.memory.api import Memory
 from recollect.model.documents import Document, Passage
+from recollect.model.forgetting import Selection
 from recollect.model.kinds import OBSERVATION
 from recollect.model.receipts import Problem
 from recollect.model.search import Filter, Page, SearchOptions
@@ -154,7 +155,7 @@ import os, signal, sys, recollect
 from recollect.index import refresh
 refresh._BATCH_PASSAGES, refresh._TEXTS_AT_ONCE = 20, 5
 library = recollect.open(sys.argv[1])
-store = type(library._store)
+store = type(library._store._store)
 add_vectors, batches = store.add_vectors, int(sys.argv[2])
 def add_and_die(self, space, vectors):
     global batches
@@ -506,7 +507,7 @@ def test_messages_that_lost_their_vectors_are_reported_and_repaired(
     # A text that cannot be embedded is not a problem.
     assert library.verify().healthy
     keys = [library._store.passage_key("c0", id) for id in ("m1", "m4")]
-    library._store._write(  # type: ignore[attr-defined]
+    library._store._store._write(  # type: ignore[attr-defined]
         lambda db: db.run_many("delete from vector where passage = ?", [(key,) for key in keys])
     )
     findings = library.verify()
@@ -788,6 +789,9 @@ class Writers:
     def redact(self) -> None:
         self.library.redact()
 
+    def forget(self) -> None:
+        self.library.forget(Selection.of(text="a text that nobody wrote"))
+
     def repair(self) -> None:
         self.library.repair()
 
@@ -811,9 +815,9 @@ class Writers:
 READERS = {
     Library: """activity admission archive close conversation conversations conversations_with
       digest documents embedding_status exclusion facets find_id find_text full_id index knowledge
-      label match_expression memory message message_ids messages missing_features receipts recent
-      related purge_status read_only search short_id size stats summary verify version view
-      wake_indexer""",
+      label match_expression memory message message_ids messages missing_features preview_forget
+      purge_status read_only receipts recent related search short_id size stats summary verify
+      version view wake_indexer prepare_imports record_failed_import""",
     Knowledge: "document export find get list media_types search transcript",
     Memory: "get read search successors timeline",
 }

@@ -48,6 +48,7 @@ COMMANDS = {
     "config": ("config", "show or change the settings"),
     "redact": ("redacting", "remove secrets from the library"),
     "forget": ("forgetting", "delete messages, conversations and items for good"),
+    "audit": ("auditing", "show and verify the audit log"),
     "serve": ("serving", "serve REST, the console and metrics over HTTP"),
     "keys": ("keys", "create, list and revoke API keys"),
     "mcp": ("serving", "serve agents over stdio (MCP)"),
@@ -148,6 +149,7 @@ def main(words: Sequence[str], command: str = "") -> int:
     """Run a command line. It starts faster if its command is given as well."""
     arguments = parser(command).parse_args(words)
     run: Callable[[argparse.Namespace], int] = arguments.run
+    _identify()
     if "read_only" in arguments:
         os.environ["RECOLLECT_READ_ONLY"] = "on"
     try:
@@ -161,3 +163,10 @@ def main(words: Sequence[str], command: str = "") -> int:
     except KeyboardInterrupt:
         print("recollect: Interrupted. Everything saved so far is kept.", file=sys.stderr)
         return 130
+
+
+def _identify() -> None:
+    """Tell the audit log, if the command loaded it, that a person at this computer acts."""
+    log = sys.modules.get("recollect.store.audit_log")
+    if log is not None:
+        log.set_actor(log.Actor(interface="cli"))

@@ -29,8 +29,9 @@ from recollect.backup.work_folder import work_folder
 from recollect.cli.common import console, define, plural, print_json, safe
 from recollect.cli.progress import ProgressBar
 from recollect.errors import DamagedBackup, InvalidInput
-from recollect.places import library_file
+from recollect.places import library_file, record
 from recollect.settings import BACKUP_KEEP, default_user, home, place
+from recollect.store.audit_log import RESTORE, Entry
 
 _EXAMPLES = """\
   recollect backup                                     all libraries, to the backup folder
@@ -400,6 +401,8 @@ def run_restore(arguments: argparse.Namespace) -> int:
         backup = _pick(repository, options.user, arguments.backup)
         with ProgressBar("Restoring", "bytes") as bar:
             result = restore(repository, backup, target, options, bar.report, work_home=home())
+    user = options.to_user or options.user or None
+    record(target, user, Entry.of(RESTORE, "backup"))
     if arguments.json:
         print_json(
             backup.summary()

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import argparse
 import re
+from pathlib import Path
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
+from recollect import places
 from recollect.cli.common import console, define, print_json, safe
 from recollect.errors import InvalidInput
 from recollect.settings import ENVIRONMENT, SETTINGS, Setting, config_file
+from recollect.settings import place as settings_place
+from recollect.store.audit_log import SETTING, Entry
 
 _HIDDEN = "********"
 _PASSWORD = re.compile(r"(://[^/@:]*:)[^/@]*@")  # in the address of a database
@@ -76,6 +80,7 @@ def _set(arguments: argparse.Namespace) -> int:
     document = _read()
     document[setting.key] = arguments.value.strip()
     _write(document)
+    _record_change("set", setting.key)
     print(f"{setting.key} is set in {config_file()}.")
     if setting.origin() == ENVIRONMENT:
         print(f"The environment variable {setting.name} is set too, and takes precedence.")
@@ -90,8 +95,16 @@ def _unset(arguments: argparse.Namespace) -> int:
         return 0
     del document[setting.key]
     _write(document)
+    _record_change("unset", setting.key)
     print(f"{setting.key} was removed from {config_file()}.")
     return 0
+
+
+def _record_change(operation: str, key: str) -> None:
+    """Record a change in the audit log, if there is a folder for it."""
+    where = settings_place()
+    if isinstance(where, Path) and where.exists():
+        places.record(where, None, Entry.of(SETTING, operation, [key]))
 
 
 def _path(arguments: argparse.Namespace) -> int:

@@ -16,8 +16,9 @@ from recollect.cli.salvaging import show_report
 from recollect.errors import InvalidInput
 from recollect.library import Library
 from recollect.model.documents import Document
-from recollect.places import exists, open, salvage
+from recollect.places import exists, open, record, salvage
 from recollect.settings import place
+from recollect.store.audit_log import EXPORT, Entry
 from recollect.store.values import OnDamage
 from recollect.transfer.export import as_json, as_markdown, as_text, write_json
 
@@ -58,6 +59,16 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _export(
     library: Library, arguments: argparse.Namespace, on_damage: OnDamage | None = None
+) -> None:
+    _write_export(library, arguments, on_damage)
+    ids = []
+    if arguments.conversation:
+        ids.append(arguments.conversation)
+    record(arguments.home, arguments.user, Entry.of(EXPORT, arguments.format, ids))
+
+
+def _write_export(
+    library: Library, arguments: argparse.Namespace, on_damage: OnDamage | None
 ) -> None:
     if arguments.conversation:
         _export_one(library.conversation(arguments.conversation), arguments)
@@ -106,12 +117,17 @@ def _export_one(document: Document, arguments: argparse.Namespace) -> None:
 def _write(path: str | None, write: Callable[[TextIO], object]) -> None:
     """Write to a file or to standard output.
 
-    A file is written under another name first, so that it is complete or does not exist.
+    A file is written under another name first, so that it is complete or does not exist. A device
+    or pipe is written as it is: renaming a file over /dev/null would replace the device.
     """
     if path is None:
         write(sys.stdout)
         return
     target = Path(path)
+    if target.exists() and not target.is_file():
+        with target.open("w", encoding="utf-8", errors="replace", newline="") as file:
+            write(file)
+        return
     draft = target.with_name(target.name + ".part")
     with draft.open("w", encoding="utf-8", errors="replace", newline="") as file:
         write(file)

@@ -13,12 +13,13 @@ from rich.table import Table
 from recollect.cli.common import add_command, console, define_group, print_json, safe, when
 from recollect.errors import InvalidInput
 from recollect.language.text import bound
-from recollect.places import keys
+from recollect.places import keys, record
 from recollect.serve.identity.accounts import is_valid, new_key, revoke, rotate
 from recollect.serve.identity.principal import SCOPES
 from recollect.serve.identity.sessions import live_sessions
 from recollect.settings import default_user
 from recollect.store.api_keys import COLUMNS, SESSION_COLUMNS, ApiKey, ApiKeys
+from recollect.store.audit_log import KEY, Entry
 
 _DURATION = re.compile(r"([0-9]{1,6})([smhd]?)")
 _UNITS = {"": "seconds", "s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
@@ -124,6 +125,7 @@ def run_add(arguments: argparse.Namespace) -> int:
             arguments.agent,
             _parse_date(arguments.expires),
         )
+    record(arguments.home, user, Entry.of(KEY, "add", [key.id]))
     if arguments.json:
         print_json({**_record(key), "key": text})
         return 0
@@ -186,6 +188,7 @@ def run_rotate(arguments: argparse.Namespace) -> int:
         text, key, old = rotate(
             store, arguments.name, _parse_duration(arguments.grace), arguments.user
         )
+    record(arguments.home, key.user, Entry.of(KEY, "rotate", [old.id, key.id]))
     if arguments.json:
         print_json({**_record(key), "key": text, "replaces": old.id})
         return 0
@@ -243,6 +246,8 @@ def _end_session(store: ApiKeys, arguments: argparse.Namespace) -> int:
 def run_revoke(arguments: argparse.Namespace) -> int:
     with closing(keys(arguments.home)) as store:
         revoke(store, arguments.id)
+        key = next(key for key in store.all_keys() if key.id in arguments.id)
+    record(arguments.home, key.user, Entry.of(KEY, "revoke", [key.id]))
     if arguments.json:
         print_json({"revoked": arguments.id})
     else:

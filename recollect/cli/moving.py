@@ -10,8 +10,9 @@ from recollect.cli.common import console, define, plural, print_json, safe
 from recollect.cli.indexing import index_after_import
 from recollect.cli.progress import ProgressBar
 from recollect.errors import InvalidInput
-from recollect.places import abort_move, move, open
+from recollect.places import abort_move, move, open, record
 from recollect.settings import default_user
+from recollect.store.audit_log import MOVE, Entry
 from recollect.store.values import Contents
 from recollect.transfer.moving import MoveResult
 
@@ -82,6 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         print(f"recollect: {_UNFINISHED}", file=sys.stderr)
         return 130
+    record(arguments.target, to_user, Entry.of(MOVE, "library", (), result.contents.messages))
     if arguments.json:
         print_json(
             asdict(result.contents)

@@ -19,6 +19,7 @@ from recollect.serve.http.route_policy import ANY_SCOPE, route_policy
 from recollect.serve.http.service import Service
 from recollect.serve.mcp.transports import streamable_http as mcp
 from recollect.serve.rest import (
+    audit_routes,
     bus_routes,
     chat_routes,
     conversation_routes,
@@ -46,6 +47,7 @@ ROUTERS = (
     knowledge_routes.router,
     import_routes.router,
     forget_routes.router,
+    audit_routes.router,
     event_routes.router,
     chat_routes.router,
     openai_routes.router,

@@ -23,6 +23,7 @@ from starlette.routing import BaseRoute, Match, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from recollect.serve.http import limits, logs
+from recollect.serve.http.auditing import http_actor, record_request
 from recollect.serve.http.connections import WaitingRoom
 from recollect.serve.http.error_responses import (
     DEFAULT_MESSAGES,
@@ -38,6 +39,7 @@ from recollect.serve.identity.auth import Unauthorized
 from recollect.serve.identity.principal import Principal
 from recollect.serve.identity.sessions import cookie_values
 from recollect.settings import LIMITS
+from recollect.store.audit_log import set_actor
 
 STATIC = "/static/"
 RECHECK_SECONDS = 5.0
@@ -275,6 +277,8 @@ class _Exchange:
             raise
         self._credential_checked_at = time.monotonic()
         self._scope["state"]["principal"] = self._principal
+        has_cookie = bool(cookie_values("; ".join(self._headers.getlist("cookie"))))
+        set_actor(http_actor(self._principal, self._path, self._address, has_cookie))
         connection = self._scope["state"].get("connection")
         if connection is not None:
             connection.prove()
@@ -407,6 +411,10 @@ class _HttpExchange(_Exchange):
             else:
                 self._count_end()
             self._log("request", started_at)
+            if self._principal is not None:
+                record_request(
+                    self._service, self._principal, self._scope, self._policy, self._status
+                )
 
     async def _handle(self) -> None:
         response = await self._admit()

@@ -11,7 +11,7 @@ from recollect.serve.mcp.tool import Tool
 
 TYPE_CHECKING = False  # typing itself is not imported before `initialize` is answered
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from typing import Any
 
     Restriction = tuple[str, bool, frozenset[str] | None]
@@ -112,7 +112,7 @@ class Catalog:
         if _CLIENT_ARGUMENT in arguments:
             arguments = {k: v for k, v in arguments.items() if k != _CLIENT_ARGUMENT}
         try:
-            answer: str | Answer = handler(context, arguments)
+            answer: str | Answer = _call_audited(handler, tool, context, arguments)
         except RecollectError as error:
             import logging
 
@@ -306,3 +306,18 @@ def _check_characters(name: str, names: str) -> None:
 
 def _with_underscores(name: str) -> str:
     return name.replace(".", "_")
+
+
+def _call_audited(
+    handler: Callable[[Context, dict[str, Any]], str | Answer],
+    tool: Tool,
+    context: Context,
+    arguments: dict[str, Any],
+) -> str | Answer:
+    from recollect.serve.mcp.auditing import record_call, tool_actor
+    from recollect.store.audit_log import acting
+
+    with acting(tool_actor(context)):
+        answer = handler(context, arguments)
+        record_call(tool, context, arguments)
+    return answer

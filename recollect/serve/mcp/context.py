@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from recollect.model.audience import Audience, Labelled
     from recollect.model.documents import Summary
     from recollect.serve.mcp.sessions import Session
+    from recollect.store.audit_log import Actor
 
 READ, WRITE = "read", "write"
 NO_CONFIG: Mapping[str, Any] = MappingProxyType({})
@@ -78,6 +79,8 @@ class Context:
         self.session = session
         """What is remembered between calls. Without a session, no result is skipped as seen."""
         self.config = config
+        self.actor: Actor | None = None
+        """Who calls, for the audit log; None if the process serves one local user."""
         self._notify = notify
         self._progress_token: str | int | None = None
         # Set once nobody waits for the answer. A list, so that copies for single requests share it.
@@ -87,6 +90,11 @@ class Context:
         """The user's library, for as long as the call needs it. Raises ToolError if there is none,
         unless `create`."""
         raise LookupError("this context has no library")
+
+    @property
+    def home(self) -> Path | str | None:
+        """Where the libraries are, whoever is served."""
+        return self.place
 
     @property
     def place(self) -> Path | str | None:

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Path
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StrictBool
 from starlette.responses import Response
 
+from recollect import places
 from recollect.serve.http.access import AccessTo
 from recollect.serve.http.json_response import json_response
 from recollect.serve.http.route_policy import route_policy
@@ -16,6 +17,7 @@ from recollect.serve.http.routing import JsonRoute
 from recollect.serve.identity.accounts import MAX_GRACE, new_key, revoke, rotate
 from recollect.serve.identity.principal import ADMIN
 from recollect.store.api_keys import ApiKey
+from recollect.store.audit_log import KEY, Entry
 
 router = APIRouter(tags=["keys"], route_class=JsonRoute)
 
@@ -116,6 +118,7 @@ def create_key(access: AccessTo, request: NewKey) -> Response:
         request.expires_at,
     )
     access.service.auth.keys_changed()
+    places.record(access.service.place, key.user, Entry.of(KEY, "add", [key.id]))
     return json_response({**_key_json(key), "key": text}, 201)
 
 
@@ -137,7 +140,8 @@ def rotate_key(
     only one that contains the complete new key.
     """
     grace = timedelta(seconds=request.grace_seconds)
-    text, key, _ = rotate(access.service.keys, id, grace)
+    text, key, old = rotate(access.service.keys, id, grace)
+    places.record(access.service.place, key.user, Entry.of(KEY, "rotate", [old.id, key.id]))
     return json_response({**_key_json(key), "key": text}, 201)
 
 
@@ -151,6 +155,8 @@ def revoke_key(
 ) -> Response:
     """Revokes an API key with immediate effect. Open streams end within seconds."""
     revoke(access.service.keys, id)
+    key = next(key for key in access.service.keys.all_keys() if key.id in id)
+    places.record(access.service.place, key.user, Entry.of(KEY, "revoke", [key.id]))
     return json_response({"success": True, "id": id})
 
 

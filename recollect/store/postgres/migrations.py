@@ -21,6 +21,7 @@ from psycopg import errors, sql
 from recollect.errors import NewerLibrary, RecollectError
 from recollect.store.postgres.schema import (
     APP,
+    APPEND_ONLY,
     FUNCTIONS,
     MIGRATIONS,
     PARTITIONS,
@@ -219,7 +220,10 @@ def _secure_table(connection: psycopg.Connection[Any], table: str, app: str) -> 
         )
     is_own = "owner = nullif(current_setting('recollect.owner', true), '')::integer"
     connection.execute(f"create policy own on {table} using ({is_own}) with check ({is_own})")
-    connection.execute(f"grant select, insert, update, delete on {table} to {app}")
+    privileges = "select, insert, update, delete"
+    if table in APPEND_ONLY:
+        privileges = "select, insert"
+    connection.execute(f"grant {privileges} on {table} to {app}")
     for name in (table, *partitions):
         _force_row_security(connection, name)
 

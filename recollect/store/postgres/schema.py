@@ -16,6 +16,8 @@ APP = "recollect_app"
 SEARCH = "recollect_search"
 """The role that owns the search functions."""
 PARTITIONS = 16
+APPEND_ONLY = frozenset({"audit"})
+"""Tables whose rows the application may neither change nor delete."""
 
 M001_DOCUMENTS = """
 create table account (
@@ -288,6 +290,16 @@ create table forgotten (
 ) partition by hash (owner);
 """
 
+M019_AUDIT = """
+create table audit (
+  owner integer not null default current_setting('recollect.owner')::integer,
+  number bigint not null,
+  record text not null,
+  hash text not null,
+  primary key (owner, number)
+) partition by hash (owner);
+"""
+
 MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m001_documents", M001_DOCUMENTS),
     ("m002_search", M002_SEARCH),
@@ -301,6 +313,7 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m013_counts", M013_COUNTS),
     ("m017_keywords", M017_KEYWORDS),
     ("m018_forgotten", M018_FORGOTTEN),
+    ("m019_audit", M019_AUDIT),
 )
 
 

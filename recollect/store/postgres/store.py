@@ -40,6 +40,7 @@ _TABLES = (
     "passage",
     "document",
     "receipt",
+    "forgotten",
     "last_key",
 )
 _UNINDEXED_PASSAGES = """from passage p where not exists

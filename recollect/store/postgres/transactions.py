@@ -47,6 +47,7 @@ _TOKENS = 64
 # The server should cancel a search at its time limit. If it does not, we stop waiting this many
 # seconds later.
 _HANG_SECONDS = 5.0
+_AUDIT_LOCK = 0x52656175
 
 
 class Transactions:
@@ -150,6 +151,24 @@ class Transactions:
                         f"The connection to the PostgreSQL server {self.location} was lost, and "
                         "nothing was saved. Try again."
                     ) from lost
+
+    def append(self, work: Callable[[Connection], None], durable: bool) -> None:
+        """Run `work`, which adds to the audit log. It does not count as a change of the library.
+
+        If the connection breaks at the wrong moment, the records are added twice. Without
+        `durable`, the server may lose them in a crash.
+        """
+        begin = (
+            f"{_BEGIN}; {self._set_owner_sql()}, "
+            f"set_config('synchronous_commit', '{'on' if durable else 'off'}', true), "
+            f"pg_advisory_xact_lock({_AUDIT_LOCK}, {self.owner:d})"
+        )
+
+        def attempt(db: Connection, _: Rows) -> None:
+            work(db)
+            db.commit()
+
+        self._retry(lambda: begin, attempt, _deadline())
 
     def _begin_write_sql(self, deadline: float) -> str:
         """Begin when no other write of the user is in progress, and read the commit tokens."""

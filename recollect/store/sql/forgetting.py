@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from recollect.language.text import identifier
 from recollect.model.documents import Document
-from recollect.store.sql import changes, rewriting, saving
+from recollect.store.sql import changes, receipt_names, rewriting, saving
 from recollect.store.sql import passages as passage_sql
 from recollect.store.sql.database import Database, TextIndex
 from recollect.store.sql.encoding import decode_passage, document_row, passage_row
@@ -130,6 +130,7 @@ def _remove_fields(db: Database, index: TextIndex, key: int, removal: Removal) -
         return
     document = read_header(db, key)
     if removal.has_title:
+        receipt_names.forget_names(db, [document.title])
         document = replace(document, title="")
     metadata = {
         name: value for name, value in document.metadata.items() if name not in removal.metadata

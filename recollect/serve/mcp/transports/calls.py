@@ -38,6 +38,7 @@ from recollect.serve.mcp.protocol import Dispatcher
 from recollect.serve.mcp.sessions import Session, Sessions, is_key
 from recollect.serve.mcp.transports.streams import StreamStore
 from recollect.settings import LIMITS
+from recollect.store.audit_log import current_actor
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -68,6 +69,11 @@ class ServiceContext(Context):
         self._service = service
         self._principal = principal
         self._is_local = principal.credential == LOCAL
+        self.actor = current_actor()
+
+    @property
+    def home(self) -> Path | str:
+        return self._service.place
 
     @property
     def place(self) -> Path | str | None:

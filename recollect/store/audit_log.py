@@ -1,0 +1,350 @@
+"""The audit log: who did what to which library, and when. It contains ids and counts, no content.
+
+Each user has a log of her own. It is append-only, and every record contains the hash of the record
+before it, so a record that was changed, removed or inserted breaks the chain. A hash chain cannot
+show that its end was cut off. Therefore the number and hash of the last record, the head, are
+stored apart, and can be compared with a head that was written down elsewhere.
+
+Records are written by a thread, many at a time. `record` waits until a deletion is on disk, but not
+for the record of a search: after a power cut, the last searches may be missing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import queue
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from recollect.errors import RecollectError
+from recollect.language.text import iso, printable, storable, truncate
+
+READ, SEARCH, EXPORT, DENIED = "read", "search", "export", "denied"
+DELETE, FORGET, REDACT, UNDO, RESTORE = "delete", "forget", "redact", "undo import", "restore"
+MOVE, KEY, SETTING = "move", "key", "setting"
+ACTIONS = (
+    READ,
+    SEARCH,
+    EXPORT,
+    DENIED,
+    DELETE,
+    FORGET,
+    REDACT,
+    UNDO,
+    RESTORE,
+    MOVE,
+    KEY,
+    SETTING,
+)
+LOSSY_ACTIONS = frozenset((READ, SEARCH, DENIED))
+"""Actions whose records may be lost in a power cut. All others are on disk before they return."""
+
+START = "0" * 64
+"""What stands for the hash before the first record."""
+
+_MAX_IDS = 20
+_MAX_ID_CHARACTERS = 200
+_MAX_BATCH = 500
+_MAX_PENDING = 100_000
+_WAIT_SECONDS = 30.0
+
+logger = logging.getLogger(__name__)
+
+
+# -- who ---
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Who acts: a credential, the interface it is used with, and the address it comes from."""
+
+    user: str = ""
+    """The user of the credential; empty on the computer of the library."""
+    key: str = ""
+    """The id of the API key, which is not secret."""
+    interface: str = "python"
+    address: str = ""
+
+
+_ACTOR: ContextVar[Actor] = ContextVar("actor", default=Actor())  # noqa: B039
+
+
+def current_actor() -> Actor:
+    return _ACTOR.get()
+
+
+def set_actor(actor: Actor) -> None:
+    """Set who acts from here on, in this task or thread."""
+    _ACTOR.set(actor)
+
+
+@contextmanager
+def acting(actor: Actor) -> Iterator[None]:
+    """Set who acts in a block."""
+    token = _ACTOR.set(actor)
+    try:
+        yield
+    finally:
+        _ACTOR.reset(token)
+
+
+# -- what ---
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What happened, before it has a place in the chain."""
+
+    at: datetime
+    actor: Actor
+    action: str
+    operation: str = ""
+    """What exactly: the route, the tool or the method."""
+    ids: tuple[str, ...] = ()
+    """At most twenty; `count` has their number."""
+    count: int | None = None
+
+    @classmethod
+    def of(
+        cls, action: str, operation: str = "", ids: Iterable[str] = (), count: int | None = None
+    ) -> Entry:
+        names = [truncate(storable(id_), _MAX_ID_CHARACTERS) for id_ in ids]
+        if count is None and names:
+            count = len(names)
+        now = datetime.now(UTC)
+        return cls(now, current_actor(), action, operation, tuple(names[:_MAX_IDS]), count)
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One record of the log, as it is stored."""
+
+    number: int
+    text: str
+    """The record as JSON. Its hash includes everything else."""
+    hash: str
+
+    @property
+    def values(self) -> dict[str, Any]:
+        values = json.loads(self.text)
+        return {"number": self.number, **values}
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The last record of a log."""
+
+    number: int = 0
+    hash: str = START
+
+    def __str__(self) -> str:
+        return f"{self.number}:{self.hash}"
+
+
+def chain(entries: Sequence[Entry], head: Head) -> list[Record]:
+    """The records of entries that follow the head of a log."""
+    records = []
+    for entry in entries:
+        record = _record(entry, head)
+        records.append(record)
+        head = Head(record.number, record.hash)
+    return records
+
+
+def _record(entry: Entry, head: Head) -> Record:
+    actor = entry.actor
+    values: dict[str, Any] = {"at": iso(entry.at), "action": entry.action}
+    optional = {
+        "operation": entry.operation,
+        "ids": list(entry.ids),
+        "count": entry.count,
+        "by": actor.user,
+        "key": actor.key,
+        "interface": actor.interface,
+        "address": actor.address,
+    }
+    values |= {name: value for name, value in optional.items() if value not in ("", [], None)}
+    values["previous"] = head.hash
+    text = json.dumps(values, ensure_ascii=True, separators=(",", ":"))
+    number = head.number + 1
+    return Record(number, text, record_hash(number, text))
+
+
+def record_hash(number: int, text: str) -> str:
+    return hashlib.sha256(f"{number}:{text}".encode()).hexdigest()
+
+
+# -- verification ---
+
+
+@dataclass(slots=True)
+class Verification:
+    """Whether a log is complete and unchanged."""
+
+    records: int = 0
+    first: int = 0
+    """The number of the first record; more than 1 if older ones were dropped."""
+    head: Head = field(default_factory=Head)
+    problems: list[str] = field(default_factory=list)
+    """Where the chain breaks, in order; at most a hundred."""
+
+    def report(self, problem: str) -> None:
+        if len(self.problems) < 100:
+            self.problems.append(problem)
+
+
+def verify_chain(records: Iterable[Record], heads: Iterable[Head] = ()) -> Verification:
+    """Check every link of a chain, and that it contains these heads."""
+    result = Verification()
+    expected = {head.number: head.hash for head in heads if head.number}
+    for record in records:
+        _verify_record(record, result)
+        if expected.pop(record.number, record.hash) != record.hash:
+            result.report(f"record {record.number}: it is not the record that was there before")
+        result.records += 1
+        result.head = Head(record.number, record.hash)
+    for number in sorted(expected):
+        if number > result.head.number:
+            result.report(
+                f"the end is missing: the log has {result.head.number} records and once had "
+                f"{number}"
+            )
+    return result
+
+
+def _verify_record(record: Record, result: Verification) -> None:
+    if record_hash(record.number, record.text) != record.hash:
+        result.report(f"record {record.number}: it was changed (its hash is wrong)")
+    if not result.records:
+        result.first = record.number
+        if record.number == 1 and _previous(record) != START:
+            result.report("record 1: it does not begin the chain")
+        return
+    last = result.head
+    if record.number != last.number + 1:
+        result.report(f"records {last.number + 1} to {record.number - 1}: they are missing")
+    elif _previous(record) != last.hash:
+        result.report(f"record {record.number}: it does not follow record {last.number}")
+
+
+def _previous(record: Record) -> object:
+    try:
+        return json.loads(record.text).get("previous")
+    except (ValueError, AttributeError):
+        return None
+
+
+# -- logs ---
+
+
+class AuditLogs(ABC):
+    """The logs of all users of a place. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._queue: queue.Queue[_Pending] = queue.Queue(_MAX_PENDING)
+        self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
+
+    def record(self, user: str, entry: Entry) -> None:
+        """Append an entry to a user's log; on return, entries about changes are on disk.
+
+        A log that cannot be written must not keep anybody from reading: such entries are dropped
+        with a warning. Changes raise RecollectError.
+        """
+        is_lossy = entry.action in LOSSY_ACTIONS
+        pending = _Pending(user, entry, not is_lossy)
+        self._start()
+        try:
+            self._queue.put(pending, timeout=0 if is_lossy else _WAIT_SECONDS)
+        except queue.Full:
+            logger.warning("The audit log is too slow; a record was dropped.")
+            return
+        if is_lossy:
+            return
+        pending.written.wait(_WAIT_SECONDS)
+        if pending.error is not None:
+            raise RecollectError(
+                f"The audit log cannot be written: {pending.error}. It was done, but there is no "
+                "record of it."
+            ) from pending.error
+
+    def flush(self) -> None:
+        """Wait until everything that was recorded is written."""
+        if self._thread is not None:
+            self._queue.join()
+
+    @abstractmethod
+    def write(self, user: str, entries: Sequence[Entry], durable: bool) -> None:
+        """Append entries to a user's log, in one transaction."""
+
+    @abstractmethod
+    def records(self, user: str) -> Iterator[Record]:
+        """All records of a user, oldest first."""
+
+    @abstractmethod
+    def stored_head(self, user: str) -> Head | None:
+        """The head that is stored apart from the records, if there is one."""
+
+    @abstractmethod
+    def users(self) -> list[str]:
+        """The users that have a log, as far as they are known."""
+
+    def verify(self, user: str, head: Head | None = None) -> Verification:
+        """Check a user's log, and that it contains a head that was written down elsewhere."""
+        self.flush()
+        heads = [each for each in (self.stored_head(user), head) if each is not None]
+        return verify_chain(self.records(user), heads)
+
+    # -- the thread that writes ---
+
+    def _start(self) -> None:
+        with self._lock:
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(
+                    target=self._run, name="recollect-audit", daemon=True
+                )
+                self._thread.start()
+
+    def _run(self) -> None:
+        while True:
+            batch = [self._queue.get()]
+            while len(batch) < _MAX_BATCH and not self._queue.empty():
+                batch.append(self._queue.get())
+            for user in dict.fromkeys(pending.user for pending in batch):
+                self._write_batch(user, [pending for pending in batch if pending.user == user])
+            for _ in batch:
+                self._queue.task_done()
+
+    def _write_batch(self, user: str, batch: list[_Pending]) -> None:
+        error: Exception | None = None
+        try:
+            durable = any(pending.durable for pending in batch)
+            self.write(user, [pending.entry for pending in batch], durable)
+        except Exception as failure:  # the thread must go on
+            error = failure
+            reason = printable(str(failure))[:300]
+            logger.warning("The audit log cannot be written: %s", reason)
+        for pending in batch:
+            pending.error = error
+            pending.written.set()
+
+
+class _Pending:
+    """An entry that waits to be written."""
+
+    __slots__ = ("durable", "entry", "error", "user", "written")
+
+    def __init__(self, user: str, entry: Entry, durable: bool) -> None:
+        self.user = user
+        self.entry = entry
+        self.durable = durable
+        self.written = threading.Event()
+        self.error: Exception | None = None
