@@ -81,7 +81,7 @@ bench-teams: $(READY)
 
 # Kill programs and servers 1,000 times.
 soak: $(READY)
-	KILLS=1000 $(PYTEST) -m "" tests/faults/test_backup.py tests/faults/test_restore.py tests/test_crash.py tests/test_power_loss.py tests/test_move.py tests/store/test_postgres_connections.py
+	KILLS=1000 $(PYTEST) -m "" tests/attacks/test_hostile_files.py tests/attacks/test_growth.py tests/faults/test_backup.py tests/faults/test_restore.py tests/test_crash.py tests/test_power_loss.py tests/test_move.py tests/store/test_postgres_connections.py
 
 # The wheel, the source archive, locked requirements, an SBOM and checksums of the last commit.
 dist: tools

@@ -6,6 +6,7 @@ that the rest of the file is read; everything else becomes a Problem here.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import wraps
 
@@ -15,6 +16,9 @@ from recollect.importers.texts import Unreadable
 from recollect.model.documents import Document
 from recollect.model.receipts import Problem
 
+_EXAMPLES = 10
+"""How many problems of one kind are reported one by one, each with its place."""
+
 Reader = Callable[[Entry], Iterator[Document | Problem]]
 
 
@@ -23,12 +27,42 @@ def contain_errors(read: Reader) -> Reader:
 
     @wraps(read)
     def read_contained(entry: Entry) -> Iterator[Document | Problem]:
+        problems = _RepeatedProblems()
         try:
-            yield from read(entry)
+            for item in read(entry):
+                if not problems.absorb(item):
+                    yield item
         except Exception as error:
             yield failure(error, entry)
+        yield from problems.totals()
 
     return read_contained
+
+
+class _RepeatedProblems:
+    """Counts problems of one kind, of which a file may have as many as it has lines.
+
+    The first of each kind are reported one by one, each with its place.
+    """
+
+    def __init__(self) -> None:
+        self._counts: Counter[tuple[str, bool, str]] = Counter()
+        self._reports: Counter[tuple[str, bool, str]] = Counter()
+
+    def absorb(self, item: Document | Problem) -> bool:
+        """Whether this is a problem that only has to be counted."""
+        if not isinstance(item, Problem):
+            return False
+        kind = (item.reason, item.failed, item.unit)
+        if self._reports[kind] < _EXAMPLES:
+            self._reports[kind] += 1
+            return False
+        self._counts[kind] += item.count
+        return True
+
+    def totals(self) -> Iterator[Problem]:
+        for (reason, failed, unit), count in self._counts.items():
+            yield Problem(reason, failed=failed, unit=unit, count=count)
 
 
 def failure(error: Exception, entry: Entry) -> Problem:
