@@ -291,7 +291,7 @@ class SqliteKeys(ApiKeys):
             raise self._unavailable(
                 f"{self._path.name} is empty",
                 "Add a key with `recollect keys add`, or restore the file from a copy. If this "
-                "server needs no keys, delete the file.",
+                "server needs no keys, delete the file and start it again.",
             )
         return self._db
 
