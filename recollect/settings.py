@@ -365,7 +365,7 @@ BACKUP_EVERY = _setting(
     "RECOLLECT_BACKUP_EVERY",
     "off",
     _interval,
-    "How often `recollect serve` makes a backup: `12h`, `1d`, `2w` or `off`.",
+    "How often `recollect serve` and `recollect watch` make a backup: `12h`, `1d`, `2w` or `off`.",
 )
 BACKUP_KEEP = _setting(
     "RECOLLECT_BACKUP_KEEP",

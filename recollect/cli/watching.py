@@ -7,6 +7,7 @@ import json
 import signal
 import sys
 import threading
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from types import FrameType
@@ -30,6 +31,7 @@ from recollect.cli.indexing import index_after_import
 from recollect.errors import InvalidInput
 from recollect.model.sources import WATCHED
 from recollect.places import open
+from recollect.settings import place
 
 _WATCH_EXAMPLES = """\
   recollect watch                                      all coding agents, until Ctrl-C
@@ -97,6 +99,7 @@ def define_archive(command: argparse.ArgumentParser) -> None:
 
 
 def watch(arguments: argparse.Namespace) -> int:
+    from recollect.backup.schedule import BackupSchedule
     from recollect.capture.transcripts.watch import Watcher, changes, folders
 
     watch_folders = folders(arguments.tool, [Path(path) for path in arguments.folder])
@@ -122,7 +125,9 @@ def watch(arguments: argparse.Namespace) -> int:
             names = ", ".join(safe(str(folder.root)) for folder in watch_folders)
             console().print(f"Watching {names}  [dim](Ctrl+C stops it)[/]", soft_wrap=True)
         sys.stdout.flush()
-        watcher.follow(changes([folder.root for folder in watch_folders], stop))
+        with closing(BackupSchedule(place(arguments.home))) as schedule:
+            schedule.start()
+            watcher.follow(changes([folder.root for folder in watch_folders], stop))
         _print_end(arguments, watcher.read)
     return 0
 
