@@ -19,6 +19,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import recollect
+from recollect.importers.sandbox.files import Request
 from recollect.settings import SETTINGS
 from recollect.store.sqlite import store as sqlite_store
 from recollect.store.sqlite.connection import Connection, connect
@@ -104,6 +105,26 @@ def shared_certificates() -> Iterator[None]:
     """HTTP clients read the certificates of all authorities, 40 ms each time, even for http://."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ssl, "create_default_context", functools.cache(ssl.create_default_context))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def shared_parsing_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """One process parses the files of many tests: starting one takes 0.2 s.
+
+    It may read the files of all tests, not only the folder of one import.
+    """
+    shared = [tmp_path_factory.getbasetemp().resolve(), Path(__file__).parents[1].resolve()]
+    own_folders = Request.readable
+
+    def shared_folders(request: Request) -> list[Path]:
+        folders = own_folders(request)
+        if all(any(f.is_relative_to(root) for root in shared) for f in folders):
+            return shared
+        return folders
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Request, "readable", shared_folders)
         yield
 
 

@@ -22,6 +22,7 @@ from recollect.importers.sandbox.process import ParsingProcess
 from recollect.model.documents import Document, Passage
 from recollect.model.receipts import Receipt
 from recollect.settings import TRANSCRIBER
+from recollect.transfer.importing import import_files
 
 HERE = Path(__file__).parent
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="needs Landlock and seccomp")
@@ -41,6 +42,7 @@ def hostile_format(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(process, "MODULE", "hostile_worker")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(HERE), os.environ["PYTHONPATH"]]))
     monkeypatch.setattr(files, "Bounds", lambda: SMALL)
+    process.POOL.close()  # other tests use the real formats
     yield
     process.POOL.close()
 
@@ -107,7 +109,9 @@ def test_a_parser_reads_only_the_folder_of_the_import(
 ) -> None:
     secret = write(tmp_path / "secret.txt", "secret", 1)
     write(folder / "m.hostile", f"read {secret}", 2)
-    receipt = library.import_path(folder)
+    request = files.Request((folder,))
+    with files.open_files(request, [folder]) as session:
+        receipt = import_files(library._store, "", session)
     assert failures(receipt) == {
         "m.hostile": [f"[Errno 13] Permission denied: '{secret}'"],
     }

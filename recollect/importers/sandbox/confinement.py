@@ -124,6 +124,7 @@ _SIGNALS_AND_SOCKETS = 0b11
 def _program_files() -> list[Path]:
     """Where modules are loaded from, which importers do when the first file needs them."""
     folders = [sys.prefix, sys.base_prefix, sys.exec_prefix, *sys.path, *_SYSTEM_FOLDERS]
+    folders += os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep)
     return [Path(folder) for folder in dict.fromkeys(folders) if folder]
 
 
