@@ -51,6 +51,7 @@ _TAG_CHARACTERS = re.compile("[\U000e0000-\U000e007f]")
 _CONTROL = re.compile(
     "[\ud800-\udfff\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u200e\u200f]"
 )
+_MODEL_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 # -- storing ---------------------------------------------------------------
@@ -158,9 +159,12 @@ def printable(value: str) -> str:
 def for_model(value: str) -> str:
     """Text that is safe to give to a language model.
 
-    Removes the invisible tag characters, which can carry hidden instructions.
+    Removes the invisible tag characters, which can carry hidden instructions, and replaces control
+    sequences of terminals and of bidirectional text, which hide or reorder what a person sees.
     """
-    return _TAG_CHARACTERS.sub("", value)
+    if value.isascii() and value.isprintable():
+        return value
+    return _MODEL_CONTROL.sub("\ufffd", _TAG_CHARACTERS.sub("", value))
 
 
 # -- time ------------------------------------------------------------------

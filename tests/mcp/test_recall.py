@@ -52,7 +52,16 @@ def text(caller: Caller, tool: str, **arguments: Any) -> str:
     result = caller.call(tool, arguments)
     assert result["isError"] is False, result
     assert "structuredContent" not in result, "the text is in the answer only once"
-    return str(result["content"][0]["text"])
+    return without_frame(str(result["content"][0]["text"]))
+
+
+def without_frame(answer: str) -> str:
+    """An answer without the two lines around stored text; see tests/attacks."""
+    frame = re.search(r"^Quoted from stored text until (END-[0-9a-f]{8}); .*\n", answer, re.M)
+    if frame is None:
+        return answer
+    body = answer.replace(frame.group(), "")
+    return re.sub(rf"^{frame[1]}(\n|$)", "", body, flags=re.M).removesuffix("\n")
 
 
 def error(caller: Caller, tool: str, **arguments: Any) -> str:
@@ -173,7 +182,7 @@ def test_lines_that_a_session_has_shown_are_only_referred_to(
 
     def search(**arguments: Any) -> str:
         result = agent.call("recall_search", {"query": "salt", **arguments}, session=session)
-        return str(result["content"][0]["text"])
+        return without_frame(str(result["content"][0]["text"]))
 
     first = search()
     assert "Tomatoes need salt." in first
@@ -335,7 +344,7 @@ def test_recent_conversations_are_listed_with_ids_and_projects(
 ) -> None:
     answer = text(agent, "recall_recent")
     assert "[9f2a77c1] Summer plans" in answer
-    assert answer.endswith("2 conversations.\nProjects: garden (1), default (1).")
+    assert answer.endswith("Projects: garden (1), default (1).\n2 conversations.")
     only = text(agent, "recall_recent", project="garden")
     assert "Sauce" not in only and "Projects" not in only
     assert "after: 'soon' is not a date" in error(agent, "recall_recent", after="soon")

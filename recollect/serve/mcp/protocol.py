@@ -249,7 +249,10 @@ class Dispatcher:
         answer, is_error = self._run_tool(name, request.context, arguments)
         if not isinstance(answer, Answer):
             answer = Answer(answer)
-        result: Object = {"content": [{"type": "text", "text": answer.text}], "isError": is_error}
+        from recollect.language.text import for_model
+
+        text = for_model(answer.text)
+        result: Object = {"content": [{"type": "text", "text": text}], "isError": is_error}
         if answer.structured is not None:
             result["structuredContent"] = answer.structured
         return result

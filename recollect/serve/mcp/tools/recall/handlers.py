@@ -87,7 +87,7 @@ class Handlers:
             projects = ""
             if not filter_.projects:
                 projects = list_projects(library)
-        return budget.close(remark, projects)
+        return budget.close(remark, quote=projects)
 
     def recall_timeline(self, context: Context, arguments: dict[str, Any]) -> str:
         args = RecallArguments(RECALL_TIMELINE, arguments)

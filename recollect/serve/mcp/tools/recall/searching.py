@@ -72,14 +72,14 @@ class RecallSearch:
 
     def _explain_nothing(self, page: Page, budget: Budget) -> str:
         if page.offset and page.total and not page.weak:
-            budget.add(f"No more results: there are {page.total}.")
+            budget.add_remark(f"No more results: there are {page.total}.")
             return budget.close()
-        budget.add(f"Nothing found for {one_line(self._query, 200)!r}.")
+        budget.add_remark(f"Nothing found for {one_line(self._query, 200)!r}.")
         for remark in (page.note, self._remark_on_filter(), _remark_on_operators(page)):
             if remark:
-                budget.add(remark)
+                budget.add_remark(remark)
         if page.nearest:
-            budget.add("Closest, but probably unrelated:")
+            budget.add_remark("Closest, but probably unrelated:")
             lines = ConversationLines(self._context, self._library, None)
             for hit in page.nearest:
                 lines.add(budget, hit)
