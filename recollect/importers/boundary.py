@@ -16,6 +16,7 @@ from recollect.importers.texts import Unreadable
 from recollect.model.documents import Document
 from recollect.model.receipts import Problem
 
+_NO_ID = "without an id, so that it could not be found again"
 _EXAMPLES = 10
 """How many problems of one kind are reported one by one, each with its place."""
 
@@ -30,6 +31,8 @@ def contain_errors(read: Reader) -> Reader:
         problems = _RepeatedProblems()
         try:
             for item in read(entry):
+                if isinstance(item, Document) and not item.source_id:
+                    item = Problem(_NO_ID, item.title, failed=True, unit="conversations")
                 if not problems.absorb(item):
                     yield item
         except Exception as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import struct
 import zipfile
@@ -190,6 +191,18 @@ def test_whatever_a_parser_raises_is_a_problem_of_that_file(
     items = read(folder)
     assert [text(item) for item in items if isinstance(item, Document)] == ["the last note"]
     assert [item.failed for item in items if isinstance(item, Problem)] == [True] * len(errors)
+
+
+def test_a_conversation_without_an_id_is_reported(tmp_path: Path) -> None:
+    message = {"uuid": "m", "sender": "human", "text": "hello"}
+    chats = [{"uuid": id_, "name": "Beans", "chat_messages": [message]} for id_ in ("", "c")]
+    path = tmp_path / "conversations.json"
+    path.write_text(json.dumps(chats))
+    problem, item = read(path)
+    assert isinstance(problem, Problem)
+    assert problem.reason == "without an id, so that it could not be found again"
+    assert isinstance(item, Document)
+    assert item.source_id == "c"
 
 
 # -- databases ---------------------------------------------------------------

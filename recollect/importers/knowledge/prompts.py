@@ -308,7 +308,7 @@ def _fields(record: Any) -> dict[str, str]:
     system, user = _prompts(record)
     name = _first_text(record, _NAMES).strip()
     if not name:
-        first_line = (user or system).split("\n", 1)[0]
+        first_line = (user or system).strip().split("\n", 1)[0]
         name = truncate(first_line, _NAME_CHARACTERS)
     return {
         "name": name,
