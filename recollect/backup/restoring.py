@@ -143,7 +143,10 @@ class _Restore:
 
     def run(self) -> RestoreResult:
         files = self._selection()
-        retained = [path for path in files if not _is_of_library(path) and self._exists(path)]
+        # As a whole: half of an older audit log would not match the rest of a newer one.
+        retained = [
+            path for path in files if not _is_of_library(path) and self._exists(path.split("/")[0])
+        ]
         for path in retained:
             del files[path]
         self._require_space(files)

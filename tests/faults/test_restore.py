@@ -210,7 +210,8 @@ def test_api_keys_are_restored_only_where_there_are_none(
     capsys.readouterr()
     options = ["--folder", str(folder), "--home", str(home)]
     result = run_json(capsys, "restore", "--replace", *options)
-    assert result["retained_files"] == ["keys.db"]
+    assert "keys.db" in result["retained_files"]
+    assert all(path.startswith(("keys.db", "audit/")) for path in result["retained_files"])
     assert keys(home).all_keys()[0].revoked_at is not None
     run_json(capsys, "restore", *options, "--to", str(tmp_path / "new"))
     assert keys(tmp_path / "new").all_keys()[0].revoked_at is None
