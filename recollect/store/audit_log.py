@@ -11,6 +11,7 @@ for the record of a search: after a power cut, the last searches may be missing.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import logging
@@ -270,6 +271,8 @@ class AuditLogs(ABC):
         if is_lossy:
             return
         pending.written.wait(_WAIT_SECONDS)
+        if isinstance(pending.error, OSError) and pending.error.errno == errno.EROFS:
+            return  # on a read-only disk, nothing can have been changed
         if pending.error is not None:
             raise RecollectError(
                 f"The audit log cannot be written: {pending.error}. It was done, but there is no "

@@ -23,6 +23,7 @@ from recollect.places import library_file
 from recollect.store.base import Store
 from recollect.store.sqlite.connection import connect
 from recollect.store.sqlite.file_lock import file_lock
+from recollect.store.sqlite.volumes import plan
 
 CANARY = "quicksilverword"
 TITLE = "Zanzibar itinerary"
@@ -31,7 +32,7 @@ SQLITE = pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 
 def fill(library: recollect.Library) -> None:
     """Enough for a sealed volume and vector files, with a canary in the middle."""
-    for number in range(11):
+    for number in range(4):
         messages = [{"role": "user", "content": f"Day {number}: {n} boats."} for n in range(100)]
         library.add_conversation(f"other-{number}", f"Harbour {number}", messages=messages)
     library.add_conversation(
@@ -88,8 +89,10 @@ def forbid_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("template") / "home"
-    with recollect.open(home, "default") as library:
+    with pytest.MonkeyPatch.context() as patch, recollect.open(home, "default") as library:
+        patch.setattr(plan, "MIN_VOLUME_PASSAGES", 10)
         fill(library)
+    assert list((library_file(home, "default").parent / "index" / "volumes").iterdir())
     return home
 
 

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-import recollect
 from bench.contention import measure
-from recollect.store.sqlite import connection
-from recollect.store.sqlite.connection import Connection
+from recollect.model.documents import Document, Passage
+from recollect.store.sqlite import SqliteStore, connection
 
 SECONDS = float(os.environ.get("SECONDS", "1"))
 MOST_MILLISECONDS = 500
@@ -35,15 +35,10 @@ def test_a_write_takes_less_than_half_a_second(tmp_path: Path) -> None:
 
 
 def test_threads_take_short_turns_while_one_of_them_writes(tmp_path: Path) -> None:
-    intervals = []
     before = sys.getswitchinterval()
-    with recollect.open(tmp_path / "home", background=False) as library:
-
-        def work(db: Connection) -> None:
-            intervals.append(sys.getswitchinterval())
-
-        library._store._connections.write(work)  # type: ignore[attr-defined]
-    assert intervals[0] < before
+    with closing(SqliteStore(tmp_path / "library.db")) as store:
+        interval = store._write(lambda db: sys.getswitchinterval())
+    assert interval < before
     assert sys.getswitchinterval() == before
 
 
@@ -51,11 +46,10 @@ def test_the_log_is_copied_into_the_database_outside_of_the_transaction(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection, "_PAGES_PER_CHECKPOINT", 1)
-    with recollect.open(tmp_path / "home", background=False) as library:
-        connections = library._store._connections  # type: ignore[attr-defined]
-        library.add_conversation("c1", messages=[{"role": "user", "content": "x" * 500_000}])
-        connections._checkpoint()
-        with connections._checkpoint_lock:
-            assert connections._log_pages == 0
-        library.add_message("c1", "user", "again")
-        assert library.search("again").total == 1
+    with closing(SqliteStore(tmp_path / "library.db")) as store:
+        document = Document("test", "c1", passages=(Passage("m1", "user", "x" * 500_000),))
+        (saved,) = store.save([document])
+        store._connections._checkpoint()
+        with store._connections._checkpoint_lock:
+            assert store._connections._log_pages == 0
+        assert store.append(saved.id, Passage("m2", "user", "again"))

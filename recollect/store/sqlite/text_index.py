@@ -7,6 +7,7 @@ lists every word of the library once, with its stem.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -208,10 +209,14 @@ class FtsIndex:
         prepared = _prepare_rows(rows)
         self._db.executemany(_DELETE, prepared)
         self._vocabulary.clear()
-        query = "select 1 from passage_text where passage_text match ? limit 1"
-        for term in _terms(*_distinct_words(_texts(prepared))):
-            if not self._db.get(query, (quote_term(term),)):
-                self._db.run("delete from word where term = ?", (term,))
+        terms = sorted(_terms(*_distinct_words(_texts(prepared))))
+        # One statement for all terms, because others wait for this transaction.
+        rows = self._db.rows(
+            "select t.key from json_each(?) t where not exists "
+            "(select 1 from passage_text where passage_text match t.value)",
+            (json.dumps([quote_term(term) for term in terms]),),
+        )
+        self._db.run_many("delete from word where term = ?", [(terms[n],) for (n,) in rows])
 
 
 def _prepare_rows(rows: Iterable[IndexRow]) -> list[IndexRow]:
