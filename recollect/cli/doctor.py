@@ -151,6 +151,7 @@ def _show_findings(checkup: Checkup) -> None:
         ("[red]archive[/]", checkup.archive),
         ("[yellow]index[/]", _index_findings(findings)),
         ("[yellow]vectors[/]", _vector_findings(findings)),
+        ("[dim]replaced[/]", findings.events),
     ):
         for line in lines:
             out.print(f"{label}: {safe(line)}", soft_wrap=True)

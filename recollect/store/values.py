@@ -212,6 +212,8 @@ class Findings:
     damaged_index: list[str] = field(default_factory=list)
     damaged_files: list[str] = field(default_factory=list)
     """Files of vectors or volumes that differ from their checksum."""
+    events: list[str] = field(default_factory=list)
+    """Damaged files that were found and replaced before."""
     miscounted: int = 0
     """Counts that are too low."""
     unindexed: int = 0

@@ -29,6 +29,7 @@ from recollect.store.sqlite import (
     text_index,
     verification,
 )
+from recollect.store.sqlite.checksums import damage_events
 from recollect.store.sqlite.connection import (
     READ_ONLY,
     STORAGE_FULL,
@@ -388,7 +389,13 @@ class SqliteStore(SqlStore[Connection]):
                 return False
             return plan.unsealed_passages(db) > 0
 
-        return self._read(work)
+        return self._read(work) or self._needs_check()
+
+    def _needs_check(self) -> bool:
+        """Whether files must be compared with their checksums."""
+        if (self._index_folder / "volumes").exists() and self._volumes.needs_check():
+            return True
+        return (self._index_folder / "vectors").exists() and self._vectors.needs_check()
 
     def _has_lost_vectors(self, db: Connection) -> bool:
         """Whether a file of vectors is missing. They must be embedded again."""
@@ -451,11 +458,30 @@ class SqliteStore(SqlStore[Connection]):
         try:
             db = self._connections.open_reader()
             try:
-                return verification.verify(db)
+                findings = verification.verify(db)
             finally:
                 db.close()
+            if not findings.damaged:
+                findings.damaged_files = self._damaged_files()
+            findings.events = damage_events(self._index_folder)
+            return findings
         except apsw.Error as error:
             raise translate_error(error, self.path) from error
+
+    def _damaged_files(self) -> list[str]:
+        lines = []
+        if (self._index_folder / "volumes").exists():
+            lines += self._volumes.damaged_files()
+        if (self._index_folder / "vectors").exists():
+            lines += self._vectors.damaged_files()
+        return lines
+
+    def _drop_damaged_files(self) -> None:
+        if (self._index_folder / "volumes").exists():
+            self._volumes.drop_damaged()
+        if (self._index_folder / "vectors").exists():
+            self._vectors.drop_damaged()
+            self._vectors.refresh()
 
     def repair(self, progress: Progress | None = None) -> None:
         damaged = self.verify().damaged
@@ -472,6 +498,7 @@ class SqliteStore(SqlStore[Connection]):
             if checking.correct_counts(db):
                 statistics.recount(db)
 
+        self._drop_damaged_files()
         self._write_text(clear)
         self._vocabulary.clear()
         self._index_missing(progress)

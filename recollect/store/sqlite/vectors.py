@@ -9,6 +9,9 @@ The table `vector` lists all vectors. New ones are stored in `new_vector` until 
 files, durably. Those up to the row `space.copied` are only in the files. If files are lost, the
 passages of their rows are queued for embedding.
 
+A third file has checksums of both (`space-1.checksums`; see `checksums.py`). Files that differ from
+them are dropped, like lost ones.
+
 Integers are written before the attributes. If the process is killed in between, the additional
 integers are ignored and overwritten later.
 
@@ -21,6 +24,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import pairwise
@@ -34,6 +38,14 @@ from recollect.model.search import Filter
 from recollect.store.sql.quantisation import Integers, Vector, best_scores, cosines, quantise
 from recollect.store.sql.selection import document_filter, matching_documents
 from recollect.store.sql.spaces import all_spaces
+from recollect.store.sqlite.checksums import (
+    ROWS_PER_BLOCK,
+    UNKNOWN,
+    RowChecksums,
+    is_check_due,
+    log_damage,
+    mark_checked,
+)
 from recollect.store.sqlite.connection import Connection, Connections
 from recollect.store.sqlite.file_lock import file_lock
 from recollect.store.sqlite.key_ranges import all_keys, keys_in_few_documents, passing_keys
@@ -163,9 +175,51 @@ class Vectors:
         with self._lock:
             files = self._open_files.get(space.id)
             if files is None or files.is_outdated():
-                files = _SpaceFiles(self._folder, space)
+                files = self._open_verified(space)
                 self._open_files[space.id] = files
             return files
+
+    # -- checksums ---
+
+    def _open_verified(self, space: Space) -> _SpaceFiles:
+        """The files of a space. If they differ from their checksums, they are dropped."""
+        files = _SpaceFiles(self._folder, space)
+        if not files.is_check_due():
+            return files
+        if files.damaged_blocks():
+            # Another process may have been changing the files.
+            with file_lock(self._lock_file, wait=True):
+                files = _SpaceFiles(self._folder, space)
+                if files.damaged_blocks():
+                    files.drop()
+                    return files
+        files.mark_checked()
+        return files
+
+    def drop_damaged(self) -> None:
+        """Verify all files, and drop those that are damaged. `refresh` queues their passages."""
+        with file_lock(self._lock_file, wait=True):
+            for files in self._all_files():
+                if files.damaged_blocks():
+                    files.drop()
+
+    def damaged_files(self) -> list[str]:
+        """Verify all files, and describe those that are damaged."""
+        lines = []
+        for files in self._all_files():
+            blocks = files.damaged_blocks()
+            if blocks:
+                share = f"{len(blocks)} of {files.blocks} blocks"
+                lines.append(f"{files.name} differs from its checksum in {share}")
+        return lines
+
+    def needs_check(self) -> bool:
+        return any(len(files) and files.is_check_due() for files in self._all_files())
+
+    def _all_files(self) -> list[_SpaceFiles]:
+        with self._connections.read() as db:
+            spaces = all_spaces(db)
+        return [_SpaceFiles(self._folder, space) for space in spaces]
 
     def close(self) -> None:
         with self._lock:
@@ -185,10 +239,23 @@ class Vectors:
             self._wipe_deleted(spaces)
             for space in spaces:
                 _replace_old_attributes(self._folder, space)
+                self._check(space)
                 self._drop_unknown(space)
                 self._queue_lost(space)
                 self._copy_new(space)
                 self._clear_copied(space)
+
+    def _check(self, space: Space) -> None:
+        """Verify the files if that is due, and add checksums to rows that have none."""
+        files = _SpaceFiles(self._folder, space)
+        if not len(files):
+            return
+        if files.is_check_due():
+            if files.damaged_blocks():
+                files.drop()
+                return
+            files.mark_checked()
+        files.add_checksums()
 
     def _drop_unknown(self, space: Space) -> None:
         """Drop rows that the table never had: the database is an older copy than the files."""
@@ -376,21 +443,91 @@ class _SpaceFiles:
         passages: list[int] = copied[is_same, 1].tolist()
         return passages, self._integers[indexes], self._attributes["scale"][indexes]
 
+    # -- checksums ---
+
+    @property
+    def name(self) -> str:
+        return self._integers_file.name
+
+    @property
+    def _checksums_file(self) -> Path:
+        return self._folder / f"space-{self._space.id}.checksums"
+
+    def _checksums(self) -> RowChecksums:
+        if self._row is _OLD_ROW:
+            return RowChecksums()
+        checksums = RowChecksums.load(self._checksums_file) or RowChecksums()
+        # The files were truncated by something else, or an older version wrote them.
+        checksums.truncate(self._size)
+        return checksums
+
+    @property
+    def blocks(self) -> int:
+        return len(self._checksums().integers)
+
+    def is_check_due(self) -> bool:
+        files = (self._integers_file, self._attributes_file)
+        return self._size > 0 and is_check_due(self._checksums_file, files)
+
+    def mark_checked(self) -> None:
+        mark_checked(self._checksums_file)
+
+    def damaged_blocks(self) -> list[int]:
+        """The blocks of rows that differ from their checksums."""
+        return self._checksums().damaged_blocks(self._row_bytes)
+
+    def _row_bytes(self, start: int, end: int) -> tuple[bytes, bytes]:
+        return self._integers[start:end].tobytes(), self._attributes[start:end].tobytes()
+
+    def add_checksums(self) -> None:
+        """Add the checksums of rows that have none."""
+        checksums = self._checksums()
+        if checksums.rows == self._size:
+            return
+        while checksums.rows < self._size:
+            start = checksums.rows
+            end = min(start + ROWS_PER_BLOCK, self._size)
+            checksums.extend(*self._row_bytes(start, end), end - start)
+        checksums.save(self._checksums_file)
+
+    def drop(self) -> None:
+        """Remove damaged files. Their vectors are then computed again."""
+        event = f"{self._integers_file} differed from its checksum and is computed again"
+        log_damage(self._folder.parent, event)
+        with suppress(OSError):  # on read-only media, they are ignored
+            for file in (self._attributes_file, self._integers_file, self._checksums_file):
+                file.unlink(missing_ok=True)
+        self._size = 0
+        self._columns = {}
+        self._attributes = np.empty(0, self._row)
+        self._integers = np.empty((0, self._dimensions), np.int8)
+
+    # -- changing ---
+
     def drop_after(self, row: int) -> None:
         """Drop all rows after this one."""
         size = int(np.searchsorted(self._attributes["row"], row, "right"))
+        checksums = self._checksums()
+        checksums.truncate(size)
+        checksums.save(self._checksums_file)
         _write_at(self._attributes_file, size * self._row.itemsize, b"")
         _write_at(self._integers_file, size * self._dimensions, b"")
 
     def append(self, attributes: NDArray[Any], integers: Integers) -> None:
+        checksums = self._checksums()
         _write_at(self._integers_file, self._size * self._dimensions, integers.tobytes())
         _write_at(self._attributes_file, self._size * ROW.itemsize, attributes.tobytes())
+        # If the process is killed before this, the next refresh adds the checksums.
+        if checksums.rows == self._size:
+            checksums.extend(integers.tobytes(), attributes.tobytes(), len(attributes))
+            checksums.save(self._checksums_file)
 
     def shrink(self) -> None:
         """Write attributes in the format of older versions again."""
         path = self._attributes_file.with_suffix(".attributes")
         unfinished = path.with_suffix(".part")
         _write_at(unfinished, 0, self._attributes.astype(ROW).tobytes())
+        self._checksums_file.unlink(missing_ok=True)
         unfinished.rename(path)
 
     def wipe(self, rows: NDArray[Key]) -> None:
@@ -400,6 +537,20 @@ class _SpaceFiles:
         indexes = indexes[np.isin(self._attributes["row"][indexes], rows)]
         if not len(indexes):
             return
+        checksums = self._checksums()
+        blocks = sorted({int(n) // ROWS_PER_BLOCK for n in indexes if n < checksums.rows})
+        damaged = set(checksums.damaged_blocks(self._row_bytes, blocks))
+        blocks = [block for block in blocks if block not in damaged]
+        for block in blocks:
+            checksums.integers[block] = checksums.attributes[block] = UNKNOWN
+        checksums.save(self._checksums_file)
+        self._zero(indexes)
+        for block in blocks:
+            data = self._row_bytes(*checksums.block_range(block))
+            checksums.integers[block], checksums.attributes[block] = map(zlib.crc32, data)
+        checksums.save(self._checksums_file)
+
+    def _zero(self, indexes: NDArray[Any]) -> None:
         integers = self._map_integers("r+")
         integers[indexes] = 0
         integers.flush()

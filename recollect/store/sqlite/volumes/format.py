@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import tantivy
 
 from recollect.errors import RecollectError
+from recollect.store.sqlite.checksums import (
+    file_checksum,
+    is_check_due,
+    mark_checked,
+    write_durably,
+)
 
 FORMAT = 1
 MANIFEST = "volume.json"
@@ -18,6 +25,10 @@ HIDDEN = "hidden"
 
 class UnreadableVolume(RecollectError):
     """The folder is not a volume of this version, or it is damaged. It must be written again."""
+
+
+class DamagedVolume(UnreadableVolume):
+    """A file of the volume has another size or checksum."""
 
 
 def schema() -> tantivy.Schema:
@@ -31,6 +42,27 @@ def schema() -> tantivy.Schema:
     return builder.build()
 
 
+def verify_checksums(folder: Path, manifest: dict[str, Any]) -> None:
+    """Raise DamagedVolume if a file differs from its checksum. Older volumes have none."""
+    for name, checksum in manifest.get("checksums", {}).items():
+        if file_checksum(folder / name) != checksum:
+            raise DamagedVolume(
+                f"The volume {folder} is damaged: {name} differs from its checksum."
+            )
+
+
+def add_checksums(folder: Path) -> None:
+    """Add checksums to the manifest of a volume that an older version wrote."""
+    manifest = read_manifest(folder)
+    if "checksums" not in manifest:
+        manifest["checksums"] = checksums_of(folder, manifest["files"])
+        write_durably(folder / MANIFEST, json.dumps(manifest))
+
+
+def checksums_of(folder: Path, names: Iterable[str]) -> dict[str, int]:
+    return {name: file_checksum(folder / name) for name in names}
+
+
 def read_manifest(folder: Path) -> dict[str, Any]:
     """Read the manifest, and check that all files are complete.
 
@@ -42,7 +74,10 @@ def read_manifest(folder: Path) -> dict[str, Any]:
             raise UnreadableVolume(f"{folder} is a volume of another version of Recollect.")
         for name, size in manifest["files"].items():
             if (folder / name).stat().st_size != size:
-                raise UnreadableVolume(f"The volume {folder} is damaged: {name} has another size.")
+                raise DamagedVolume(f"The volume {folder} is damaged: {name} has another size.")
+        if is_check_due(folder / MANIFEST, [folder / name for name in manifest["files"]]):
+            verify_checksums(folder, manifest)
+            mark_checked(folder / MANIFEST)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise UnreadableVolume(f"{folder} is not a volume ({error}).") from error
     assert isinstance(manifest, dict)

@@ -23,12 +23,20 @@ from recollect.language.text import micros
 from recollect.model.search import Filter
 from recollect.store.sql.encoding import INDEXED_TITLE
 from recollect.store.sql.selection import document_filter, matching_documents
+from recollect.store.sqlite.checksums import is_check_due, log_damage
 from recollect.store.sqlite.connection import Connection, Connections
 from recollect.store.sqlite.file_lock import file_lock
 from recollect.store.sqlite.fts_match import best_matches, count_matches
 from recollect.store.sqlite.key_ranges import KeyRange, all_keys, keys_in_few_documents
 from recollect.store.sqlite.private_files import protect_tree
-from recollect.store.sqlite.volumes.format import UnreadableVolume
+from recollect.store.sqlite.volumes.format import (
+    MANIFEST,
+    DamagedVolume,
+    UnreadableVolume,
+    add_checksums,
+    read_manifest,
+    verify_checksums,
+)
 from recollect.store.sqlite.volumes.plan import ranges_to_seal
 from recollect.store.sqlite.volumes.scope import Selection
 from recollect.store.sqlite.volumes.volume import UnsupportedQuery, Volume, supports
@@ -56,6 +64,7 @@ class VolumeIndex:
         self._folder = folder
         self._connections = connections
         self._open_volumes: dict[str, Volume] = {}
+        self._damaged: set[str] = set()
         self._lock = threading.Lock()
 
     # -- searching ---
@@ -176,7 +185,10 @@ class VolumeIndex:
             if name not in self._open_volumes:
                 try:
                     self._open_volumes[name] = Volume(self._folder / name)
-                except UnreadableVolume:
+                except UnreadableVolume as error:
+                    if isinstance(error, DamagedVolume) and name not in self._damaged:
+                        self._damaged.add(name)
+                        log_damage(self._folder.parent, f"{error} It is written again.")
                     return None
             return self._open_volumes[name]
 
@@ -264,6 +276,43 @@ class VolumeIndex:
                 return
             start = rows[-1][0] + 1
 
+    # -- checksums ---
+
+    def needs_check(self) -> bool:
+        """Whether a volume must be verified, or turned out to be damaged."""
+        with self._connections.read() as db:
+            names = {name for (name,) in db.rows("select name from volume where ready")}
+        if names & self._damaged:
+            return True
+        manifests = [self._folder / name / MANIFEST for name in names]
+        return any(is_check_due(manifest, ()) for manifest in manifests)
+
+    def damaged_files(self) -> list[str]:
+        """Verify all volumes, and describe those that are damaged."""
+        with self._connections.read() as db:
+            names = [name for (name,) in db.rows("select name from volume where ready")]
+        lines = []
+        for name in names:
+            try:
+                verify_checksums(self._folder / name, read_manifest(self._folder / name))
+            except (UnreadableVolume, OSError) as error:
+                lines.append(str(error))
+        return lines
+
+    def drop_damaged(self) -> None:
+        """Verify all volumes, and drop those that are damaged. `refresh` writes them again."""
+        with self._connections.read() as db:
+            names = [name for (name,) in db.rows("select name from volume where ready")]
+        for name in names:
+            try:
+                verify_checksums(self._folder / name, read_manifest(self._folder / name))
+            except (UnreadableVolume, OSError) as error:
+                log_damage(self._folder.parent, f"{error} It is written again.")
+                self._drop(name)
+
+    def _drop(self, name: str) -> None:
+        self._connections.write(lambda db: db.run("delete from volume where name = ?", (name,)))
+
     # -- dropping ---
 
     @property
@@ -300,8 +349,11 @@ class VolumeIndex:
         )
 
     def _is_readable(self, name: str) -> bool:
+        with suppress(UnreadableVolume):
+            add_checksums(self._folder / name)
         volume = self._volume(name)
         with suppress(UnreadableVolume):
+            read_manifest(self._folder / name)  # verifies the checksums if that is due
             return volume is not None and volume.frequencies([""], True) is not None
         self._close_others(self._open_volumes.keys() - {name})
         return False

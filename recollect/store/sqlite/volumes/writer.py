@@ -13,7 +13,14 @@ from typing import Any, NamedTuple
 import tantivy
 
 from recollect.store.sqlite.text_index import prepare_text
-from recollect.store.sqlite.volumes.format import FORMAT, HIDDEN, MANIFEST, VISIBLE, schema
+from recollect.store.sqlite.volumes.format import (
+    FORMAT,
+    HIDDEN,
+    MANIFEST,
+    VISIBLE,
+    checksums_of,
+    schema,
+)
 from recollect.store.sqlite.volumes.tokenizer import split_words, truncate_word
 
 _UNFINISHED = ".part"
@@ -96,13 +103,15 @@ def _write_indexes(folder: Path, rows: Iterable[Row], stop: Callable[[], bool]) 
         for writer in writers.values():
             writer.close()
     files = [path for path in folder.rglob("[!.]*") if path.is_file()]
+    names = [path.relative_to(folder).as_posix() for path in files]
     return {
         "format": FORMAT,
         "rows": count,
         "keys": [keys.low, keys.high],
         "documents": [documents.low, documents.high],
         "indexes": sorted(writers),
-        "files": {path.relative_to(folder).as_posix(): path.stat().st_size for path in files},
+        "files": {name: (folder / name).stat().st_size for name in names},
+        "checksums": checksums_of(folder, names),
     }
 
 
