@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from recollect.transfer.forgetting import ForgetReport
     from recollect.transfer.importing import Admission
     from recollect.transfer.redaction import Redaction
+    from recollect.transfer.risks import RiskReport
 
 ImportProgress = Callable[[str, int, int], None]
 """Called during an import with the file, the bytes read, and the bytes in total."""
@@ -736,6 +737,12 @@ class Library:
         result = redact(self._store, report, progress)
         self.wake_indexer()
         return result
+
+    def audit(self, risks: Sequence[str] = (), progress: IndexProgress | None = None) -> RiskReport:
+        """Report secrets, instructions aimed at agents, and duplicates. Changes nothing."""
+        from recollect.transfer.risks import RISKS, report_risks
+
+        return report_risks(self._store, tuple(risks) or RISKS, progress)
 
     def size(self) -> int:
         """The number of messages, or slightly more if some were deleted. Faster than `stats`."""

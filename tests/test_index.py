@@ -813,9 +813,10 @@ class Writers:
 
 
 READERS = {
-    Library: """activity admission archive close conversation conversations conversations_with
-      digest documents embedding_status exclusion facets find_id find_text full_id index knowledge
-      label match_expression memory message message_ids messages missing_features preview_forget
+    Library: """activity admission archive audit close conversation conversations
+      conversations_with digest documents embedding_status exclusion facets find_id find_text
+      full_id index knowledge label match_expression memory message message_ids messages
+      missing_features preview_forget
       purge_status read_only receipts recent related search short_id size stats summary verify
       version view wake_indexer prepare_imports record_failed_import""",
     Knowledge: "document export find get list media_types search transcript",

@@ -48,7 +48,7 @@ COMMANDS = {
     "config": ("config", "show or change the settings"),
     "redact": ("redacting", "remove secrets from the library"),
     "forget": ("forgetting", "delete messages, conversations and items for good"),
-    "audit": ("auditing", "show and verify the audit log"),
+    "audit": ("auditing", "report what is risky in the library; show the audit log"),
     "serve": ("serving", "serve REST, the console and metrics over HTTP"),
     "keys": ("keys", "create, list and revoke API keys"),
     "mcp": ("serving", "serve agents over stdio (MCP)"),

@@ -1,9 +1,10 @@
-"""`recollect audit log`: show and verify the audit log."""
+"""`recollect audit`: report what is risky in the library; `recollect audit log`: the audit log."""
 
 from __future__ import annotations
 
 import argparse
 from contextlib import closing
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -11,15 +12,28 @@ from typing import Any
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from recollect.cli.common import add_command, console, define, plural, print_json, safe
+from recollect.cli.common import (
+    add_command,
+    console,
+    define,
+    existing,
+    plural,
+    print_json,
+    safe,
+    when,
+)
+from recollect.cli.progress import ProgressBar
 from recollect.errors import InvalidInput, RecollectError
 from recollect.model.arguments import parse_moment
 from recollect.places import audit_logs, audit_name, keys
 from recollect.settings import place
 from recollect.store.audit_log import ACTIONS, AuditLogs, Head, Verification
 from recollect.store.audit_reading import RecordFilter, newest_records
+from recollect.transfer.risks import RISKS, RiskReport
 
 _EXAMPLES = """\
+  recollect audit                                      secrets, hostile instructions, duplicates
+  recollect audit --risk instruction --json
   recollect audit log                                  who did what to the library, newest first
   recollect audit log verify                           whether the log is complete and unchanged
 """
@@ -31,12 +45,16 @@ _LOG_EXAMPLES = """\
   recollect audit log head                             write this down elsewhere …
   recollect audit log verify --head 1042:5f0c…         … and compare it later
 """
+_ROWS = 50
 _STEPS = ("list", "verify", "head")
 
 
 def define_audit(group: argparse.ArgumentParser) -> None:
-    define(group, run_log, _EXAMPLES)
-    actions = group.add_subparsers(dest="action_name", metavar="ACTION", required=True)
+    define(group, run_report, _EXAMPLES)
+    group.add_argument(
+        "--risk", action="append", default=[], choices=RISKS, help="only this; may be repeated"
+    )
+    actions = group.add_subparsers(dest="action_name", metavar="ACTION")
     summary = "list who did what, or verify that the log is complete"
     log = add_command(actions, "log", summary, run_log, _LOG_EXAMPLES)
     log.add_argument("step", nargs="?", default="list", choices=_STEPS, help="(default: list)")
@@ -47,6 +65,42 @@ def define_audit(group: argparse.ArgumentParser) -> None:
     log.add_argument("--limit", type=int, default=100, help="how many records (default: 100)")
     log.add_argument("--all", action="store_true", help="the logs of all users in the folder")
     log.add_argument("--head", default="", help="verify that the log contains this head")
+
+
+def run_report(arguments: argparse.Namespace) -> int:
+    with existing(arguments) as library, ProgressBar("Examining") as bar:
+        report = library.audit(arguments.risk, bar.report)
+    if arguments.json:
+        print_json(asdict(report))
+    else:
+        _show_report(report)
+    return int(report.is_alarming)
+
+
+def _show_report(report: RiskReport) -> None:
+    out = console()
+    if not report.counts:
+        out.print(f"Nothing risky in {plural(report.messages, 'message')}.")
+        return
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for heading in ("severity", "what", "id", "source", "project", "date", "text"):
+        table.add_column(heading)
+    for finding in report.findings[:_ROWS]:
+        table.add_row(
+            finding.severity,
+            f"{finding.risk}: {finding.kind}",
+            safe(finding.conversation_id),
+            safe(finding.source),
+            safe(finding.project),
+            when(finding.created_at),
+            safe(finding.excerpt),
+        )
+    out.print(table)
+    counts = ", ".join(f"{count:,} {safe(name)}" for name, count in report.counts.items())
+    out.print(f"Found in {plural(report.messages, 'message')}: {counts}.")
+    if sum(report.counts.values()) > _ROWS:
+        out.print(f"The first {_ROWS} are listed; --json lists more.")
+    out.print("`recollect redact` removes secrets; `recollect forget ID` removes the rest.")
 
 
 def run_log(arguments: argparse.Namespace) -> int:
