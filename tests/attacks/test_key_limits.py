@@ -41,6 +41,8 @@ ROUTES: dict[str, tuple[str, tuple[str, ...] | frozenset[str]]] = {
     "POST /api/keys": (ADMIN, NONE),
     "DELETE /api/keys/{id}": (ADMIN, NONE),
     "POST /api/keys/{id}/rotate": (ADMIN, NONE),
+    "GET /api/audit": (READ, NONE),
+    "GET /api/audit/verification": (READ, NONE),
     "GET /api/sessions": (READ, CONVERSATIONS),
     "DELETE /api/sessions/{id}": (WRITE, CONVERSATIONS),
     "GET /sessions": (READ, CONVERSATIONS),

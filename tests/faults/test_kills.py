@@ -16,6 +16,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,7 +25,7 @@ from kills import KILLS
 
 import recollect
 from recollect.model.kinds import CONVERSATION
-from recollect.places import exists
+from recollect.places import exists, keys
 
 PROGRAM = Path(__file__).with_name("kill_points.py")
 SECRET = "sk-proj-" + "a1B2c3D4e5" * 5
@@ -82,6 +83,15 @@ def prepare_restore(folder: Path) -> None:
     succeed(folder, *BACKUP)
 
 
+def prepare_damage(folder: Path) -> None:
+    prepare_library(folder)
+    (database,) = (folder / "home").rglob("library.db")
+    data = bytearray(database.read_bytes())
+    middle = len(data) // 2
+    data[middle : middle + 64] = bytes(64)
+    database.write_bytes(data)
+
+
 BACKUP = ("backup", "--folder", "backups")
 RESTORE = ("restore", "--folder", "backups", "--to", "restored")
 ADD_NOTE = ("knowledge", "add", "notes", "Castle", "--text", "a red roof")
@@ -98,6 +108,8 @@ OPERATIONS = {
     "repair": Operation(("doctor", "--repair"), prepare_library),
     "backup": Operation(BACKUP, prepare_backup),
     "restore": Operation(RESTORE, prepare_restore, "restored"),
+    "salvage": Operation(("salvage", "home", "rescued"), prepare_damage, "rescued"),
+    "upload": Operation(("upload", "export.json"), prepare_export),
     "move": Operation(("move", "home", "moved"), prepare_library, "moved"),
 }
 BY_DEFAULT = ("forget messages",)
@@ -184,4 +196,5 @@ def finish(operation: Operation, folder: Path, state: Snapshot, after: Snapshot)
     if state != after:
         succeed(folder, *operation.command)
     assert snapshot(folder / operation.result) == after
-    succeed(folder, "doctor")  # libraries and API keys
+    with closing(keys(folder / operation.result)) as api_keys:
+        api_keys.all_keys()
