@@ -1,4 +1,4 @@
-.PHONY: test test-all check pytest browser clients demo format bench bench-disk bench-indexing bench-knowledge bench-mcp bench-memory bench-quality bench-service bench-speed bench-startup bench-teams soak dist audit tools clean
+.PHONY: test test-all test-encryption check pytest browser clients demo format bench bench-disk bench-indexing bench-knowledge bench-mcp bench-memory bench-quality bench-service bench-speed bench-startup bench-teams soak dist audit tools clean
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -15,8 +15,13 @@ test: browser $(READY)
 	@$(MAKE) --no-print-directory --jobs 2 check pytest
 
 # Everything: all tests on both stores, in every state, with many more examples and kills.
-test-all: check browser audit
+test-all: check browser audit test-encryption
 	KILLS=100 RECOLLECT_SCREENSHOTS=1 $(PYTEST) -m "" --hypothesis-profile=thorough
+
+# Encryption at rest, with the build of SQLite that can encrypt, first on the path instead of apsw.
+test-encryption: $(READY)
+	@test -d build/encryption/apsw || $(BIN)/python -m pip install --quiet --disable-pip-version-check --target build/encryption apsw-sqlite3mc
+	PYTHONPATH=build/encryption $(PYTEST) -m "" tests/test_encryption.py
 
 check: $(READY)
 	$(BIN)/ruff format --check .

@@ -39,6 +39,10 @@ class StoreUnavailable(RecollectError):
     """The database server cannot be reached, or went away; what was saved stays saved."""
 
 
+class LockedLibrary(StoreUnavailable):
+    """The library is encrypted, and cannot be decrypted with the settings of this process."""
+
+
 class StoreBusy(RecollectError):
     """Another process held the library's write lock past the deadline."""
 

@@ -387,6 +387,19 @@ BACKUP_PASSPHRASE_FILE = _setting(
     str,
     "A file whose first line is that passphrase.",
 )
+PASSPHRASE = _setting(
+    "RECOLLECT_PASSPHRASE",
+    "",
+    str,
+    "The passphrase of an encrypted home (see docs/encryption.md).",
+    secret=True,
+)
+PASSPHRASE_FILE = _setting(
+    "RECOLLECT_PASSPHRASE_FILE",
+    "",
+    str,
+    "A file whose first line is that passphrase.",
+)
 MIGRATION_BACKUP = _setting(
     "RECOLLECT_MIGRATION_BACKUP",
     "on",

@@ -23,6 +23,7 @@ from recollect.importers.sandbox.files import Request
 from recollect.settings import SETTINGS
 from recollect.store.sqlite import store as sqlite_store
 from recollect.store.sqlite.connection import Connection, connect
+from recollect.store.sqlite.encryption import is_encrypted
 
 pytest_plugins = ["contracts.proof"]
 
@@ -140,7 +141,7 @@ def migrated_libraries(
     sqlite_store.SqliteStore(template).close()
 
     def copy_and_connect(path: Path) -> Connection:
-        if not path.exists():
+        if not path.exists() and not is_encrypted(path):
             copy = path.with_name(f"{uuid.uuid4()}.db")
             shutil.copyfile(template, copy)
             with suppress(FileExistsError):  # another process created the library

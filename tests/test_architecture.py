@@ -19,6 +19,7 @@ PACKAGE = Path(__file__).parents[1] / "recollect"
 # From the bottom up: a module may import from its own layer and from those before it.
 LAYERS = [
     {"errors", "settings"},
+    {"passphrases"},
     {"language"},
     {"model"},
     {"redact"},
@@ -29,6 +30,7 @@ LAYERS = [
     {"knowledge", "memory", "transfer"},
     {"library", "persistence", "places", "checkup"},
     {"backup"},
+    {"encrypting"},
     {"capture"},
     {"serve"},
     {"cli"},

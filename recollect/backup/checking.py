@@ -6,11 +6,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from recollect.backup import contents
+from recollect.backup.durable import write_file
 from recollect.backup.making import Progress
 from recollect.backup.manifest import FileRecord, LibraryRecord, Manifest
 from recollect.backup.repository import Repository
 from recollect.backup.storing import read_file
 from recollect.errors import DamagedBackup, DamagedLibrary
+from recollect.store.sqlite.encryption import (
+    KEY_FILE,
+    find_key_file,
+    read_key_file,
+    write_plain_mark,
+)
 from recollect.store.sqlite.snapshot import check_database_copy, check_library_copy
 
 
@@ -34,6 +41,7 @@ def verify(repository: Repository, id: str, work: Path, progress: Progress) -> V
         return Verification(id, (str(error),))
     problems = []
     count = 0
+    prepare_key(repository, backup, work)
     for file in backup.files:
         try:
             rebuild(repository, backup, file, work / "check.db")
@@ -42,6 +50,26 @@ def verify(repository: Repository, id: str, work: Path, progress: Progress) -> V
         count += file.size
         progress("Verifying", count, backup.size)
     return Verification(id, tuple(problems))
+
+
+def prepare_key(repository: Repository, backup: Manifest, work: Path) -> None:
+    """Write the key of a backup to the folder in which it will be rebuilt.
+
+    If the home around that folder has the same key, its key file is used: its passphrase may have
+    been changed after the backup.
+    """
+    record = next((file for file in backup.files if file.path == KEY_FILE), None)
+    target = work / KEY_FILE
+    target.unlink(missing_ok=True)
+    if record is None:
+        if find_key_file(work) is not None:
+            write_plain_mark(work)
+        return
+    data = b"".join(read_file(repository, record))
+    outer = find_key_file(work)
+    write_file(target, data)
+    if outer is not None and read_key_file(outer).id == read_key_file(target).id:
+        target.unlink()
 
 
 def rebuild(repository: Repository, backup: Manifest, file: FileRecord, target: Path) -> None:

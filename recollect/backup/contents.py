@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from recollect.backup.durable import TEMPORARY
+from recollect.store.sqlite.encryption import KEY_FILE
 
 WORK = ".backup"
 """The folder in a home folder for copies of databases while they are backed up or restored."""
@@ -33,8 +34,8 @@ def files(home: Path, library: str = "") -> list[str]:
     paths = sorted(_walk(home, PurePosixPath()), key=lambda path: (not path.endswith(".db"), path))
     if not library:
         return paths
-    folders = (f"users/{library}/", f"archive/{library}/")
-    return [path for path in paths if path.startswith(folders)]
+    prefixes = (f"users/{library}/", f"archive/{library}/", KEY_FILE)
+    return [path for path in paths if path.startswith(prefixes)]
 
 
 def _walk(home: Path, folder: PurePosixPath) -> Iterator[str]:

@@ -16,16 +16,19 @@ import os
 from abc import ABC, abstractmethod
 from typing import Any
 
-from recollect.errors import DamagedBackup, InvalidInput, RecollectError
+from recollect.errors import DamagedBackup, InvalidInput
+from recollect.passphrases import (
+    KEY_BYTES,
+    NONCE_BYTES,
+    UnusableRecord,
+    WrongPassphrase,
+    aes,
+    unwrap_key,
+    wrap_key,
+)
 
 NAME_BYTES = 32
 _CHECKSUM_BYTES = 16
-_NONCE_BYTES = 12
-_KEY_BYTES = 32
-SCRYPT = {"n": 1 << 15, "r": 8, "p": 3}
-"""The cost of a guess: 32 MiB of memory and a fraction of a second."""
-# A folder that somebody else wrote must not make us use any amount of memory.
-_MAX_SCRYPT = {"n": 1 << 20, "r": 32, "p": 16}
 
 
 class Cipher(ABC):
@@ -71,13 +74,13 @@ class AesGcm(Cipher):
 
     def __init__(self, key: bytes) -> None:
         self._name_key = _derive(key, b"names")
-        self._aes = _aes(_derive(key, b"parts"))
+        self._aes = aes(_derive(key, b"parts"))
 
     def name(self, data: bytes) -> bytes:
         return hashlib.blake2b(data, digest_size=NAME_BYTES, key=self._name_key).digest()
 
     def encrypt(self, data: bytes, context: bytes) -> bytes:
-        nonce = os.urandom(_NONCE_BYTES)
+        nonce = os.urandom(NONCE_BYTES)
         ciphertext: bytes = self._aes.encrypt(nonce, data, context)
         return nonce + ciphertext
 
@@ -85,7 +88,7 @@ class AesGcm(Cipher):
         from cryptography.exceptions import InvalidTag
 
         try:
-            content: bytes = self._aes.decrypt(data[:_NONCE_BYTES], data[_NONCE_BYTES:], context)
+            content: bytes = self._aes.decrypt(data[:NONCE_BYTES], data[NONCE_BYTES:], context)
         except (InvalidTag, ValueError) as error:
             raise DamagedBackup("An encrypted part was changed.") from error
         return content
@@ -93,66 +96,21 @@ class AesGcm(Cipher):
 
 def new_key(passphrase: str, context: bytes) -> tuple[Cipher, dict[str, Any]]:
     """A cipher with a new random key, and the record from which the passphrase recovers it."""
-    key = os.urandom(_KEY_BYTES)
-    salt = os.urandom(16)
-    nonce = os.urandom(_NONCE_BYTES)
-    protection = _aes(_stretch(passphrase, salt, SCRYPT))
-    ciphertext = protection.encrypt(nonce, key, context)
-    record = {
-        "cipher": "aes-256-gcm",
-        "kdf": "scrypt",
-        **SCRYPT,
-        "salt": salt.hex(),
-        "key": (nonce + ciphertext).hex(),
-    }
-    return AesGcm(key), record
+    key = os.urandom(KEY_BYTES)
+    return AesGcm(key), wrap_key(key, passphrase, context)
 
 
 def recover_key(passphrase: str, record: dict[str, Any], context: bytes) -> Cipher:
     """The cipher of a record that `new_key` made. Raises InvalidInput for a wrong passphrase."""
     try:
-        salt = bytes.fromhex(record["salt"])
-        data = bytes.fromhex(record["key"])
-        cost = {name: int(record[name]) for name in SCRYPT}
-    except (KeyError, TypeError, ValueError) as error:
-        raise DamagedBackup("The key of the backup folder cannot be read.") from error
-    if any(not 1 <= cost[name] <= _MAX_SCRYPT[name] for name in cost):
-        raise DamagedBackup("The key of the backup folder has impossible parameters.")
-    protection = _aes(_stretch(passphrase, salt, cost))
-    from cryptography.exceptions import InvalidTag
-
-    try:
-        key = protection.decrypt(data[:_NONCE_BYTES], data[_NONCE_BYTES:], context)
-    except (InvalidTag, ValueError) as error:
+        return AesGcm(unwrap_key(passphrase, record, context))
+    except WrongPassphrase as error:
         raise InvalidInput(
             "The passphrase is wrong: it does not open this backup folder."
         ) from error
-    return AesGcm(key)
-
-
-def _stretch(passphrase: str, salt: bytes, cost: dict[str, int]) -> bytes:
-    memory = 128 * cost["r"] * (cost["n"] + cost["p"] + 2)
-    try:
-        return hashlib.scrypt(
-            passphrase.encode("utf-8", "surrogateescape"),
-            salt=salt,
-            maxmem=memory + (1 << 20),
-            dklen=_KEY_BYTES,
-            **cost,
-        )
-    except ValueError as error:
-        raise DamagedBackup("The key of the backup folder has impossible parameters.") from error
+    except UnusableRecord as error:
+        raise DamagedBackup(f"The backup folder cannot be opened. {error}") from error
 
 
 def _derive(key: bytes, purpose: bytes) -> bytes:
     return hmac.digest(key, b"recollect backup " + purpose, "sha256")
-
-
-def _aes(key: bytes) -> Any:
-    try:
-        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-    except ImportError as error:
-        raise RecollectError(
-            "Encrypted backups need more packages: pip install 'recollect[encryption]'"
-        ) from error
-    return AESGCM(key)

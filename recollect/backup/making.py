@@ -6,6 +6,7 @@ back from the disk and every copy of a library passed SQLite's integrity check.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,6 +24,7 @@ from recollect.backup.work_folder import work_folder
 from recollect.errors import DamagedBackup, DamagedLibrary, InvalidInput, NotFound
 from recollect.places import library_file, move
 from recollect.store.sqlite.connection import translate_error
+from recollect.store.sqlite.encryption import KEY_FILE
 from recollect.store.sqlite.snapshot import (
     check_database_copy,
     check_library_copy,
@@ -61,6 +63,9 @@ def make_backup(
             raise InvalidInput("A library in PostgreSQL is backed up for one user: --user NAME.")
         with work_folder(work_home) as work:
             home = work / "home"
+            if (work_home / KEY_FILE).exists():
+                home.mkdir(mode=0o700)
+                shutil.copyfile(work_home / KEY_FILE, home / KEY_FILE)
             move(place, home, user, progress=_rename_step(report))
             return _Backup(repository, home, work, report).make(user, "postgresql")
 

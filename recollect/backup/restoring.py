@@ -16,7 +16,7 @@ from pathlib import Path
 import apsw
 
 from recollect.backup import contents
-from recollect.backup.checking import rebuild
+from recollect.backup.checking import prepare_key, rebuild
 from recollect.backup.durable import exchange, explain_disk_errors, make_folder, sync_folder
 from recollect.backup.making import Progress
 from recollect.backup.manifest import FileRecord, Manifest
@@ -34,6 +34,7 @@ from recollect.errors import (
 from recollect.places import abort_move, library_file, move
 from recollect.settings import READ_ONLY
 from recollect.store.sqlite.connection import translate_error
+from recollect.store.sqlite.encryption import KEY_FILE, apply_key, data_key, read_key_file
 from recollect.store.sqlite.migrations import VERSION
 
 _UNCHANGED = "Nothing was restored or changed."
@@ -149,6 +150,8 @@ class _Restore:
         ]
         for path in retained:
             del files[path]
+        prepare_key(self._repository, self._backup, self._work)
+        self._require_same_key()
         self._require_space(files)
         self._require_older(self._present_databases(files))
         self._rebuild(files)
@@ -156,6 +159,7 @@ class _Restore:
             for database in self._present_databases(files):
                 db = apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READWRITE)
                 stack.callback(db.close, True)
+                apply_key(db, data_key(database))
                 self._lock(db, database)
             self._exchange(sorted({_unit(path) for path in files}))
         return RestoreResult(
@@ -180,10 +184,24 @@ class _Restore:
                 f"Backup {self._backup.id} does not contain the library of "
                 f"{self._options.user!r}. {_UNCHANGED}"
             )
+        if KEY_FILE in files:
+            selection[KEY_FILE] = files[KEY_FILE]
         return selection
 
     def _exists(self, path: str) -> bool:
         return (self._home / path).exists()
+
+    def _require_same_key(self) -> None:
+        """Refuse to mix libraries with different keys, or encrypted and plain ones, in a home."""
+        has_libraries = any(self._home.glob("users/*/library.db")) or self._exists("keys.db")
+        key_file = self._work / KEY_FILE
+        if not key_file.exists():  # neither is encrypted, or both with the same key
+            return
+        if self._exists(KEY_FILE) or (has_libraries and read_key_file(key_file).id):
+            raise Conflict(
+                f"Backup {self._backup.id} and {self._home} are not encrypted with the same key. "
+                f"{_UNCHANGED} Restore to another folder with --to."
+            )
 
     def _require_space(self, files: dict[str, FileRecord]) -> None:
         needed = sum(file.size for file in files.values())

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from recollect.backup.locations import backup_folder
 from recollect.backup.making import make_backup
-from recollect.backup.passphrase import configured_passphrase, require_strength
+from recollect.backup.passphrase import configured_passphrase
 from recollect.backup.repository import (
     Repository,
     create_repository,
@@ -18,6 +18,7 @@ from recollect.backup.repository import (
 )
 from recollect.backup.retention import parse_rules, prune
 from recollect.errors import NotFound, RecollectError, StoreBusy
+from recollect.passphrases import require_strength
 from recollect.settings import BACKUP_EVERY, BACKUP_KEEP, default_user, home
 
 log = logging.getLogger(__name__)

@@ -1,7 +1,7 @@
 """A folder for copies of databases while they are backed up or restored.
 
-It is in the home folder, not in the backup folder: the copies are not encrypted, and the backup
-folder may be on a disk that others can read.
+It is in the home folder, not in the backup folder: the copies are only encrypted if the home is,
+and the backup folder may be on a disk that others can read.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from recollect.backup.contents import WORK
 from recollect.backup.durable import make_folder
 from recollect.errors import StoreBusy
 from recollect.settings import READ_ONLY
+from recollect.store.sqlite.encryption import KEY_FILE
 from recollect.store.sqlite.file_lock import file_lock
 
 
@@ -28,6 +29,8 @@ def work_folder(home: Path) -> Iterator[Path]:
     base = home / WORK
     if not _can_write(home, base):
         with tempfile.TemporaryDirectory(prefix="recollect-") as name:
+            if (home / KEY_FILE).exists():  # then the copies are encrypted with the same key
+                shutil.copyfile(home / KEY_FILE, Path(name, KEY_FILE))
             yield Path(name)
         return
     with file_lock(base / "lock") as is_held:

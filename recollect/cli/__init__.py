@@ -43,6 +43,8 @@ COMMANDS = {
     "salvage": ("salvaging", "rescue what can be read from a damaged library"),
     "backup": ("backing_up", "make, list, verify and remove backups"),
     "restore": ("backing_up", "restore a backup"),
+    "encrypt": ("encrypting", "encrypt all libraries in a home, or change its passphrase"),
+    "decrypt": ("encrypting", "decrypt all libraries in a home"),
     "stats": ("doctor", "show what is in the library"),
     "doctor": ("doctor", "check the library, and repair its index"),
     "config": ("config", "show or change the settings"),
@@ -152,6 +154,12 @@ def main(words: Sequence[str], command: str = "") -> int:
     _identify()
     if "read_only" in arguments:
         os.environ["RECOLLECT_READ_ONLY"] = "on"
+    if sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty():
+        from getpass import getpass
+
+        from recollect import passphrases
+
+        passphrases.prompt = getpass
     try:
         return run(arguments)
     except RecollectError as error:

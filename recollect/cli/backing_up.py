@@ -20,7 +20,7 @@ from recollect.backup.last_backup import missing_backup
 from recollect.backup.locations import backup_folder
 from recollect.backup.making import make_backup
 from recollect.backup.manifest import Manifest
-from recollect.backup.passphrase import configured_passphrase, read_passphrase, require_strength
+from recollect.backup.passphrase import configured_passphrase
 from recollect.backup.repository import Repository, create_repository, open_repository
 from recollect.backup.restoring import RestoreOptions, RestoreResult, restore
 from recollect.backup.retention import RULES, parse_rules, prune
@@ -29,6 +29,7 @@ from recollect.backup.work_folder import work_folder
 from recollect.cli.common import console, define, plural, print_json, safe
 from recollect.cli.progress import ProgressBar
 from recollect.errors import DamagedBackup, InvalidInput
+from recollect.passphrases import read_passphrase, require_strength
 from recollect.places import library_file, record
 from recollect.settings import BACKUP_KEEP, default_user, home, place
 from recollect.store.audit_log import RESTORE, Entry

@@ -4,13 +4,15 @@ Each copy is a gzip file under `archive/<user>/<tool>/`, which any program can r
 has grown, the new part is appended as another gzip member. When it was truncated or replaced, a new
 copy is made and the older one is kept. A small database records what was copied, what was imported,
 and which conversations each file contains. Deleting a conversation deletes the copies, and watching
-skips the file from then on. Private spans are not copied.
+skips the file from then on. Private spans are not copied. In an encrypted home, the copies are
+encrypted.
 """
 
 from __future__ import annotations
 
 import gzip
 import hashlib
+import io
 import os
 import shutil
 import threading
@@ -19,7 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, TypeVar
+from typing import IO, TypeVar, cast
 
 import apsw
 import orjson
@@ -27,6 +29,8 @@ import orjson
 from recollect.errors import InvalidInput, NotFound
 from recollect.language.text import truncate
 from recollect.store.sqlite.connection import Connection, connect, translate_error
+from recollect.store.sqlite.encryption import cipher, is_encrypted
+from recollect.transfer.encrypted_file import EncryptedReader, EncryptedWriter
 from recollect.transfer.exclusion import without_private_json
 
 T = TypeVar("T")
@@ -58,6 +62,7 @@ create index if not exists holds_of on holds (source, source_id);
 _MEMBERS = 64  # appended members compress less well, so after this many the copy is rewritten
 _COPIES = 20  # older copies of a file; a tool that rewrites it every time must not fill the disk
 _CHUNK = 1 << 20
+ENCRYPTED_SUFFIX = ".gz.encrypted"
 
 # The states of a conversation in the column `deleted`; 0 if nothing of it was deleted.
 _DELETED = 1
@@ -205,7 +210,7 @@ class Archive:
             with _private(target, "r+b") as copy:
                 copy.truncate(stored)  # an interrupted append may have left more
                 copy.seek(stored)
-                _write(copy, file, size, end)
+                self._write(copy, file, size, end)
             members += 1
         else:
             if exists and not is_continued and (log or end < size):
@@ -214,7 +219,7 @@ class Archive:
                 _older(target, copies - _COPIES).unlink(missing_ok=True)
             part = target.with_name(target.name + ".part")
             with _private(part, "wb") as copy:
-                _write(copy, file, 0, end)
+                self._write(copy, file, 0, end)
             part.replace(target)
             members = 1
         if is_continued:
@@ -331,7 +336,11 @@ class Archive:
         for copy, path in pairs:
             path.parent.mkdir(parents=True, exist_ok=True)
             part = path.with_name(path.name + ".part")
-            with gzip.open(copy) as source, _private(part, "wb") as file:
+            with (
+                self.open_copy(copy) as members,
+                gzip.GzipFile(fileobj=members) as source,
+                _private(part, "wb") as file,
+            ):
                 shutil.copyfileobj(source, file, _CHUNK)
             part.replace(path)
         return [path for _, path in pairs]
@@ -342,7 +351,27 @@ class Archive:
         return (self.folder / "catalogue.db").exists()
 
     def _target(self, path: str) -> Path:
+        if is_encrypted(self.folder):
+            return self.folder / f"{path}{ENCRYPTED_SUFFIX}"
         return self.folder / f"{path}.gz"
+
+    def _write(self, copy: IO[bytes], file: IO[bytes], start: int, end: int) -> None:
+        aes = cipher(self.folder)
+        if aes is None:
+            _write(copy, file, start, end)
+            return
+        with EncryptedWriter(copy, aes) as encrypted:
+            _write(cast("IO[bytes]", encrypted), file, start, end)
+
+    def open_copy(self, copy: Path, end: int | None = None) -> IO[bytes]:
+        """The gzip members of a copy, decrypted; up to a position in the file, if it is encrypted.
+
+        The position is where the last append ended. An interrupted one may have left more.
+        """
+        aes = cipher(self.folder)
+        if aes is None:
+            return copy.open("rb")
+        return io.BufferedReader(EncryptedReader(copy.open("rb"), aes, end))
 
     def _row(self, db: Connection, source: str, path: str) -> int:
         """The id of a file. If another file already has the name, a number is appended to it."""
@@ -418,7 +447,8 @@ def _transaction(db: Connection) -> Iterator[None]:
 
 
 def _older(target: Path, number: int) -> Path:
-    return target.with_name(f"{target.name.removesuffix('.gz')}.{number}.gz")
+    name, _, rest = target.name.rpartition(".gz")
+    return target.with_name(f"{name}.{number}.gz{rest}")
 
 
 @contextmanager

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import zlib
-from pathlib import Path
+from typing import IO
 
-from recollect.errors import RecollectError
+from recollect.errors import DamagedLibrary, RecollectError
 from recollect.store.sqlite.verification import check_small_database
 from recollect.transfer.archive import Archive, Archived
 
@@ -23,36 +23,35 @@ def check_archive(archive: Archive) -> list[str]:
         files = archive.files()
     except RecollectError as error:
         return [str(error)]
-    return [problem for file in files for problem in _check_copy(file)]
+    return [problem for file in files for problem in _check_copy(archive, file)]
 
 
-def _check_copy(file: Archived) -> list[str]:
+def _check_copy(archive: Archive, file: Archived) -> list[str]:
     name = f"the copy of {file.source}"
     try:
         if file.path.stat().st_size < file.bytes:
             return [f"{name} is incomplete: {file.path}"]
-        _decompress(file.path, file.bytes)
+        with archive.open_copy(file.path, file.bytes) as members:
+            _decompress(members, file.bytes)
     except FileNotFoundError:
         return [f"{name} is missing: {file.path}"]
-    except (OSError, zlib.error, EOFError) as error:
+    except (OSError, zlib.error, EOFError, DamagedLibrary) as error:
         return [f"{name} is damaged ({error}): {file.path}"]
     return []
 
 
-def _decompress(path: Path, size: int) -> None:
+def _decompress(members: IO[bytes], size: int) -> None:
     """Decompress the gzip members in the first bytes of a file, and discard the result.
 
     An interrupted append may have left more bytes.
     """
     member = zlib.decompressobj(_GZIP)
-    with path.open("rb") as file:
-        while size > 0:
-            data = file.read(min(_CHUNK, size))
-            size -= len(data)
-            while data:
-                member.decompress(data)
-                data = member.unused_data
-                if member.eof:
-                    member = zlib.decompressobj(_GZIP)
-            if size > 0 and not file.peek(1):
-                raise EOFError("the file ends too early")
+    data = members.read(min(_CHUNK, size))
+    while data:
+        size -= len(data)
+        while data:
+            member.decompress(data)
+            data = member.unused_data
+            if member.eof:
+                member = zlib.decompressobj(_GZIP)
+        data = members.read(min(_CHUNK, size))

@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 import recollect
-from recollect.backup import encryption
+from recollect import passphrases
 from recollect.backup.checking import verify
 from recollect.backup.making import make_backup
 from recollect.backup.manifest import FileRecord, Manifest
@@ -92,7 +92,7 @@ def test_a_file_larger_than_it_says_is_refused_before_it_fills_the_disk(
 def test_the_cost_of_a_passphrase_is_bounded(
     cost: dict[str, object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(encryption, "SCRYPT", {"n": 16, "r": 8, "p": 1})
+    monkeypatch.setattr(passphrases, "SCRYPT", {"n": 16, "r": 8, "p": 1})
     folder = tmp_path / "backups"
     create_repository(folder, "a long passphrase").close()
     record = orjson.loads((folder / CONFIG).read_bytes())

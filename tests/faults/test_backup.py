@@ -23,6 +23,7 @@ from backup_helpers import (
 )
 from kills import KILLS, run_and_kill
 
+from recollect import passphrases
 from recollect.backup import encryption
 from recollect.backup.manifest import Manifest, new_id
 from recollect.backup.retention import expired, prune
@@ -63,7 +64,7 @@ print("complete", flush=True)
 @pytest.fixture(autouse=True)
 def cheap_passphrases(monkeypatch: pytest.MonkeyPatch) -> None:
     """The cost of guessing is not what these tests are about."""
-    monkeypatch.setattr(encryption, "SCRYPT", {"n": 16, "r": 8, "p": 1})
+    monkeypatch.setattr(passphrases, "SCRYPT", {"n": 16, "r": 8, "p": 1})
 
 
 @pytest.fixture

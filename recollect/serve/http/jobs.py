@@ -26,7 +26,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
 
-from recollect.errors import ImportStopped, NotFound, RecollectError
+from recollect.errors import ImportStopped, InvalidInput, NotFound, RecollectError
 from recollect.library import Library
 from recollect.model.receipts import Problem, Receipt
 from recollect.serve.http.libraries import Libraries
@@ -80,8 +80,10 @@ class Job:
 class Jobs:
     """The import jobs of one server. Thread-safe."""
 
-    def __init__(self, libraries: Libraries, folder: Path) -> None:
+    def __init__(self, libraries: Libraries, folder: Path, refusal: str = "") -> None:
         self.folder = folder
+        self._refusal = refusal
+        """Why uploads are not accepted; empty if they are."""
         self._libraries = libraries
         self._jobs: OrderedDict[str, Job] = OrderedDict()
         self._queues: dict[str, deque[Job]] = {}
@@ -95,6 +97,8 @@ class Jobs:
     @contextmanager
     def upload(self, user: str, name: str, kind: str | None = None) -> Iterator[Upload]:
         """A file to write to. It is removed again unless it is accepted within the block."""
+        if self._refusal:
+            raise InvalidInput(self._refusal)
         with self._lock:
             own_jobs = [job for job in self._jobs.values() if job.user == user]
         waiting = sum(1 for job in own_jobs if not job.is_finished)

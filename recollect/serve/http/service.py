@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -23,8 +25,15 @@ from recollect.serve.http.metrics import Metrics
 from recollect.serve.identity.auth import Authenticator
 from recollect.serve.identity.jwt_settings import JwtSettings
 from recollect.store.api_keys import ApiKeys
+from recollect.store.sqlite.encryption import data_key
+from recollect.store.sqlite.private_files import create_private_folder
 
 _SCHEMES = ("http", "https")
+_MEMORY_FOLDER = Path("/dev/shm")  # noqa: S108
+_NO_UPLOADS = (
+    "This home is encrypted, and the system of the server has no folder in memory for uploads. Use "
+    "`recollect import` on the server."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +138,7 @@ class Service:
         )
         self.metrics = Metrics(self.libraries)
         self.events = Events(self.libraries, self.draining)
-        self.jobs = Jobs(self.libraries, _uploads_folder(place))
+        self.jobs = _jobs(self.libraries, place)
 
     @property
     def engine(self) -> str:
@@ -160,10 +169,21 @@ class Service:
         self.keys.close()
 
 
-def _uploads_folder(place: Path | str) -> Path:
-    if isinstance(place, Path):
-        return place / "uploads"
-    return settings.home() / "uploads"
+def _jobs(libraries: Libraries, place: Path | str) -> Jobs:
+    """The import jobs. Uploads to an encrypted home wait in memory, not on disk."""
+    home = place
+    if not isinstance(home, Path):
+        home = settings.home()
+    if data_key(home) is None:
+        return Jobs(libraries, home / "uploads")
+    if not _MEMORY_FOLDER.is_dir():
+        return Jobs(libraries, home / "uploads", _NO_UPLOADS)
+    digest = hashlib.blake2b(str(home.resolve()).encode(), digest_size=8).hexdigest()
+    folder = _MEMORY_FOLDER / f"recollect-{os.getuid()}-{digest}"
+    create_private_folder(folder)
+    if folder.is_symlink() or folder.stat().st_uid != os.getuid():
+        raise InvalidInput(f"{folder} belongs to another user of this computer.")
+    return Jobs(libraries, folder)
 
 
 def _is_origin(text: str) -> bool:

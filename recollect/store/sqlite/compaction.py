@@ -22,6 +22,7 @@ import apsw
 from recollect.store.sql.transfer import get_marker, set_marker
 from recollect.store.sqlite.compression import pack_id
 from recollect.store.sqlite.connection import Connection, connect
+from recollect.store.sqlite.encryption import is_encrypted
 
 # Passages compressed in one transaction. Others can write in between.
 _BATCH = 1_000
@@ -99,7 +100,8 @@ def rewrite_file(path: Path) -> None:
         return
     db = connect(path)
     try:
-        db.execute("pragma temp_store = file")
+        if not is_encrypted(path):  # a temporary file would contain plain text
+            db.execute("pragma temp_store = file")
         db.execute("vacuum")
     except (apsw.FullError, apsw.BusyError, apsw.IOError):
         pass  # the file is as it was

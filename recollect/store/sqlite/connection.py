@@ -39,6 +39,7 @@ from recollect.model.search import Filter
 from recollect.settings import LIMITS
 from recollect.store.sql.encoding import index_columns
 from recollect.store.sqlite.compression import STORED_COLUMNS, Codec
+from recollect.store.sqlite.encryption import DataKey, apply_key, data_key, is_encrypted
 from recollect.store.sqlite.filters import document_conditions, passage_conditions
 
 T = TypeVar("T")
@@ -155,8 +156,16 @@ class Connection(apsw.Connection):
 
 def connect(path: Path) -> Connection:
     """Open a connection with the settings and SQL functions that the store needs."""
-    db = Connection(str(path))
+    return connect_with(data_key(path), path)
+
+
+def connect_with(key: DataKey | None, path: Path) -> Connection:
+    """Like `connect`, with this key instead of the one that its home has."""
+    # Statements may name other files by address, with the key that encrypts them.
+    flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
+    db = Connection(str(path.absolute()), flags=flags)
     try:
+        apply_key(db, key)
         db.set_busy_handler(_busy_handler())
         _retry_while_busy(
             lambda: db.execute("pragma page_size = 8192; pragma journal_mode = wal").fetchall()
@@ -190,9 +199,13 @@ def connect_read_only(path: Path) -> Connection:
 
 
 def _open_read_only(path: Path, option: str) -> Connection:
+    key = data_key(path)
+    if key is not None:
+        option = option.replace("vfs=", "vfs=multipleciphers-")
     uri = f"{path.absolute().as_uri()}?mode=ro{option}"
     db = Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
     try:
+        apply_key(db, key)
         db.set_busy_handler(_busy_handler())
         if "vfs" in option:
             # Then the index of the log is in memory instead of a file.
@@ -319,6 +332,11 @@ def translate_error(error: apsw.Error, path: Path) -> RecollectError:
         case apsw.InterruptError():
             return SearchTimeout(
                 "The search took too long and was stopped. Use rarer words or a narrower filter."
+            )
+        case apsw.NotADBError() if is_encrypted(path):
+            return DamagedLibrary(
+                f"{path} cannot be decrypted: it is damaged, or not encrypted with the key of its "
+                "home. Restore a backup with `recollect restore`."
             )
         case apsw.CorruptError() | apsw.NotADBError():
             return DamagedLibrary(f"{path} is damaged ({error}). {DAMAGE_ADVICE}")

@@ -17,6 +17,7 @@ import apsw
 
 from recollect.errors import RecollectError
 from recollect.settings import MIGRATION_BACKUP
+from recollect.store.sqlite.encryption import apply_key, data_key
 from recollect.store.sqlite.snapshot import copy_database
 
 FOLDER = "before-migration"
@@ -103,6 +104,7 @@ def _require_same(db: apsw.Connection, copy: Path) -> None:
     address = f"file:{quote(str(copy))}?immutable=1"
     other = apsw.Connection(address, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
     try:
+        apply_key(other, data_key(copy))
         if other.execute(query).get != db.execute(query).get:
             raise OSError("the copy differs from the library")
     finally:

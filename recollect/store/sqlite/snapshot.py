@@ -12,6 +12,7 @@ import apsw
 from recollect.errors import DamagedLibrary, StoreBusy
 from recollect.settings import READ_ONLY
 from recollect.store.sqlite.connection import connect, connect_read_only, file_stamp
+from recollect.store.sqlite.encryption import DataKey, apply_key, data_key
 
 # Pages copied at a time: 8 MiB.
 _PAGES_PER_STEP = 1_024
@@ -36,10 +37,14 @@ def copy_database(source: Path, target: Path, progress: CopyProgress | None = No
     Others may write meanwhile. One read transaction covers all pages, so the copy never starts
     again, however much they write.
     """
-    reader = _open_reader(source)
+    key = data_key(source)
+    reader = _open_reader(source, key)
     try:
         copy = apsw.Connection(str(target))
         try:
+            apply_key(copy, key)
+            if key is not None:  # then, pages are only copied to pages of the same size
+                copy.execute(f"pragma page_size = {reader.pragma('page_size')}")
             os.chmod(target, 0o600)  # noqa: PTH101 - by name, see connection.py
             # If the copy is interrupted, it is deleted, so it needs no journal.
             copy.execute("pragma journal_mode = off; pragma synchronous = off").fetchall()
@@ -51,12 +56,14 @@ def copy_database(source: Path, target: Path, progress: CopyProgress | None = No
         reader.close(True)
 
 
-def _open_reader(path: Path) -> apsw.Connection:
+def _open_reader(path: Path, key: DataKey | None) -> apsw.Connection:
     """A connection in a read transaction."""
     if READ_ONLY.get():
         return _begin(connect_read_only(path))
     try:
-        return _begin(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE))
+        db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+        apply_key(db, key)
+        return _begin(db)
     except (apsw.CantOpenError, apsw.ReadOnlyError):
         if os.access(path.parent, os.W_OK):
             raise

@@ -39,6 +39,7 @@ from recollect.store.sqlite.connection import (
     translate_error,
     translate_os_error,
 )
+from recollect.store.sqlite.encryption import is_encrypted
 from recollect.store.sqlite.file_lock import file_lock
 from recollect.store.sqlite.key_ranges import all_keys, keys_in_few_documents
 from recollect.store.sqlite.migration_backup import delete_copies, delete_expired_copies
@@ -79,6 +80,8 @@ class SqliteStore(SqlStore[Connection]):
         self._purging = Purging(self._connections, self._purge_index)
         self._vocabulary = text_index.VocabularyCache()
         self._index_folder = path.with_name("index")
+        self._is_encrypted = is_encrypted(path)
+        """Then there are no index files: those would contain plain text."""
         if self.read_only:
             self._require_current_schema()
             return
@@ -152,7 +155,10 @@ class SqliteStore(SqlStore[Connection]):
     @cached_property
     def _vectors(self) -> Vectors:
         from recollect.store.sqlite.vectors import Vectors
+        from recollect.store.sqlite.vectors_in_memory import VectorsInMemory
 
+        if self._is_encrypted:
+            return VectorsInMemory(self._index_folder / "vectors", self._connections)
         return Vectors(self._index_folder / "vectors", self._connections)
 
     # -- transactions ---
@@ -385,7 +391,7 @@ class SqliteStore(SqlStore[Connection]):
                 return True
             if not compaction.is_complete(db) or self._has_lost_vectors(db):
                 return True
-            if newest_key < plan.MIN_VOLUME_PASSAGES:
+            if newest_key < plan.MIN_VOLUME_PASSAGES or self._is_encrypted:
                 return False
             return plan.unsealed_passages(db) > 0
 
@@ -407,7 +413,7 @@ class SqliteStore(SqlStore[Connection]):
         self, progress: Progress | None = None, stop: Callable[[], bool] | None = None
     ) -> None:
         self._index_keywords(stop)
-        if self.size() >= plan.MIN_VOLUME_PASSAGES or (self._index_folder / "volumes").exists():
+        if self._uses_volumes():
             self._volumes.refresh(progress, stop)
         self._compress_older(stop)
         self._clear_dropped_spaces()
@@ -415,6 +421,11 @@ class SqliteStore(SqlStore[Connection]):
             self._vectors.refresh()
         self._merge_text_index(stop)
         self._fill_holes(stop)
+
+    def _uses_volumes(self) -> bool:
+        if self._is_encrypted:
+            return False
+        return self.size() >= plan.MIN_VOLUME_PASSAGES or (self._index_folder / "volumes").exists()
 
     def _fill_holes(self, stop: Callable[[], bool] | None) -> None:
         """Rewrite the file after old messages were compressed or the text index was merged."""

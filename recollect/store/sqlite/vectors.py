@@ -29,7 +29,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,11 +107,32 @@ def _unpack(blobs: Sequence[bytes], dimensions: int) -> tuple[Integers, Vector]:
     return data[:, _SCALE_BYTES:].view(np.int8), scales
 
 
+class SpaceRows(Protocol):
+    """Vectors that a search scans."""
+
+    def __len__(self) -> int: ...
+
+    @property
+    def last_row(self) -> int:
+        """The last row of the table that is among them."""
+
+    def batches(self) -> Iterator[tuple[int, int]]:
+        """The start and end of each part that is scanned at once."""
+
+    def part(self, start: int, end: int) -> tuple[Columns, Integers]:
+        """The attributes and integers of some rows."""
+
+    def is_outdated(self) -> bool: ...
+
+    def read(self, copied: NDArray[Key]) -> tuple[list[int], Integers, Vector]:
+        """The passages, integers and scales of pairs (row of the table, passage)."""
+
+
 class Vectors:
     def __init__(self, folder: Path, connections: Connections) -> None:
         self._folder = folder
         self._connections = connections
-        self._open_files: dict[int, _SpaceFiles] = {}
+        self._open_files: dict[int, SpaceRows] = {}
         self._lock = threading.Lock()
 
     # -- searching ---
@@ -134,7 +155,7 @@ class Vectors:
         scan = NearestScan(query, RowFilter(filter, documents, deleted_rows), limit)
         for start, end in files.batches():
             scan.scan(*files.part(start, end))
-        for attributes, integers in _uncopied(db, space, files.last_row):
+        for attributes, integers in uncopied_rows(db, space, files.last_row):
             scan.scan(attributes.__getitem__, integers)
         return [(passage, score * float(query_scale)) for passage, score in scan.ranked()]
 
@@ -171,7 +192,7 @@ class Vectors:
             np.concatenate([scales, copied_scales]),
         )
 
-    def _files(self, space: Space) -> _SpaceFiles:
+    def _files(self, space: Space) -> SpaceRows:
         with self._lock:
             files = self._open_files.get(space.id)
             if files is None or files.is_outdated():
@@ -661,7 +682,9 @@ def _decode_rows(rows: list[tuple[Any, ...]], space: Space) -> tuple[NDArray[Any
     return attributes, np.ascontiguousarray(integers)
 
 
-def _uncopied(db: Connection, space: Space, row: int) -> Iterator[tuple[NDArray[Any], Integers]]:
+def uncopied_rows(
+    db: Connection, space: Space, row: int
+) -> Iterator[tuple[NDArray[Any], Integers]]:
     """The rows of the table that are not in the files yet, in batches."""
     rows = _rows_after(db, space, row, _ROWS_PER_COPY)
     while rows:

@@ -14,6 +14,7 @@ from recollect.store.sql import checking
 from recollect.store.sql import spaces as space_sql
 from recollect.store.sqlite import text_index
 from recollect.store.sqlite.connection import Connection, connect
+from recollect.store.sqlite.encryption import apply_key, data_key
 from recollect.store.values import Findings
 
 UNINDEXED = (
@@ -89,6 +90,7 @@ def reason_unreadable(path: Path) -> str:
             return ""
         db = apsw.Connection(str(path), apsw.SQLITE_OPEN_READONLY)
         with closing(db):
+            apply_key(db, data_key(path))
             for table in ("document", "passage"):
                 db.execute(f"select key from {table} limit 1").fetchall()
     except DamagedLibrary:

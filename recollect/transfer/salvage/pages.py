@@ -13,8 +13,8 @@ from types import TracebackType
 from typing import BinaryIO
 
 from recollect.errors import DamagedLibrary
+from recollect.transfer.salvage.encrypted_pages import MAGIC, PAGE_SIZE, page_cipher
 
-_MAGIC = b"SQLite format 3\0"
 _HEADER_BYTES = 100
 _WAL_MAGIC = (0x377F0682, 0x377F0683)
 _WAL_HEADER_BYTES = 32
@@ -31,6 +31,7 @@ class Pages:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._cipher = page_cipher(path)
         self._file: BinaryIO = path.open("rb")
         self._log: BinaryIO | None = None
         self._frames: dict[int, int] = {}
@@ -40,9 +41,11 @@ class Pages:
             if self._size == 0:
                 raise DamagedLibrary(f"{path} is empty: there is nothing to rescue.")
             header = self._file.read(_HEADER_BYTES)
+            if self._cipher is not None:
+                header = MAGIC + header[len(MAGIC) :]
             self.page_size = self._find_page_size(header)
             self.usable = self.page_size
-            if header.startswith(_MAGIC) and header[20] <= 64:
+            if header.startswith(MAGIC) and header[20] <= 64:
                 self.usable -= header[20]
             self.count = -(-self._size // self.page_size)
             self._read_log(path.with_name(f"{path.name}-wal"))
@@ -68,6 +71,12 @@ class Pages:
 
     def read(self, number: int) -> bytes:
         """The content of a page; zeros where the file is too short."""
+        page = self._read(number)
+        if self._cipher is None:
+            return page
+        return self._cipher.decrypt(number, page)
+
+    def _read(self, number: int) -> bytes:
         if number in self._frames and self._log is not None:
             self._log.seek(self._frames[number])
             return self._log.read(self.page_size)
@@ -78,7 +87,7 @@ class Pages:
         """The pages that the file does not use. They may contain deleted rows."""
         first_page = self.read(1)
         free: set[int] = set()
-        if not first_page.startswith(_MAGIC):
+        if not first_page.startswith(MAGIC):
             return free
         trunk = int.from_bytes(first_page[32:36], "big")
         while 1 < trunk <= self.count and trunk not in free:
@@ -92,12 +101,14 @@ class Pages:
     # -- the size of a page ---
 
     def _find_page_size(self, header: bytes) -> int:
-        if header.startswith(_MAGIC):
+        if header.startswith(MAGIC):
             size = int.from_bytes(header[16:18], "big")
             if size == 1:
                 size = 65536
             if size in _PAGE_SIZES:
                 return size
+        if self._cipher is not None:
+            return PAGE_SIZE
         # With smaller pages there are as many, and with larger ones fewer.
         counts = {size: self._count_tree_pages(size) for size in _PAGE_SIZES}
         most = max(counts.values())

@@ -1,0 +1,359 @@
+"""Encrypt a home, decrypt it again, or change its passphrase.
+
+Each database is copied into a new file, the copy is compared with it and then takes its place. The
+key file says what is going on, and keeps everybody else out meanwhile. If the process is killed,
+running it again continues, and the opposite command undoes it: files that can be opened with the
+new key have been converted.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from urllib.parse import quote
+
+import apsw
+
+from recollect.backup.contents import WORK
+from recollect.backup.durable import create_file, sync_folder
+from recollect.errors import (
+    DAMAGE_ADVICE,
+    DamagedLibrary,
+    InvalidInput,
+    RecollectError,
+    StorageFull,
+    StoreBusy,
+)
+from recollect.passphrases import aes, require_strength, wrap_key
+from recollect.store.sqlite import encryption
+from recollect.store.sqlite.connection import (
+    STORAGE_FULL,
+    Connection,
+    connect_with,
+    translate_error,
+)
+from recollect.store.sqlite.encryption import DataKey, KeyFile, apply_key
+from recollect.store.sqlite.private_files import create_private_folder
+from recollect.transfer.archive import ENCRYPTED_SUFFIX
+from recollect.transfer.encrypted_file import EncryptedReader, EncryptedWriter
+
+Progress = Callable[[str, int, int], None]
+"""Called with the file that is being converted, the number of files done, and their total."""
+
+_DRAFT = ".converting"
+_SIDECARS = ("-wal", "-shm", "-journal")
+_PLAIN_SUFFIX = ".gz"
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """What was encrypted or decrypted."""
+
+    databases: int
+    archived_files: int
+
+
+def encrypt_home(home: Path, passphrase: str, progress: Progress | None = None) -> Conversion:
+    """Encrypt every library of a home, its API keys and its archive, or resume doing so."""
+    encryption.require_support()
+    key_file = _existing_key_file(home)
+    if key_file is None:
+        require_strength(passphrase)
+        create_private_folder(home)
+        _require_no_uploads(home)
+        _require_unused(home, None)
+        key_file = encryption.new_key_file(home, passphrase, encryption.ENCRYPTING)
+    elif key_file.state == encryption.ENCRYPTED:
+        raise InvalidInput(f"{home} is encrypted already.")
+    key = encryption.unlock(key_file, passphrase)
+    key_file = key_file.change_state(encryption.ENCRYPTING)
+    result = _convert(home, _Direction(None, key), progress)
+    key_file.change_state(encryption.ENCRYPTED)
+    return result
+
+
+def decrypt_home(
+    home: Path, passphrase: str | None = None, progress: Progress | None = None
+) -> Conversion:
+    """Decrypt a home, or resume doing so."""
+    encryption.require_support()
+    key_file = _required_key_file(home)
+    key = encryption.unlock(key_file, passphrase)
+    if key_file.state == encryption.ENCRYPTED:
+        _require_unused(home, key)
+    key_file = key_file.change_state(encryption.DECRYPTING)
+    result = _convert(home, _Direction(key, None), progress)
+    key_file.path.unlink()
+    sync_folder(home)
+    return result
+
+
+def change_passphrase(home: Path, new_passphrase: str, passphrase: str | None = None) -> None:
+    """Protect the key of a home with another passphrase. Nothing else is written."""
+    key_file = _required_key_file(home)
+    key = encryption.unlock(key_file, passphrase)
+    require_strength(new_passphrase)
+    record = wrap_key(key.secret, new_passphrase, encryption.key_context(key.id))
+    replace(key_file, record=record).write()
+
+
+def _existing_key_file(home: Path) -> KeyFile | None:
+    if not (home / encryption.KEY_FILE).exists():
+        return None
+    return encryption.read_key_file(home / encryption.KEY_FILE)
+
+
+def _required_key_file(home: Path) -> KeyFile:
+    key_file = _existing_key_file(home)
+    if key_file is None:
+        raise InvalidInput(f"{home} is not encrypted.")
+    return key_file
+
+
+def _require_no_uploads(home: Path) -> None:
+    uploads = home / "uploads"
+    if uploads.is_dir() and any(uploads.iterdir()):
+        raise InvalidInput(
+            f"Uploads wait to be imported in {uploads}. Start `recollect serve` until they are "
+            "imported, or delete them."
+        )
+
+
+# -- all files ---
+
+
+@dataclass(frozen=True, slots=True)
+class _Direction:
+    """The keys before and after. No key stands for plain text."""
+
+    source: DataKey | None
+    target: DataKey | None
+
+    @property
+    def suffixes(self) -> tuple[str, str]:
+        """The ends of the names of archived files, before and after."""
+        if self.source is None:
+            return _PLAIN_SUFFIX, ENCRYPTED_SUFFIX
+        return ENCRYPTED_SUFFIX, _PLAIN_SUFFIX
+
+
+def _convert(home: Path, direction: _Direction, progress: Progress | None) -> Conversion:
+    shutil.rmtree(home / WORK, ignore_errors=True)  # copies that a killed backup left
+    databases = list(_databases(home))
+    sizes = _stored_sizes(databases, direction)
+    archived_files = list(_archived_files(home, direction.suffixes[0]))
+    total = len(databases) + len(archived_files)
+    for count, path in enumerate((*archived_files, *databases)):
+        if progress is not None:
+            progress(str(path.relative_to(home)), count, total)
+        if path.suffix == ".db":
+            _convert_database(path, direction)
+        else:
+            _convert_file(path, direction, sizes.get(path))
+    return Conversion(len(databases), len(archived_files))
+
+
+def _databases(home: Path) -> Iterator[Path]:
+    """Every database in a home: libraries, API keys, catalogues, and copies of these."""
+    for path in sorted(home.rglob("*.db")):
+        if path.relative_to(home).parts[0] not in ("models", WORK) and path.is_file():
+            yield path
+
+
+def _archived_files(home: Path, suffix: str) -> Iterator[Path]:
+    for path in sorted(home.rglob(f"*{suffix}")):
+        if "archive" in path.relative_to(home).parts and path.is_file():
+            yield path
+
+
+def _require_unused(home: Path, key: DataKey | None) -> None:
+    """Raise an error if a database is in use or damaged, before anything is changed."""
+    for path in _databases(home):
+        with closing(_open_alone(path, key)) as db, db.codec.without_decompressing():
+            problems = db.get("pragma integrity_check(1)")
+        if problems != "ok":
+            raise DamagedLibrary(f"{path} is damaged, so nothing was changed. {DAMAGE_ADVICE}")
+
+
+def _open_alone(path: Path, key: DataKey | None) -> Connection:
+    """A connection that keeps all others out."""
+    try:
+        db = connect_with(key, path)
+        try:
+            # Leaving WAL mode fails while anybody else has the file open.
+            db.execute("pragma locking_mode = exclusive; pragma journal_mode = delete").fetchall()
+            db.execute("begin exclusive; commit")
+        except BaseException:
+            db.close()
+            raise
+    except (apsw.BusyError, apsw.LockedError) as error:
+        raise StoreBusy(
+            f"Another program, perhaps `recollect serve`, has {path} open. Stop that program and "
+            "try again."
+        ) from error
+    except apsw.Error as error:
+        raise translate_error(error, path) from error
+    return db
+
+
+# -- a database ---
+
+
+def _convert_database(path: Path, direction: _Direction) -> None:
+    draft = path.with_name(path.name + _DRAFT)
+    for suffix in ("", *_SIDECARS):
+        draft.with_name(draft.name + suffix).unlink(missing_ok=True)
+    if not _opens(path, direction.target):
+        db = _open_alone(path, direction.source)
+        try:
+            _copy(db, draft, direction.target)
+            draft.chmod(0o600)
+            _finish_copy(db, draft, direction.target)
+        except apsw.Error as error:
+            draft.unlink(missing_ok=True)
+            raise translate_error(error, path) from error
+        finally:
+            db.close()
+        _sync(draft)
+        draft.replace(path)
+        sync_folder(path.parent)
+    if direction.target is not None:
+        _remove_index(path)
+    if path.name == "catalogue.db":
+        _update_sizes(path, direction)
+
+
+def _copy(db: Connection, draft: Path, key: DataKey | None) -> None:
+    """Copy a database into a new file. An error of SQLite would contain the key, and is dropped."""
+    try:
+        db.execute("vacuum into ?", (_address(draft, key),))
+    except apsw.FullError:
+        raise StorageFull(STORAGE_FULL) from None
+    except apsw.Error as error:
+        reason = type(error).__name__
+        raise RecollectError(
+            f"{draft} could not be written ({reason}). Check the disk and the permissions, and run "
+            "the command again."
+        ) from None
+
+
+def _opens(path: Path, key: DataKey | None) -> bool:
+    """Whether a database can be read with a key."""
+    with closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)) as db:
+        try:
+            apply_key(db, key)
+            db.execute("select count(*) from sqlite_schema").fetchall()
+        except apsw.NotADBError:
+            return False
+    return True
+
+
+def _address(path: Path, key: DataKey | None) -> str:
+    """The address of a new database, with the key that encrypts it."""
+    address = f"file:{quote(str(path.absolute()))}"
+    if key is None:
+        return f"{address}?key="
+    return f"{address}?cipher=chacha20&key=raw:{key.for_databases.hex()}"
+
+
+def _finish_copy(db: Connection, copy: Path, key: DataKey | None) -> None:
+    """Compare a copy with the database, and make it as the store expects it."""
+    other = connect_with(key, copy)
+    try:
+        with other.codec.without_decompressing():
+            problems = [line for (line,) in other.rows("pragma integrity_check(5)") if line != "ok"]
+        if problems or _counts(other) != _counts(db):
+            raise RecollectError(f"{copy} differs from the original, which was not changed.")
+        if key is not None and _has_table(other, "volume"):
+            other.run("delete from volume")
+        other.execute("pragma journal_mode = delete").fetchall()
+    finally:
+        other.close()
+
+
+def _counts(db: Connection) -> dict[str, int]:
+    """The number of rows of every table that is stored as such."""
+    names = [
+        name
+        for _, name, kind, *_ in db.rows("pragma table_list")
+        if kind in ("table", "shadow") and not name.startswith("sqlite_")
+    ]
+    return {name: db.get(f'select count(*) from "{name}"') for name in sorted(names)}  # noqa: S608
+
+
+def _has_table(db: Connection, name: str) -> bool:
+    return bool(db.get("select 1 from sqlite_schema where name = ?", (name,)))
+
+
+def _remove_index(library: Path) -> None:
+    """Remove the index files of a library, which contain plain text."""
+    for name in ("volumes", "vectors"):
+        folder = library.with_name("index") / name
+        if library.name == "library.db" and folder.exists():
+            shutil.rmtree(folder)
+
+
+# -- an archived file ---
+
+
+def _stored_sizes(databases: list[Path], direction: _Direction) -> dict[Path, int]:
+    """The size of each archived file that catalogues know. An interrupted append may leave more."""
+    sizes = {}
+    for catalogue in databases:
+        if catalogue.name != "catalogue.db" or not _opens(catalogue, direction.source):
+            continue
+        with closing(connect_with(direction.source, catalogue)) as db:
+            if _has_table(db, "file"):
+                for path, stored in db.rows("select path, stored from file where stored > 0"):
+                    sizes[catalogue.parent / f"{path}{direction.suffixes[0]}"] = stored
+    return sizes
+
+
+def _convert_file(path: Path, direction: _Direction, size: int | None) -> None:
+    before, after = direction.suffixes
+    target = path.with_name(path.name.removesuffix(before) + after)
+    draft = target.with_name(target.name + _DRAFT)
+    draft.unlink(missing_ok=True)
+    with create_file(draft) as file:
+        if direction.target is not None:
+            with EncryptedWriter(file, aes(direction.target.for_files)) as writer:
+                writer.write(_first_bytes(path, size))
+        elif direction.source is not None:
+            cipher = aes(direction.source.for_files)
+            with EncryptedReader(path.open("rb"), cipher, size) as reader:
+                shutil.copyfileobj(reader, file)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(target)
+    sync_folder(target.parent)
+    path.unlink()
+
+
+def _first_bytes(path: Path, size: int | None) -> bytes:
+    with path.open("rb") as file:
+        return file.read(-1 if size is None else size)
+
+
+def _update_sizes(catalogue: Path, direction: _Direction) -> None:
+    """Record the new sizes of archived files."""
+    suffix = direction.suffixes[1]
+    with closing(connect_with(direction.target, catalogue)) as db, db:
+        if not _has_table(db, "file"):
+            return
+        for id_, path in db.rows("select id, path from file where stored > 0"):
+            with suppress(FileNotFoundError):
+                size = (catalogue.parent / f"{path}{suffix}").stat().st_size
+                db.run("update file set stored = ? where id = ?", (size, id_))
+
+
+def _sync(file: Path) -> None:
+    """Make a file durable. No database connection to it is open here."""
+    handle = os.open(file, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
