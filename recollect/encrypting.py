@@ -45,7 +45,6 @@ Progress = Callable[[str, int, int], None]
 """Called with the file that is being converted, the number of files done, and their total."""
 
 _DRAFT = ".converting"
-_SIDECARS = ("-wal", "-shm", "-journal")
 _PLAIN_SUFFIX = ".gz"
 
 
@@ -142,7 +141,7 @@ class _Direction:
 
 
 def _convert(home: Path, direction: _Direction, progress: Progress | None) -> Conversion:
-    shutil.rmtree(home / WORK, ignore_errors=True)  # copies that a killed backup left
+    _remove_leftovers(home)
     databases = list(_databases(home))
     sizes = _stored_sizes(databases, direction)
     archived_files = list(_archived_files(home, direction.suffixes[0]))
@@ -155,6 +154,14 @@ def _convert(home: Path, direction: _Direction, progress: Progress | None) -> Co
         else:
             _convert_file(path, direction, sizes.get(path))
     return Conversion(len(databases), len(archived_files))
+
+
+def _remove_leftovers(home: Path) -> None:
+    """Remove copies that a killed backup or conversion left. They may be plain text."""
+    shutil.rmtree(home / WORK, ignore_errors=True)
+    for draft in list(home.rglob(f"*{_DRAFT}*")):
+        if draft.is_file():
+            draft.unlink()
 
 
 def _databases(home: Path) -> Iterator[Path]:
@@ -205,8 +212,6 @@ def _open_alone(path: Path, key: DataKey | None) -> Connection:
 
 def _convert_database(path: Path, direction: _Direction) -> None:
     draft = path.with_name(path.name + _DRAFT)
-    for suffix in ("", *_SIDECARS):
-        draft.with_name(draft.name + suffix).unlink(missing_ok=True)
     if not _opens(path, direction.target):
         db = _open_alone(path, direction.source)
         try:
@@ -317,7 +322,6 @@ def _convert_file(path: Path, direction: _Direction, size: int | None) -> None:
     before, after = direction.suffixes
     target = path.with_name(path.name.removesuffix(before) + after)
     draft = target.with_name(target.name + _DRAFT)
-    draft.unlink(missing_ok=True)
     with create_file(draft) as file:
         if direction.target is not None:
             with EncryptedWriter(file, aes(direction.target.for_files)) as writer:

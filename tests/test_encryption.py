@@ -390,6 +390,18 @@ def test_a_killed_conversion_is_resumed_or_undone(home: Path, tmp_path: Path, st
         assert "canaryarchive" in restored.read_text()
 
 
+@needs_encryption
+def test_a_plain_draft_of_a_killed_decryption_is_removed(home: Path, tmp_path: Path) -> None:
+    fill(home, tmp_path / "transcripts")
+    encrypt_home(home, PASSPHRASE)
+    key_file = encryption.read_key_file(home / KEY_FILE)
+    key_file.change_state(encryption.DECRYPTING)
+    for name in ("users/default/library.db", "archive/default/tool/session.jsonl.gz"):
+        (home / f"{name}.converting").write_text("canaryword")
+    encrypt_home(home, PASSPHRASE)
+    assert leaks(home) == []
+
+
 def _is_complete(home: Path) -> bool:
     return encryption.read_key_file(home / KEY_FILE).state == ENCRYPTED
 
