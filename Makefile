@@ -84,9 +84,13 @@ bench-speed: $(READY)
 bench-teams: $(READY)
 	$(BIN)/python -m bench.teams
 
-# Kill programs and servers 1,000 times.
+# Faults and attacks for hours: over 1,000 kills, 100 power cuts, hostile files, many agents, and an hour of fuzzing (status 2
+# means that the fuzzer is not installed). docs/reliability.md has the figures.
 soak: $(READY)
-	KILLS=1000 $(PYTEST) -m "" tests/attacks/test_hostile_files.py tests/attacks/test_growth.py tests/faults/test_backup.py tests/faults/test_restore.py tests/test_crash.py tests/test_power_loss.py tests/test_move.py tests/store/test_postgres_connections.py
+	KILLS=1000 $(PYTEST) -m "" tests/attacks tests/faults tests/test_move.py tests/store/test_postgres_connections.py tests/store/test_histories.py
+	$(BIN)/python -m bench.contention --seconds 600
+	$(BIN)/python -m bench.agents --seconds 600
+	$(BIN)/python tests/fuzz/fuzz.py --seconds 3600 || test $$? = 2
 
 # The wheel, the source archive, locked requirements, an SBOM and checksums of the last commit.
 dist: tools

@@ -112,14 +112,14 @@ def test_files_are_private(file: Path) -> None:
 
 
 def with_change(lines: list[str]) -> list[str]:
-    return [*lines[:4], lines[4].replace("c4", "c5"), *lines[5:]]
+    return [*lines[:4], lines[4].replace(r"\"c4\"", r"\"c5\""), *lines[5:]]
 
 
 def with_change_and_hash(lines: list[str]) -> list[str]:
     from recollect.store.audit_log import record_hash
 
     values = json.loads(lines[4])
-    values["record"] = values["record"].replace("c4", "c5")
+    values["record"] = values["record"].replace('"c4"', '"c5"')
     values["hash"] = record_hash(values["number"], values["record"])
     return [*lines[:4], json.dumps(values) + "\n", *lines[5:]]
 

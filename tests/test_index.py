@@ -18,7 +18,6 @@ import pytest
 
 import recollect
 from recollect.capture.agents import Session, SessionItem
-from recollect.importers.registry import find
 from recollect.index import background as background_module
 from recollect.index import refresh as refreshing
 from recollect.index.refresh import has_work, refresh
@@ -30,7 +29,6 @@ from recollect.memory.api import Memory
 from recollect.model.documents import Document, Passage
 from recollect.model.forgetting import Selection
 from recollect.model.kinds import OBSERVATION
-from recollect.model.receipts import Problem
 from recollect.model.search import Filter, Page, SearchOptions
 from recollect.models import embeddings as models
 from recollect.models.static import StaticModel
@@ -776,9 +774,9 @@ class Writers:
         self.library.post(self.thread, "ann", "posted")
 
     def import_file(self) -> None:
-        (item,) = find(self.files[0])
-        assert not isinstance(item, Problem)
-        self.library.import_file(*item, self.library.admission(self.library.exclusion()))
+        file = self.files[0]
+        admission = self.library.admission(self.library.exclusion())
+        assert self.library.import_file(file, ["recollect"], admission, [file.parent])
 
     def import_path(self) -> None:
         self.receipt = self.library.import_path(self.files[1]).id

@@ -40,7 +40,7 @@ SMALL = Bounds(
 def hostile_format(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Small bounds, and a format that does what a file says."""
     monkeypatch.setattr(process, "MODULE", "hostile_worker")
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(HERE), os.environ["PYTHONPATH"]]))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")]))
     monkeypatch.setattr(files, "Bounds", lambda: SMALL)
     process.POOL.close()  # other tests use the real formats
     yield

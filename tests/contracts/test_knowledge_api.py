@@ -159,7 +159,7 @@ def test_a_snippet_surrounds_the_match_and_keeps_its_length(
 ) -> None:
     texts = {
         "Long": "Nothing  here.\n\t" * 4_000
-        + "Then <b>the narwhal</b>\n\n  sang. "
+        + "Then\n\n  <b>the narwhal</b> sang. "
         + "Nothing here. " * 900,
         "Sea keeper": "Nothing here. " * 90 + "Only then the narwhal. " + "Nothing. " * 90,
         "deep": "word " * 3_000 + "here is a narwhal " + "x " * 900,

@@ -1,6 +1,6 @@
 """Power loss: a backup that was reported complete is on the disk, and is good.
 
-See tests/test_power_loss.py for the method. With flushing disabled, the same procedure must lose
+See test_power_loss.py for the method. With flushing disabled, the same procedure must lose
 the backup; otherwise it proves nothing.
 """
 

@@ -30,7 +30,7 @@ HARMLESS = b"# Walrus"
 def hostile_format(monkeypatch: pytest.MonkeyPatch) -> None:
     """A format that does what a file says, without a limit on its time."""
     monkeypatch.setattr(process, "MODULE", "hostile_worker")
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([ATTACKS, os.environ["PYTHONPATH"]]))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([ATTACKS, os.environ.get("PYTHONPATH", "")]))
     bounds = replace(Bounds(), cpu_seconds=600)
     monkeypatch.setattr(files, "Bounds", lambda: bounds)
 

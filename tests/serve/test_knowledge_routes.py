@@ -552,7 +552,12 @@ def test_deleting_without_undo_does_not_return_the_document(
     client: TestClient, garden: dict[str, str]
 ) -> None:
     answer = request_json(client, "DELETE", f"/notes/{garden['notes']}")
-    assert answer == {"success": True, "source": "notes", "id": garden["notes"]}
+    assert answer == {
+        "success": True,
+        "source": "notes",
+        "id": garden["notes"],
+        "purge": "done",
+    }
 
 
 @pytest.mark.parametrize(

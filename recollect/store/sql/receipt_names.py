@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
-from recollect.language.text import truncate
+from recollect.language.text import storable, truncate
 from recollect.store.sql.database import Database
 
 DELETED = "(deleted)"
@@ -59,7 +59,7 @@ def _forget_name(db: Database, name: str) -> None:
     rows = db.rows(
         "select id, path, files from receipt "
         "where replace(files, ?, '') <> files or replace(path, ?, '') <> path",
-        (escaped, name),
+        (escaped, storable(name)),
     )
     for receipt, path, files in rows:
         records = [_without_name(file, name) for file in json.loads(files or "[]")]
