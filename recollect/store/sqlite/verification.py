@@ -24,6 +24,7 @@ _ORPHANED = (
     "from passage_text_docsize s where not exists (select 1 from passage p where p.key = s.id)"
 )
 _MAX_DAMAGED_PAGES = 20
+_KEYS_PER_QUERY = 500
 # What reading a damaged row can raise: its text is not UTF-8, or cannot be decompressed.
 _UNREADABLE = (apsw.Error, DamagedLibrary, ValueError, IndexError, MemoryError)
 
@@ -132,27 +133,28 @@ def _readable_rows(db: Connection, findings: Findings) -> Iterator[tuple[Any, ..
     """Every message that can be read. The others are findings."""
     last = 0
     while True:
-        try:
-            rows = checking.read_rows(db, last)
-        except _UNREADABLE:
-            key = _next_key(db, last)
-            if key is None:
-                return
-            last = key
-            yield from _readable_row(db, key, findings)
-            continue
-        if not rows:
+        keys = _next_keys(db, last)
+        if not keys:
             return
-        yield from rows
-        last = rows[-1][0]
+        try:
+            yield from checking.read_rows(db, last, len(keys))
+        except _UNREADABLE:
+            for key in keys:
+                yield from _readable_row(db, key, findings)
+        last = keys[-1]
 
 
-def _next_key(db: Connection, last: int) -> int | None:
-    try:
-        key: int | None = db.get("select min(key) from passage where key > ?", (last,))
-    except apsw.CorruptError:
-        return None  # the structure is damaged, which is another finding
-    return key
+def _next_keys(db: Connection, last: int) -> list[int]:
+    """The keys of the next messages, in ascending order.
+
+    In a damaged table keys may come in any order, and must not be read for ever.
+    """
+    query = "select key from passage where key > ? order by key limit ?"
+    for limit in (_KEYS_PER_QUERY, 1):
+        with suppress(apsw.CorruptError):  # the structure is damaged, which is another finding
+            keys = [key for (key,) in db.rows(query, (last, limit))]
+            return sorted(key for key in keys if key > last)
+    return []
 
 
 def _readable_row(db: Connection, key: int, findings: Findings) -> list[tuple[Any, ...]]:

@@ -66,7 +66,8 @@ class MessageReader:
         return altered
 
     def _decode(self, row: Row) -> Message:
-        columns = tuple(self._columns(row)[name] for name in PASSAGE_COLUMNS)
+        values = self._columns(row)
+        columns = tuple(values[name] for name in PASSAGE_COLUMNS)
         is_altered = not _is_intact(columns)
         if is_altered:
             columns = _restore(columns)
