@@ -205,6 +205,26 @@ def test_a_failure_in_one_conversation_does_not_affect_the_others(
     assert {o.conversation for o in observations(library)} == {"other"}
 
 
+def test_a_conversation_that_keeps_changing_is_observed_once_per_run(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library.add_conversation("busy", messages=[{"role": "user", "content": "I prefer tea."}])
+    library.add_conversation("quiet", messages=[{"role": "user", "content": "I prefer coffee."}])
+    observe = observing.observe
+    document_ids: list[str] = []
+
+    def observe_while_somebody_writes(document: Document) -> list[Observation]:
+        document_ids.append(document.id or "")
+        assert len(document_ids) < 10
+        library.add_message("busy", "user", "More.")
+        return list(observe(document))
+
+    monkeypatch.setattr(observing, "observe", observe_while_somebody_writes)
+    assert observing.catch_up(library._store) == 2
+    assert sorted(document_ids) == ["busy", "quiet"]
+    assert observing.has_backlog(library._store)
+
+
 def test_the_observer_can_be_turned_off(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RECOLLECT_OBSERVER", "off")
     add_conversation(library)

@@ -99,18 +99,21 @@ def _observe_all(
     store: Store, observer: Observer, progress: Progress, should_stop: Callable[[], bool]
 ) -> int:
     _reset_if_outdated(store, observer)
-    count = 0
+    # A conversation that somebody is writing to would be observed again and again: next time.
+    handled_ids: set[str] = set()
     while not should_stop():
-        batch, backlog = store.unobserved(_BATCH)
+        changed, backlog = store.unobserved(_BATCH + len(handled_ids))
+        batch = [each for each in changed if each[0] not in handled_ids]
         if not batch:
             break
         for conversation, version in batch:
             if should_stop():
                 break
             _observe_one(store, observer, conversation, version)
-            count += 1
+            handled_ids.add(conversation)
+            count = len(handled_ids)
             progress("Observing", count, max(count, backlog + count - 1))
-    return count
+    return len(handled_ids)
 
 
 def _reset_if_outdated(store: Store, observer: Observer) -> None:

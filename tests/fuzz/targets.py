@@ -7,11 +7,15 @@ in `make test`.
 from __future__ import annotations
 
 import io
+import tempfile
 import zipfile
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+
+import apsw
 
 from recollect.errors import RecollectError
 from recollect.importers.chats import (
@@ -23,7 +27,7 @@ from recollect.importers.chats import (
     gemini_cli,
     own,
 )
-from recollect.importers.entries import Entry
+from recollect.importers.entries import Entry, entries
 from recollect.importers.knowledge import characters, media, notes, prompts, subtitles
 from recollect.importers.registry import Format
 from recollect.language import chunking, transcript, when
@@ -37,6 +41,10 @@ from recollect.model.receipts import Problem
 from recollect.search.snippet import snippet
 
 SAMPLES = Path(__file__).parents[1] / "samples"
+BROWSER_TABLES = """
+create table conversations (id, title, create_time, update_time);
+create table messages (id, conversation_id, role, content, create_time, position);
+"""
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 WORD = (
     b'<w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main" '
@@ -68,7 +76,7 @@ PARTS: dict[str, bytes] = {  # of all formats together
 }
 
 
-FUZZED_FORMATS: set[Format] = set()
+FUZZED_FORMATS: set[Format] = {chatgpt_browser}
 
 
 @dataclass(frozen=True)
@@ -113,6 +121,22 @@ def archive(format_: Format, name: str, member: str, text: bytes) -> Callable[[b
         read(file.getvalue())
 
     return run
+
+
+def run_browser_database(data: bytes) -> None:
+    """A database of ChatGPT Browser whose message is the input."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "chats.db"
+        with closing(apsw.Connection(str(path))) as db:
+            db.execute(BROWSER_TABLES)
+            text = data.decode(errors="replace")
+            db.execute("insert into conversations values ('c1', ?, 1, 1)", (text[:40],))
+            db.execute("insert into messages values ('m1', 'c1', 'user', ?, 1, 0)", (text,))
+        for entry in entries(path):
+            assert isinstance(entry, Entry)
+            for item in chatgpt_browser.read(entry):
+                if isinstance(item, Document):
+                    check_document(item)
 
 
 def check_document(document: Document) -> None:
@@ -160,7 +184,7 @@ def run_transcript(data: bytes) -> None:
 
 TARGETS = {
     "chatgpt": Target(importer(chatgpt, "conversations.json"), ("chatgpt/*.json",)),
-    "chatgpt-browser": Target(importer(chatgpt_browser, "chat.json"), ("chatgpt/*.json",)),
+    "chatgpt-browser": Target(run_browser_database),
     "claude": Target(importer(claude, "conversations.json"), ("claude/*.json",)),
     "claude-code": Target(importer(claude_code, "a.jsonl"), ("claude-code/**/*.json*",)),
     "codex": Target(importer(codex, "rollout-2026-04-05T10-00-00-0c0de0.jsonl"), ("codex/*",)),
