@@ -73,12 +73,19 @@ class Agent:
         )
         if status != 200:
             return f"{name} {status} {body[:200].decode(errors='replace')}"
-        result = orjson.loads(body).get("result", {})
+        result = orjson.loads(_last_event(body)).get("result", {})
         if result.get("isError") or not result.get("content"):
             return f"{name} {body[:200].decode(errors='replace')}"
         if name == "recall_search":
             self.ids = _HEADING.findall(result["content"][0]["text"])
         return None
+
+
+def _last_event(body: bytes) -> bytes:
+    """The JSON of a response. A slow call is answered as a stream of events, the result last."""
+    if body.startswith(b"{"):
+        return body
+    return body.rpartition(b"data: ")[2].strip()
 
 
 @dataclass

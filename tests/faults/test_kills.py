@@ -138,7 +138,13 @@ def succeed(folder: Path, *command: str) -> str:
 def snapshot(home: Path) -> Snapshot:
     if not exists(home):
         return {}
-    with recollect.open(home) as library:
+    try:
+        library = recollect.open(home)
+    except recollect.RecollectError as error:
+        # The target of a move or salvage is refused until it is complete.
+        assert "was interrupted" in str(error)
+        return {}
+    with library:
         assert library.verify().healthy
         return {f"{d.kind} {d.title}": passages(d) for d in library.documents()}
 
