@@ -2,8 +2,9 @@
 
     python -m bench.contention --seconds 600
 
-Eight writers append messages to conversations of their own, sixteen readers search and read. They
-are threads of several processes, each of which has a background thread that seals, embeds and
+Eight writers append messages, half of them to new conversations all the time and half to one long
+conversation each. Sixteen readers search and list. The texts and queries are those of bench.corpus.
+They are threads of several processes, each of which has a background thread that seals, embeds and
 observes. Every acknowledged message must be in the library at the end.
 """
 
@@ -19,16 +20,14 @@ import tempfile
 import threading
 import time
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import recollect
+from bench import corpus
 
-WORDS = (
-    *("harbour", "crane", "sail", "tide", "anchor", "rope", "mast", "deck", "compass", "chart"),
-    *("pilot", "ferry", "lighthouse", "storm", "captain", "cargo", "engine", "voyage", "island"),
-    *("channel", "buoy", "signal", "wharf", "hull", "keel", "rudder", "propeller"),
-)
+MESSAGES_PER_WRITER = 1_000_000
 _WRITE_PAUSE = 0.02
 _READ_PAUSE = 0.05
 
@@ -43,35 +42,44 @@ class Latencies:
     errors: list[str] = field(default_factory=list)
 
 
-def sentence(generator: random.Random) -> str:
-    return " ".join(generator.choice(WORDS) for _ in range(40))
+def write(library: recollect.Library, number: int, end: float, latencies: Latencies) -> None:
+    """Append messages. Every other writer stays in one conversation, as a long session does."""
+    generator = random.Random(number)
+    stays = number % 2 == 0
+    conversation = ""
+    for count, chat in enumerate(corpus.chats(MESSAGES_PER_WRITER, number)):
+        if not stays or not conversation:
+            conversation = f"writer-{number}-{count}"
+            library.add_conversation(conversation, chat.title)
+        for turn in chat.turns:
+            if time.monotonic() >= end:
+                return
+            start = time.monotonic()
+            try:
+                library.add_message(conversation, turn.role, turn.text, id=turn.id)
+            except recollect.RecollectError as error:
+                latencies.errors.append(f"write: {error}")
+            else:
+                latencies.acknowledged.append(turn.id)
+                latencies.writes.append(time.monotonic() - start)
+            time.sleep(_WRITE_PAUSE * generator.uniform(0.5, 1.5))
 
 
-def write(library: recollect.Library, name: str, end: float, latencies: Latencies) -> None:
-    generator = random.Random(name)
-    library.add_conversation(name, f"Log of {name}")
-    number = 0
-    while time.monotonic() < end:
-        id_ = f"{name}-{number}"
-        start = time.monotonic()
-        try:
-            library.add_message(name, "user", f"{id_} {sentence(generator)}", id=id_)
-        except recollect.RecollectError as error:
-            latencies.errors.append(f"write: {error}")
-        else:
-            latencies.acknowledged.append(id_)
-            latencies.writes.append(time.monotonic() - start)
-        number += 1
-        time.sleep(_WRITE_PAUSE * generator.uniform(0.5, 1.5))
+@cache
+def sample_queries() -> list[str]:
+    """Questions, words, phrases and prefixes in equal parts."""
+    kinds = corpus.many_queries(40).values()
+    return [" ".join(query.words) for queries in kinds for query in queries]
 
 
-def read(library: recollect.Library, name: str, end: float, latencies: Latencies) -> None:
-    generator = random.Random(name)
+def read(library: recollect.Library, number: int, end: float, latencies: Latencies) -> None:
+    queries = sample_queries()
+    generator = random.Random(number)
     while time.monotonic() < end:
         start = time.monotonic()
         try:
             if generator.random() < 0.5:
-                library.search(" ".join(generator.sample(WORDS, 2)))
+                library.search(generator.choice(queries))
             else:
                 library.conversations(limit=20)
         except recollect.RecollectError as error:
@@ -84,12 +92,13 @@ def read(library: recollect.Library, name: str, end: float, latencies: Latencies
 def work(home: str, number: int, writers: int, readers: int, seconds: float) -> None:
     """One process. It prints what it measured as JSON."""
     latencies = Latencies()
+    sample_queries()  # not part of the time
     with recollect.open(home, background=True) as library:
         end = time.monotonic() + seconds
-        jobs = [(write, f"writer-{number}-{n}") for n in range(writers)]
-        jobs += [(read, f"reader-{number}-{n}") for n in range(readers)]
+        jobs = [(write, number * writers + n) for n in range(writers)]
+        jobs += [(read, number * readers + n) for n in range(readers)]
         threads = [
-            threading.Thread(target=job, args=(library, name, end, latencies)) for job, name in jobs
+            threading.Thread(target=job, args=(library, each, end, latencies)) for job, each in jobs
         ]
         for thread in threads:
             thread.start()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from recollect.errors import InvalidInput
 from recollect.library import Library
 from recollect.memory import backlog as observing
+from recollect.memory import observe_job
 from recollect.memory.observe import from_passage
 from recollect.memory.observe.model import ObserverResult
 from recollect.model.audience import HUMAN_ONLY
@@ -243,3 +245,34 @@ def test_an_invalid_observer_setting_is_rejected(
     add_conversation(library)
     with pytest.raises(InvalidInput, match=message):
         library.index()
+
+
+def test_a_long_run_in_the_background_is_followed_by_a_pause_in_every_process(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RECOLLECT_OBSERVER", "rules")
+    monkeypatch.setattr(observe_job, "_SHORT_RUN", 0.0)
+    monkeypatch.setattr(observe_job, "_MAX_CPU_SHARE", 1e-9)
+    library.add_conversation("c", "Boats")
+    library.add_message("c", "user", "We decided to paint the boat green.")
+    store = library._store
+    observe_job.observe_job(store).run(lambda: False)
+    assert not observing.has_backlog(store)
+    library.add_message("c", "user", "We decided to paint the oars red.")
+    observe_job.observe_job(store).run(lambda: False)
+    assert observing.has_backlog(store)
+    store.set_marker("observer_next_run", int(time.time()) - 1)
+    observe_job.observe_job(store).run(lambda: False)
+    assert not observing.has_backlog(store)
+
+
+def test_a_clock_that_was_set_back_does_not_stop_the_observer(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RECOLLECT_OBSERVER", "rules")
+    library.add_conversation("c", "Boats")
+    library.add_message("c", "user", "We decided to paint the boat green.")
+    store = library._store
+    store.set_marker("observer_next_run", int(time.time()) + 100_000)
+    observe_job.observe_job(store).run(lambda: False)
+    assert not observing.has_backlog(store)

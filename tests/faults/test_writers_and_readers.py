@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import closing
+import threading
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ import pytest
 from bench.contention import measure
 from recollect.model.documents import Document, Passage
 from recollect.store.sqlite import SqliteStore, connection
+from recollect.store.sqlite.connection import Connections
 
 SECONDS = float(os.environ.get("SECONDS", "1"))
 
@@ -43,5 +45,40 @@ def test_the_log_is_copied_into_the_database_outside_of_the_transaction(
         (saved,) = store.save([document])
         store._connections._checkpoint()
         with store._connections._checkpoint_lock:
-            assert store._connections._log_pages == 0
+            assert store._connections._copied_pages == store._connections._log_pages > 0
         assert store.append(saved.id, Passage("m2", "user", "again"))
+
+
+def test_the_log_stays_small_although_there_is_a_reader_at_every_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "_PAGES_PER_CHECKPOINT", 20)
+    monkeypatch.setattr(connection, "_MAX_LOG_PAGES", 40)
+    # On a busy machine, it may take some time until the readers have finished.
+    monkeypatch.setattr(connection, "_RESTART_PATIENCE", 30.0)
+    is_finished = threading.Event()
+    with closing(SqliteStore(tmp_path / "library.db")) as store:
+        (saved,) = store.save([Document("test", "c1", passages=(Passage("m", "user", "first"),))])
+        connections = store._connections
+        thread = threading.Thread(target=_read_without_a_pause, args=(connections, is_finished))
+        thread.start()
+        for number in range(100):
+            text = os.urandom(20_000).hex()
+            store.append(saved.id, Passage(f"m{number}", "user", text))
+            if connections._log_pages >= 40:
+                connections._checkpoint()
+        is_finished.set()
+        thread.join()
+        log_bytes = (tmp_path / "library.db-wal").stat().st_size
+    assert log_bytes < 250 * 8192
+
+
+def _read_without_a_pause(connections: Connections, is_finished: threading.Event) -> None:
+    """Begin each reading transaction before the one before it ends."""
+    with ExitStack() as last:
+        while not is_finished.is_set():
+            with ExitStack() as stack:
+                reader = stack.enter_context(connections.read())
+                reader.get("select count(*) from document")
+                last.close()
+                last.push(stack.pop_all())

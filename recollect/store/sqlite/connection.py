@@ -66,7 +66,10 @@ _MAX_JOBS_PER_COMMIT = 256
 _STEPS_PER_TIME_CHECK = 2_000
 # SQLite's own default is 1,000 pages of 4,096 bytes.
 _PAGES_PER_CHECKPOINT = 1_000
+# From this size on, the log starts over at the next moment without readers.
 _MAX_LOG_PAGES = 8_000
+# Seconds to wait for such a moment. Nobody can write in the meantime.
+_RESTART_PATIENCE = 0.1
 # Seconds after which a thread must let another one run.
 _NORMAL_TURN = sys.getswitchinterval()
 _SHORT_TURN = 0.0002
@@ -440,6 +443,8 @@ class Connections:
         self._write_lock = threading.Lock()
         self._waiting_jobs: deque[_Job[Any]] = deque()
         self._log_pages = 0
+        self._copied_pages = 0
+        """The length of the log at the last checkpoint."""
         self._checkpoint_lock = threading.Lock()
         self._idle_readers: list[Connection] = []
         self._version_lock = threading.Lock()
@@ -529,6 +534,8 @@ class Connections:
 
     def _count_log_pages(self, _db: apsw.Connection, _name: str, pages: int) -> int:
         self._log_pages = pages
+        if pages < self._copied_pages:  # the log has started over
+            self._copied_pages = 0
         return apsw.SQLITE_OK
 
     def _checkpoint_if_due(self) -> None:
@@ -536,23 +543,29 @@ class Connections:
 
         A thread does it, unless writers are faster than the thread.
         """
-        if self._log_pages < _PAGES_PER_CHECKPOINT:
+        new_pages = self._log_pages - self._copied_pages
+        if new_pages < _PAGES_PER_CHECKPOINT:
             return
-        if self._log_pages >= _MAX_LOG_PAGES:
+        if new_pages >= _MAX_LOG_PAGES:
             self._checkpoint()
         elif not self._checkpoint_lock.locked():
             threading.Thread(target=self._checkpoint, name="recollect-checkpoint").start()
 
     def _checkpoint(self) -> None:
         with self._checkpoint_lock:
-            if self._is_closed or self._log_pages < _PAGES_PER_CHECKPOINT:
+            if self._is_closed or self._log_pages - self._copied_pages < _PAGES_PER_CHECKPOINT:
                 return
-            self._log_pages = 0
-            # The next commit counts the pages again, so whatever prevents it now does no harm.
+            self._copied_pages = self._log_pages
+            # The next pages are counted in any case, so whatever prevents it now does no harm.
             with suppress(apsw.Error):
                 db = connect(self.path)
                 try:
-                    db.execute("pragma wal_checkpoint(passive)").fetchall()
+                    ((_, pages, _),) = db.rows("pragma wal_checkpoint(passive)")
+                    if pages >= _MAX_LOG_PAGES:
+                        # Readers that never pause all at once would keep the old pages in use, and
+                        # the log would grow with every commit.
+                        db.set_busy_handler(_busy_handler(_RESTART_PATIENCE))
+                        db.rows("pragma wal_checkpoint(restart)")
                 finally:
                     db.close()
 
