@@ -13,12 +13,13 @@ import psycopg
 import pytest
 
 import recollect
+from recollect.errors import RecollectError
 from recollect.model.forgetting import Selection
 from recollect.places import audit_logs, audit_name, record
 from recollect.settings import Limits
 from recollect.settings import place as settings_place
-from recollect.store import audit_files
-from recollect.store.audit_log import Actor, AuditLogs, Entry, acting
+from recollect.store import audit_files, audit_log
+from recollect.store.audit_log import Actor, AuditLogs, Entry, Head, acting
 from recollect.store.audit_reading import RecordFilter, newest_records
 
 CANARY = "zebraquagga"
@@ -108,7 +109,8 @@ SQLITE = pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 @SQLITE
 def test_files_are_private(file: Path) -> None:
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+    for folder in (file.parent, file.parent.parent):
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
 def with_change(lines: list[str]) -> list[str]:
@@ -127,13 +129,25 @@ def with_change_and_hash(lines: list[str]) -> list[str]:
 TAMPERING: dict[str, tuple[Any, str]] = {
     "a changed record": (with_change, "record 5: it was changed"),
     "a changed record with its hash": (with_change_and_hash, "record 6: it does not follow"),
-    "a removed record": (lambda lines: lines[:3] + lines[4:], "records 4 to 4: they are missing"),
+    "a removed record": (lambda lines: lines[:3] + lines[4:], "record 4: it is missing"),
     "a line of garbage": (
         lambda lines: [*lines[:3], "x\n", *lines[4:]],
         "record 4: it was changed",
     ),
-    "a missing end": (lambda lines: lines[:7], "the end is missing: the log has 7 records"),
-    "nothing left": (lambda lines: [], "the end is missing: the log has 0 records"),
+    "two removed records": (
+        lambda lines: lines[:3] + lines[5:],
+        "records 4 to 5: they are missing",
+    ),
+    "exchanged records": (
+        lambda lines: [*lines[:3], lines[4], lines[3], *lines[5:]],
+        "record 4: it is missing",
+    ),
+    "a record twice": (
+        lambda lines: [*lines[:5], lines[2], *lines[5:]],
+        "record 3: it is in the wrong place, after 5",
+    ),
+    "a missing end": (lambda lines: lines[:7], "the end is missing: the log ends with record 7"),
+    "nothing left": (lambda lines: [], "the end is missing: the log ends with record 0"),
 }
 
 
@@ -146,6 +160,50 @@ def test_tampering_is_found_where_it_happened(
     tamper, problem = TAMPERING[kind]
     file.write_text("".join(tamper(file.read_text().splitlines(keepends=True))))
     assert logs.verify(name).problems[0].startswith(problem)
+
+
+@SQLITE
+@pytest.mark.parametrize("text", ["[]", "{}", '{"at": 5}', '{"at": "2026-01-01", "ids": 5}'])
+def test_a_record_with_other_content_is_listed_as_damaged(
+    file: Path, logs: AuditLogs, name: str, run: Any, text: str
+) -> None:
+    lines = file.read_text().splitlines(keepends=True)
+    lines[3] = json.dumps(json.loads(lines[3]) | {"record": text}) + "\n"
+    file.write_text("".join(lines))
+    assert "damaged" in run("audit", "log")
+    assert len(json.loads(run("audit", "log", "--json"))["records"]) == 10
+    assert "record 4: it was changed" in logs.verify(name).problems[0]
+
+
+@SQLITE
+def test_a_head_that_cannot_be_read_is_reported(file: Path, logs: AuditLogs, name: str) -> None:
+    (file.parent / "head.json").write_text("{")
+    (problem,) = logs.verify(name).problems
+    assert "head.json: it cannot be read" in problem
+
+
+@SQLITE
+def test_a_head_from_before_the_first_record_is_not_accepted(
+    file: Path, logs: AuditLogs, name: str
+) -> None:
+    file.write_text("".join(file.read_text().splitlines(keepends=True)[5:]))
+    assert logs.verify(name).first == 6
+    (problem,) = logs.verify(name, Head(2, "0" * 64)).problems
+    assert "the log begins with record 6" in problem
+
+
+@SQLITE
+def test_a_change_that_is_not_recorded_in_time_is_an_error(
+    logs: AuditLogs, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit_log, "_WAIT_SECONDS", 0.01)
+    is_over = threading.Event()
+    monkeypatch.setattr(logs, "write", lambda *_: is_over.wait())
+    try:
+        with pytest.raises(RecollectError, match="there is no record of it"):
+            logs.record(name, Entry.of("delete"))
+    finally:
+        is_over.set()
 
 
 @SQLITE

@@ -171,6 +171,9 @@ def test_a_title_that_quotes_a_forgotten_message_goes_with_it(library: recollect
     [
         {},
         {"text": " "},
+        {"conversations": "trip", "text": ""},
+        {"conversations": "trip", "pattern": ""},
+        {"conversations": "trip", "first": "", "last": ""},
         {"conversations": ()},
         {"messages": "a"},
         {"conversations": ("trip", "work"), "messages": "a"},
@@ -290,3 +293,11 @@ def test_the_command_takes_short_ids(stocked: recollect.Library, run: Any) -> No
 def test_the_command_needs_a_condition(stocked: recollect.Library, run: Any) -> None:
     assert "Say what to forget" in run("forget", "--yes", fails=True)
     assert "blank" in run("forget", "--text", " ", "--yes", fails=True)
+
+
+@pytest.mark.parametrize("condition", [("--text", ""), ("--regex", ""), ("--from", "", "--to", "")])
+def test_an_empty_variable_of_a_script_does_not_forget_a_whole_conversation(
+    stocked: recollect.Library, run: Any, condition: tuple[str, ...]
+) -> None:
+    assert "is blank" in run("forget", "trip", *condition, "--yes", fails=True)
+    assert contents(stocked)["trip"] == ["a", "b", "c", "d"]

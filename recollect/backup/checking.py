@@ -41,7 +41,10 @@ def verify(repository: Repository, id: str, work: Path, progress: Progress) -> V
         return Verification(id, (str(error),))
     problems = []
     count = 0
-    prepare_key(repository, backup, work)
+    try:
+        prepare_key(repository, backup, work)
+    except DamagedBackup as error:
+        return Verification(id, (f"{KEY_FILE}: {error}",))
     for file in backup.files:
         try:
             rebuild(repository, backup, file, work / "check.db")

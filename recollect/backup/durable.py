@@ -15,6 +15,7 @@ from typing import BinaryIO
 import apsw
 
 from recollect.errors import RecollectError
+from recollect.store.sqlite.private_files import create_private_folder
 
 TEMPORARY = ".tmp"
 """The suffix of files that are not complete."""
@@ -25,8 +26,9 @@ _EXCHANGE = 2
 
 
 def make_folder(folder: Path) -> None:
-    """Create a folder that only its owner may read."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    """Create a folder and its parents, which only their owner may read."""
+    create_private_folder(folder.parent)
+    folder.mkdir(mode=0o700, exist_ok=True)
 
 
 def create_file(path: Path) -> BinaryIO:

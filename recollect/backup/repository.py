@@ -335,8 +335,8 @@ def open_repository(folder: Path, passphrase: str | None) -> Repository:
         return Repository(folder, encryption.Checksums(), is_encrypted=False)
     if passphrase is None:
         raise InvalidInput(
-            f"The backups in {folder} are encrypted. Set RECOLLECT_BACKUP_PASSPHRASE_FILE to a "
-            "file with the passphrase, or RECOLLECT_BACKUP_PASSPHRASE to the passphrase."
+            f"The backups in {folder} are encrypted. Use --passphrase-file FILE, or set "
+            "RECOLLECT_BACKUP_PASSPHRASE_FILE or RECOLLECT_BACKUP_PASSPHRASE."
         )
     cipher = encryption.recover_key(passphrase, key, CONFIG.encode())
     return Repository(folder, cipher, is_encrypted=True)

@@ -24,6 +24,7 @@ from recollect.backup.repository import Repository
 from recollect.backup.work_folder import work_folder
 from recollect.errors import (
     Conflict,
+    DamagedBackup,
     InvalidInput,
     NewerLibrary,
     NotFound,
@@ -259,7 +260,14 @@ class _Restore:
         for path, file in files.items():
             target = self._work / path
             make_folder(target.parent)
-            rebuild(self._repository, self._backup, file, target)
+            try:
+                rebuild(self._repository, self._backup, file, target)
+            except DamagedBackup as error:
+                raise DamagedBackup(
+                    f"Backup {self._backup.id} is damaged: {path}: {error} {_UNCHANGED} "
+                    "`recollect backup verify --all` shows which backups are intact; restore one "
+                    "of these."
+                ) from error
             _sync(target)
             count += file.size
             self._report("Restoring", count, total)
@@ -303,12 +311,14 @@ def _unit(path: str) -> str:
 
 
 def _last_write(database: Path) -> datetime:
-    """When a database was last written to, by its files' times: nobody else may open them."""
-    latest = 0.0
-    for suffix in ("", "-wal"):
-        file = database.with_name(database.name + suffix)
-        if file.exists():
-            latest = max(latest, file.stat().st_mtime)
+    """When a database was last written to, by its files' times: nobody else may open them.
+
+    An empty write-ahead log says nothing: SQLite creates one whenever a database is opened.
+    """
+    latest = database.stat().st_mtime
+    log = database.with_name(f"{database.name}-wal")
+    if log.exists() and log.stat().st_size:
+        latest = max(latest, log.stat().st_mtime)
     return datetime.fromtimestamp(latest, UTC)
 
 

@@ -17,11 +17,11 @@ from recollect.cli.common import (
     existing,
     plural,
     print_json,
+    print_purge,
     safe,
     when,
 )
 from recollect.cli.progress import ProgressBar
-from recollect.errors import InvalidInput
 from recollect.library import Library
 from recollect.model.forgetting import Selection
 from recollect.model.kinds import KINDS
@@ -77,10 +77,10 @@ def define_forget(command: argparse.ArgumentParser) -> None:
         help="only messages on or before it; a bare date includes the whole day (UTC)",
     )
     command.add_argument(
-        "--text", default="", help="only messages and titles with this word or phrase, in any case"
+        "--text", help="only messages and titles with this word or phrase, in any case"
     )
     command.add_argument(
-        "--regex", default="", metavar="PATTERN", help="only those that match this RE2 pattern"
+        "--regex", metavar="PATTERN", help="only those that match this RE2 pattern"
     )
     command.add_argument("--yes", action="store_true", help="do not ask; forget")
 
@@ -118,16 +118,9 @@ def _selection(library: Library, arguments: argparse.Namespace) -> Selection:
         kinds=arguments.kind,
         after=arguments.after,
         before=arguments.before,
-        text=_require_text(arguments.text, "--text"),
-        pattern=_require_text(arguments.regex, "--regex"),
+        text=arguments.text,
+        pattern=arguments.regex,
     )
-
-
-def _require_text(text: str, option: str) -> str:
-    """The text, unless it is blank: an empty shell variable must not select everything."""
-    if text and not text.strip():
-        raise InvalidInput(f"{option} is blank.")
-    return text
 
 
 def _is_confirmed() -> bool:
@@ -138,6 +131,7 @@ def _is_confirmed() -> bool:
 def _forget(library: Library, selection: Selection, as_json: bool) -> int:
     with ProgressBar("Forgetting") as bar:
         report = library.forget(selection, bar.report)
+    purge = library.purge_status()
     if as_json:
         print_json(asdict(report))
         return 0
@@ -149,6 +143,7 @@ def _forget(library: Library, selection: Selection, as_json: bool) -> int:
     if report.archived_files:
         out.print(f"Copies of {plural(report.archived_files, 'file')} in the archive were deleted.")
     out.print(report.note)
+    print_purge(purge)
     return 0
 
 
@@ -174,7 +169,8 @@ def _show(report: ForgetReport) -> None:
         return
     _show_examples(out, report)
     out.print(f"This would forget {_summary(report)}.")
-    out.print(f"Sources: {_shares(report.by_source)}. Projects: {_shares(report.by_project)}.")
+    if report.by_source:
+        out.print(f"Sources: {_shares(report.by_source)}. Projects: {_shares(report.by_project)}.")
     out.print(report.note)
 
 

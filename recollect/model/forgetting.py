@@ -50,13 +50,14 @@ class Selection:
         last: str | None = None,
         after: Moment = None,
         before: Moment = None,
-        text: str = "",
-        pattern: str = "",
+        text: str | None = None,
+        pattern: str | None = None,
         **names: str | Iterable[str],
     ) -> Selection:
         """Build a selection from plain values, and validate it. Raises InvalidInput.
 
-        `names` are `conversations`, `projects`, `sources` and `kinds`: one name or several.
+        `names` are `conversations`, `projects`, `sources` and `kinds`: one name or several. A blank
+        value is an error, not a missing condition: an empty variable must not select more.
         """
         values: dict[str, tuple[str, ...]] = {}
         for name, value in names.items():
@@ -68,12 +69,12 @@ class Selection:
         values["conversations"] = tuple(map(identifier, values.get("conversations", ())))
         selection = cls(
             messages=tuple(map(identifier, parse_names(messages, "messages"))),
-            first=_parse_id(first),
-            last=_parse_id(last),
+            first=_parse_id(first, "first message"),
+            last=_parse_id(last, "last message"),
             after=parse_moment(after, "after"),
             before=parse_moment(before, "before", end=True),
-            text=text.strip(),
-            pattern=pattern,
+            text=_require_text(text, "text").strip(),
+            pattern=_require_text(pattern, "pattern"),
             **values,
         )
         selection.validate()
@@ -115,10 +116,21 @@ class Selection:
 _NAME_FIELDS = ("conversations", "projects", "sources", "kinds")
 
 
-def _parse_id(id: str | None) -> str | None:
-    if not id:
+def _parse_id(id: str | None, name: str) -> str | None:
+    if id is None:
         return None
-    return identifier(id)
+    return identifier(_require_text(id, name))
+
+
+def _require_text(text: str | None, name: str) -> str:
+    """The text, which must not be blank; empty for None."""
+    if text is None:
+        return ""
+    if not text.strip():
+        raise InvalidInput(
+            f"The {name} is blank. Leave this condition out, or say what it must match."
+        )
+    return text
 
 
 def _require_kinds(kinds: Sequence[str]) -> None:

@@ -15,13 +15,14 @@ from pathlib import Path
 from recollect.settings import LIMITS
 from recollect.store.audit_log import AuditLogs, Entry, Head, Record, chain
 from recollect.store.sqlite.file_lock import file_lock
+from recollect.store.sqlite.private_files import create_private_folder
 
 _FILES = 8  # the limit is divided by this
 _TAIL_BYTES = 65_536  # a record is much shorter
 
 
 class AuditFiles(AuditLogs):
-    """The logs in a folder. `folder_of` names the folder of a user."""
+    """The logs in a folder, in which each user has a folder."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
@@ -39,8 +40,10 @@ class AuditFiles(AuditLogs):
         try:
             values = json.loads(path.read_text(encoding="ascii"))
             return Head(int(values["number"]), str(values["hash"]))
-        except (OSError, ValueError, KeyError, TypeError):
-            return Head(1, "unreadable")
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise ValueError(
+                f"{path.name}: it cannot be read, so it is unknown whether the end is missing"
+            ) from error
 
     def records(self, user: str) -> Iterator[Record]:
         number = 0
@@ -53,7 +56,7 @@ class AuditFiles(AuditLogs):
 
     def write(self, user: str, entries: Sequence[Entry], durable: bool) -> None:
         folder = self._folder / user
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        create_private_folder(folder)
         with file_lock(folder / "lock", wait=True):
             self._rotate(folder)
             head = _last_record(folder)

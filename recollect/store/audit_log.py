@@ -205,18 +205,25 @@ class Verification:
 def verify_chain(records: Iterable[Record], heads: Iterable[Head] = ()) -> Verification:
     """Check every link of a chain, and that it contains these heads."""
     result = Verification()
-    expected = {head.number: head.hash for head in heads if head.number}
+    expected = [head for head in heads if head.number]
     for record in records:
         _verify_record(record, result)
-        if expected.pop(record.number, record.hash) != record.hash:
-            result.report(f"record {record.number}: it is not the record that was there before")
+        for head in expected:
+            if head.number == record.number and head.hash != record.hash:
+                result.report(f"record {record.number}: it is not the record that was there before")
         result.records += 1
         result.head = Head(record.number, record.hash)
-    for number in sorted(expected):
-        if number > result.head.number:
+    last = max((head.number for head in expected), default=0)
+    if last > result.head.number:
+        result.report(
+            f"the end is missing: the log ends with record {result.head.number}, and once had "
+            f"record {last}"
+        )
+    for head in expected:
+        if head.number < result.first:
             result.report(
-                f"the end is missing: the log has {result.head.number} records and once had "
-                f"{number}"
+                f"record {head.number}: it cannot be compared, because the log begins with record "
+                f"{result.first}"
             )
     return result
 
@@ -230,8 +237,13 @@ def _verify_record(record: Record, result: Verification) -> None:
             result.report("record 1: it does not begin the chain")
         return
     last = result.head
-    if record.number != last.number + 1:
+    missing = record.number - last.number - 1
+    if missing == 1:
+        result.report(f"record {last.number + 1}: it is missing")
+    elif missing > 1:
         result.report(f"records {last.number + 1} to {record.number - 1}: they are missing")
+    elif missing < 0:
+        result.report(f"record {record.number}: it is in the wrong place, after {last.number}")
     elif _previous(record) != last.hash:
         result.report(f"record {record.number}: it does not follow record {last.number}")
 
@@ -263,21 +275,25 @@ class AuditLogs(ABC):
         is_lossy = entry.action in LOSSY_ACTIONS
         pending = _Pending(user, entry, not is_lossy)
         self._start()
-        try:
-            self._queue.put(pending, timeout=0 if is_lossy else _WAIT_SECONDS)
-        except queue.Full:
-            logger.warning("The audit log is too slow; a record was dropped.")
-            return
         if is_lossy:
+            self._put_if_there_is_room(pending)
             return
-        pending.written.wait(_WAIT_SECONDS)
+        try:
+            self._queue.put(pending, timeout=_WAIT_SECONDS)
+        except queue.Full as error:
+            raise _unrecorded("it is too slow") from error
+        if not pending.written.wait(_WAIT_SECONDS):
+            raise _unrecorded("it is too slow")
         if isinstance(pending.error, OSError) and pending.error.errno == errno.EROFS:
             return  # on a read-only disk, nothing can have been changed
         if pending.error is not None:
-            raise RecollectError(
-                f"The audit log cannot be written: {pending.error}. It was done, but there is no "
-                "record of it."
-            ) from pending.error
+            raise _unrecorded(str(pending.error)) from pending.error
+
+    def _put_if_there_is_room(self, pending: _Pending) -> None:
+        try:
+            self._queue.put_nowait(pending)
+        except queue.Full:
+            logger.warning("The audit log is too slow; a record was dropped.")
 
     def flush(self) -> None:
         """Wait until everything that was recorded is written."""
@@ -294,7 +310,7 @@ class AuditLogs(ABC):
 
     @abstractmethod
     def stored_head(self, user: str) -> Head | None:
-        """The head that is stored apart from the records, if there is one."""
+        """The head that is stored apart from the records, if there is one. Raises ValueError."""
 
     @abstractmethod
     def users(self) -> list[str]:
@@ -303,8 +319,20 @@ class AuditLogs(ABC):
     def verify(self, user: str, head: Head | None = None) -> Verification:
         """Check a user's log, and that it contains a head that was written down elsewhere."""
         self.flush()
-        heads = [each for each in (self.stored_head(user), head) if each is not None]
-        return verify_chain(self.records(user), heads)
+        heads = []
+        if head is not None:
+            heads.append(head)
+        problem = ""
+        try:
+            stored_head = self.stored_head(user)
+            if stored_head is not None:
+                heads.append(stored_head)
+        except ValueError as error:
+            problem = str(error)
+        result = verify_chain(self.records(user), heads)
+        if problem:
+            result.report(problem)
+        return result
 
     # -- the thread that writes ---
 
@@ -338,6 +366,12 @@ class AuditLogs(ABC):
         for pending in batch:
             pending.error = error
             pending.written.set()
+
+
+def _unrecorded(reason: str) -> RecollectError:
+    return RecollectError(
+        f"The audit log cannot be written: {reason}. It was done, but there is no record of it."
+    )
 
 
 class _Pending:

@@ -50,7 +50,16 @@ def newest_records(
 
 
 def _values(record: Record) -> dict[str, Any]:
+    """The values of a record. Of one that was damaged or changed, only what can be shown."""
     try:
-        return record.values
-    except ValueError:  # a damaged line
+        values = record.values
+        _validate(values)
+        return values
+    except (ValueError, TypeError, KeyError):
         return {"number": record.number, "at": "1970-01-01T00:00:00Z", "action": "damaged"}
+
+
+def _validate(values: dict[str, Any]) -> None:
+    datetime.fromisoformat(values["at"])
+    if not isinstance(values.get("ids", []), list) or not isinstance(values.get("count", 0), int):
+        raise ValueError("A record has values of the wrong type.")

@@ -69,6 +69,9 @@ class ForgetReport:
     """Titles that are removed from conversations which stay."""
     archived_files: int = 0
     """Files whose copies in the archive are deleted; 0 in a preview."""
+    purge: str | None = None
+    """`done` if no file of the library contains the text any more, else `pending`. None in a
+    preview."""
     by_source: dict[str, int] = field(default_factory=dict)
     """Messages and items by source."""
     by_project: dict[str, int] = field(default_factory=dict)
@@ -111,6 +114,7 @@ def forget(
             batch, size = [], 0
     if batch:
         _forget_batch(store, archive, batch, report)
+    report.purge = store.purge_status().state
     return report
 
 
@@ -356,8 +360,9 @@ def _count(report: ForgetReport, match: _Match) -> None:
         else:
             report.changed_conversations += 1
             report.titles += match.removal.has_title
-    report.by_source[document.source] = report.by_source.get(document.source, 0) + number
-    report.by_project[document.project] = report.by_project.get(document.project, 0) + number
+    if number:
+        report.by_source[document.source] = report.by_source.get(document.source, 0) + number
+        report.by_project[document.project] = report.by_project.get(document.project, 0) + number
     if len(report.examples) < _EXAMPLES:
         report.examples.append(_example(match))
 

@@ -17,9 +17,18 @@ import pytest
 
 import recollect
 from recollect.index import background
+from recollect.memory.backlog import catch_up
 from recollect.model.documents import Document
+from recollect.model.forgetting import Selection
+from recollect.model.kinds import OBSERVATION
 from recollect.model.receipts import FileReceipt
-from recollect.places import library_file
+from recollect.model.search import Filter
+from recollect.places import keys, library_file
+from recollect.serve.http.jobs import Jobs
+from recollect.serve.http.libraries import Libraries
+from recollect.serve.identity.accounts import new_key
+from recollect.serve.identity.principal import Principal
+from recollect.serve.identity.sessions import new_session
 from recollect.store.base import Store
 from recollect.store.sqlite.connection import connect
 from recollect.store.sqlite.file_lock import file_lock
@@ -177,6 +186,83 @@ def test_no_file_contains_an_import_that_was_undone(
     assert not files_with(tmp_path / "home", CANARY.encode(), b"zanzibar")
 
 
+# -- observations, sessions and uploads ---
+
+
+Observed = tuple[recollect.Library, str, list[bytes]]
+
+
+@pytest.fixture
+def observed(home: Path) -> Iterator[Observed]:
+    """A library, the id of an observation about the canary, and the texts of its document."""
+    with recollect.open(home, "default") as library:
+        catch_up(library._store)
+        library.index()
+        observations = Filter(hidden=True, kinds=(OBSERVATION,))
+        for document in library._store.iter_documents(observations):
+            for passage in document.passages:
+                if CANARY in passage.content:
+                    bodies = stored_bodies(library_file(home, "default"), document.id)
+                    yield library, passage.id, bodies
+                    return
+    raise AssertionError("nothing was observed")
+
+
+def test_no_file_contains_observations_of_a_deleted_conversation(
+    observed: Observed, home: Path
+) -> None:
+    library, _, bodies = observed
+    assert bodies
+    library.delete_conversation("trip")
+    assert library.purge_status().state == "done"
+    library.close()
+    assert not files_with(home, CANARY.encode(), *bodies)
+
+
+def test_no_file_contains_an_observation_that_was_forgotten(observed: Observed, home: Path) -> None:
+    library, id_, bodies = observed
+    library.memory.forget([id_], confirm=True)
+    assert library.purge_status().state == "done"
+    library.close()
+    assert not files_with(home, *bodies)
+
+
+def test_no_file_contains_a_session_that_was_ended(tmp_path: Path) -> None:
+    with closing(keys(tmp_path)) as store:
+        _, key = new_key(store, "ann", "laptop")
+        _, session = new_session(
+            store, Principal("ann"), key_id=key.id, user_agent=CANARY, address="192.0.2.77"
+        )
+        store.end_session(session.id)
+    assert not files_with(tmp_path, CANARY.encode(), b"192.0.2.77", session.hash)
+    assert files_with(tmp_path, b"laptop")
+
+
+def test_the_secret_of_an_api_key_is_in_no_file(tmp_path: Path) -> None:
+    with closing(keys(tmp_path)) as store:
+        text, _ = new_key(store, "ann", "laptop")
+    secret = text.split("_", 2)[2].encode()
+    assert not files_with(tmp_path, secret, secret[:20])
+
+
+def test_no_file_contains_an_upload_that_was_deleted(tmp_path: Path) -> None:
+    libraries = Libraries(tmp_path)
+    jobs = Jobs(libraries, tmp_path / "uploads")
+    with jobs.upload("default", "sails.md", "notes") as upload:
+        upload.write(f"# {TITLE}\n\n{CANARY}".encode())
+        job = upload.accept()
+    jobs._pool.shutdown()  # waits for the import
+    assert job.state == "done"
+    with libraries.borrow("default") as library:
+        assert library.forget(Selection.of(kinds="note")).items == 1
+    libraries.close()
+    assert not files_with(tmp_path, CANARY.encode(), b"zanzibar")
+    assert list((tmp_path / "uploads").iterdir()) == []
+
+
+# -- other programs ---
+
+
 def test_a_deletion_does_not_wait_for_another_reader(
     trip: recollect.Library, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -236,6 +322,18 @@ def test_commands_say_that_a_purge_is_pending(run: Any, place: str) -> None:
         assert "pending: another program" in run("doctor")
         assert json.loads(run("stats", "--json"))["purge"] == "pending"
     assert json.loads(run("stats", "--json"))["purge"] == "done"
+
+
+@SQLITE
+def test_forgetting_says_that_a_purge_is_pending(run: Any, place: str) -> None:
+    with recollect.open(place) as library:
+        for name in ("a", "b"):
+            messages = [{"role": "user", "content": f"{CANARY} {name}"}]
+            library.add_conversation(name, messages=messages)
+    with foreign_reader(library_file(Path(place), "default")):
+        assert json.loads(run("forget", "a", "--json"))["purge"] is None
+        assert json.loads(run("forget", "a", "--yes", "--json"))["purge"] == "pending"
+    assert json.loads(run("forget", "b", "--yes", "--json"))["purge"] == "done"
 
 
 # -- receipts ---

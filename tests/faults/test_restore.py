@@ -91,6 +91,15 @@ def test_what_a_restore_replaces_is_kept(
     assert messages(Path(result["replaced_folder"])) == ["first", "newer"]
 
 
+def test_an_unchanged_library_is_replaced_without_being_told_to(
+    home: Path, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    backup = back_up(home, folder)
+    result = run_json(capsys, "restore", "--home", str(home), "--folder", str(folder))
+    assert result["id"] == backup.id
+    assert messages(home) == messages(Path(result["replaced_folder"])) == ["first"]
+
+
 def test_a_library_in_use_is_not_replaced(
     home: Path, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -117,7 +126,8 @@ def test_a_damaged_backup_changes_nothing(
     before = sorted(files_in(home))
     options = ["--home", str(home), "--folder", str(folder)]
     error = run_json(capsys, "restore", "--replace", *options, fails=True)
-    assert "cannot be read" in error
+    assert "is damaged: users/default/library.db: Chunk" in error
+    assert "Nothing was restored or changed. `recollect backup verify --all`" in error
     assert sorted(files_in(home)) == before
     assert messages(home) == ["first", "newer"]
     result = run_json(capsys, "backup", "verify", *options, fails=True)

@@ -51,6 +51,22 @@ def test_requests_are_recorded_with_who_what_and_whence(ann: TestClient) -> None
     assert ann.get("/api/audit/verification").json()["problems"] == []
 
 
+def test_requests_of_the_console_are_recorded_as_such(world: World, user: str) -> None:
+    headers = {"Origin": people.ADDRESS, "Accept": "text/html"}
+    with TestClient(world, people.ADDRESS, headers=headers, follow_redirects=False) as browser:
+        assert browser.post("/login", data={"key": world.key(user)}).status_code == 303
+        assert browser.get("/").status_code == 200
+    (record,) = records(world.client(user))
+    assert (record["action"], record["interface"]) == ("read", "console")
+
+
+def test_a_preview_of_forgetting_is_recorded(ann: TestClient) -> None:
+    ann.post("/api/forget", json={"text": "zebra"})
+    (record,) = records(ann)
+    assert (record["action"], record["count"]) == ("search", 1)
+    assert "zebra" not in str(record)
+
+
 def test_refused_requests_are_recorded(world: World, user: str) -> None:
     client = world.client(user, ("read",))
     client.post("/conversations", json={"id": "zoo"})

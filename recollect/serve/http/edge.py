@@ -184,6 +184,7 @@ class _Exchange:
             edge.service.config.trusted_proxies,
         )
         self._scope["state"]["address"] = self._address
+        self._has_cookie = bool(cookie_values(self._headers.getlist("cookie")))
         self._cors_origin = ""  # the other origin that may read the response
         self._principal: Principal | None = None
         self._credential: str | None = None
@@ -240,13 +241,12 @@ class _Exchange:
                 raise _cross_origin_problem()
             if not is_own:
                 self._cors_origin = origins[0]
-        has_cookie = bool(cookie_values(self._headers.getlist("cookie")))
-        if has_cookie and not is_own:
+        if self._has_cookie and not is_own:
             raise _cross_origin_problem()  # other sites must use a key of their own
         site = self._headers.get("sec-fetch-site")
         if is_own and site not in (None, "same-origin", "none") and not self._is_navigation():
             raise _cross_origin_problem()
-        if has_cookie and not origins and self._needs_no_preflight():
+        if self._has_cookie and not origins and self._needs_no_preflight():
             raise _cross_origin_problem()
 
     def _is_navigation(self) -> bool:
@@ -277,8 +277,7 @@ class _Exchange:
             raise
         self._credential_checked_at = time.monotonic()
         self._scope["state"]["principal"] = self._principal
-        has_cookie = bool(cookie_values("; ".join(self._headers.getlist("cookie"))))
-        set_actor(http_actor(self._principal, self._path, self._address, has_cookie))
+        set_actor(http_actor(self._principal, self._path, self._address, self._has_cookie))
         connection = self._scope["state"].get("connection")
         if connection is not None:
             connection.prove()

@@ -36,6 +36,7 @@ FAILURE_LOG_SECONDS = 60.0
 """How often to log that the keys cannot be read."""
 MAX_VALID_CREDENTIALS = 1_024
 THREADS = 8
+_INVALID = "This key or token is invalid: it is unknown, revoked or expired."
 
 T = TypeVar("T")
 RawHeaders = Sequence[tuple[bytes, bytes]]
@@ -142,9 +143,9 @@ class Authenticator:
             elif self._tokens is not None:
                 try:
                     return self._tokens.principal(text)
-                except BadToken:
-                    pass
-        raise Unauthorized("This key or token is invalid: it is unknown, revoked or expired.")
+                except BadToken as error:
+                    raise Unauthorized(_INVALID) from error
+        raise Unauthorized(_INVALID)
 
     async def log_in(
         self, text: str, address: str, user_agent: str, old_session: str = ""

@@ -10,11 +10,14 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool
 from starlette.responses import Response
 
 from recollect.model.forgetting import Selection
+from recollect.places import record
 from recollect.serve.http.access import AccessTo
 from recollect.serve.http.json_response import json_response
 from recollect.serve.http.route_policy import route_policy
 from recollect.serve.http.routing import JsonRoute
 from recollect.serve.identity.principal import CONVERSATIONS, KNOWLEDGE, WRITE, Forbidden
+from recollect.serve.rest.schemas import PurgeState
+from recollect.store.audit_log import SEARCH, Entry
 
 router = APIRouter(tags=["forgetting"], route_class=JsonRoute)
 
@@ -37,8 +40,10 @@ class ForgetRequest(BaseModel):
     kinds: list[str] = Field([], max_length=10)
     after: str | None = Field(None, description="Only messages on or after this date or time.")
     before: str | None = Field(None, description="Only messages on or before it.")
-    text: str = Field("", description="A word or phrase in messages and titles, in any case.")
-    pattern: str = Field("", description="A regular expression in the syntax of RE2.")
+    text: str | None = Field(
+        None, description="A word or phrase in messages and titles, in any case."
+    )
+    pattern: str | None = Field(None, description="A regular expression in the syntax of RE2.")
     confirm: StrictBool = Field(
         False, description="Forget. Without it, the response is a preview and nothing changes."
     )
@@ -66,6 +71,7 @@ class ForgetResult(BaseModel):
     items: int
     titles: int = Field(description="Titles removed from conversations that stay.")
     archived_files: int = Field(description="Files whose archived copies were deleted.")
+    purge: PurgeState | None = Field(description="Null for a preview.")
     by_source: dict[str, int]
     by_project: dict[str, int]
     examples: list[ForgetExample]
@@ -96,4 +102,6 @@ def forget(access: AccessTo, request: ForgetRequest) -> Response:
             report = library.forget(selection)
         else:
             report = library.preview_forget(selection)
+            entry = Entry.of(SEARCH, "POST /api/forget", selection.conversations, report.messages)
+            record(access.service.place, access.principal.user, entry)
     return json_response({name: getattr(report, name) for name in ForgetResult.model_fields})

@@ -35,7 +35,7 @@ def protect_library(home: Path, library: Path) -> None:
         return
     if _belongs_to_recollect(home):
         _protect(home, _FOLDER)
-    for folder in (library.parent.parent, library.parent, home / "archive"):
+    for folder in (library.parent.parent, library.parent, home / "archive", home / "audit"):
         _protect(folder, _FOLDER)
     for path in (*library.parent.rglob("*"), *home.glob("*.db*")):
         _protect_any(path)
