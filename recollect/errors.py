@@ -23,6 +23,14 @@ class Conflict(InvalidInput):
     """The id is already used for something else."""
 
 
+class AmbiguousId(InvalidInput):
+    """Several ids begin with the given characters."""
+
+    def __init__(self, message: str, candidates: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.candidates = candidates
+
+
 class UnknownFormat(RecollectError):
     """No importer recognises the file."""
 

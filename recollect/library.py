@@ -10,7 +10,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 from threading import Event
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from recollect.errors import Conflict, InvalidInput, NotFound
 from recollect.language.text import for_model, identifier, storable
+from recollect.model import undo
 from recollect.model.arguments import (
     Moment,
     new_conversation,
@@ -34,9 +35,13 @@ from recollect.model.kinds import CONVERSATION, KINDS
 from recollect.model.receipts import FileReceipt, Problem, Receipt
 from recollect.model.search import Filter, Page, SearchOptions
 from recollect.model.sources import BUS, PROXY
-from recollect.settings import home
+from recollect.model.undo import Change, Edit
+from recollect.settings import UNDO_MINUTES, home
+from recollect.store.abbreviations import Purpose, expand, require_id
 from recollect.store.base import Store
+from recollect.store.errors import missing_change
 from recollect.store.values import Candidate, Findings, OnDamage, Progress, Purge
+from recollect.store.views.abbreviated import AbbreviatedStore
 
 if TYPE_CHECKING:
     from recollect.index.background import BackgroundThread
@@ -64,9 +69,11 @@ class Library:
     """One user's conversations: import, add, search, read, delete."""
 
     def __init__(self, store: Store, background: bool = False, archive: Path | None = None) -> None:
-        self._store = store
+        self._store: Store = AbbreviatedStore(store)
         self._archive_folder = archive or home() / "archive" / "default"
         self._background: BackgroundThread | None = None
+        if not store.read_only:
+            store.clear_undo_log(expired=True)
         if background:
             self._background = _background_thread(store)
             if store.purge_status().reason:
@@ -270,10 +277,10 @@ class Library:
 
     def _exists(self, id: str) -> bool:
         try:
-            self._store.header(id)
+            header = self._store.header(id)
         except NotFound:
             return False
-        return True
+        return identifier(header.id) == identifier(id)
 
     def add_message(self, conversation_id: str, role: str, content: str, **fields: Any) -> str:
         """Add one message to a conversation. Returns its id once it is durable.
@@ -322,12 +329,86 @@ class Library:
     def delete_conversation(self, conversation_id: str) -> Document:
         """Delete a conversation for good, and return the only copy. Raises NotFound.
 
-        `restore_document` puts it back.
+        `restore_document` puts it back. `trash` is a deletion that can be undone.
         """
         deleted = self._store.pop(conversation_id)
         self.wake_indexer()
         self.archive.forget((deleted.source, deleted.source_id))
         return deleted
+
+    # -- changes that can be undone ---
+
+    def rename(self, id: str, title: str) -> Change | None:
+        """Change the title of a conversation or item. Raises NotFound.
+
+        Like the next methods, it returns the change, for `undo`, or None if nothing changed.
+        """
+        return self._edit(id, Edit(undo.RENAME, title=title.strip()))
+
+    def tag(self, id: str, *tags: str) -> Change | None:
+        """Add tags. Raises NotFound."""
+        return self._edit(id, Edit(undo.TAG, add_tags=_tag_names(tags)))
+
+    def untag(self, id: str, *tags: str) -> Change | None:
+        """Remove tags, in any case. Raises NotFound."""
+        return self._edit(id, Edit(undo.UNTAG, remove_tags=_tag_names(tags)))
+
+    def pin(self, id: str) -> Change | None:
+        """Pin a conversation or item: lists can show it first. Raises NotFound."""
+        return self._edit(id, Edit(undo.PIN, pinned=True))
+
+    def unpin(self, id: str) -> Change | None:
+        """Remove the pin. Raises NotFound."""
+        return self._edit(id, Edit(undo.UNPIN, pinned=False))
+
+    def trash(self, id: str) -> Change:
+        """Delete a conversation or item, but keep a copy for undo. Raises NotFound.
+
+        It is gone from every list and search at once. The copy is deleted for good after
+        RECOLLECT_UNDO_MINUTES, or earlier by `empty_trash`, `forget` or `redact`.
+        """
+        name = self._store.header(id)
+        change = self._store.trash(id, _undo_until())
+        self.wake_indexer()
+        self.archive.forget((name.source, name.source_id))
+        return change
+
+    def _edit(self, id: str, edit: Edit) -> Change | None:
+        change = self._store.edit(id, edit, _undo_until())
+        self.wake_indexer()
+        return change
+
+    def changes(self) -> list[Change]:
+        """The changes that can be undone now, newest first."""
+        return self._store.undo_log()
+
+    def undo(self, number: int | None = None) -> Change:
+        """Undo a change, by default the last one, and return it.
+
+        Raises NotFound if it cannot be undone any more, and Conflict if a later change contradicts.
+        """
+        change = self._find_change(number)
+        if change.action == undo.DELETE:
+            from recollect.transfer.export_parsing import parse_export
+
+            document = parse_export(self._store.undo_state(change.number))
+            self.restore_document(document)
+            self.archive.undelete([(document.source, document.source_id)])
+        self._store.revert(change.number)
+        self.wake_indexer()
+        return change
+
+    def _find_change(self, number: int | None) -> Change:
+        for change in self._store.undo_log():
+            if number is None or change.number == number:
+                return change
+        if number is None:
+            raise NotFound("There is nothing to undo.")
+        raise missing_change(number)
+
+    def empty_trash(self) -> int:
+        """Delete what is kept for undo. Returns the number of changes that it was kept for."""
+        return self._store.clear_undo_log()
 
     def delete_message(self, conversation_id: str, message_id: str) -> Passage:
         """Delete a message that no other message answers, and return it.
@@ -344,7 +425,13 @@ class Library:
         """Count what `forget` would delete, with examples. Changes nothing."""
         from recollect.transfer import forgetting
 
-        return forgetting.preview(self._store, selection, progress)
+        return forgetting.preview(self._store, self._resolve_selection(selection), progress)
+
+    def _resolve_selection(self, selection: Selection) -> Selection:
+        """The selection with whole ids. Only random ids can be abbreviated here."""
+        find = self._store.ids_with_prefix
+        ids = [expand(id_, find, Purpose.CHANGE) or id_ for id_ in selection.conversations]
+        return replace(selection, conversations=tuple(ids))
 
     def forget(self, selection: Selection, progress: IndexProgress | None = None) -> ForgetReport:
         """Delete what a selection matches, with everything derived from it. There is no undo.
@@ -354,7 +441,10 @@ class Library:
         """
         from recollect.transfer import forgetting
 
-        report = forgetting.forget(self._store, self.archive, selection, progress)
+        self._store.clear_undo_log()
+        report = forgetting.forget(
+            self._store, self.archive, self._resolve_selection(selection), progress
+        )
         self.wake_indexer()
         return report
 
@@ -412,11 +502,13 @@ class Library:
 
         return short_id(self._store, id)
 
-    def full_id(self, text: str) -> str:
-        """The id that begins with a text. Raises NotFound, or InvalidInput if several do."""
-        from recollect.knowledge.short_ids import full_id
+    def resolve_id(self, text: str) -> str:
+        """The id of a conversation or item that begins with a text of at least 4 characters.
 
-        return full_id(self._store, text)
+        An id that is equal to the text always wins. Raises NotFound, or AmbiguousId, which has the
+        candidates, if several ids begin with it.
+        """
+        return require_id(text, self._store.ids_with_prefix)
 
     def conversation(self, id: str) -> Document:
         """A conversation with the messages of every branch. Raises NotFound."""
@@ -734,6 +826,8 @@ class Library:
         """Remove secrets from everything that is stored. With `report`, only list them."""
         from recollect.transfer.redaction import redact
 
+        if not report:
+            self._store.clear_undo_log()
         result = redact(self._store, report, progress)
         self.wake_indexer()
         return result
@@ -792,6 +886,17 @@ def _background_thread(store: Store) -> BackgroundThread:
     from recollect.memory.observe_job import observe_job
 
     return BackgroundThread([observe_job(store), index_job(store), purge_job(store)])
+
+
+def _undo_until() -> datetime:
+    return datetime.now(UTC) + timedelta(minutes=UNDO_MINUTES.get())
+
+
+def _tag_names(tags: Sequence[str]) -> tuple[str, ...]:
+    names = tuple(filter(None, (tag.strip() for tag in parse_names(tags, "tags"))))
+    if not names:
+        raise InvalidInput("tags: name at least one tag.")
+    return names
 
 
 def _with_default_kinds(filter: Filter | None, kinds: Sequence[str]) -> Filter:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from recollect.errors import NotFound
+from recollect.language.text import identifier
 from recollect.library import Library
 from recollect.model.documents import Document, Json, Summary
 from recollect.model.fields import conversation_shape, message_shape
@@ -66,9 +67,12 @@ class PersistenceApi:
         if self._library.find_id(RECOLLECT.name, conversation_id) is not None:
             return None
         try:
-            return self._library.summary(conversation_id)
+            summary = self._library.summary(conversation_id)
         except NotFound:
             return None
+        if identifier(summary.id) != identifier(conversation_id):
+            return None  # an abbreviation of another id
+        return summary
 
     def get_conversation(self, conversation_id: str) -> dict[str, Json]:
         """A conversation with its messages. Raises NotFound."""

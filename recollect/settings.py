@@ -269,6 +269,13 @@ REDACT = _setting(
     _switch,
     "`on` removes secrets (API keys, tokens, passwords) from everything before it is stored.",
 )
+UNDO_MINUTES = _setting(
+    "RECOLLECT_UNDO_MINUTES",
+    60,
+    _whole_number,
+    "How long a change can be undone. What it replaced, or a conversation that was deleted with "
+    "undo, is kept for so many minutes.",
+)
 AUDIT = _setting(
     "RECOLLECT_AUDIT",
     "on",

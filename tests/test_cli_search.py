@@ -301,7 +301,7 @@ def test_doctor_repairs_the_embedding_queue(
     indexed_run: Any, place: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with recollect.open(place) as library:
-        library._store._store._write(  # type: ignore[attr-defined]
+        library._store._store._store._write(  # type: ignore[attr-defined]
             lambda db: (
                 db.run("delete from vector where passage = 1"),
                 db.run("insert into unembedded (passage, space) select 999999, id from space"),

@@ -286,8 +286,10 @@ def test_the_command_shows_a_preview_and_changes_nothing_without_yes(
 
 
 def test_the_command_takes_short_ids(stocked: recollect.Library, run: Any) -> None:
-    report = json.loads(run("forget", "tri", "--yes", "--json"))
+    stocked.add_conversation("journey-to-lisbon", messages=[{"role": "user", "content": "Bye"}])
+    report = json.loads(run("forget", "journ", "--yes", "--json"))
     assert (report["done"], report["conversations"]) == (True, 1)
+    assert "trip" in contents(stocked)
 
 
 def test_the_command_needs_a_condition(stocked: recollect.Library, run: Any) -> None:

@@ -153,7 +153,7 @@ import os, signal, sys, recollect
 from recollect.index import refresh
 refresh._BATCH_PASSAGES, refresh._TEXTS_AT_ONCE = 20, 5
 library = recollect.open(sys.argv[1])
-store = type(library._store._store)
+store = type(library._store._store._store)
 add_vectors, batches = store.add_vectors, int(sys.argv[2])
 def add_and_die(self, space, vectors):
     global batches
@@ -505,7 +505,7 @@ def test_messages_that_lost_their_vectors_are_reported_and_repaired(
     # A text that cannot be embedded is not a problem.
     assert library.verify().healthy
     keys = [library._store.passage_key("c0", id) for id in ("m1", "m4")]
-    library._store._store._write(  # type: ignore[attr-defined]
+    library._store._store._store._write(  # type: ignore[attr-defined]
         lambda db: db.run_many("delete from vector where passage = ?", [(key,) for key in keys])
     )
     findings = library.verify()
@@ -688,7 +688,7 @@ def test_the_background_indexer_retries_while_another_process_indexes(
     refusals = threading.Semaphore(0)
 
     def watch(library: recollect.Library) -> None:
-        lock = library._store.indexing_lock
+        lock = library._store._store.indexing_lock  # type: ignore[attr-defined]
 
         @contextmanager
         def count_refusals() -> Iterator[bool]:
@@ -697,7 +697,8 @@ def test_the_background_indexer_retries_while_another_process_indexes(
                     refusals.release()
                 yield has_lock
 
-        monkeypatch.setattr(library._store, "indexing_lock", count_refusals)
+        raw_store = library._store._store  # type: ignore[attr-defined]
+        monkeypatch.setattr(raw_store, "indexing_lock", count_refusals)
 
     library, other = background(), background()
     watch(library)
@@ -748,6 +749,27 @@ class Writers:
 
     def update_conversation(self) -> None:
         self.library.update_conversation("c0", "Yet another title")
+
+    def rename(self) -> None:
+        self.library.rename("c0", "A third title")
+
+    def tag(self) -> None:
+        self.library.tag("c0", "home", "garden")
+
+    def untag(self) -> None:
+        self.library.untag("c0", "home")
+
+    def pin(self) -> None:
+        self.library.pin("c0")
+
+    def unpin(self) -> None:
+        self.library.unpin("c0")
+
+    def trash(self) -> None:
+        self.library.trash("c0")
+
+    def undo(self) -> None:
+        self.library.undo()
 
     def delete_conversation(self) -> None:
         self.deleted = self.library.delete_conversation("c0")
@@ -811,9 +833,10 @@ class Writers:
 
 
 READERS = {
-    Library: """activity admission archive audit close conversation conversations
-      conversations_with digest documents embedding_status exclusion facets find_id find_text
-      full_id index knowledge label match_expression memory message message_ids messages
+    Library: """activity admission archive audit changes close conversation conversations
+      conversations_with digest documents embedding_status empty_trash exclusion facets find_id
+      find_text
+      resolve_id index knowledge label match_expression memory message message_ids messages
       missing_features preview_forget
       purge_status read_only receipts recent related search short_id size stats summary verify
       version view wake_indexer prepare_imports record_failed_import""",

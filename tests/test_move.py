@@ -917,7 +917,7 @@ def test_every_command_reports_an_unfinished_move_which_can_be_aborted(
 ) -> None:
     there = str(tmp_path / "there")
     with recollect.open(there) as target:
-        kind = type(target._store._store)
+        kind = type(target._store._store._store)
     with pytest.MonkeyPatch.context() as patch:
 
         def press_ctrl_c(self: Store, batch: Batch, real: Any = kind.import_batch) -> str | None:

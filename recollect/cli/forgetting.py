@@ -109,7 +109,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _selection(library: Library, arguments: argparse.Namespace) -> Selection:
     return Selection.of(
-        conversations=[library.full_id(id_) for id_ in arguments.id],
+        conversations=[library.resolve_id(id_) for id_ in arguments.id],
         messages=arguments.message,
         first=arguments.first,
         last=arguments.last,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 from math import inf
@@ -313,16 +314,18 @@ class Knowledge:
     def find(self, source: str, id: str | int) -> Summary:
         """The item with this id, or the prompt or character with this name. Raises NotFound."""
         kind = kind_of(source)
-        try:
-            summary = self._store.summary(str(id))
-            if summary.kind == kind:
-                return summary
-        except NotFound:
-            pass
-        if kind in (PROMPT, CHARACTER):
+        by_id: Summary | None = None
+        with suppress(NotFound):
+            by_id = self._store.summary(str(id))
+        if by_id is not None and by_id.kind != kind:
+            by_id = None
+        is_abbreviated = by_id is None or by_id.id != str(id)
+        if is_abbreviated and kind in (PROMPT, CHARACTER):
             match = self._find_by_name(kind, str(id))
             if match is not None:
                 return match
+        if by_id is not None:
+            return by_id
         raise NotFound(f"{kind.capitalize()} not found: {truncate(str(id), 80)}")
 
     def document(self, source: str, id: str | int) -> Document:

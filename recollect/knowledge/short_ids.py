@@ -1,16 +1,15 @@
 """Short ids of conversations and items: the first characters of an id, as many as make it unique.
 
 They save tokens and typing. A short id may stop being unique when the library grows; then it is
-refused, never taken for another one.
+refused, never taken for another one. `store/abbreviations.py` expands them again.
 """
 
 from __future__ import annotations
 
-from recollect.errors import InvalidInput, NotFound
-from recollect.language.text import identifier, storable, truncate
+from recollect.language.text import identifier
 from recollect.store.base import Store
 
-MIN_LENGTH = 6
+_MIN_LENGTH = 6
 _NEIGHBOURS = 20
 """The most ids that are read at once."""
 
@@ -18,7 +17,7 @@ _NEIGHBOURS = 20
 def short_id(store: Store, id_: str) -> str:
     """The shortest beginning of an id that no other id has."""
     id_ = identifier(id_)
-    length = MIN_LENGTH
+    length = _MIN_LENGTH
     while length < len(id_):
         neighbours = store.ids_with_prefix(id_[:length], _NEIGHBOURS)
         others = [other for other in neighbours if other != id_]
@@ -36,19 +35,3 @@ def _common_length(first: str, second: str) -> int:
         if one != other:
             return length
     return min(len(first), len(second))
-
-
-def full_id(store: Store, text: str) -> str:
-    """The id that begins with a text. Raises NotFound, or InvalidInput if several do."""
-    prefix = identifier(text.strip())
-    ids = store.ids_with_prefix(prefix, _NEIGHBOURS)
-    if prefix in ids:
-        return prefix
-    if not prefix or not ids:
-        raise NotFound(f"Nothing in the library has the id {truncate(storable(text), 80)!r}.")
-    if len(ids) > 1:
-        choices = ", ".join(truncate(id_, 80) for id_ in ids[:3])
-        raise InvalidInput(
-            f"Several ids begin with {truncate(prefix, 80)!r}: {choices}. Give more characters."
-        )
-    return ids[0]

@@ -51,6 +51,8 @@ class Filter:
     """The types of media items, ignoring case."""
     characters: tuple[str, ...] = ()
     """The ids of characters: only conversations with one of them."""
+    pinned: bool | None = None
+    """Only documents that are pinned, or only the others."""
 
     @classmethod
     def of(
@@ -59,6 +61,7 @@ class Filter:
         after: Moment = None,
         before: Moment = None,
         hidden: bool = False,
+        pinned: bool | None = None,
         **names: str | Iterable[str],
     ) -> Filter:
         """Build a filter from plain values.
@@ -77,6 +80,7 @@ class Filter:
             after=parse_moment(after, "after"),
             before=parse_moment(before, "before", end=True),
             hidden=hidden,
+            pinned=pinned,
             **values,
         )
 
@@ -94,9 +98,8 @@ class Filter:
         )
 
 
-_NAME_FIELDS = tuple(
-    field.name for field in fields(Filter) if field.name not in ("after", "before", "hidden")
-)
+_OTHER_FIELDS = ("after", "before", "hidden", "pinned")
+_NAME_FIELDS = tuple(field.name for field in fields(Filter) if field.name not in _OTHER_FIELDS)
 
 
 @dataclass(frozen=True, slots=True)

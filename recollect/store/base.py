@@ -26,6 +26,7 @@ from recollect.model.documents import Document, Passage, Position, Summary
 from recollect.model.kinds import CONVERSATION
 from recollect.model.receipts import Receipt
 from recollect.model.search import Filter
+from recollect.model.undo import Change, Edit
 from recollect.store.values import (
     Activity,
     Appended,
@@ -178,6 +179,51 @@ class Documents(ABC):
     def pop(self, document: str) -> Document:
         """Delete a document like `delete`, and return it. Raises NotFound."""
 
+    # -- changes that can be undone ---
+
+    @reader
+    @writer
+    @abstractmethod
+    def edit(self, document: str, edit: Edit, until: datetime | None = None) -> Change | None:
+        """Change the title, tags or pin of a document. None if nothing changed.
+
+        With `until`, the change is logged, and `revert` can undo it until then. Its date only
+        changes with the title. Raises NotFound.
+        """
+
+    @reader
+    @writer
+    @abstractmethod
+    def trash(self, document: str, until: datetime) -> Change:
+        """Delete a document like `delete`, but keep a copy in the undo log. Raises NotFound."""
+
+    @reader
+    @abstractmethod
+    def undo_log(self) -> list[Change]:
+        """The changes that can be undone now, newest first."""
+
+    @reader
+    @abstractmethod
+    def undo_state(self, number: int) -> dict[str, Any]:
+        """What the log keeps of a change: for a deletion, the document as exports have it.
+
+        Raises NotFound.
+        """
+
+    @writer
+    @abstractmethod
+    def revert(self, number: int) -> Change:
+        """Undo a change of a document and remove it from the log.
+
+        A deletion is only removed from the log; save the document first. Raises NotFound, or
+        Conflict if a later change contradicts.
+        """
+
+    @writer
+    @abstractmethod
+    def clear_undo_log(self, *, expired: bool = False) -> int:
+        """Delete the entries of the undo log, or only expired ones. Returns their number."""
+
     @writer
     @abstractmethod
     def forget(self, removals: Sequence[Removal]) -> Forgotten:
@@ -220,6 +266,11 @@ class Documents(ABC):
     @abstractmethod
     def ids_with_prefix(self, prefix: str, limit: int) -> list[str]:
         """The ids of conversations and items that begin with a prefix, in order."""
+
+    @reader
+    @abstractmethod
+    def passage_ids_with_prefix(self, document: str, prefix: str, limit: int) -> list[str]:
+        """The ids of passages of a document that begin with a prefix, in order. Raises NotFound."""
 
     @reader
     @abstractmethod

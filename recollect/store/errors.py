@@ -19,6 +19,12 @@ def missing_passage(document: str, passage: str) -> NotFound:
     )
 
 
+def missing_change(number: int) -> NotFound:
+    return NotFound(
+        f"There is no change {number} to undo. It was undone already, or its time is over."
+    )
+
+
 def damaged_document(id: str, error: DamagedLibrary) -> DamagedLibrary:
     return DamagedLibrary(
         f"Conversation {truncate(id, 80)!r} cannot be read. {reason_of(error)} Export the others "

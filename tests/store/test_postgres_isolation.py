@@ -1105,7 +1105,7 @@ def test_two_users_that_share_connections_never_get_results_of_each_other(
         thread.join()
     if failures:
         raise failures[0]
-    assert pair[0]._store._store._transactions._pool._pool.max_size == 2  # type: ignore[attr-defined]
+    assert pair[0]._store._store._store._transactions._pool._pool.max_size == 2  # type: ignore[attr-defined]
 
 
 def test_every_operation_uses_only_the_users_own_library(pair: tuple[Library, Library]) -> None:

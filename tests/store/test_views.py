@@ -13,6 +13,7 @@ from recollect.language.query import Word, parse
 from recollect.model.documents import Document, Passage
 from recollect.model.receipts import FileReceipt
 from recollect.model.search import Filter
+from recollect.model.undo import Edit
 from recollect.store import base
 from recollect.store.base import NEUTRAL, READERS, WRITERS, Store
 from recollect.store.sqlite import SqliteStore
@@ -114,6 +115,7 @@ WRITES: dict[str, Callable[[Store], object]] = {
     "append": lambda store: store.append("c1", Passage("x", "user", f"b {SECRET}")),
     "extend": lambda store: store.extend("c1", [Passage("y", "user", f"c {SECRET}")]),
     "update": lambda store: store.update("c1", f"d {SECRET}", None, {"e": SECRET}),
+    "edit": lambda store: store.edit("c1", Edit("tag", f"d {SECRET}", (SECRET,))),
     "revise": lambda store: store.revise("c1", lambda _: conversation(f"f {SECRET}")),
     "save_observations": lambda store: store.save_observations("c1", 1, note(f"g {SECRET}")),
     "finish_import": finish_import,
@@ -262,6 +264,8 @@ def test_an_agent_cannot_do_what_needs_the_whole_library(agent: AudienceStore) -
     states: list[str] = []
     for operation in (
         lambda: agent.pop("c1"),
+        lambda: agent.trash("c1", NOON),
+        lambda: agent.undo_state(1),
         lambda: agent.delete_passage("c1", "b"),
         lambda: agent.revise("c1", lambda document: document),
         lambda: agent.delete_undo_states(lambda state: bool(states.append(state))),

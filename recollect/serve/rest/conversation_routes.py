@@ -33,8 +33,8 @@ from recollect.serve.http.routing import JsonRoute, clamp_page, created_or_exist
 from recollect.serve.identity.principal import CONVERSATIONS, KNOWLEDGE, READ, WRITE, Forbidden
 from recollect.serve.masking import has_masked_messages, mask_document, mask_passage
 from recollect.serve.rest import schemas
-from recollect.serve.rest.exports import parse_export
 from recollect.transfer import export
+from recollect.transfer.export_parsing import parse_export
 
 router = APIRouter(tags=["conversations"], route_class=JsonRoute)
 

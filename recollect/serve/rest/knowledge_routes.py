@@ -31,9 +31,9 @@ from recollect.serve.http.routing import JsonRoute, clamp, clamp_page, created_o
 from recollect.serve.identity.principal import KNOWLEDGE, READ, WRITE, Forbidden, Principal
 from recollect.serve.masking import has_masked_messages
 from recollect.serve.rest import knowledge_schemas as schemas
-from recollect.serve.rest.exports import parse_export
 from recollect.settings import LIMITS
 from recollect.transfer.export import as_json
+from recollect.transfer.export_parsing import parse_export
 
 """The toolset that a key needs for these routes."""
 _MAX_PAGE_SIZE = 100

@@ -75,7 +75,8 @@ class Connection:
         return f"select unnest(?::{type_name}[])", list(values)
 
     def starts_with(self, column: str, prefix: str) -> tuple[str, list[str]]:
-        return f"starts_with({column}, ?)", [prefix]
+        # Operators of `text_pattern_ops`. PostgreSQL uses an index for them under a policy.
+        return f"{column} ~>=~ ? and {column} ~<~ ?", [prefix, prefix + "\U0010ffff"]
 
     def mark_outdated(self, passages: Sequence[int]) -> None:
         keys = list(passages)

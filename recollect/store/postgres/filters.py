@@ -15,6 +15,7 @@ from recollect.store.sql.encoding import FILTER_CHARACTERS, index_columns, load
 
 # Surrounds every tag in the column `tags`.
 _DELIMITER = "\x1f"
+_PINNED = {True: "d.pinned is not null", False: "d.pinned is null"}
 
 
 def derived_columns(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -85,6 +86,8 @@ def document_conditions(filter: Filter) -> tuple[str, list[Any]]:
         ("d.media_type", "= any", media_types),
         ("d.character_id", "= any", characters),
     )
+    if filter.pinned is not None:
+        clauses.append(_PINNED[filter.pinned])
     if filter.tags:
         clauses.append(f"({' or '.join(['strpos(d.tags, ?) > 0'] * len(filter.tags))})")
         values += [_delimit([tag]) for tag in filter.tags]

@@ -300,6 +300,30 @@ create table audit (
 ) partition by hash (owner);
 """
 
+M020_PINNED = """
+alter table document add pinned integer;
+create index document_pinned on document (owner, pinned) where pinned is not null;
+alter table document alter pinned set statistics 0;
+-- For looking up ids by their first characters.
+create index document_id_prefix on document (owner, id text_pattern_ops);
+"""
+
+# What is needed to undo recent changes; see `store/sql/undo.py`.
+M021_UNDO = """
+create table undo (
+  owner integer not null default current_setting('recollect.owner')::integer,
+  number bigint not null,
+  action text not null,
+  document text not null,
+  title text not null,
+  changed_at bigint not null,
+  expires_at bigint not null,
+  state text not null,
+  primary key (owner, number)
+) partition by hash (owner);
+create index undo_document on undo (owner, document);
+"""
+
 MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m001_documents", M001_DOCUMENTS),
     ("m002_search", M002_SEARCH),
@@ -314,6 +338,8 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m017_keywords", M017_KEYWORDS),
     ("m018_forgotten", M018_FORGOTTEN),
     ("m019_audit", M019_AUDIT),
+    ("m020_pinned", M020_PINNED),
+    ("m021_undo", M021_UNDO),
 )
 
 

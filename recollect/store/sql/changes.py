@@ -247,6 +247,10 @@ def pop(db: Database, id: str, index: TextIndex) -> Document:
 def delete(db: Database, document: int, index: TextIndex) -> None:
     """Delete a document and its observations."""
     receipt_names.forget_document(db, document)
+    db.run(
+        "delete from undo where document = (select d.id from document d where d.key = ?)",
+        (document,),
+    )
     delete_observations(db, document, index)
     _delete(db, document, index)
 

@@ -270,12 +270,13 @@ FILTER_CHARACTERS = 200
 """Characters of metadata that filters compare. Some indexes accept no more."""
 
 
-def index_columns(row: Mapping[str, Any]) -> dict[str, str | None]:
+def index_columns(row: Mapping[str, Any]) -> dict[str, str | int | None]:
     """What filters and the text index use, as columns of their own."""
     metadata = load(row["metadata"])
-    columns: dict[str, str | None] = {
+    columns: dict[str, str | int | None] = {
         "media_type": None,
         "character_id": None,
+        "pinned": None,
         "heading": heading(row),
     }
     media_type = metadata.get("media_type")
@@ -284,6 +285,8 @@ def index_columns(row: Mapping[str, Any]) -> dict[str, str | None]:
     character = metadata.get("character_id")
     if isinstance(character, (str, int)):
         columns["character_id"] = storable(str(character))[:FILTER_CHARACTERS]
+    if metadata.get("pinned") is True:
+        columns["pinned"] = 1
     return columns
 
 

@@ -102,6 +102,16 @@ def ids_with_prefix(db: Database, prefix: str, limit: int) -> list[str]:
     return [id_ for (id_,) in rows]
 
 
+def passage_ids_with_prefix(db: Database, id: str, prefix: str, limit: int) -> list[str]:
+    """See Store.passage_ids_with_prefix."""
+    condition, values = db.starts_with("id", prefix)
+    rows = db.rows(
+        f"select id from passage where document = ? and {condition} order by id limit ?",
+        (key_of(db, id), *values, limit),
+    )
+    return [id_ for (id_,) in rows]
+
+
 def find_id(db: Database, source: str, source_id: str) -> str | None:
     """See Store.find_id."""
     rows = db.rows(

@@ -10,7 +10,7 @@ from recollect.language.text import identifier
 from recollect.model.documents import Document, Passage
 
 # Metadata that belongs to the person. Imports only replace it if the source has it as well.
-_PERSONAL_METADATA = ("tags", "forgotten")
+_PERSONAL_METADATA = ("tags", "pinned", "forgotten")
 
 
 def merge_fields(document: Document, stored: Document) -> Document:

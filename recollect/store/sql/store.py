@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
@@ -20,6 +20,7 @@ from recollect.model.documents import Document, Passage, Position, Summary
 from recollect.model.kinds import CONVERSATION
 from recollect.model.receipts import Receipt
 from recollect.model.search import Filter
+from recollect.model.undo import Change, Edit
 from recollect.settings import LIMITS
 from recollect.store.base import Store
 from recollect.store.errors import damaged_document, reason_of
@@ -36,6 +37,7 @@ from recollect.store.sql import (
 from recollect.store.sql import observations as observation_sql
 from recollect.store.sql import receipts as receipt_sql
 from recollect.store.sql import spaces as space_sql
+from recollect.store.sql import undo as undo_sql
 from recollect.store.sql.database import Database, TextIndex
 from recollect.store.sql.selection import resolve_filter
 from recollect.store.values import (
@@ -239,6 +241,45 @@ class SqlStore(Store, Generic[Connection]):
     def pop(self, document: str) -> Document:
         return self._delete_text(lambda db, index: changes.pop(db, document, index))
 
+    def edit(self, document: str, edit: Edit, until: datetime | None = None) -> Change | None:
+        def work(db: Connection, index: TextIndex) -> Change | None:
+            change = undo_sql.edit(db, document, edit, until, index)
+            if edit.title is not None or edit.remove_tags:
+                self._drop_document_copies(db, lookup.key_of(db, document))
+                self._request_purge(db)
+            return change
+
+        change = self._write_text(work)
+        self._purge_if(edit.title is not None or bool(edit.remove_tags))
+        return change
+
+    def trash(self, document: str, until: datetime) -> Change:
+        return self._delete_text(lambda db, index: undo_sql.trash(db, document, until, index))
+
+    def undo_log(self) -> list[Change]:
+        return self._read(lambda db: undo_sql.undo_log(db, datetime.now(UTC)))
+
+    def undo_state(self, number: int) -> dict[str, Any]:
+        return self._read(lambda db: undo_sql.undo_state(db, number))
+
+    def revert(self, number: int) -> Change:
+        return self._delete_text(lambda db, index: undo_sql.revert(db, number, index))
+
+    def clear_undo_log(self, *, expired: bool = False) -> int:
+        until = None
+        if expired:
+            until = datetime.now(UTC)
+        if not self._read(lambda db: undo_sql.has_entries(db, until)):
+            return 0
+
+        def work(db: Connection) -> int:
+            self._request_purge(db)
+            return undo_sql.clear(db, until)
+
+        count = self._write(work)
+        self.purge()
+        return count
+
     def forget(self, removals: Sequence[Removal]) -> Forgotten:
         def work(db: Connection, index: TextIndex) -> Forgotten:
             result = Forgotten()
@@ -266,6 +307,9 @@ class SqlStore(Store, Generic[Connection]):
 
     def ids_with_prefix(self, prefix: str, limit: int) -> list[str]:
         return self._read(lambda db: lookup.ids_with_prefix(db, prefix, limit))
+
+    def passage_ids_with_prefix(self, document: str, prefix: str, limit: int) -> list[str]:
+        return self._read(lambda db: lookup.passage_ids_with_prefix(db, document, prefix, limit))
 
     def find_id(self, source: str, source_id: str) -> str | None:
         return self._read(lambda db: lookup.find_id(db, source, source_id))

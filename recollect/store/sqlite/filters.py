@@ -8,6 +8,8 @@ from recollect.language.text import fold, micros
 from recollect.model.search import Filter
 from recollect.store.sql.encoding import FILTER_CHARACTERS
 
+_PINNED = {True: "d.pinned is not null", False: "d.pinned is null"}
+
 
 def conditions(filter: Filter, many: bool = False) -> tuple[str, list[Any]]:
     """The filter as conditions on passage p and its document d, with their values.
@@ -58,6 +60,8 @@ def document_conditions(filter: Filter) -> tuple[str, list[Any]]:
         ("d.media_type", "in", media_types),
         ("d.character_id", "in", characters),
     )
+    if filter.pinned is not None:
+        clauses.append(_PINNED[filter.pinned])
     for tags, operator in ((filter.tags, "exists"), (filter.not_tags, "not exists")):
         if tags:
             clauses.append(

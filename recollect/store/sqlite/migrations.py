@@ -369,6 +369,26 @@ create table forgotten (
 ) without rowid;
 """
 
+M020_PINNED = """
+-- 1 if the document is pinned, otherwise null.
+alter table document add column pinned integer;
+create index document_pinned on document (pinned) where pinned is not null;
+"""
+
+M021_UNDO = """
+-- What is needed to undo recent changes; see `store/sql/undo.py`.
+create table undo (
+  number integer primary key,
+  action text not null,
+  document text not null,
+  title text not null,
+  changed_at integer not null,
+  expires_at integer not null,
+  state text not null
+);
+create index undo_document on undo (document);
+"""
+
 MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m001_documents", M001_DOCUMENTS),
     ("m002_search", M002_SEARCH),
@@ -387,6 +407,8 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m016_parents", M016_PARENTS),
     ("m017_keywords", M017_KEYWORDS),
     ("m018_forgotten", M018_FORGOTTEN),
+    ("m020_pinned", M020_PINNED),
+    ("m021_undo", M021_UNDO),
 )
 VERSION = len(MIGRATIONS)
 

@@ -17,6 +17,7 @@ from recollect.language.query import Node, Word
 from recollect.model.audience import Audience, is_human_only
 from recollect.model.documents import Document, Passage, Position
 from recollect.model.search import Filter
+from recollect.model.undo import Change
 from recollect.store.base import Store
 from recollect.store.errors import missing_passage
 from recollect.store.values import (
@@ -45,6 +46,8 @@ SHOWS_NO_TEXT = {
     "find_id": "it returns only the id of a document",
     "ids_with_prefix": "it returns only the ids of documents",
     "size": "it returns only a number",
+    "edit": "it returns the title of a document, not its messages",
+    "undo_log": "it returns titles of documents, not their messages",
     "unobserved": "it returns only ids and versions of conversations",
     "variants": "it returns single words, which widen a query and are never shown",
     "known_words": "it returns words of the caller; a correction needs a message that is visible",
@@ -117,6 +120,11 @@ class AudienceStore(StoreView):
         keys = [self._store.passage_key(document, passage) for document, passage in pairs]
         visible = self._visible_set(keys)
         return [pair for pair, key in zip(pairs, keys, strict=True) if key in visible]
+
+    def passage_ids_with_prefix(self, document: str, prefix: str, limit: int) -> list[str]:
+        ids = {position.id for position in self.positions(document)}
+        stored = self._store.passage_ids_with_prefix(document, prefix, _PASSAGES_PER_QUERY)
+        return [id_ for id_ in stored if id_ in ids][:limit]
 
     def change_times(self, keys: Sequence[int]) -> list[tuple[int, str, datetime | None]]:
         return self._store.change_times(self._visible(keys))
@@ -235,6 +243,12 @@ class AudienceStore(StoreView):
 
     def pop(self, document: str) -> Document:
         raise _refusal("Deleting a document")
+
+    def trash(self, document: str, until: datetime) -> Change:
+        raise _refusal("Deleting a document")
+
+    def undo_state(self, number: int) -> dict[str, Any]:
+        raise _refusal("Undoing a change")
 
     def export_batches(self, receive: Callable[[Batch], None] | None = None) -> Contents:
         raise _refusal("Moving a library")

@@ -6,10 +6,13 @@ Deletions are recorded here because every interface deletes through the store.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import datetime
 
+from recollect.model import undo
 from recollect.model.documents import Document, Passage
 from recollect.model.receipts import Receipt
-from recollect.store.audit_log import DELETE, FORGET, REDACT, UNDO, Entry
+from recollect.model.undo import Change
+from recollect.store.audit_log import DELETE, FORGET, REDACT, RESTORE, UNDO, Entry
 from recollect.store.base import Store
 from recollect.store.values import Contents, Forgotten, Removal
 from recollect.store.views.base import StoreView
@@ -30,6 +33,17 @@ class AuditedStore(StoreView):
         deleted_document = self._store.pop(document)
         self._record(Entry.of(DELETE, deleted_document.kind, [document]))
         return deleted_document
+
+    def trash(self, document: str, until: datetime) -> Change:
+        change = self._store.trash(document, until)
+        self._record(Entry.of(DELETE, "document", [document]))
+        return change
+
+    def revert(self, number: int) -> Change:
+        change = self._store.revert(number)
+        if change.action == undo.DELETE:
+            self._record(Entry.of(RESTORE, "document", [change.id]))
+        return change
 
     def delete_passage(self, document: str, passage: str) -> Passage:
         deleted_passage = self._store.delete_passage(document, passage)

@@ -19,6 +19,7 @@ from recollect.model.documents import Document, Passage, Position, Summary
 from recollect.model.kinds import CONVERSATION
 from recollect.model.receipts import Receipt
 from recollect.model.search import Filter
+from recollect.model.undo import Change, Edit
 from recollect.store.base import Store
 from recollect.store.values import (
     Activity,
@@ -89,6 +90,24 @@ class StoreView(Store):
     def pop(self, document: str) -> Document:
         return self._store.pop(document)
 
+    def edit(self, document: str, edit: Edit, until: datetime | None = None) -> Change | None:
+        return self._store.edit(document, edit, until)
+
+    def trash(self, document: str, until: datetime) -> Change:
+        return self._store.trash(document, until)
+
+    def undo_log(self) -> list[Change]:
+        return self._store.undo_log()
+
+    def undo_state(self, number: int) -> dict[str, Any]:
+        return self._store.undo_state(number)
+
+    def revert(self, number: int) -> Change:
+        return self._store.revert(number)
+
+    def clear_undo_log(self, *, expired: bool = False) -> int:
+        return self._store.clear_undo_log(expired=expired)
+
     def forget(self, removals: Sequence[Removal]) -> Forgotten:
         return self._store.forget(removals)
 
@@ -108,6 +127,9 @@ class StoreView(Store):
 
     def ids_with_prefix(self, prefix: str, limit: int) -> list[str]:
         return self._store.ids_with_prefix(prefix, limit)
+
+    def passage_ids_with_prefix(self, document: str, prefix: str, limit: int) -> list[str]:
+        return self._store.passage_ids_with_prefix(document, prefix, limit)
 
     def find_id(self, source: str, source_id: str) -> str | None:
         return self._store.find_id(source, source_id)

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from recollect.errors import InvalidInput
 from recollect.model.documents import Document, Passage
 from recollect.model.receipts import Receipt
+from recollect.model.undo import Change, Edit
 from recollect.redact.documents import redact_document, redact_passage
 from recollect.redact.redactor import redact_text, redact_value
 from recollect.store.values import Appended, Batch, SaveResult
@@ -26,6 +29,9 @@ WRITES_NO_TEXT = {
     "forget": "it only removes text",
     "pop": "it only removes text",
     "remove_library": "it only removes text",
+    "trash": "it keeps text that was stored before, for a short time",
+    "revert": "it restores text that was stored before; `redact` clears the undo log",
+    "clear_undo_log": "it only removes text",
     "drop_space": "it only removes vectors",
     "undo_import": "it restores text that was stored before; `redact` cleans the stored states",
     "reset_observations": "it only resets a number",
@@ -80,6 +86,12 @@ class RedactingStore(StoreView):
         if title is not None:
             title, _ = redact_text(title)
         self._store.update(document, title, project, redact_value(metadata, Counter()))
+
+    def edit(self, document: str, edit: Edit, until: datetime | None = None) -> Change | None:
+        if edit.title is not None:
+            edit = replace(edit, title=redact_text(edit.title)[0])
+        edit = replace(edit, add_tags=tuple(redact_text(tag)[0] for tag in edit.add_tags))
+        return self._store.edit(document, edit, until)
 
     def revise(self, document: str, change: Callable[[Document], Document]) -> int:
         def change_and_redact(stored: Document) -> Document:

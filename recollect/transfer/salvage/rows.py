@@ -74,6 +74,7 @@ DOCUMENT = (
     ("character_id", "TN"),
     ("observed", "I"),
     ("heading", "TN"),
+    ("pinned", "IN"),
 )
 _MIN_DOCUMENT_COLUMNS = 16
 # The header of a record of either table is at least so many bytes long, and rarely longer.

@@ -41,12 +41,12 @@ def parse_reference(library: Library, text: str, audience: Audience) -> Referenc
         return _message(library, address.id, address.message)
     match = _NUMBERS.fullmatch(text)
     if match is None:
-        return Reference(library.full_id(text))
+        return Reference(library.resolve_id(text))
     id_, first, last, offset = match.groups()
     last_number = None
     if last is not None:
         last_number = int(last)
-    return Reference(library.full_id(id_), int(first), last_number, int(offset or 0))
+    return Reference(library.resolve_id(id_), int(first), last_number, int(offset or 0))
 
 
 def _observed_span(library: Library, observation: str, audience: Audience) -> Reference:
@@ -66,7 +66,7 @@ def _observed_span(library: Library, observation: str, audience: Audience) -> Re
 
 def _message(library: Library, id_: str, message: str) -> Reference:
     if not message:
-        return Reference(library.full_id(id_))
+        return Reference(library.resolve_id(id_))
     return Reference(id_, library.message(id_, message).position + 1)
 
 

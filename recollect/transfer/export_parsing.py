@@ -1,4 +1,4 @@
-"""Parse a JSON export in a request body, in order to restore it."""
+"""Parse the JSON export of one document, in order to restore it."""
 
 from __future__ import annotations
 

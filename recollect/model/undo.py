@@ -1,0 +1,36 @@
+"""Changes of a conversation that can be undone for some time, and the log of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+RENAME, TAG, UNTAG, PIN, UNPIN, DELETE = "rename", "tag", "untag", "pin", "unpin", "delete"
+ACTIONS = (RENAME, TAG, UNTAG, PIN, UNPIN, DELETE)
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """What to change in a document. What is left out stays the same."""
+
+    action: str
+    """What a log calls the change: one of ACTIONS."""
+    title: str | None = None
+    add_tags: tuple[str, ...] = ()
+    remove_tags: tuple[str, ...] = ()
+    pinned: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change that can be undone until it expires."""
+
+    number: int
+    action: str
+    """One of ACTIONS."""
+    id: str
+    """The id of the conversation or item."""
+    title: str
+    """Its title after the change; for a deletion, before it."""
+    changed_at: datetime
+    expires_at: datetime

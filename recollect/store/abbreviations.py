@@ -1,0 +1,91 @@
+"""Abbreviated ids: the first characters of an id, as long as no other id begins with them.
+
+An id that exists always stands for itself. What else an abbreviation may stand for depends on what
+it is for. A program may ask for `conv-1` after it was deleted, or try to delete it twice, and must
+never get `conv-10` instead. Random ids cannot be confused like this, but names can:
+
+- To change or delete something, only random ids can be abbreviated.
+- To read it, a name can be abbreviated if the cut is within a word.
+- `ANY` is for people, who see what was found before anything happens.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from enum import Enum
+
+from recollect.errors import AmbiguousId, NotFound
+from recollect.language.text import identifier, storable, truncate
+
+MIN_LENGTH = 4
+"""The fewest characters of an abbreviation."""
+MAX_CANDIDATES = 20
+_CANDIDATES_IN_MESSAGE = 5
+_RANDOM = re.compile(
+    r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[0-9a-f]{16,}", re.I
+)
+
+
+class Purpose(Enum):
+    CHANGE = "change"
+    READ = "read"
+    ANY = "any"
+
+
+def is_random(id_: str) -> bool:
+    """Whether an id is a UUID or a hexadecimal number, not a name."""
+    return _RANDOM.fullmatch(id_) is not None
+
+
+def expand(
+    prefix: str, find: Callable[[str, int], Sequence[str]], purpose: Purpose = Purpose.ANY
+) -> str | None:
+    """The one id that begins with a prefix; None if there is none. Raises AmbiguousId.
+
+    `find` returns the ids that begin with a prefix, in order, and at most so many.
+    """
+    prefix = identifier(prefix)
+    if not prefix:
+        return None
+    ids = find(prefix, MAX_CANDIDATES + 1)
+    if prefix in ids:
+        return prefix
+    if len(prefix) < MIN_LENGTH:
+        return None
+    ids = [id_ for id_ in ids if _may_stand_for(prefix, id_, purpose)]
+    if len(ids) > 1:
+        raise _ambiguous(prefix, ids)
+    for id_ in ids:
+        return id_
+    return None
+
+
+def _may_stand_for(prefix: str, id_: str, purpose: Purpose) -> bool:
+    if purpose is Purpose.ANY or is_random(id_):
+        return True
+    if purpose is Purpose.CHANGE:
+        return False
+    before, after = prefix[-1], id_[len(prefix)]
+    if before.isdigit() and after.isdigit():
+        return False
+    return before.isalnum() and after.isalnum()
+
+
+def _ambiguous(prefix: str, ids: Sequence[str]) -> AmbiguousId:
+    choices = ", ".join(truncate(id_, 80) for id_ in ids[:_CANDIDATES_IN_MESSAGE])
+    if len(ids) > _CANDIDATES_IN_MESSAGE:
+        choices += ", …"
+    return AmbiguousId(
+        f"Several ids begin with {truncate(prefix, 80)!r}: {choices}. Give more characters.",
+        tuple(ids[:MAX_CANDIDATES]),
+    )
+
+
+def require_id(prefix: str, find: Callable[[str, int], Sequence[str]]) -> str:
+    """The one id that begins with a prefix. Raises NotFound or AmbiguousId."""
+    prefix = prefix.strip()
+    id_ = expand(prefix, find)
+    if id_ is None:
+        raise NotFound(f"Nothing in the library has the id {truncate(storable(prefix), 80)!r}.")
+    return id_

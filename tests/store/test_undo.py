@@ -1,0 +1,149 @@
+"""Changes that can be undone: pins, tags, titles, and deletions that keep a copy for a while."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from messages import NOON, conversation, message
+
+from recollect.errors import Conflict, NotFound
+from recollect.language.query import parse
+from recollect.model.documents import Summary
+from recollect.model.search import Filter
+from recollect.model.undo import Edit
+from recollect.store.base import Store
+
+SOON = datetime.now(UTC) + timedelta(hours=1)
+LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def stocked(store: Store) -> Store:
+    store.save(
+        [
+            conversation(message("a", "zebra"), id="c1", metadata={"tags": ["Work"]}),
+            conversation(message("b", "okapi"), id="c2", updated_at=NOON + timedelta(days=1)),
+        ]
+    )
+    return store
+
+
+def listed(store: Store, **conditions: bool) -> list[str]:
+    summaries, total = store.summaries(Filter(**conditions), "", 10, 0)  # type: ignore[arg-type]
+    assert total == len(summaries)
+    return [summary.id for summary in summaries]
+
+
+def tags(summary: Summary) -> object:
+    return summary.metadata.get("tags")
+
+
+def test_pinned_documents_can_be_listed(stocked: Store) -> None:
+    assert stocked.edit("c1", Edit("pin", pinned=True), SOON) is not None
+    assert listed(stocked, pinned=True) == ["c1"]
+    assert listed(stocked, pinned=False) == ["c2"]
+    assert stocked.edit("c1", Edit("pin", pinned=True), SOON) is None  # nothing changed
+    stocked.edit("c1", Edit("unpin", pinned=False), SOON)
+    assert listed(stocked, pinned=True) == []
+
+
+def test_pins_and_tags_do_not_move_a_conversation_in_the_list(stocked: Store) -> None:
+    stocked.edit("c1", Edit("pin", pinned=True), SOON)
+    stocked.edit("c1", Edit("tag", add_tags=("trip",)), SOON)
+    assert listed(stocked) == ["c2", "c1"]
+    updated_at = stocked.summary("c1").updated_at
+    assert updated_at is not None
+    assert updated_at - NOON < timedelta(milliseconds=1)
+
+
+def test_an_import_keeps_pins_and_tags(stocked: Store) -> None:
+    stocked.edit("c1", Edit("pin", pinned=True))
+    stocked.edit("c1", Edit("tag", add_tags=("trip",)))
+    older = conversation(message("a", "zebra"), id="c1", metadata={"tags": ["Work"]})
+    newer = conversation(
+        message("a", "zebra"), message("c", "gnu"), id="c1", updated_at=NOON + timedelta(days=2)
+    )
+    for document in (older, newer):
+        stocked.save([document])
+        assert listed(stocked, pinned=True) == ["c1"]
+        assert tags(stocked.summary("c1")) == ["Work", "trip"]
+
+
+def test_an_edit_without_a_date_is_not_logged(stocked: Store) -> None:
+    assert stocked.edit("c1", Edit("rename", title="Zebras")) is None
+    assert stocked.summary("c1").title == "Zebras"
+    assert stocked.undo_log() == []
+
+
+def test_tags_are_compared_in_any_case(stocked: Store) -> None:
+    assert stocked.edit("c1", Edit("tag", add_tags=("WORK",)), SOON) is None
+    stocked.edit("c1", Edit("untag", remove_tags=("wORK",)), SOON)
+    assert tags(stocked.summary("c1")) is None
+
+
+def test_a_rename_is_undone_and_found_again(stocked: Store) -> None:
+    change = stocked.edit("c1", Edit("rename", title="Quagga plans"), SOON)
+    assert change is not None
+    assert stocked.match(parse("quagga"), Filter(), 10)
+    stocked.revert(change.number)
+    assert stocked.summary("c1").title == "A conversation"
+    assert not stocked.match(parse("quagga"), Filter(), 10)
+    assert stocked.undo_log() == []
+    with pytest.raises(NotFound, match="undone already"):
+        stocked.revert(change.number)
+
+
+def test_undoing_a_tag_keeps_later_tags(stocked: Store) -> None:
+    change = stocked.edit("c1", Edit("tag", add_tags=("work", "trip")), SOON)
+    assert change is not None
+    stocked.edit("c1", Edit("tag", add_tags=("later",)), SOON)
+    stocked.revert(change.number)
+    assert tags(stocked.summary("c1")) == ["Work", "later"]
+
+
+def test_an_earlier_rename_cannot_be_undone_before_a_later_one(stocked: Store) -> None:
+    first = stocked.edit("c1", Edit("rename", title="One"), SOON)
+    second = stocked.edit("c1", Edit("rename", title="Two"), SOON)
+    assert first is not None and second is not None
+    with pytest.raises(Conflict, match="changed again"):
+        stocked.revert(first.number)
+    stocked.revert(second.number)
+    stocked.revert(first.number)
+    assert stocked.summary("c1").title == "A conversation"
+
+
+def test_a_document_in_the_trash_is_gone_from_lists_and_searches(stocked: Store) -> None:
+    change = stocked.trash("c1", SOON)
+    assert listed(stocked) == ["c2"]
+    assert not stocked.match(parse("zebra"), Filter(), 10)
+    assert stocked.undo_state(change.number)["messages"][0]["content"] == "zebra"
+    assert [entry.id for entry in stocked.undo_log()] == ["c1"]
+
+
+def test_expired_changes_are_neither_listed_nor_kept(stocked: Store) -> None:
+    change = stocked.trash("c1", LONG_AGO)
+    stocked.edit("c2", Edit("pin", pinned=True), SOON)
+    assert [entry.id for entry in stocked.undo_log()] == ["c2"]
+    assert stocked.clear_undo_log(expired=True) == 1
+    with pytest.raises(NotFound):
+        stocked.undo_state(change.number)
+    assert stocked.clear_undo_log() == 1
+    assert stocked.undo_log() == []
+
+
+def test_a_deletion_for_good_also_deletes_earlier_titles(stocked: Store) -> None:
+    change = stocked.edit("c1", Edit("rename", title="Now"), SOON)
+    assert change is not None
+    stocked.delete("c1")
+    with pytest.raises(NotFound):
+        stocked.undo_state(change.number)
+
+
+def test_numbers_of_changes_are_not_used_twice(stocked: Store) -> None:
+    first = stocked.edit("c1", Edit("pin", pinned=True), SOON)
+    assert first is not None
+    stocked.revert(first.number)
+    second = stocked.edit("c1", Edit("pin", pinned=True), SOON)
+    assert second is not None
+    assert second.number > first.number

@@ -1,0 +1,121 @@
+"""Renaming, tagging, pinning and deleting through the library, and undoing it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import recollect
+from recollect.errors import AmbiguousId, InvalidInput, NotFound
+from recollect.model.forgetting import Selection
+from recollect.model.search import Filter
+
+ID = "3f2a9c41-7d5e-4b8a-9c3d-1e2f3a4b5c6d"
+CANARY = "quokkaquilt"
+
+
+@pytest.fixture
+def stocked(library: recollect.Library) -> recollect.Library:
+    messages = [
+        {"id": "a", "role": "user", "content": f"Where does the {CANARY} hang?"},
+        {"id": "b", "role": "assistant", "content": "In the hall.", "metadata": {"k": [1]}},
+    ]
+    library.add_conversation(ID, "Quilts", messages=messages, project="home")
+    return library
+
+
+def test_each_change_is_undone_by_the_next_undo(stocked: recollect.Library) -> None:
+    before = stocked.summary(ID)
+    stocked.rename("3f2a9c", "Blankets")
+    stocked.tag(ID, "hall", "textile")
+    stocked.untag(ID, "HALL")
+    stocked.pin(ID)
+    assert stocked.summary(ID).metadata == {"tags": ["textile"], "pinned": True}
+    actions = [change.action for change in stocked.changes()]
+    assert actions == ["pin", "untag", "tag", "rename"]
+    assert [stocked.undo().action for _ in actions] == actions
+    after = stocked.summary(ID)
+    assert (after.title, after.metadata) == (before.title, before.metadata)
+    with pytest.raises(NotFound, match="nothing to undo"):
+        stocked.undo()
+
+
+def test_a_change_that_changes_nothing_cannot_be_undone(stocked: recollect.Library) -> None:
+    assert stocked.rename(ID, " Quilts ") is None
+    assert stocked.unpin(ID) is None
+    with pytest.raises(InvalidInput, match="at least one tag"):
+        stocked.tag(ID, " ")
+    assert stocked.changes() == []
+
+
+def test_a_deletion_is_undone_without_loss(stocked: recollect.Library) -> None:
+    stocked.pin(ID)
+    before = stocked.conversation(ID)
+    change = stocked.trash("3f2a9c")
+    assert (change.action, change.id, change.title) == ("delete", ID, "Quilts")
+    assert stocked.search(CANARY).total == 0
+    with pytest.raises(NotFound):
+        stocked.conversation(ID)
+    assert stocked.undo(change.number) == change
+    assert stocked.conversation(ID) == before
+    assert stocked.search(CANARY).total == 1
+    assert stocked.conversations(Filter(pinned=True))[1] == 1
+
+
+def test_what_is_forgotten_or_redacted_cannot_be_undone(stocked: recollect.Library) -> None:
+    stocked.trash(ID)
+    stocked.forget(Selection.of(text="nobody wrote this"))
+    assert stocked.changes() == []
+    stocked.add_conversation("other", "Other", messages=[{"role": "user", "content": "hi"}])
+    stocked.trash("other")
+    stocked.redact()
+    assert stocked.changes() == []
+
+
+def files_with(place: str, text: str) -> list[Path]:
+    files = [file for file in Path(place).rglob("*") if file.is_file()]
+    return [file for file in files if text.encode() in file.read_bytes()]
+
+
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_an_expired_copy_is_in_no_file(
+    stocked: recollect.Library, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RECOLLECT_UNDO_MINUTES", "0")
+    stocked.trash(ID)
+    assert stocked.changes() == []
+    stocked.close()
+    recollect.open(place).close()
+    assert files_with(place, "Quilts") == []
+
+
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_an_emptied_trash_is_in_no_file(stocked: recollect.Library, place: str) -> None:
+    stocked.trash(ID)
+    assert stocked.empty_trash() == 1
+    stocked.close()
+    assert files_with(place, "Quilts") == []
+
+
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_the_copy_is_there_until_then(stocked: recollect.Library, place: str) -> None:
+    stocked.trash(ID)
+    stocked.close()
+    assert files_with(place, "Quilts")
+
+
+def test_a_prefix_is_resolved_to_the_id(stocked: recollect.Library) -> None:
+    stocked.add_conversation(ID.replace("3f2a", "3f2b"))
+    stocked.add_conversation("trip-lisbon")
+    assert stocked.resolve_id(" 3f2a ") == ID
+    assert stocked.resolve_id("trip") == "trip-lisbon"
+    stocked.add_conversation("trip-lyon")
+    with pytest.raises(AmbiguousId, match="trip-lisbon, trip-lyon") as error:
+        stocked.resolve_id("trip")
+    assert error.value.candidates == ("trip-lisbon", "trip-lyon")
+    stocked.add_conversation("trip")
+    assert stocked.resolve_id("trip") == "trip"
+    for text in ("3f2", "", "nothing"):
+        with pytest.raises(NotFound, match="has the id"):
+            stocked.resolve_id(text)
