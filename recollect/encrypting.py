@@ -29,6 +29,7 @@ from recollect.errors import (
     StoreBusy,
 )
 from recollect.passphrases import aes, require_strength, wrap_key
+from recollect.places import RESULTS
 from recollect.store.sqlite import encryption
 from recollect.store.sqlite.connection import (
     STORAGE_FULL,
@@ -159,6 +160,7 @@ def _convert(home: Path, direction: _Direction, progress: Progress | None) -> Co
 def _remove_leftovers(home: Path) -> None:
     """Remove copies that a killed backup or conversion left. They may be plain text."""
     shutil.rmtree(home / WORK, ignore_errors=True)
+    shutil.rmtree(home / RESULTS, ignore_errors=True)
     for draft in list(home.rglob(f"*{_DRAFT}*")):
         if draft.is_file():
             draft.unlink()

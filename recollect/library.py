@@ -153,10 +153,11 @@ class Library:
         """
         from recollect.importers.sandbox.files import Request, open_files
         from recollect.transfer.importing import import_files
+        from recollect.transfer.running import mark_running
 
         request = Request(tuple(Path(path).expanduser() for path in paths), kind, within)
         label = ", ".join(map(str, paths))
-        with open_files(request, stop=stop) as files:
+        with open_files(request, stop=stop) as files, mark_running(self._running_folder):
             receipt = import_files(self._store, label, files, progress, self.exclusion())
         self.wake_indexer()
         return receipt
@@ -209,6 +210,16 @@ class Library:
         undone = self._store.undo_import(receipt)
         self.wake_indexer()
         return undone
+
+    def running_imports(self) -> datetime | None:
+        """When the oldest import that runs on this computer was started; None if none runs."""
+        from recollect.transfer.running import running_since
+
+        return running_since(self._running_folder)
+
+    @property
+    def _running_folder(self) -> Path:
+        return self._archive_folder.parent.parent / "importing" / self._archive_folder.name
 
     def receipts(self) -> list[Receipt]:
         """The receipts of all imports, newest first."""

@@ -34,6 +34,9 @@ MoveProgress = Callable[[str, int, int], None]
 _audit_logs: dict[Path | str, AuditLogs] = {}
 _audit_lock = threading.Lock()
 
+RESULTS = "results"
+"""The folder of a home with the ids behind the numbers that the command line prints."""
+
 _LONGEST_USER = 500
 _PLAIN_NAME = re.compile(r"[a-z0-9](?:[a-z0-9_-]{0,38}[a-z0-9])?")
 """User names that are used as folder names as they are."""

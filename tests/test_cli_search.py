@@ -152,7 +152,7 @@ def test_json_contains_the_mode_and_the_parts_of_scores(indexed_run: Any) -> Non
 def test_a_total_that_is_only_a_lower_bound_is_marked(indexed_run: Any) -> None:
     assert " of at least " in indexed_run("search", "roses")
     assert "1 to 3 of 3 messages\n" in indexed_run("search", "roses", "--mode", "text")
-    assert "No more hits; there are 3." in indexed_run(
+    assert "No more hits; there are 3 messages." in indexed_run(
         "search", "roses", "--mode", "text", "--offset", "50"
     )
 
@@ -195,7 +195,7 @@ def test_by_conversation_lists_each_conversation_once_with_its_best_messages(
     output = imported_run("search", "roses pruned", "--by", "conversation")
     assert (output.count("About roses"), output.count("recollect read")) == (1, 1)
     assert "late winter" in output and "looks outward" in output
-    assert "1 to 1 of 1 conversations" in output
+    assert "1 to 1 of 1 conversation\n" in output
 
 
 def test_several_concepts_find_only_conversations_that_have_all_of_them(imported_run: Any) -> None:
@@ -280,12 +280,13 @@ def test_related_finds_similar_messages_but_not_the_message_itself(indexed_run: 
 def test_index_embeds_messages_and_reports_it(imported_run: Any) -> None:
     size = sum(map(len, CONVERSATIONS.values()))
     assert json.loads(imported_run("stats", "--json"))["vectors"] == []
-    assert f"embedded {size} passages with static (256 dimensions)" in imported_run("index")
+    assert f"Indexed {size} passages by meaning" in imported_run("index")
     assert "up to date" in imported_run("index")
     (space,) = json.loads(imported_run("stats", "--json"))["vectors"]
     assert (space["name"], space["dimensions"], space["share"]) == ("static", 256, 1.0)
-    for command in ("stats", "doctor"):
-        assert "static (256 dimensions): 100 %" in imported_run(command)
+    assert "complete" in imported_run("stats")
+    for command in (["stats", "--verbose"], ["doctor"]):
+        assert "static (256 dimensions): 100 %" in imported_run(*command)
 
 
 def test_messages_of_an_undone_import_are_not_queued_for_embedding(
@@ -312,7 +313,7 @@ def test_doctor_repairs_the_embedding_queue(
     assert "queue entries without a message: 1" in output
     assert "messages without a vector that are not queued for one: 1" in output
     assert "No problems found" in indexed_run("doctor", "--repair")
-    assert "embedded 1 passage " in indexed_run("index")
+    assert "Indexed 1 passage by meaning" in indexed_run("index")
 
 
 def test_index_reports_its_work_as_json(imported_run: Any) -> None:
@@ -352,7 +353,7 @@ def test_interrupted_indexing_resumes(
         assert "to resume it" in imported_run("index", fails=True)
     imported_run("import", more)
     assert "Only 30 % of the library has vectors yet." in imported_run("search", "roses")
-    assert "embedded 30 passages" in imported_run("index")
+    assert "Indexed 30 passages" in imported_run("index")
     assert json.loads(imported_run("search", "roses", "--json"))["embedded"] == 1.0
 
 
@@ -364,7 +365,7 @@ def test_import_indexes_unless_disabled(
     monkeypatch.setenv("RECOLLECT_INDEXING", "background")
     run("import", export_file, "--no-index")
     assert json.loads(run("stats", "--json"))["vectors"] == []
-    assert "embedded 13 passages" in run("import", export_file)
+    assert "Indexed 13 passages" in run("import", export_file)
     assert json.loads(run("stats", "--json"))["vectors"][0]["share"] == 1.0
     assert json.loads(run("import", export_file, "--json"))["id"] == 4
 

@@ -28,6 +28,7 @@ COMMANDS = {
     "related": ("searching", "find messages similar to another one"),
     "list": ("reading", "list conversations, most recently changed first"),
     "read": ("reading", "read one conversation"),
+    "open": ("opening", "open a conversation in the browser"),
     "export": ("exporting", "export one conversation or everything"),
     "knowledge": ("knowledge", "find, read and write notes, media, characters and prompts"),
     "memory": (
@@ -72,7 +73,22 @@ Every command has its own --help.
 """
 
 
-class Command(argparse.ArgumentParser):
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors suggest the command, action or value that was probably meant."""
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is None or value in action.choices:
+            return
+        from recollect.cli.suggestions import describe_unknown
+
+        names = [str(choice) for choice in action.choices]
+        if isinstance(action.metavar, str) and action.metavar in ("COMMAND", "ACTION"):
+            noun = action.metavar.lower()
+            self.exit(2, f"recollect: {describe_unknown(noun, str(value), names, self.prog)}\n")
+        raise argparse.ArgumentError(action, describe_unknown("value", str(value), names))
+
+
+class Command(Parser):
     """The parser of one command. It imports the module of the command when it is used."""
 
     def __init__(self, *, command: str = "", **options: Any) -> None:
@@ -99,7 +115,7 @@ class Command(argparse.ArgumentParser):
 
 def parser(command: str = "") -> argparse.ArgumentParser:
     """The parser of the command line; of this command only, if there is such a command."""
-    top = argparse.ArgumentParser(
+    top = Parser(
         prog="recollect",
         description="Store every conversation with AI, and find the right moment in it.",
         epilog=_EXAMPLES,
@@ -108,7 +124,7 @@ def parser(command: str = "") -> argparse.ArgumentParser:
     add_library(top)
     top.add_argument("--version", action="version", version=f"recollect {__version__}")
     commands = top.add_subparsers(
-        dest="command", metavar="COMMAND", required=True, prog="recollect", parser_class=Command
+        dest="command", metavar="COMMAND", prog="recollect", parser_class=Command
     )
     names: Iterable[str] = COMMANDS
     if command in COMMANDS:
@@ -149,7 +165,7 @@ def sentence(summary: str) -> str:
 
 def main(words: Sequence[str], command: str = "") -> int:
     """Run a command line. It starts faster if its command is given as well."""
-    arguments = parser(command).parse_args(words)
+    arguments = _parse(parser(command), words)
     run: Callable[[argparse.Namespace], int] = arguments.run
     _identify()
     if "read_only" in arguments:
@@ -171,6 +187,17 @@ def main(words: Sequence[str], command: str = "") -> int:
     except KeyboardInterrupt:
         print("recollect: Interrupted. Everything saved so far is kept.", file=sys.stderr)
         return 130
+
+
+def _parse(top: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Namespace:
+    arguments, unknown = top.parse_known_args(words)
+    if unknown:
+        from recollect.cli.suggestions import describe_unknown_words
+
+        top.exit(2, f"recollect: {describe_unknown_words(top, words, unknown)}\n")
+    if arguments.command is None:
+        arguments.run = import_module("recollect.cli.overview").show_overview
+    return arguments
 
 
 def _identify() -> None:

@@ -25,9 +25,13 @@ from recollect.store.values import Purge
 
 Commands = Any  # argparse keeps the type of its subparsers private
 KINDS = tuple(kind.knowledge for kind in KIND_TABLE)
+"""The kinds, as the Knowledge API calls them."""
 AS_TYPED = "Use --no-correct or quotes to search for it as typed."
 """The hint below a search with a corrected word."""
-"""The kinds, as the Knowledge API calls them."""
+_SHORT_ID = 8
+"""The fewest characters of an id that are shown."""
+_WHOLE_ID = 16
+"""Ids that are not longer are names, which are shown as they are."""
 
 
 def add_command(
@@ -178,8 +182,20 @@ def no_library(arguments: argparse.Namespace) -> NotFound:
     )
 
 
+class Terminal(Console):
+    """A console that leaves it to the caller what happens when its reader is gone."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
 def console(*, stderr: bool = False) -> Console:
-    return Console(stderr=stderr, highlight=False)
+    return Terminal(stderr=stderr, highlight=False)
+
+
+def at_terminal() -> bool:
+    """Whether a person reads the output. Pipes and files get formats that do not change."""
+    return sys.stdout.isatty()
 
 
 def safe(value: str | None) -> str:
@@ -191,6 +207,13 @@ def when(value: datetime | None) -> str:
     if value is None:
         return "no date"
     return value.strftime("%Y-%m-%d %H:%M")
+
+
+def short_id(library: Library, id_: str) -> str:
+    """The beginning of an id that no other id has: what people read and type."""
+    if len(id_) <= _WHOLE_ID:
+        return id_
+    return id_[: max(_SHORT_ID, len(library.short_id(id_)))]
 
 
 def plural(count: int, noun: str) -> str:

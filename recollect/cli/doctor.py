@@ -6,20 +6,22 @@ import argparse
 from dataclasses import asdict
 from typing import Any
 
-from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from recollect import __version__
 from recollect.checkup import Checkup, check_keys, check_libraries
 from recollect.cli.common import console, define, existing, no_library, print_json, safe
 from recollect.cli.indexing import space_records, space_summary
+from recollect.cli.overview import contents, index_state
 from recollect.cli.progress import ProgressBar
 from recollect.importers.sandbox.process import active_bounds
+from recollect.model.sources import source_label
 from recollect.settings import LIMITS
 from recollect.store.values import Findings
 
 _STATS_EXAMPLES = """\
   recollect stats
+  recollect stats --verbose                            also files, the database and the index
   recollect stats --json
 """
 _DOCTOR_EXAMPLES = """\
@@ -27,6 +29,19 @@ _DOCTOR_EXAMPLES = """\
   recollect doctor --user ann                          check one library
   recollect doctor --repair                            rebuild damaged indexes
 """
+_INTERNALS = (
+    "path",
+    "engine",
+    "file_bytes",
+    "words",
+    "alternates",
+    "roles",
+    "indexed_in_part",
+    "purge",
+    "purge_reason",
+    "vectors",
+)
+"""Figures that only `--verbose` shows; JSON has them all."""
 _RESTORE_ADVICE = "Messages are damaged or lost. Restore a backup: recollect restore"
 _KEYS_ADVICE = (
     "Restore the file from a backup, or remove it and create new keys: recollect keys add NAME"
@@ -35,6 +50,9 @@ _KEYS_ADVICE = (
 
 def define_stats(command: argparse.ArgumentParser) -> None:
     define(command, stats, _STATS_EXAMPLES)
+    command.add_argument(
+        "--verbose", action="store_true", help="also files, the database and the index"
+    )
 
 
 def define_doctor(command: argparse.ArgumentParser) -> None:
@@ -49,22 +67,61 @@ def define_doctor(command: argparse.ArgumentParser) -> None:
 def stats(arguments: argparse.Namespace) -> int:
     with existing(arguments) as library:
         figures = library.stats() | {"vectors": space_records(library)}
+        index = index_state(library)
     if arguments.json:
         print_json(figures)
         return 0
-    table = Table(show_header=False, box=SIMPLE_HEAD, pad_edge=False)
-    for name, value in figures.items():
-        table.add_row(name.replace("_", " "), _cell(value))
+    table = Table(show_header=False, box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True)
+    for name, value in _rows(figures, index):
+        table.add_row(name, value)
+    if arguments.verbose:
+        table.add_row()
+        for name in _INTERNALS:
+            if name in figures:
+                table.add_row(name.replace("_", " "), _cell(figures[name]))
     console().print(table)
     return 0
+
+
+def _rows(figures: dict[str, Any], index: str) -> list[tuple[str, str]]:
+    """What people want to know about their library."""
+    sources = {source_label(name): count for name, count in figures["sources"].items()}
+    rows = [
+        ("library", contents(figures)),
+        ("period", _period(figures)),
+        ("sources", _counts(sources)),
+        ("projects", _counts(figures["projects"])),
+        ("models", _counts(figures["models"])),
+        ("imports", f"{figures['imports']:,}"),
+        ("index", safe(index)),
+    ]
+    if figures.get("purge_reason"):
+        rows.append(("deleted text", f"still in files: {safe(figures['purge_reason'])}"))
+    if figures.get("read_only"):
+        rows.append(("read-only", safe(figures["read_only"])))
+    return [(name, value) for name, value in rows if value]
+
+
+def _period(figures: dict[str, Any]) -> str:
+    if not figures["first"]:
+        return ""
+    return f"{figures['first'][:10]} to {figures['last'][:10]}"
+
+
+def _counts(counts: dict[str, int]) -> str:
+    """The ten most frequent names, and how many more there are."""
+    listing = ", ".join(f"{safe(name)} {count:,}" for name, count in list(counts.items())[:10])
+    if len(counts) > 10:
+        listing += f" and {len(counts) - 10:,} more"
+    return listing
 
 
 def _cell(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(space_summary(space) for space in value) or "none yet"
     if isinstance(value, dict):
-        counts = list(value.items())[:10]
-        return ", ".join(f"{safe(name)} {count:,}" for name, count in counts) or "-"
+        return _counts(value) or "-"
     if isinstance(value, int):
         return f"{value:,}"
     return safe(str(value or "-"))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from collections import Counter
 from dataclasses import asdict
+from datetime import datetime
 from pathlib import Path
 
 from rich.box import SIMPLE_HEAD
@@ -39,6 +41,7 @@ _EXAMPLES = """\
 """
 KINDS = tuple(kind.plural for kind in KIND_TABLE)
 _ROWS = 20
+STOPPED = "stopped"
 
 
 def define_import(command: argparse.ArgumentParser) -> None:
@@ -65,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise InvalidInput("Nothing to import. Give a file or folder: recollect import PATH")
     prepare(Request(tuple(Path(path).expanduser() for path in arguments.paths)))
     with writable(arguments) as library:
-        with ProgressBar("Importing", "bytes") as bar:
+        with ProgressBar("Importing", "bytes", files=True) as bar:
             receipt = library.import_path(
                 *arguments.paths, kind=arguments.kind, progress=bar.report
             )
@@ -141,7 +144,8 @@ def _show_problems(file: FileReceipt) -> None:
             ("failed", "red", counts.failed),
         ):
             for reason, count in reasons.items():
-                line = f"[{colour}]{word}[/] {count:,} {unit} in {safe(file.name)}: {safe(reason)}"
+                amount = plural(count, unit.removesuffix("s"))
+                line = f"[{colour}]{word}[/] {amount} in {safe(file.name)}: {safe(reason)}"
                 samples = ", ".join(safe(sample) for sample in file.samples.get(reason, []))
                 if samples:
                     line += f" [dim]({samples})[/]"
@@ -172,29 +176,49 @@ def _by_format(receipt: Receipt) -> list[FileReceipt]:
 def _list(arguments: argparse.Namespace) -> int:
     with existing(arguments) as library:
         receipts = library.receipts()
+        running = library.running_imports()
     if arguments.json:
         print_json({"receipts": [asdict(r) for r in receipts]})
         return 0
-    table = Table("receipt", "when", "path", "new", "state", box=SIMPLE_HEAD, pad_edge=False)
+    if not receipts:
+        console().print("Nothing was imported yet.")
+        return 0
+    table = Table("receipt", "when", "new", "state", "path", box=SIMPLE_HEAD, pad_edge=False)
     for receipt in receipts:
         new = sum(f.messages.new for f in receipt.files)
         table.add_row(
             str(receipt.id),
             when(receipt.started_at),
+            plural(new, receipt.units[1].removesuffix("s")),
+            _state(receipt, running),
             safe(receipt.path),
-            f"{new:,} {receipt.units[1]}",
-            _state(receipt),
         )
     console().print(table)
+    for receipt in receipts:
+        if _state(receipt, running) == STOPPED:
+            command = f"recollect import {_words(receipt.path)}"
+            console().print(
+                f"Import {receipt.id} was stopped; what it had saved is in the library. "
+                f"Resume it with: [bold]{safe(command)}[/]",
+                soft_wrap=True,
+            )
     return 0
 
 
-def _state(receipt: Receipt) -> str:
+def _state(receipt: Receipt, running: datetime | None) -> str:
+    """`running` is when the oldest import that runs now was started."""
     if receipt.undone_at:
         return "undone"
     if receipt.finished_at:
         return "complete"
-    return "interrupted"
+    if running is not None and receipt.started_at >= running:
+        return "running"
+    return STOPPED
+
+
+def _words(path: str) -> str:
+    """The paths of a receipt, as they can be typed in a shell."""
+    return " ".join(shlex.quote(part) for part in path.split(", "))
 
 
 def _undo(arguments: argparse.Namespace) -> int:

@@ -114,14 +114,8 @@ def _index(library: Library) -> dict[str, Any]:
 
 
 def _summary(result: dict[str, Any]) -> str:
-    steps = []
-    if result["sealed"]:
-        steps.append(f"sealed {plural(result['sealed'], 'message')}")
     if result["embedded"]:
-        space = result["vectors"][-1]
-        steps.append(f"embedded {plural(result['embedded'], 'passage')} with {_model_name(space)}")
-    if steps:
-        return f"Indexed: {', '.join(steps)}."
+        return f"Indexed {plural(result['embedded'], 'passage')} by meaning. The index is complete."
     if models.embedding_setting() == models.OFF:
         return "The index is up to date. Vectors are off (RECOLLECT_EMBEDDINGS)."
     return "The index is up to date."

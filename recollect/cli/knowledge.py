@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from recollect.cli import knowledge_editing
+from recollect.cli.checking import whole_number
 from recollect.cli.common import (
     AS_TYPED,
     KINDS,
@@ -98,9 +99,12 @@ def define_knowledge(group: argparse.ArgumentParser) -> None:
         "--type", action="append", default=[], metavar="NAME", help="only media of this type"
     )
     listing.add_argument(
-        "--limit", type=int, default=50, help="how many (default: %(default)s, at most 200)"
+        "--limit",
+        type=whole_number(1, 200),
+        default=50,
+        help="how many (default: %(default)s, at most 200)",
     )
-    listing.add_argument("--offset", type=int, default=0, help="how many to skip")
+    listing.add_argument("--offset", type=whole_number(0), default=0, help="how many to skip")
     _add_read(actions)
     transcript_ = add_command(
         actions,
@@ -140,9 +144,12 @@ def _add_search(actions: Commands) -> None:
         help=f"only this kind: {', '.join(KINDS)} (chats are conversations); may be repeated",
     )
     command.add_argument(
-        "--limit", type=int, default=10, help="results to show (default: %(default)s, at most 100)"
+        "--limit",
+        type=whole_number(1, 100),
+        default=10,
+        help="results to show (default: %(default)s, at most 100)",
     )
-    command.add_argument("--offset", type=int, default=0, help="results to skip")
+    command.add_argument("--offset", type=whole_number(0), default=0, help="results to skip")
     command.add_argument(
         "--snippet", type=int, metavar="N", help="characters of a snippet (default: 300)"
     )
@@ -202,7 +209,7 @@ def _add_read(actions: Commands) -> None:
         help="how much to read (default: all, or the part that --query or --at finds)",
     )
     command.add_argument("--query", metavar="WORDS", help="read the part that matches this")
-    command.add_argument("--chunk", type=int, metavar="N", help="read this chunk")
+    command.add_argument("--chunk", type=whole_number(0), metavar="N", help="read this chunk")
     command.add_argument(
         "--at", type=float, metavar="SECONDS", help="read what is said at this time"
     )
@@ -213,7 +220,7 @@ def _add_read(actions: Commands) -> None:
         "--offset", type=int, metavar="N", help="long texts: start at this character"
     )
     command.add_argument(
-        "--page", type=int, default=1, metavar="N", help="long conversations: the page"
+        "--page", type=whole_number(1), default=1, metavar="N", help="long conversations: the page"
     )
 
 

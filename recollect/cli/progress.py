@@ -24,23 +24,39 @@ _AMOUNTS: dict[str, type[ProgressColumn]] = {
 }
 
 
+_WORDS = {
+    "Observing": "Reading conversations for decisions and facts",
+    "Sealing": "Indexing words",
+    "Embedding": "Indexing meanings",
+}
+"""What people read instead of the names of internal steps."""
+_DETAIL_LENGTH = 40
+
+
 class ProgressBar:
     """A bar that disappears when the work is done.
 
     with ProgressBar("Copying") as bar:
         move(..., progress=bar.report)
+
+    Every step has a bar of its own with a fixed total, so the estimate is not distorted by the
+    speed of another step. If the names reported are files and not steps, `files=True` shows them
+    beside one bar.
     """
 
-    def __init__(self, description: str, amount: str = "messages") -> None:
+    def __init__(self, description: str, amount: str = "messages", *, files: bool = False) -> None:
         self._bar = Progress(
             TextColumn("[bold]{task.description}"),
             BarColumn(),
             _AMOUNTS[amount](),
-            TimeRemainingColumn(),
+            TimeRemainingColumn(elapsed_when_finished=True),
+            TextColumn("[dim]{task.fields[detail]}"),
             console=console(stderr=True),
             transient=True,
         )
-        self._task = self._bar.add_task(description, total=None)
+        self._has_files = files
+        self._step = ""
+        self._task = self._bar.add_task(description, total=None, detail="")
 
     def __enter__(self) -> ProgressBar:
         self._bar.start()
@@ -54,10 +70,19 @@ class ProgressBar:
     ) -> None:
         self._bar.stop()
 
-    def report(self, description: str, done: int, total: int) -> None:
-        self._bar.update(
-            self._task, description=safe(description[-40:]), completed=done, total=total
-        )
+    def report(self, step: str, done: int, total: int) -> None:
+        detail = ""
+        if self._has_files:
+            detail = safe(step[-_DETAIL_LENGTH:])
+        elif step != self._step:
+            self._begin(step)
+        self._bar.update(self._task, completed=min(done, total), total=total, detail=detail)
+
+    def _begin(self, step: str) -> None:
+        self._bar.remove_task(self._task)
+        description = safe(_WORDS.get(step, step))
+        self._task = self._bar.add_task(description, total=None, detail="")
+        self._step = step
 
     def print(self, line: str) -> None:
         """Print a line above the bar."""

@@ -6,6 +6,7 @@ import argparse
 import sys
 from typing import Any
 
+from recollect.cli.checking import whole_number
 from recollect.cli.common import Commands, add_command, define_group, existing, print_json
 from recollect.language.text import printable
 
@@ -63,7 +64,10 @@ def define_memory(group: argparse.ArgumentParser) -> None:
         help="by words, meaning or both",
     )
     command.add_argument(
-        "--limit", type=int, default=10, help="results to show (default: %(default)s, at most 50)"
+        "--limit",
+        type=whole_number(1, 50),
+        default=10,
+        help="results to show (default: %(default)s, at most 50)",
     )
     command.add_argument("--after", metavar="DATE", help="only on or after this day (YYYY-MM-DD)")
     command.add_argument("--before", metavar="DATE", help="only on or before this day")

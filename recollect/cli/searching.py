@@ -3,32 +3,43 @@
 from __future__ import annotations
 
 import argparse
+import shlex
+from collections.abc import Mapping
 from dataclasses import asdict, replace
+from typing import NamedTuple
 
 from rich.padding import Padding
 
+from recollect.cli.checking import check_filters, whole_number
 from recollect.cli.common import (
     AS_TYPED,
     add_filters,
     add_search_options,
+    at_terminal,
     console,
     define,
     existing,
+    plural,
     print_json,
     safe,
+    short_id,
     when,
 )
+from recollect.cli.references import Reference, remember, resolve
 from recollect.errors import InvalidInput
 from recollect.language.query import parse_query
 from recollect.library import Library
 from recollect.model.search import Filter, Hit, Page, SearchOptions
+from recollect.model.sources import source_label
 from recollect.models import embeddings as models
+from recollect.settings import LIMITS
 
 _EXAMPLES = """\
   recollect search how did I fix the leaking valve last summer
   recollect search '"connection refused" OR ECONNREFUSED' --after 2025-01-01
   recollect search 'deploy* -staging role:user' --limit 5
-  recollect search watering --by conversation --explain
+  recollect search watering --by message --explain
+  recollect read 1                                     read the first hit; open 1: in the browser
   recollect search --and "React Router" --and authentication
   recollect search 非同期 --json
 
@@ -48,7 +59,8 @@ query language (quote the query, so that the shell does not change it):
   last week, in May 2024, …    dates in a question: messages from then come first
 """
 _RELATED_EXAMPLES = """\
-  recollect related CONVERSATION MESSAGE               both ids as `recollect search` shows them
+  recollect related 1                                  similar to the first hit of the last search
+  recollect related CONVERSATION MESSAGE               ids, or the beginnings of ids
   recollect related CONVERSATION MESSAGE --by conversation
   recollect related CONVERSATION MESSAGE --limit 5 --json
 """
@@ -83,6 +95,8 @@ PARTS = {
 }
 _ARMS = {"text": "words", "vector": "meaning"}
 _BAR = 12
+_INDENT = 4
+"""Below the title, which comes after its number."""
 
 
 def define_search(command: argparse.ArgumentParser) -> None:
@@ -117,16 +131,23 @@ def define_search(command: argparse.ArgumentParser) -> None:
 
 def define_related(command: argparse.ArgumentParser) -> None:
     define(command, related, _RELATED_EXAMPLES)
-    command.add_argument("conversation", help="its id, as `list` and `search` show it")
-    command.add_argument("message", help="the id of the message in it")
+    command.add_argument(
+        "conversation", help="a number of the last search, or an id or its beginning"
+    )
+    command.add_argument(
+        "message", nargs="?", help="the id of the message in it (default: the one of the hit)"
+    )
     _add_view(command)
 
 
 def _add_view(command: argparse.ArgumentParser) -> None:
     command.add_argument(
-        "--limit", type=int, default=10, help="hits to show (default: %(default)s, at most 200)"
+        "--limit",
+        type=whole_number(1, LIMITS.page_size),
+        default=10,
+        help="hits to show (default: %(default)s, at most 200)",
     )
-    command.add_argument("--offset", type=int, default=0, help="hits to skip")
+    command.add_argument("--offset", type=whole_number(0), default=0, help="hits to skip")
     command.add_argument(
         "--mode",
         choices=("both", "text", "vector"),
@@ -136,8 +157,7 @@ def _add_view(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--by",
         choices=("message", "conversation"),
-        default="message",
-        help="one hit per message (default) or per conversation",
+        help="one hit per message or per conversation (default: per conversation at a terminal)",
     )
     command.add_argument("--explain", action="store_true", help="explain why each hit matches")
 
@@ -153,6 +173,8 @@ def search(arguments: argparse.Namespace) -> int:
     if arguments.concepts:
         query = concepts
     with existing(arguments) as library:
+        check_filters(library, arguments)
+        conversations = [resolve(library, arguments, text).id for text in arguments.conversation]
         page = library.search(
             query,
             Filter.of(
@@ -162,13 +184,13 @@ def search(arguments: argparse.Namespace) -> int:
                 before=arguments.before,
                 projects=arguments.project,
                 sources=arguments.source,
-                conversations=arguments.conversation,
+                conversations=conversations,
                 tags=arguments.tag,
                 hidden=arguments.hidden,
             ),
             SearchOptions(
                 mode=arguments.mode,
-                group=arguments.by,
+                group=_grouping(arguments),
                 score=arguments.score,
                 limit=arguments.limit,
                 offset=arguments.offset,
@@ -178,8 +200,7 @@ def search(arguments: argparse.Namespace) -> int:
             ),
         )
         remarks = _remarks(library, page, arguments.mode)
-        if not arguments.json:
-            page = _with_labels(library, page)
+        page, short_ids = _prepare(library, arguments, page)
     if page.matched == "literal":
         remarks.insert(0, "The query was searched as plain text.")
     elif page.matched == "any" and not _is_plain(text):
@@ -187,8 +208,7 @@ def search(arguments: argparse.Namespace) -> int:
             0,
             "No message contains all of that; these contain some of it or have a similar meaning.",
         )
-    by_conversation = bool(arguments.concepts) or arguments.by == "conversation"
-    _print_page(page, arguments, remarks, by_conversation=by_conversation)
+    _print_page(Results(page, short_ids, bool(arguments.concepts)), arguments, remarks)
     return 0
 
 
@@ -201,28 +221,66 @@ def _is_plain(text: str) -> bool:
 
 def related(arguments: argparse.Namespace) -> int:
     with existing(arguments) as library:
+        target = resolve(library, arguments, arguments.conversation)
+        message_id = arguments.message or target.message_id
+        if message_id is None:
+            raise InvalidInput(
+                "Which message? Give its id after the conversation, or the number of a hit of "
+                "`recollect search`."
+            )
         page = library.related(
-            arguments.conversation,
-            arguments.message,
+            target.id,
+            message_id,
             SearchOptions(
                 mode=arguments.mode,
-                group=arguments.by,
+                group=_grouping(arguments),
                 limit=arguments.limit,
                 offset=arguments.offset,
             ),
         )
         remarks = _remarks(library, page, arguments.mode)
-        if not arguments.json:
-            page = _with_labels(library, page)
-    _print_page(page, arguments, remarks, by_conversation=arguments.by == "conversation")
+        page, short_ids = _prepare(library, arguments, page)
+    _print_page(Results(page, short_ids), arguments, remarks)
     return 0
+
+
+def _grouping(arguments: argparse.Namespace) -> str:
+    """People at a terminal get each conversation once; programs get messages, as ever."""
+    if arguments.by:
+        return str(arguments.by)
+    if not arguments.json and at_terminal():
+        return "conversation"
+    return "message"
+
+
+class Results(NamedTuple):
+    """A page of hits to print. Hits without short ids are printed without numbers."""
+
+    page: Page
+    short_ids: Mapping[str, str]
+    several_concepts: bool = False
+
+
+def _prepare(
+    library: Library, arguments: argparse.Namespace, page: Page
+) -> tuple[Page, dict[str, str]]:
+    """What the page needs to be printed for people: titles, short ids, and numbers."""
+    if arguments.json:
+        return page, {}
+    page = _with_labels(library, page)
+    hits = (*page.hits, *page.nearest)
+    references = [Reference(hit.conversation_id, hit.message_id) for hit in hits]
+    if not remember(arguments, references):
+        return page, {}
+    return page, {hit.conversation_id: short_id(library, hit.conversation_id) for hit in hits}
 
 
 def _with_labels(library: Library, page: Page) -> Page:
     """The page as it is shown: every conversation has a title."""
 
     def label(hit: Hit) -> Hit:
-        return replace(hit, title=library.label(hit.conversation_id, hit.title))
+        title = library.label(hit.conversation_id, hit.title)
+        return replace(hit, title=title.strip().partition("\n")[0])
 
     return replace(page, hits=tuple(map(label, page.hits)), nearest=tuple(map(label, page.nearest)))
 
@@ -252,75 +310,110 @@ def _remarks(library: Library, page: Page, mode: str) -> list[str]:
 # -- showing -----------------------------------------------------------------
 
 
-def _print_page(
-    page: Page, arguments: argparse.Namespace, remarks: list[str], *, by_conversation: bool
-) -> None:
+def _print_page(results: Results, arguments: argparse.Namespace, remarks: list[str]) -> None:
+    page = results.page
     if arguments.json:
         print_json(asdict(page))
         return
     out = console()
-    unit = "conversation" if by_conversation else "message"
-    for hit in page.hits:
+    by_conversation = results.several_concepts or _grouping(arguments) == "conversation"
+    for number, hit in enumerate(page.hits, 1):
         if by_conversation:
-            _show_conversation(hit, arguments.explain)
+            _show_conversation(results, number, hit, arguments.explain)
         else:
-            _show_message(hit, arguments.explain)
+            _show_message(results, number, hit, arguments.explain)
         out.print()
-    total = f"{page.total:,}"
-    if not page.exact:
-        total = f"at least {total}"
-    if page.hits:
-        last = page.offset + len(page.hits)
-        out.print(f"[dim]{page.offset + 1:,} to {last:,} of {total} {unit}s[/]")
-    elif page.total:
-        out.print(f"No more hits; there are {total}.")
-    else:
-        out.print(f"No {unit}s match.")
+    _show_total(page, "conversation" if by_conversation else "message")
     for remark in remarks:
         out.print(f"[yellow]{safe(remark)}[/]")
     if page.nearest:
         out.print("\n[dim]Closest in meaning:[/]\n")
-        for hit in page.nearest:
-            _show_message(hit, explain=False)
+        for number, hit in enumerate(page.nearest, len(page.hits) + 1):
+            _show_message(results, number, hit, explain=False)
             out.print()
+    if at_terminal() and results.short_ids:
+        out.print("[dim]Read one: recollect read 1 · in the browser: recollect open 1[/]")
 
 
-def _show_message(hit: Hit, explain: bool) -> None:
+def _show_total(page: Page, unit: str) -> None:
+    out = console()
+    total = plural(page.total, unit)
+    if not page.exact:
+        total = f"at least {total}"
+    last = page.offset + len(page.hits)
+    if not page.hits and page.total:
+        out.print(f"No more hits; there are {total}.")
+    elif not page.hits:
+        out.print(f"No {unit}s match.")
+    elif at_terminal() and last == page.total and page.exact and not page.offset:
+        out.print(f"[dim]{total}[/]")
+    else:
+        line = f"{page.offset + 1:,} to {last:,} of {total}"
+        if at_terminal() and (last < page.total or not page.exact):
+            line += f" · more with --offset {last}"
+        out.print(f"[dim]{line}[/]")
+
+
+def _show_message(results: Results, number: int, hit: Hit, explain: bool) -> None:
     out = console()
     details = [safe(_author(hit)), when(hit.created_at), hit.source]
-    if hit.copies == 1:
-        details.append("1 copy")
-    elif hit.copies:
-        details.append(f"{hit.copies:,} copies")
-    line = f"[bold]{safe(hit.title)}[/]  [dim]{' · '.join(details)}[/]"
+    if hit.copies:
+        details.append(f"{hit.copies:,} {'copy' if hit.copies == 1 else 'copies'}")
     if not hit.canonical:
-        line += " · [yellow]on another branch[/]"
-    out.print(line)
-    out.print(Padding(_highlight(hit), (0, 0, 0, 2)))
+        details.append("[yellow]on another branch[/]")
+    _show_title(results, number, hit, details)
+    out.print(Padding(_highlight(hit), (0, 0, 0, _INDENT)))
     if explain:
         _explain(hit)
-    _show_command(hit)
+    if not at_terminal():
+        _show_command(hit)
 
 
-def _show_conversation(hit: Hit, explain: bool) -> None:
+def _show_conversation(results: Results, number: int, hit: Hit, explain: bool) -> None:
     out = console()
-    out.print(
-        f"[bold]{safe(hit.title)}[/]  [dim]{when(hit.created_at)} · {hit.source} · "
-        f"score {hit.score:.2f}[/]"
-    )
+    details = [when(hit.created_at), hit.source, f"score {hit.score:.2f}"]
+    if at_terminal():
+        details = [when(hit.created_at), safe(source_label(hit.source)), safe(_project(hit))]
+    _show_title(results, number, hit, [detail for detail in details if detail])
     for message in (hit, *hit.also):
         out.print(
-            Padding(f"[cyan]{safe(_author(message))}[/]: {_highlight(message)}", (0, 0, 0, 2))
+            Padding(f"[cyan]{safe(_author(message))}[/]: {_highlight(message)}", (0, 0, 0, _INDENT))
         )
         if explain:
             _explain(message, parts=message is hit)
-    _show_command(hit)
+    if not at_terminal():
+        _show_command(hit)
+
+
+def _show_title(results: Results, number: int, hit: Hit, details: list[str]) -> None:
+    """The number and the title on one line, and what else is known about the hit."""
+    out = console()
+    short_id = results.short_ids.get(hit.conversation_id)
+    title = f"[bold]{safe(hit.title)}[/]"
+    if short_id is not None:
+        title = f"[bold cyan]{number:>2}[/]  {title}"
+    line = " · ".join(details)
+    if not at_terminal():
+        out.print(f"{title}  [dim]{line}[/]")
+        return
+    if short_id is not None:
+        line = f"{safe(short_id)} · {line}"
+    out.print(title, no_wrap=True, overflow="ellipsis")
+    out.print(Padding(f"[dim]{line}[/]", (0, 0, 0, _INDENT)))
+
+
+def _project(hit: Hit) -> str:
+    if hit.project == "default":
+        return ""
+    return hit.project
 
 
 def _show_command(hit: Hit) -> None:
+    """For programs and files: the whole ids, in a command that can be copied."""
+    words = (hit.conversation_id, hit.message_id)
+    conversation, message = (safe(shlex.quote(word)) for word in words)
     console().print(
-        f"  [dim]recollect read {safe(hit.conversation_id)} --message {safe(hit.message_id)}[/]",
-        soft_wrap=True,
+        f"    [dim]recollect read {conversation} --message {message}[/]", soft_wrap=True
     )
 
 
@@ -341,7 +434,7 @@ def _explain(hit: Hit, *, parts: bool = True) -> None:
     line = f"score {hit.score:.3f} · matched by {' and '.join(_ARMS[arm] for arm in hit.arms)}"
     if hit.terms:
         line += f" · contains {safe(', '.join(hit.terms))}"
-    out.print(Padding(f"[magenta]{line}[/]", (0, 0, 0, 2)))
+    out.print(Padding(f"[magenta]{line}[/]", (0, 0, 0, _INDENT)))
     if not parts or not hit.parts:
         return
     from rich.table import Table
@@ -354,4 +447,4 @@ def _explain(hit: Hit, *, parts: bool = True) -> None:
         bar = "█" * round(_BAR * abs(value) / largest) or "▏"
         colour = "red" if value < 0 else "green"
         table.add_row(name, f"{value:.3f}", f"[{colour}]{bar}[/]", f"[dim]{PARTS.get(name, '')}[/]")
-    out.print(Padding(table, (0, 0, 0, 4)))
+    out.print(Padding(table, (0, 0, 0, _INDENT + 2)))

@@ -49,9 +49,9 @@ def import_files(
         with _rare_garbage_collection():
             run.read_all(files)
             run.save()
-    finally:
-        if not files.stop.is_set():  # else the import is listed as interrupted
+        if not files.stop.is_set():  # else the import is listed as stopped
             run.receipt.finished_at = datetime.now(UTC)
+    finally:
         store.finish_import(run.receipt)
     return run.receipt
 
@@ -175,6 +175,8 @@ class _Run:
         self._size += len(document.passages)
         if self._size >= BATCH:
             self.save()
+            if self._receipt_id is not None:  # if the process is killed, the receipt says so much
+                self._store.finish_import(self.receipt)
 
     def save(self) -> None:
         """Write the batch in one transaction, and count it."""

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from recollect.language.text import from_micros, iso
-from recollect.model.kinds import CHARACTER, CONVERSATION, MEDIA, NOTE, PROMPT
+from recollect.model.kinds import CHARACTER, CONVERSATION, KINDS, MEDIA, NOTE, PROMPT
 from recollect.settings import LIMITS
 from recollect.store.sql.database import Database
 from recollect.store.sql.encoding import PASSAGE_COLUMNS, load
@@ -149,6 +149,8 @@ def library_counts(db: Database) -> dict[str, object]:
     projects: Counter[str] = Counter()
     messages = 0
     for kind, source, project, documents, passages in _document_counts(db):
+        if kind not in KINDS:  # observations are derived
+            continue
         kinds[kind] += documents
         sources[source] += documents
         projects[project] += documents

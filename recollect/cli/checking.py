@@ -1,0 +1,86 @@
+"""Check the values of options: limits when they are parsed, names against the library."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterable
+
+from recollect.errors import InvalidInput
+from recollect.language.query import ROLES
+from recollect.library import Library
+from recollect.model.kinds import KINDS, OBSERVATIONS
+from recollect.model.search import Filter
+from recollect.model.sources import SOURCES
+
+
+def check_filters(library: Library, arguments: argparse.Namespace) -> None:
+    """Raise InvalidInput if a role, source, project or tag does not exist.
+
+    A search with an unknown name would find nothing, as if there were no such messages.
+    """
+    for role in getattr(arguments, "role", ()):
+        _check(role, "role", ROLES, lambda: _counted_names(library, "roles"))
+    for source in getattr(arguments, "source", ()):
+        _check(source, "source", SOURCES, lambda: _counted_names(library, "sources"))
+    for noun in ("project", "tag"):
+        for name in getattr(arguments, noun, ()):
+            if not _exists(library, f"{noun}s", name):
+                raise _unknown_name(noun, name, facet_names(library, f"{noun}s"))
+
+
+def _check(
+    name: str, noun: str, standard: Iterable[str], in_use: Callable[[], Iterable[str]]
+) -> None:
+    """A standard name is valid even if nothing in the library has it."""
+    if name in standard:
+        return
+    names = list(in_use())
+    if name not in names:
+        raise _unknown_name(noun, name, [*names, *standard])
+
+
+def _unknown_name(noun: str, name: str, names: list[str]) -> InvalidInput:
+    from recollect.cli.suggestions import describe_unknown_name
+
+    return InvalidInput(describe_unknown_name(noun, name, names))
+
+
+def _counted_names(library: Library, field: str) -> list[str]:
+    counts = library.stats()[field]
+    assert isinstance(counts, dict)
+    return [name for name in counts if name != OBSERVATIONS]
+
+
+def _exists(library: Library, field: str, name: str) -> bool:
+    filter = Filter.of(kinds=KINDS, tags=name)
+    if field == "projects":
+        filter = Filter.of(kinds=KINDS, projects=name)
+    _, total = library.conversations(filter, limit=1)
+    return total > 0
+
+
+def facet_names(library: Library, field: str) -> list[str]:
+    """The projects, sources or tags that are used most, of every kind."""
+    counts: dict[str, int] = {}
+    for kind in KINDS:
+        for name, count in library.facets(kind)[field]:
+            counts[name] = counts.get(name, 0) + count
+    return sorted(counts, key=lambda name: -counts[name])
+
+
+def whole_number(least: int, most: int | None = None) -> Callable[[str], int]:
+    """The type of an option that takes a number within bounds."""
+    range_ = f"a whole number of at least {least}"
+    if most is not None:
+        range_ = f"a whole number from {least} to {most}"
+
+    def parse(text: str) -> int:
+        try:
+            number = int(text)
+        except ValueError:
+            number = least - 1
+        if number < least or (most is not None and number > most):
+            raise argparse.ArgumentTypeError(f"must be {range_}, not '{text}'")
+        return number
+
+    return parse

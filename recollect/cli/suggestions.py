@@ -1,0 +1,112 @@
+"""Suggestions for a command, an option or a value that does not exist."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+from collections.abc import Iterable, Sequence
+
+from recollect.language.text import printable
+
+SYNONYMS = {
+    "add": "import",
+    "cat": "read",
+    "find": "search",
+    "grep": "search",
+    "help": "--help",
+    "imports": "import --list",
+    "load": "import",
+    "ls": "list",
+    "move-to": "move",
+    "query": "search",
+    "remove": "delete",
+    "rm": "delete",
+    "settings": "config",
+    "show": "read",
+    "start": "serve",
+    "status": "stats",
+    "sync": "watch",
+    "view": "read",
+    "web": "serve",
+}
+"""What other programs call a command, and its name here."""
+_MOST = 20
+"""How many valid values an error lists."""
+
+
+def closest(name: str, names: Iterable[str]) -> list[str]:
+    """All names, the most similar ones first. The others keep their order."""
+    names = list(dict.fromkeys(names))
+    folded: dict[str, list[str]] = {}
+    for each in names:
+        folded.setdefault(each.casefold(), []).append(each)
+    matches = difflib.get_close_matches(name.casefold(), folded, n=5, cutoff=0.5)
+    first = [each for match in matches for each in folded[match]]
+    containing = [each for each in names if name.casefold() in each.casefold()]
+    return list(dict.fromkeys([*first, *containing, *names]))
+
+
+def similar(name: str, names: Iterable[str]) -> list[str]:
+    """The names that a misspelt one probably stands for, the best first."""
+    return difflib.get_close_matches(name, list(names), n=3, cutoff=0.6)
+
+
+def describe_unknown(noun: str, value: str, names: Sequence[str], program: str = "") -> str:
+    """There is no command 'serch'. Did you mean `recollect search`?"""
+    text = f"There is no {noun} {_quote(value)}."
+    guesses = similar(value, names)
+    if noun == "command" and value in SYNONYMS:
+        guesses = [SYNONYMS[value]]
+    if guesses:
+        choices = " or ".join(f"`{program} {guess}`".replace("` ", "`") for guess in guesses)
+        text += f" Did you mean {choices}?"
+    elif noun != "command":
+        text += f" Use one of: {', '.join(names)}."
+    if noun == "command":
+        text += "\nAll commands: recollect --help"
+    return text
+
+
+def describe_unknown_name(noun: str, value: str, names: Sequence[str]) -> str:
+    """An unknown project, tag, source or role, with the values that exist, closest first."""
+    if not names:
+        return f"There is no {noun} {_quote(value)}; the library has none."
+    ordered = [printable(name) for name in closest(value, names)]
+    listing = ", ".join(ordered[:_MOST])
+    if len(ordered) > _MOST:
+        listing += f" and {len(ordered) - _MOST:,} more"
+    return f"There is no {noun} {_quote(value)}. The {noun}s are: {listing}."
+
+
+def describe_unknown_words(
+    top: argparse.ArgumentParser, words: Sequence[str], unknown: Sequence[str]
+) -> str:
+    """The first option that does not exist, and what it was probably meant to be."""
+    parser = _innermost(top, words)
+    option = next((word for word in unknown if word.startswith("-") and word != "-"), None)
+    hint = f"\nAll options: {parser.prog} --help"
+    if option is None:
+        listing = ", ".join(_quote(word) for word in unknown)
+        return f"`{parser.prog}` does not take {listing}.{hint}"
+    name = option.partition("=")[0]
+    options = [text for text in parser._option_string_actions if text.startswith("--")]
+    text = f"`{parser.prog}` has no option {printable(name)}."
+    guesses = similar(name, options)
+    if guesses:
+        text += f" Did you mean {' or '.join(guesses)}?"
+    return text + hint
+
+
+def _innermost(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.ArgumentParser:
+    """The parser of the command or action that the words name."""
+    for word in words:
+        for action in parser._actions:
+            choices = action.choices
+            if isinstance(choices, dict) and word in choices:
+                parser = choices[word]
+                break
+    return parser
+
+
+def _quote(value: str) -> str:
+    return f"'{printable(value)}'"
