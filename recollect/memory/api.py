@@ -10,8 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from recollect.errors import InvalidInput
+from recollect.errors import InvalidInput, NotFound
 from recollect.index.meaning import Meaning
+from recollect.language.query import Word
 from recollect.memory.forgetting import Forgetting, Selection
 from recollect.memory.formats import TOOL_OPTIONS, OptionNames
 from recollect.memory.lookup import Coverage, full_names, observations_by_id
@@ -36,8 +37,10 @@ from recollect.memory.superseding import find_successors, promote
 from recollect.memory.timeline import Timeline
 from recollect.model.audience import Audience
 from recollect.model.observations import Observation
-from recollect.model.search import Filter, SearchOptions
+from recollect.model.search import Filter, Hit, SearchOptions
+from recollect.search.hits import make_hit
 from recollect.store.base import Store
+from recollect.store.views.audience import visible_store
 from recollect.store.views.observed import ObservationStore
 
 MAX_IDS = 20
@@ -133,6 +136,42 @@ class Memory:
         observations = {id_: coverage.observation(id_).observation for id_ in ids.values()}
         successors = find_successors(self._store, observations.values())
         return {key: successors[id_] for key, id_ in ids.items() if id_ in successors}
+
+    def later_first(
+        self, hits: Sequence[Hit], filter_: Filter, audience: Audience = Audience.PERSON
+    ) -> tuple[Hit, ...]:
+        """Hits by conversation in their order, but later decisions before those they supersede.
+
+        A later decision that was not found itself is added, if it passes the filter, so that nobody
+        reads only the superseded one.
+        """
+        successors = self.successors([(hit.conversation_id, hit.message_id) for hit in hits])
+        by_conversation = {hit.conversation_id: hit for hit in hits}
+        order: dict[str, Hit] = {}
+        for hit in hits:
+            later = successors.get((hit.conversation_id, hit.message_id))
+            if later is not None and later.conversation not in order:
+                later_hit = by_conversation.get(later.conversation)
+                if later_hit is None:
+                    later_hit = self._hit_of(later, hit, filter_, audience)
+                if later_hit is not None:
+                    order[later.conversation] = later_hit
+            order.setdefault(hit.conversation_id, hit)
+        return tuple(order.values())
+
+    def _hit_of(
+        self, observation: Observation, earlier: Hit, filter_: Filter, audience: Audience
+    ) -> Hit | None:
+        """The message that an observation begins with, with the score of another hit."""
+        store = visible_store(self._store, audience)
+        try:
+            key = store.passage_key(observation.conversation, observation.passages[0])
+        except NotFound:
+            return None
+        words = [Word(term) for term in earlier.terms]
+        for candidate in store.candidates([key], filter_):
+            return replace(make_hit(candidate, words, earlier.score), arms=earlier.arms)
+        return None
 
     def get(
         self, ids: Sequence[str], *, audience: Audience = Audience.PERSON

@@ -124,6 +124,8 @@ class SearchOptions:
     second on a slow core. None: as the setting `rerank` says."""
     snippet_length: int = LIMITS.snippet_length
     """About how many characters of a message a hit shows."""
+    observations: bool = False
+    """Rank observations as well; each raises the messages that it was made of."""
     score: str = "rank"
     """"rank": Recollect's own score and order. "fts": the score and order of the text engine
     (BM25 or `ts_rank`), as a share of the best score."""

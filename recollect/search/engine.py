@@ -70,7 +70,12 @@ def search(
 
 
 def prepare_search(
-    store: Store, meaning: Meaning, text: str, filter: Filter, options: SearchOptions
+    store: Store,
+    meaning: Meaning,
+    text: str,
+    filter: Filter,
+    options: SearchOptions,
+    search_type: type[Search] | None = None,
 ) -> Search | None:
     """The search for a query; None if the query has no words."""
     query = parse_any_length(text, store)
@@ -80,7 +85,9 @@ def prepare_search(
     assert query.node is not None
     if may_relax(query) and not store.match(query.node, filter, 1):
         query = replace(query, plain=True)
-    return Search(store, meaning, query, filter, options)
+    if search_type is None:
+        search_type = Search
+    return search_type(store, meaning, query, filter, options)
 
 
 def search_concepts(
@@ -642,9 +649,9 @@ class Search:
         return sum(len(scored.candidate.content) for scored in self.ranking())
 
     def _rank(self) -> list[ScoredCandidate]:
-        pool = self.pool()
+        pool = self._ranked_pool()
         self.require_candidates(pool)
-        ranking = rank.rank(self.question, pool)
+        ranking = self._messages_only(rank.rank(self.question, pool))
         if self._plain:
             own = {number for number, term in enumerate(self._terms) if not term.weak}
             self._all_terms_match = all(own.issubset(s.terms) for s in ranking)
@@ -654,6 +661,13 @@ class Search:
         if may_rerank(self._options, self.question, ranking):
             ranking = rerank(self.question, ranking)
         return ranking
+
+    def _ranked_pool(self) -> list[ScoredCandidate]:
+        return self.pool()
+
+    def _messages_only(self, ranking: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
+        """The ranking without what is ranked only for the sake of messages."""
+        return list(ranking)
 
     def _order_by_text_score(self, ranking: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
         """The same candidates with the text engine's scores, as shares of the best one."""

@@ -13,6 +13,7 @@ from recollect.language.synonyms import synonyms_version
 from recollect.model.audience import Audience
 from recollect.model.search import Filter, Page, SearchOptions
 from recollect.search.engine import Search, prepare_search, search_without_words
+from recollect.search.observed import ObservedSearch
 from recollect.settings import EMBEDDINGS, RERANK
 from recollect.store.base import Store
 
@@ -48,7 +49,8 @@ class RecentSearches:
         key = (audience, text, filter, _without_paging(options), settings)
         search = self._find(key, version, options.now)
         if search is None:
-            search = prepare_search(store, meaning, text, filter, options)
+            search_type = ObservedSearch if options.observations else Search
+            search = prepare_search(store, meaning, text, filter, options, search_type)
             if search is None:
                 return search_without_words(store, text, filter, options)
             page = search.page()

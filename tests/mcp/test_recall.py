@@ -134,6 +134,34 @@ def test_the_reply_to_the_best_message_is_shown(agent: Caller, library: Library)
     ]
 
 
+def add_decisions(library: Library) -> None:
+    for id_, day, decision in (
+        ("early", 1, "We decided to keep the sessions of the shop in Redis."),
+        ("late", 8, "We drop Redis, the sessions of the shop go to PostgreSQL."),
+    ):
+        message = {"role": "user", "content": decision, "created_at": f"2026-03-0{day}T09:00:00Z"}
+        library.add_conversation(id_, id_, messages=[message], project="/work/shop")
+    library.index()
+
+
+@pytest.mark.both_stores
+def test_a_later_decision_comes_before_the_one_that_it_supersedes(
+    agent: Caller, library: Library
+) -> None:
+    add_decisions(library)
+    answer = text(agent, "recall_search", query="we decided to keep sessions in Redis")
+    assert re.findall(r"^\[(\w+)\]", answer, re.M) == ["late", "early"]
+    assert "superseded 2026-03-08: " in answer.split("[early]")[1]
+
+
+def test_a_later_decision_is_added_if_the_filter_allows_it(agent: Caller, library: Library) -> None:
+    add_decisions(library)
+    query = "decided to keep"
+    assert "[late]" in text(agent, "recall_search", query=query)
+    answer = text(agent, "recall_search", query=query, before="2026-03-05")
+    assert re.findall(r"^\[(\w+)\]", answer, re.M) == ["early"]
+
+
 def test_a_filter_that_hides_everything_is_named(agent: Caller, garden: Library) -> None:
     answer = text(agent, "recall_search", query="tomatoes", after="2030-01-01")
     assert answer.startswith("Nothing found for 'tomatoes'.")

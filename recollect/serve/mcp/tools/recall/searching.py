@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from recollect.library import Library
-from recollect.model.search import Filter, Page, SearchOptions
+from recollect.model.kinds import CONVERSATION
+from recollect.model.search import Filter, Hit, Page, SearchOptions
 from recollect.search.engine import NEAREST
 from recollect.search.evidence import UNRELATED
 from recollect.serve.mcp.context import Context
@@ -47,13 +48,13 @@ class RecallSearch:
             session = None
         lines = ConversationLines(self._context, self._library, session)
         count = 0
-        for hit in page.hits:
-            is_detailed = offset + count < _DETAILED
+        for number, hit in enumerate(self._later_first(page)):
+            is_detailed = offset + number < _DETAILED
             if not offset and not is_detailed and hit.arms == BY_MEANING:
                 break  # what follows is rarely about the query, and there on request
             if not lines.add(budget, hit, is_detailed):
                 break
-            count += 1
+            count += hit in page.hits
         if self._context.session is not None:
             self._context.session.returned(lines.uris)
         return budget.close(
@@ -62,9 +63,22 @@ class RecallSearch:
             _remark_on_rest(page, offset + count),
         )
 
+    def _later_first(self, page: Page) -> tuple[Hit, ...]:
+        """The hits, but later decisions before those that they supersede."""
+        if page.offset or CONVERSATION not in self._filter.kinds:
+            return page.hits
+        first = page.hits[:_DETAILED]
+        first = self._library.memory.later_first(first, self._filter, self._context.audience)
+        conversations = {hit.conversation_id for hit in first}
+        return first + tuple(h for h in page.hits if h.conversation_id not in conversations)
+
     def _page(self, filter: Filter, offset: int, limit: int) -> Page:
         options = SearchOptions(
-            group="conversation", offset=offset, limit=limit, snippet_length=SNIPPET_LENGTH
+            group="conversation",
+            offset=offset,
+            limit=limit,
+            snippet_length=SNIPPET_LENGTH,
+            observations=True,
         )
         return self._library.search(self._query, filter, options, audience=self._context.audience)
 

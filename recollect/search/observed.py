@@ -1,0 +1,107 @@
+"""Searching messages with the help of observations.
+
+An observation says in a few sentences what came of an exchange: a decision, a cause, a preference.
+So it often has the words of a question that no single message has. Observations are ranked together
+with messages, and each stands for one of the messages that it was made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from recollect.errors import NotFound
+from recollect.language.intent import IDENTIFIER
+from recollect.model.documents import Passage
+from recollect.model.kinds import CONVERSATION, OBSERVATION
+from recollect.model.search import Filter
+from recollect.search import rank
+from recollect.search.engine import Search
+from recollect.search.rank import ScoredCandidate
+from recollect.store.views.observed import ObservationStore
+
+_CANDIDATES = 60
+"""Observations of each arm. They are short, so the best of them come first."""
+_MAX_OBSERVATIONS = 20
+"""The best observations that stand for messages. Further ones are on no first page."""
+
+
+class ObservedSearch(Search):
+    """A search in which observations raise the messages that they were made of."""
+
+    def _ranked_pool(self) -> list[ScoredCandidate]:
+        pool = super()._ranked_pool()
+        if not self._plain or self.question.intent == IDENTIFIER:
+            return pool  # what the query requires of a message, an observation cannot satisfy
+        if not _may_have_observations(self._filter):
+            return pool
+        filter_ = Filter(
+            hidden=True,
+            kinds=(OBSERVATION,),
+            projects=self._filter.projects,
+            not_projects=self._filter.not_projects,
+            after=self._filter.after,
+            before=self._filter.before,
+        )
+        observations = self.with_filter(filter_, ObservationStore(self._store), _CANDIDATES)
+        return pool + observations.pool()
+
+    def _messages_only(self, ranking: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
+        messages = {
+            (scored.candidate.document, scored.candidate.id): scored
+            for scored in ranking
+            if scored.candidate.kind != OBSERVATION
+        }
+        observations = [s for s in ranking if s.candidate.kind == OBSERVATION][:_MAX_OBSERVATIONS]
+        keys = [scored.candidate.key for scored in observations]
+        passages = self._store.passages_by_key(keys)
+        for observation in observations:
+            if observation.candidate.key not in passages:
+                continue  # deleted during the search
+            _, passage = passages[observation.candidate.key]
+            message = self._message_of(passage, messages)
+            if message is not None and message.score < observation.score:
+                message.score = observation.score
+                message.parts = observation.parts
+        return sorted(messages.values(), key=lambda each: (-each.score, -each.candidate.key))
+
+    def _message_of(
+        self, observation: Passage, messages: dict[tuple[str, str], ScoredCandidate]
+    ) -> ScoredCandidate | None:
+        """The best message of an observation, or its first one if none was found itself."""
+        conversation = str(observation.metadata.get("conversation"))
+        ids = [(conversation, str(id_)) for id_ in observation.metadata.get("passages") or ()]
+        ranked = [messages[id_] for id_ in ids if id_ in messages]
+        if ranked:
+            return max(ranked, key=lambda scored: scored.score)
+        for id_ in ids[:1]:
+            message = self._unranked_message(*id_)
+            if message is not None:
+                messages[id_] = message
+                return message
+        return None
+
+    def _unranked_message(self, conversation: str, id_: str) -> ScoredCandidate | None:
+        """A message with the score 0; None if it was deleted or the reader may not find it."""
+        try:
+            key = self._store.passage_key(conversation, id_)
+        except NotFound:
+            return None
+        candidates = self.candidates([key])
+        if not candidates:
+            return None
+        message = ScoredCandidate(candidates[0], by_text=True)
+        rank.find_terms(self.question, [message])
+        return message
+
+
+def _may_have_observations(filter: Filter) -> bool:
+    """Whether observations pass a filter that messages pass: they have neither role nor author."""
+    only_projects_and_dates = Filter(
+        kinds=filter.kinds,
+        projects=filter.projects,
+        not_projects=filter.not_projects,
+        after=filter.after,
+        before=filter.before,
+    )
+    has_conversations = not filter.kinds or CONVERSATION in filter.kinds
+    return has_conversations and filter == only_projects_and_dates
