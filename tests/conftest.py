@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import functools
+import gc
 import os
 import shutil
 import ssl
 import sys
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import postgres
 import pytest
+from _pytest.assertion import rewrite
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 import recollect
 from recollect.importers.sandbox.files import Request
@@ -57,6 +60,48 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return None
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Leave out parameters that the run would deselect.
+
+    They are almost half of all tests, and every test process collects all of them.
+    """
+    by_name = any("::" in argument for argument in metafunc.config.args)
+    is_default = metafunc.config.option.markexpr == "not full or both_stores"
+    if by_name or not is_default or metafunc.definition.get_closest_marker("both_stores"):
+        return
+    parametrize = metafunc.parametrize
+
+    def parametrize_without_full(
+        names: str | Sequence[str], values: Sequence[Any], *more: Any, **options: Any
+    ) -> None:
+        values = list(values)
+        quick = [number for number, value in enumerate(values) if not is_full(value)]
+        if metafunc.definition.get_closest_marker("full"):
+            quick = [0]
+        if quick:
+            values = [values[number] for number in quick]
+            ids = options.get("ids")
+            if isinstance(ids, list | tuple):
+                options["ids"] = [ids[number] for number in quick]
+        parametrize(names, values, *more, **options)
+
+    metafunc.parametrize = parametrize_without_full  # type: ignore[method-assign]
+
+
+def is_full(value: Any) -> bool:
+    """Whether a parameter is marked `full`."""
+    marks = getattr(value, "marks", ())
+    return hasattr(value, "values") and any(mark.name == "full" for mark in marks)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Let the garbage collector ignore what lives as long as the process."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 20, 20)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config, "workerinput") or config.option.collectonly:
         return
@@ -64,6 +109,39 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ["TMPDIR"] = str(MEMORY)
         tempfile.tempdir = None
     postgres.start()
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Spend less time in each process before the first test.
+
+    In `make test`, Hypothesis does not parse every module to find constants. Examples would also
+    depend on what else is imported.
+    """
+    worker = getattr(session.config, "workerinput", None)
+    if worker is not None:
+        number = int(worker["workerid"].removeprefix("gw"))
+        files = sorted(
+            Path(__file__).parent.rglob("test_*.py"), key=lambda file: -file.stat().st_size
+        )
+        with suppress(AttributeError, TypeError):  # private functions of pytest
+            rewrite_assertions(session.config, files[number :: worker["workercount"]])
+    if settings.get_current_profile_name() == "quick":
+        providers.is_local_module_file = lambda path: False  # type: ignore[attr-defined]
+
+
+def rewrite_assertions(config: pytest.Config, files: Sequence[Path]) -> None:
+    """Rewrite and cache files as pytest does when it imports them.
+
+    Every process imports all files. After a fresh checkout, each would rewrite all of them, which
+    takes longer than everything else before the first test. So each process rewrites a share first.
+    """
+    state = config.stash[rewrite.assertstate_key]
+    for file in files:
+        cache = rewrite.get_cache_dir(file)
+        compiled = cache / (file.stem + rewrite.PYC_TAIL)
+        if rewrite._read_pyc(file, compiled) is None and rewrite.try_makedirs(cache):
+            source, code = rewrite._rewrite_test(file, config)
+            rewrite._write_pyc(state, code, source, compiled)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -9,10 +9,13 @@ import subprocess
 import sys
 from importlib.metadata import packages_distributions
 from pathlib import Path
+from typing import Any
 
-import docx
 import pytest
+from lazy_import import LazyModule
 from packaging.utils import canonicalize_name
+
+docx: Any = LazyModule("docx")
 
 ROOT = Path(__file__).parents[1]
 # Runs when an interpreter starts, also in the processes that it starts itself.

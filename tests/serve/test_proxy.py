@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import httpx
-import openai
 import pytest
 from asgi import MakeKey
+from lazy_import import LazyModule
 from upstream import (
     MODEL,
     Reply,
@@ -36,6 +36,8 @@ from recollect.serve.identity.sessions import new_session
 from recollect.serve.server import _Server
 from recollect.settings import default_user
 from recollect.settings import place as library_place
+
+openai: Any = LazyModule("openai")
 
 CHAT = "/v1/chat/completions"
 HELLO = {"model": MODEL, "messages": [{"role": "user", "content": "Hello"}]}
