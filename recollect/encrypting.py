@@ -19,7 +19,7 @@ from urllib.parse import quote
 import apsw
 
 from recollect.backup.contents import WORK
-from recollect.backup.durable import create_file, sync_folder
+from recollect.backup.durable import create_file
 from recollect.errors import (
     DAMAGE_ADVICE,
     DamagedLibrary,
@@ -30,6 +30,7 @@ from recollect.errors import (
 )
 from recollect.passphrases import aes, require_strength, wrap_key
 from recollect.places import RESULTS
+from recollect.store.durability import sync_file, sync_folder
 from recollect.store.sqlite import encryption
 from recollect.store.sqlite.connection import (
     STORAGE_FULL,
@@ -225,7 +226,7 @@ def _convert_database(path: Path, direction: _Direction) -> None:
             raise translate_error(error, path) from error
         finally:
             db.close()
-        _sync(draft)
+        sync_file(draft)
         draft.replace(path)
         sync_folder(path.parent)
     if direction.target is not None:
@@ -341,7 +342,9 @@ def _convert_file(path: Path, direction: _Direction, size: int | None) -> None:
 
 def _first_bytes(path: Path, size: int | None) -> bytes:
     with path.open("rb") as file:
-        return file.read(-1 if size is None else size)
+        if size is None:
+            return file.read()
+        return file.read(size)
 
 
 def _update_sizes(catalogue: Path, direction: _Direction) -> None:
@@ -354,12 +357,3 @@ def _update_sizes(catalogue: Path, direction: _Direction) -> None:
             with suppress(FileNotFoundError):
                 size = (catalogue.parent / f"{path}{suffix}").stat().st_size
                 db.run("update file set stored = ? where id = ?", (size, id_))
-
-
-def _sync(file: Path) -> None:
-    """Make a file durable. No database connection to it is open here."""
-    handle = os.open(file, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

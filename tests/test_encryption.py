@@ -17,7 +17,7 @@ import recollect
 from recollect import passphrases, places
 from recollect.backup.checking import verify
 from recollect.backup.restoring import RestoreOptions, restore
-from recollect.cli import main
+from recollect.cli import exporting, main
 from recollect.encrypting import change_passphrase, decrypt_home, encrypt_home
 from recollect.errors import (
     Conflict,
@@ -31,6 +31,7 @@ from recollect.library import Library
 from recollect.store.sqlite import encryption
 from recollect.store.sqlite.encryption import ENCRYPTED, ENCRYPTING, KEY_FILE
 from recollect.transfer.encrypted_file import EncryptedReader, EncryptedWriter
+from recollect.transfer.salvage.report import SalvageReport
 
 needs_encryption = pytest.mark.skipif(
     not hasattr(apsw, "mc_version"),
@@ -505,6 +506,28 @@ def test_a_damaged_encrypted_library_is_salvaged(home: Path, tmp_path: Path) -> 
     with recollect.open(tmp_path / "rescued", background=False) as library:
         rescued = {passage.content for passage in library.conversation("c1").passages}
     assert len(rescued & set(texts)) >= 395
+
+
+@needs_encryption
+def test_exporting_a_damaged_library_leaves_no_plain_text_in_temporary_files(
+    home: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    encrypt_home(home, PASSPHRASE)
+    add_messages(home, "canaryword")
+    keys: list[bool] = []
+
+    def salvage(source: Path, target: str, user: str | None) -> SalvageReport:
+        report = places.salvage(source, target, user)
+        keys.append(encryption.is_encrypted(Path(target)))
+        return report
+
+    monkeypatch.setattr(exporting, "salvage", salvage)
+    assert main(["export", "--skip-damaged", "--home", str(home)]) == 0
+    assert "canaryword" in capsys.readouterr().out
+    assert keys == [True]
 
 
 @needs_encryption

@@ -15,6 +15,7 @@ from typing import BinaryIO
 import apsw
 
 from recollect.errors import RecollectError
+from recollect.store.durability import sync_folder
 from recollect.store.sqlite.private_files import create_private_folder
 
 TEMPORARY = ".tmp"
@@ -50,19 +51,6 @@ def write_file(path: Path, data: bytes) -> None:
             temporary.unlink()
         raise
     sync_folder(path.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make new, renamed and deleted names in a folder durable, where the system can do that."""
-    try:
-        handle = os.open(folder, os.O_RDONLY)
-    except OSError:
-        return  # Windows cannot open folders
-    try:
-        with suppress(OSError):
-            os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def exchange(new: Path, current: Path, former: Path) -> None:

@@ -6,7 +6,6 @@ back from the disk and every copy of a library passed SQLite's integrity check.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +14,7 @@ import apsw
 
 from recollect import __version__
 from recollect.backup import contents
-from recollect.backup.durable import explain_disk_errors
+from recollect.backup.durable import explain_disk_errors, make_folder
 from recollect.backup.last_backup import remember_backup
 from recollect.backup.manifest import FileRecord, LibraryRecord, Manifest, new_id
 from recollect.backup.repository import Repository
@@ -24,7 +23,7 @@ from recollect.backup.work_folder import work_folder
 from recollect.errors import DamagedBackup, DamagedLibrary, InvalidInput, NotFound
 from recollect.places import library_file, move
 from recollect.store.sqlite.connection import translate_error
-from recollect.store.sqlite.encryption import KEY_FILE
+from recollect.store.sqlite.encryption import copy_key_file
 from recollect.store.sqlite.snapshot import (
     check_database_copy,
     check_library_copy,
@@ -63,9 +62,8 @@ def make_backup(
             raise InvalidInput("A library in PostgreSQL is backed up for one user: --user NAME.")
         with work_folder(work_home) as work:
             home = work / "home"
-            if (work_home / KEY_FILE).exists():
-                home.mkdir(mode=0o700)
-                shutil.copyfile(work_home / KEY_FILE, home / KEY_FILE)
+            make_folder(home)
+            copy_key_file(work_home, home)
             move(place, home, user, progress=_rename_step(report))
             return _Backup(repository, home, work, report).make(user, "postgresql")
 
@@ -162,7 +160,7 @@ class _Backup:
                 continue  # it was deleted meanwhile
             except DamagedLibrary as error:
                 raise DamagedLibrary(
-                    f"{self._home / path} is damaged, and so would be its backup ({error}). "
+                    f"{self._home / path} is damaged, and so would be its backup. {error} "
                     f"{NO_BACKUP} Run `recollect doctor`."
                 ) from error
         with explain_disk_errors(self._repository.folder, NO_BACKUP):

@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from recollect.backup.durable import TEMPORARY, create_file, sync_folder
+from recollect.backup.durable import TEMPORARY, create_file
 from recollect.errors import DamagedBackup
+from recollect.store.durability import sync_folder
 
 SUFFIX = ".pack"
 MAX_PACK_BYTES = 16 << 20

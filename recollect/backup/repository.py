@@ -27,6 +27,7 @@ from recollect.backup.durable import explain_disk_errors
 from recollect.backup.encryption import Cipher
 from recollect.backup.manifest import Manifest
 from recollect.errors import DamagedBackup, InvalidInput, NotFound, StoreBusy
+from recollect.store.durability import sync_folder
 from recollect.store.sqlite.file_lock import file_lock
 
 CONFIG = "recollect-backups.json"
@@ -221,7 +222,7 @@ class Repository:
 
     def delete_manifest(self, id: str) -> None:
         self._manifest_file(id).unlink(missing_ok=True)
-        durable.sync_folder(self._backups)
+        sync_folder(self._backups)
 
     def _manifest_file(self, id: str) -> Path:
         return self._backups / f"{id}{_MANIFEST_SUFFIX}"
@@ -264,7 +265,7 @@ class Repository:
         self._reader.close()
         for pack in deletable:
             pack.unlink(missing_ok=True)
-        durable.sync_folder(self._packs)
+        sync_folder(self._packs)
         self.refresh()
 
     def _entries_by_pack(self) -> dict[Path, list[tuple[bytes, packs.Location]]]:

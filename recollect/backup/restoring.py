@@ -6,7 +6,6 @@ home folder, in a folder of its own.
 
 from __future__ import annotations
 
-import os
 import shutil
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
@@ -17,7 +16,7 @@ import apsw
 
 from recollect.backup import contents
 from recollect.backup.checking import prepare_key, rebuild
-from recollect.backup.durable import exchange, explain_disk_errors, make_folder, sync_folder
+from recollect.backup.durable import exchange, explain_disk_errors, make_folder
 from recollect.backup.making import Progress
 from recollect.backup.manifest import FileRecord, Manifest
 from recollect.backup.repository import Repository
@@ -34,6 +33,7 @@ from recollect.errors import (
 )
 from recollect.places import abort_move, library_file, move
 from recollect.settings import READ_ONLY
+from recollect.store.durability import sync_file, sync_folder
 from recollect.store.sqlite.connection import translate_error
 from recollect.store.sqlite.encryption import KEY_FILE, apply_key, data_key, read_key_file
 from recollect.store.sqlite.migrations import VERSION
@@ -268,7 +268,7 @@ class _Restore:
                     "`recollect backup verify --all` shows which backups are intact; restore one "
                     "of these."
                 ) from error
-            _sync(target)
+            sync_file(target)
             count += file.size
             self._report("Restoring", count, total)
 
@@ -320,12 +320,3 @@ def _last_write(database: Path) -> datetime:
     if log.exists() and log.stat().st_size:
         latest = max(latest, log.stat().st_mtime)
     return datetime.fromtimestamp(latest, UTC)
-
-
-def _sync(file: Path) -> None:
-    """Make a file durable. No database connection to it is open here."""
-    handle = os.open(file, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -19,7 +19,7 @@ from recollect.backup.contents import WORK
 from recollect.backup.durable import make_folder
 from recollect.errors import StoreBusy
 from recollect.settings import READ_ONLY
-from recollect.store.sqlite.encryption import KEY_FILE
+from recollect.store.sqlite.encryption import copy_key_file
 from recollect.store.sqlite.file_lock import file_lock
 
 
@@ -29,8 +29,7 @@ def work_folder(home: Path) -> Iterator[Path]:
     base = home / WORK
     if not _can_write(home, base):
         with tempfile.TemporaryDirectory(prefix="recollect-") as name:
-            if (home / KEY_FILE).exists():  # then the copies are encrypted with the same key
-                shutil.copyfile(home / KEY_FILE, Path(name, KEY_FILE))
+            copy_key_file(home, Path(name))
             yield Path(name)
         return
     with file_lock(base / "lock") as is_held:

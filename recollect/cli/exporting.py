@@ -19,6 +19,7 @@ from recollect.model.documents import Document
 from recollect.places import exists, open, record, salvage
 from recollect.settings import place
 from recollect.store.audit_log import EXPORT, Entry
+from recollect.store.sqlite.encryption import copy_key_file
 from recollect.store.values import OnDamage
 from recollect.transfer.export import as_json, as_markdown, as_text, write_json
 
@@ -92,6 +93,7 @@ def _export_readable(arguments: argparse.Namespace) -> int:
         raise no_library(arguments)
     if isinstance(where, Path):
         with tempfile.TemporaryDirectory(prefix="recollect-") as folder:
+            copy_key_file(where, Path(folder))
             report = salvage(where, folder, arguments.user)
             with open(folder, arguments.user, background=False) as library:
                 _export(library, arguments)

@@ -249,9 +249,9 @@ def run_revoke(arguments: argparse.Namespace) -> int:
         key = next(key for key in store.all_keys() if key.id in arguments.id)
     record(arguments.home, key.user, Entry.of(KEY, "revoke", [key.id]))
     if arguments.json:
-        print_json({"revoked": arguments.id})
+        print_json({"revoked": key.id})
     else:
-        console().print("The key was revoked.")
+        console().print(f"The key {safe(key.name)} ({key.id}) was revoked.")
     return 0
 
 

@@ -66,7 +66,7 @@ def show_report(report: SalvageReport, *, stderr: bool = False) -> None:
     out = console(stderr=stderr)
     out.print(
         f"Rescued {plural(report.messages, 'message')} in "
-        f"{plural(report.documents, 'conversation')} from {safe(report.source)}",
+        f"{_documents(report.documents)} from {safe(report.source)}",
         soft_wrap=True,
     )
     if report.is_complete:
@@ -77,24 +77,28 @@ def show_report(report: SalvageReport, *, stderr: bool = False) -> None:
     out.print("A backup may have what is missing: recollect restore", soft_wrap=True)
 
 
+def _documents(count: int) -> str:
+    if count == 1:
+        return "1 conversation or item"
+    return f"{count:,} conversations and items"
+
+
 def _findings(report: SalvageReport) -> list[str]:
     lines = []
     if report.missing_messages:
         lines.append(f"[red]missing[/]: {plural(report.missing_messages, 'message')}")
     lines += _limited([_describe_loss(loss) for loss in report.losses])
-    lines += _limited(
-        [f"[red]lost[/]: conversation {safe(repr(id_))}" for id_ in report.lost_documents]
-    )
+    lines += _limited([f"[red]lost[/]: all of {safe(repr(id_))}" for id_ in report.lost_documents])
     lines += _limited(
         [
-            f"[yellow]altered[/]: message {safe(repr(message))} of conversation "
-            f"{safe(repr(document))} differs from its checksum"
+            f"[yellow]altered[/]: message {safe(repr(message))} of {safe(repr(document))} "
+            "differs from its checksum"
             for document, message in report.altered
         ]
     )
     lines += _limited(
         [
-            f"[yellow]altered[/]: some fields of conversation {safe(repr(id_))} are lost"
+            f"[yellow]altered[/]: some fields of {safe(repr(id_))} are lost"
             for id_ in report.altered_documents
         ]
     )
@@ -102,7 +106,7 @@ def _findings(report: SalvageReport) -> list[str]:
 
 
 def _describe_loss(loss: Loss) -> str:
-    line = f"conversation {safe(repr(loss.id))}"
+    line = f"[red]incomplete[/]: {safe(repr(loss.id))}"
     if loss.title:
         line += f" ({safe(loss.title)})"
     line += f": {plural(loss.rescued, 'message')} rescued, {loss.missing} missing"

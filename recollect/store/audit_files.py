@@ -14,6 +14,7 @@ from pathlib import Path
 
 from recollect.settings import LIMITS
 from recollect.store.audit_log import AuditLogs, Entry, Head, Record, chain
+from recollect.store.durability import sync_file
 from recollect.store.sqlite.file_lock import file_lock
 from recollect.store.sqlite.private_files import create_private_folder
 
@@ -71,7 +72,7 @@ class AuditFiles(AuditLogs):
             return
         with current.open("rb") as file:
             first = _parse(file.readline(), 1).number
-        _sync(current)
+        sync_file(current)
         current.replace(folder / f"log-{first:012d}.jsonl")
         files = _files(folder)
         while sum(path.stat().st_size for path in files) > LIMITS.audit_bytes:
@@ -139,11 +140,3 @@ def _store_head(folder: Path, head: Head) -> None:
     finally:
         os.close(file)
     draft.replace(folder / "head.json")
-
-
-def _sync(path: Path) -> None:
-    file = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)

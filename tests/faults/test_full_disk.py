@@ -16,8 +16,10 @@ from starlette.testclient import TestClient
 import recollect
 from recollect.cli import main
 from recollect.errors import StorageFull
+from recollect.places import keys
 from recollect.serve.app import make_app
 from recollect.serve.http.service import Service, ServiceConfig
+from recollect.serve.identity.accounts import new_key
 from recollect.store.postgres.server_errors import explain_error
 
 LONG = "harbour crane " * 20_000
@@ -86,6 +88,33 @@ def test_commands_read_on_a_full_disk(disk: Disk, capsys: pytest.CaptureFixture[
     source.write_text(LONG)
     assert main(["import", str(source), "--home", home]) == 1
     assert "disk is full" in capsys.readouterr().err
+
+
+def test_people_sign_in_and_read_on_a_full_disk(
+    disk: Disk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = disk.folder / "home"
+    with closing(keys(home)) as api_keys:
+        text, _ = new_key(api_keys, "default", scopes=("read", "write"))
+    disk.fill()
+    assert main(["doctor", "--home", str(home)]) == 0
+    assert "API keys" not in capsys.readouterr().out
+    assert main(["keys", "add", "laptop", "--home", str(home)]) == 1
+    assert "The disk is full, so nothing was written." in capsys.readouterr().err
+    with closing(Service(home, ServiceConfig(rate_per_minute=0))) as service:
+        with client_of(service) as browser:
+            headers = {"Origin": "http://127.0.0.1:8765", "Accept": "text/html"}
+            response = browser.post("/login", data={"key": text}, headers=headers)
+            assert response.status_code == 200, response.text
+            assert "crane" in browser.get("/conversations/first", headers=headers).text
+            response = browser.post("/knowledge/notes", data={"title": "x"}, headers=headers)
+            assert response.status_code == 507
+            assert "disk is full" in response.text
+            assert "Sessions" in browser.get("/sessions", headers=headers).text
+            browser.post("/logout", headers=headers)
+            response = browser.get("/imports", headers=headers, follow_redirects=False)
+            assert response.status_code == 303
+        service.drain()
 
 
 def test_tools_say_that_the_disk_is_full(disk: Disk) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
+from recollect.cli import main
 from recollect.errors import RecollectError
 from recollect.places import keys as keys_of
 from recollect.serve.app import make_app
@@ -136,6 +137,17 @@ def test_a_damaged_file_closes_the_server_until_it_is_repaired(
     copy.rename(path)
     assert client.get("/conversations", headers=headers).status_code == 200
     assert client.get("/conversations").status_code == 401
+
+
+def test_a_server_with_a_damaged_file_does_not_start_and_says_what_to_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "keys.db").write_bytes(os.urandom(8_192))
+    assert main(["serve", "--home", str(tmp_path), "--port", "0"]) == 1
+    error = capsys.readouterr().err
+    assert f"The API keys in {tmp_path} cannot be read: keys.db is damaged." in error
+    assert "`recollect restore --to FOLDER`" in error
+    assert "delete it and create new keys with `recollect keys add NAME`" in error
 
 
 def test_a_key_is_accepted_although_its_last_use_cannot_be_stored(tmp_path: Path) -> None:

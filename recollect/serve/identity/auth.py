@@ -17,7 +17,14 @@ from contextlib import suppress
 from hashlib import sha256
 from typing import TypeVar
 
-from recollect.errors import NotFound, RecollectError, StoreBusy, StoreUnavailable
+from recollect.errors import (
+    NotFound,
+    ReadOnlyLibrary,
+    RecollectError,
+    StorageFull,
+    StoreBusy,
+    StoreUnavailable,
+)
 from recollect.serve.http import logs
 from recollect.serve.http.error_responses import RETRY_SECONDS, Problem
 from recollect.serve.http.hosts import client_network, is_loopback
@@ -158,7 +165,8 @@ class Authenticator:
 
         def start() -> tuple[str, Session]:
             if old_session:
-                self.log_out(old_session)
+                with suppress(StorageFull, ReadOnlyLibrary):  # then it ends when it expires
+                    self.log_out(old_session)
             key_id, expires_at = "", None
             if text.startswith("rk_"):
                 key_id = principal.credential
@@ -204,8 +212,8 @@ class Authenticator:
             return await asyncio.get_running_loop().run_in_executor(self._threads, work)
         except KeysUnavailable as error:
             raise self._unavailable(error, error.reason) from error
-        except StoreBusy:
-            raise
+        except (StoreBusy, StorageFull, ReadOnlyLibrary):
+            raise  # keys can be read
         except StoreUnavailable as error:
             raise self._unavailable(error, "the database cannot be reached") from error
         except RecollectError as error:

@@ -3,6 +3,9 @@
 The file is created with the first key: completely under another name, then moved into place, so
 that a full disk leaves no half of it. If the file is there but not right, nobody is let in; the
 next call after it was repaired works again.
+
+On a full disk or read-only media, keys are read, and new sessions are kept in memory, so people can
+still sign in to the console. Such a session ends with the process.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 import os
 import secrets
 import threading
+from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -18,8 +22,15 @@ from typing import TypeVar
 
 import apsw
 
-from recollect.errors import DamagedLibrary, RecollectError, StoreBusy
+from recollect.errors import (
+    DamagedLibrary,
+    ReadOnlyLibrary,
+    RecollectError,
+    StorageFull,
+    StoreBusy,
+)
 from recollect.language.text import micros
+from recollect.settings import READ_ONLY
 from recollect.store.api_keys import (
     COLUMNS,
     MAX_SESSIONS_EACH_USER,
@@ -42,6 +53,7 @@ from recollect.store.sqlite.connection import (
     connect_read_only,
     translate_error,
 )
+from recollect.store.sqlite.private_files import create_private_folder
 
 T = TypeVar("T")
 
@@ -87,6 +99,11 @@ delete from session where expires_at <= ?1 or id in (
   select id from session where user = ?2 order by used_at desc limit -1 offset ?3
 )
 """
+_MAX_SESSIONS_IN_MEMORY = 1_000
+_RESTORE = (
+    "Restore a backup to another folder (`recollect restore --to FOLDER`) and copy the file from "
+    "there, or delete it and create new keys with `recollect keys add NAME`."
+)
 _CANNOT_WRITE = (apsw.FullError, apsw.ReadOnlyError, apsw.BusyError, apsw.IOError)
 
 
@@ -97,6 +114,7 @@ class SqliteKeys(ApiKeys):
         self._file: tuple[int, int] | None = None
         """Identifies the open file, also if another one takes its name."""
         self._is_read_only = False
+        self._sessions_in_memory: OrderedDict[bytes, Session] = OrderedDict()
         self._lock = threading.Lock()
 
     # -- keys ---
@@ -184,10 +202,28 @@ class SqliteKeys(ApiKeys):
                 db.execute(_DROP_SESSIONS, (_now(), session.user, MAX_SESSIONS_EACH_USER - 1))
                 db.insert("session", SESSION_COLUMNS, [to_row(session)])
 
-        self._create()  # people may log in with tokens before there are any keys
-        self._run(work)
+        try:
+            self._create()  # people may log in with tokens before there are any keys
+            self._run(work)
+        except (StorageFull, ReadOnlyLibrary):
+            self._keep_in_memory(session)
+
+    def _keep_in_memory(self, session: Session) -> None:
+        with self._lock:
+            self._sessions_in_memory[session.hash] = session
+            if len(self._sessions_in_memory) > _MAX_SESSIONS_IN_MEMORY:
+                self._sessions_in_memory.popitem(last=False)
+
+    def _live_sessions_in_memory(self) -> list[Session]:
+        now = datetime.now(UTC)
+        with self._lock:
+            sessions = list(self._sessions_in_memory.values())
+        return [session for session in sessions if session.expires_at > now]
 
     def find_session(self, hash: bytes) -> Session | None:
+        session_in_memory = self._sessions_in_memory.get(hash)
+        if session_in_memory is not None:
+            return session_in_memory
         if not self._exists():
             return None
 
@@ -205,14 +241,20 @@ class SqliteKeys(ApiKeys):
         return self._run(work)
 
     def all_sessions(self) -> list[Session]:
+        sessions = self._live_sessions_in_memory()
         if not self._exists():
-            return []
+            return sessions
         statement = f"{_SELECT_SESSION} where expires_at > ? order by used_at desc, id"
-        return self._run(
-            lambda db: [session_from_row(row) for row in db.rows(statement, (_now(),))]
-        )
+        rows = self._run(lambda db: db.rows(statement, (_now(),)))
+        return sessions + [session_from_row(row) for row in rows]
 
     def end_session(self, id: str) -> None:
+        for session in self._live_sessions_in_memory():
+            if session.id == id:
+                with self._lock:
+                    self._sessions_in_memory.pop(session.hash, None)
+                return
+
         def work(db: Connection) -> object:
             return db.get("delete from session where id = ? returning id", (id,))
 
@@ -240,14 +282,16 @@ class SqliteKeys(ApiKeys):
                 f"{self._path.name} cannot be opened", "Check the folder and its permissions."
             ) from error
         if self._file is not None:
-            raise self._unavailable(f"{self._path.name} has disappeared", "Restore it from a copy.")
+            raise self._unavailable(f"{self._path.name} has disappeared", _RESTORE)
         return False
 
     def _create(self, key: ApiKey | None = None) -> bool:
         """Create the file, with its first key. Returns False if there is a file already."""
         if self._exists():
             return False
-        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if READ_ONLY.get():
+            raise ReadOnlyLibrary(f"Recollect is in read-only mode ({READ_ONLY.name}).")
+        create_private_folder(self._path.parent)
         draft = self._path.with_name(f"{self._path.name}.{secrets.token_hex(8)}")
         try:
             _write_draft(draft, key)
@@ -296,7 +340,10 @@ class SqliteKeys(ApiKeys):
         return self._db
 
     def _connect(self) -> Connection:
-        """Open the file; on a full disk or on read-only media for reading only."""
+        """Open the file; on a full disk, on read-only media and in read-only mode for reading."""
+        if READ_ONLY.get():
+            self._is_read_only = True
+            return connect_read_only(self._path)
         try:
             db = connect(self._path)
         except (*_CANNOT_WRITE, apsw.CantOpenError):
@@ -310,10 +357,12 @@ class SqliteKeys(ApiKeys):
 
     def _translate(self, error: apsw.Error) -> RecollectError:
         translation = translate_error(error, self._path)
-        if isinstance(translation, StoreBusy) or isinstance(error, apsw.FullError):
+        if isinstance(translation, (StoreBusy, StorageFull)):
             return translation
+        if isinstance(translation, ReadOnlyLibrary):
+            return ReadOnlyLibrary(f"{self._path.name} cannot be written, so nothing was changed.")
         if isinstance(translation, DamagedLibrary):
-            return self._unavailable(f"{self._path.name} is damaged", "Restore it from a copy.")
+            return self._unavailable(f"{self._path.name} is damaged", _RESTORE)
         return self._unavailable(f"{self._path.name} cannot be used", str(translation))
 
     def _unavailable(self, reason: str, advice: str) -> KeysUnavailable:

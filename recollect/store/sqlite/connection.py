@@ -348,7 +348,7 @@ def translate_error(error: apsw.Error, path: Path) -> RecollectError:
             return DamagedLibrary(f"{path} is damaged ({error}). {DAMAGE_ADVICE}")
         case apsw.FullError():
             return StorageFull(STORAGE_FULL)
-        case apsw.IOError() | apsw.CantOpenError() if is_disk_full(path):
+        case apsw.IOError() | apsw.CantOpenError() | apsw.ReadOnlyError() if is_disk_full(path):
             return StorageFull(STORAGE_FULL)
         case apsw.ReadOnlyError():
             return ReadOnlyLibrary(READ_ONLY.format(reason="its files cannot be written"))

@@ -15,6 +15,7 @@ import hmac
 import json
 import os
 import secrets
+import shutil
 import threading
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -33,6 +34,7 @@ from recollect.passphrases import (
     wrap_key,
 )
 from recollect.settings import PASSPHRASE, PASSPHRASE_FILE
+from recollect.store.durability import sync_folder
 
 KEY_FILE = "recollect-key.json"
 ENCRYPTED, ENCRYPTING, DECRYPTING, PLAIN = "encrypted", "encrypting", "decrypting", "plain"
@@ -90,17 +92,6 @@ _unlocked_keys: dict[str, DataKey] = {}
 _unlock_lock = threading.Lock()
 
 
-def sync_folder(folder: Path) -> None:
-    """Make names in a folder durable."""
-    if not hasattr(os, "O_DIRECTORY"):
-        return
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
 # -- key files ---
 
 
@@ -140,6 +131,12 @@ def new_key_file(home: Path, passphrase: str, state: str) -> KeyFile:
 def write_plain_mark(folder: Path) -> None:
     """Mark what is in a folder as not encrypted, even if the home around it is."""
     KeyFile(folder / KEY_FILE, PLAIN, "", {}).write()
+
+
+def copy_key_file(home: Path, folder: Path) -> None:
+    """Encrypt what is written to a folder with the key of a home, if the home is encrypted."""
+    if (home / KEY_FILE).exists():
+        shutil.copyfile(home / KEY_FILE, folder / KEY_FILE)
 
 
 def is_encrypted(path: Path) -> bool:

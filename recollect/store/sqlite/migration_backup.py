@@ -6,7 +6,6 @@ deleted from the library, because they still contain it.
 
 from __future__ import annotations
 
-import os
 import time
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -17,6 +16,7 @@ import apsw
 
 from recollect.errors import RecollectError
 from recollect.settings import MIGRATION_BACKUP
+from recollect.store.durability import sync_file, sync_folder
 from recollect.store.sqlite.encryption import apply_key, data_key
 from recollect.store.sqlite.snapshot import copy_database
 
@@ -48,9 +48,9 @@ def back_up_before_migration(db: apsw.Connection, version: int) -> None:
         _delete(list(folder.glob(f"*{_TEMPORARY}")))
         copy_database(path, temporary)
         _require_same(db, temporary)
-        _sync(temporary)
+        sync_file(temporary)
         temporary.rename(target)
-        _sync(folder)
+        sync_folder(folder)
     except (apsw.FullError, apsw.IOError, apsw.CantOpenError, OSError) as error:
         _delete([temporary])
         raise RecollectError(
@@ -109,14 +109,3 @@ def _require_same(db: apsw.Connection, copy: Path) -> None:
             raise OSError("the copy differs from the library")
     finally:
         other.close(True)
-
-
-def _sync(path: Path) -> None:
-    """Make a file or folder durable. No database connection to it is open here."""
-    if path.is_dir() and os.name == "nt":
-        return
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -13,6 +13,7 @@ from recollect.errors import DamagedLibrary, StoreBusy
 from recollect.settings import READ_ONLY
 from recollect.store.sqlite.connection import connect, connect_read_only, file_stamp
 from recollect.store.sqlite.encryption import DataKey, apply_key, data_key
+from recollect.store.sqlite.verification import structural_problems
 
 # Pages copied at a time: 8 MiB.
 _PAGES_PER_STEP = 1_024
@@ -112,7 +113,7 @@ def check_library_copy(path: Path) -> LibraryCounts:
             db.get("select count(*) from passage"),
         )
     except apsw.Error as error:
-        raise DamagedLibrary(f"The copy of the library is not readable: {error}") from error
+        raise DamagedLibrary(f"The copy of the library is not readable: {error}.") from error
     finally:
         db.close(True)
 
@@ -124,15 +125,15 @@ def check_database_copy(path: Path, derived: str = "") -> None:
         try:
             # One message that cannot be decompressed must not prevent backups of all others.
             with db.codec.without_decompressing():
-                lines = [line for (line,) in db.rows("pragma integrity_check(20)")]
+                lines = structural_problems(db, 20)
             orphans = db.rows("pragma foreign_key_check")
         finally:
             db.close(True)
     except apsw.Error as error:
-        raise DamagedLibrary(f"{path.name} is damaged: {error}") from error
-    problems = [line for line in lines if line != "ok" and not (derived and derived in line)]
+        raise DamagedLibrary(f"The database is damaged: {error}.") from error
+    problems = [line for line in lines if not (derived and derived in line)]
     problems += [
         f"{table} row {row} refers to a missing {other}" for table, row, other, *_ in orphans
     ]
     if problems:
-        raise DamagedLibrary(f"{path.name} is damaged: {problems[0]}")
+        raise DamagedLibrary(f"The database is damaged: {problems[0]}.")

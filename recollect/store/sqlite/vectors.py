@@ -35,6 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.model.search import Filter
+from recollect.store.durability import sync_folder
 from recollect.store.sql.quantisation import Integers, Vector, best_scores, cosines, quantise
 from recollect.store.sql.selection import document_filter, matching_documents
 from recollect.store.sql.spaces import all_spaces
@@ -617,12 +618,8 @@ def _write_at(path: Path, offset: int, data: bytes) -> None:
         os.fsync(file)
     finally:
         os.close(file)
-    if is_new and hasattr(os, "O_DIRECTORY"):  # a new name is durable once its folder is
-        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+    if is_new:
+        sync_folder(path.parent)
 
 
 # -- the tables ---

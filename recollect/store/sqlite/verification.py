@@ -13,7 +13,7 @@ from recollect.errors import DamagedLibrary
 from recollect.store.sql import checking
 from recollect.store.sql import spaces as space_sql
 from recollect.store.sqlite import text_index
-from recollect.store.sqlite.connection import Connection, connect
+from recollect.store.sqlite.connection import Connection, connect, connect_read_only
 from recollect.store.sqlite.encryption import apply_key, data_key
 from recollect.store.values import Findings
 
@@ -71,16 +71,22 @@ def _is_empty(path: Path) -> bool:
 def _check_structure(db: Connection, findings: Findings) -> None:
     # The check computes generated columns, which fails if a text cannot be decompressed.
     with db.codec.without_decompressing():
-        lines = [line for (line,) in db.rows(f"pragma integrity_check({_MAX_DAMAGED_PAGES})")]
+        lines = structural_problems(db, _MAX_DAMAGED_PAGES)
     for line in lines:
-        if line == "ok":
-            continue
         if "passage_text" in line:
             findings.damaged_index.append(line)
         else:
             findings.damaged.append(line)
     for table, row, parent, *_ in db.rows("pragma foreign_key_check"):
         checking.add_line(findings.damaged, f"{table} row {row} refers to a missing {parent}")
+
+
+def structural_problems(db: Connection, limit: int) -> list[str]:
+    """What SQLite's own check finds in a database, one problem per line."""
+    lines = []
+    for (text,) in db.rows(f"pragma integrity_check({limit})"):
+        lines += text.splitlines()
+    return [line for line in lines if line != "ok" and not line.startswith("***")]
 
 
 def reason_unreadable(path: Path) -> str:
@@ -112,13 +118,21 @@ def check_small_database(path: Path, table: str) -> list[str]:
     if _is_empty(path):
         return [f"{path} is empty: everything in it is lost"]
     try:
-        with closing(connect(path)) as db:
-            lines = [line for (line,) in db.rows("pragma integrity_check(5)") if line != "ok"]
+        with closing(_connect_to_check(path)) as db:
+            lines = structural_problems(db, 5)
             if not db.get("select 1 from sqlite_schema where name = ?", (table,)):
                 lines.append(f"{path} has no table {table!r}")
             return lines
     except apsw.Error as error:
         return [f"{path} cannot be read ({error})"]
+
+
+def _connect_to_check(path: Path) -> Connection:
+    """A connection that also works on a full disk and on read-only media."""
+    try:
+        return connect(path)
+    except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.IOError, apsw.FullError):
+        return connect_read_only(path)
 
 
 # -- messages ---
@@ -209,12 +223,12 @@ def _check_index(db: Connection, findings: Findings) -> None:
         "select rowid from passage_text where passage_text match 'the OR a OR of' "
         "order by rank limit 1",
     ):
-        try:
-            db.rows(sql)
-        except apsw.CorruptError as error:
-            findings.damaged_index.append(str(error))
-        except apsw.ReadOnlyError:
-            pass  # the first statement changes nothing, but SQLite treats it as a write
+        # The first statement changes nothing, but on a read-only disk SQLite refuses it as a write.
+        with suppress(apsw.ReadOnlyError):
+            try:
+                db.rows(sql)
+            except apsw.CorruptError as error:
+                findings.damaged_index.append(str(error))
 
 
 def verify(db: Connection) -> Findings:
