@@ -33,7 +33,7 @@ from recollect.model.documents import Document, Json, MessageView, Passage, Summ
 from recollect.model.forgetting import Selection
 from recollect.model.kinds import CONVERSATION, KINDS
 from recollect.model.receipts import FileReceipt, Problem, Receipt
-from recollect.model.search import Filter, Page, SearchOptions
+from recollect.model.search import Filter, MatchCounts, Page, SearchOptions
 from recollect.model.sources import BUS, PROXY
 from recollect.model.undo import Change, Edit
 from recollect.settings import UNDO_MINUTES, home
@@ -703,6 +703,28 @@ class Library:
             concepts = [storable(concept) for concept in text]
             page = engine.search_concepts(store, self._meaning, concepts, filter, options)
         return self._label_human_only(page, audience)
+
+    def count_matches(
+        self,
+        text: str,
+        filter: Filter | None = None,
+        options: SearchOptions | None = None,
+        *,
+        audience: Audience = Audience.PERSON,
+    ) -> MatchCounts | None:
+        """Count all messages that contain the words of a search, by source, month and so on.
+
+        None if the search has no words to count. Raises SearchTimeout if there are too many.
+        """
+        from recollect.search.match_counts import count_matches
+
+        return count_matches(
+            self._visible_store(audience),
+            self._meaning,
+            storable(text),
+            _with_default_kinds(filter, KINDS),
+            options or SearchOptions(),
+        )
 
     def related(
         self,

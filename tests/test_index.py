@@ -834,7 +834,8 @@ class Writers:
 
 READERS = {
     Library: """activity admission archive audit changes close conversation conversations
-      conversations_with digest documents embedding_status empty_trash exclusion facets find_id
+      conversations_with count_matches digest documents embedding_status empty_trash
+      exclusion facets find_id
       find_text
       resolve_id index knowledge label match_expression memory message message_ids messages
       missing_features preview_forget

@@ -21,7 +21,8 @@ Fields:
 
     role:user,assistant   The role of the message: user, assistant, system or tool.
     from:"Ada Lovelace"   The author of the message.
-    in:work               The project.
+    in:work               The project. `project:work` means the same.
+    source:chatgpt        Where the conversation came from, by name or label.
     tag:idea              A tag.
     title:"two words"     A word, phrase or prefix* in the title.
     after:2026-05         On or after a year, month, day or time.
@@ -109,8 +110,8 @@ Node = Word | And | Or | Not
 class Fields:
     """The fields of a query.
 
-    One of the roles, authors, projects and tags must match, and all titles. Dates are inclusive.
-    Nothing under `not_` may match.
+    One of the roles, authors, projects, sources and tags must match, and all titles. Dates are
+    inclusive. Nothing under `not_` may match.
     """
 
     roles: tuple[str, ...] = ()
@@ -125,6 +126,8 @@ class Fields:
     not_projects: tuple[str, ...] = ()
     not_tags: tuple[str, ...] = ()
     not_titles: tuple[Word, ...] = ()
+    sources: tuple[str, ...] = ()
+    not_sources: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,10 +176,11 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _FIELD = re.compile(
-    r"""(?<![^\s(])(?P<minus>-?)(?P<name>role|from|in|tag|title|before|after):
+    r"""(?<![^\s(])(?P<minus>-?)(?P<name>role|from|in|project|source|tag|title|before|after):
     (?:"(?P<quoted>[^"]*)"(?P<star>\*?)|(?P<value>[^\s()"]+))(?![^\s)])""",
     re.VERBOSE,
 )
+_FIELD_ALIASES = {"project": "in"}
 _MINUS = re.compile(
     r'(?<![^\s(])-(?=(?P<phrase>"[^"]*")|(?!(?:AND|NOT|NEAR)\b)[^\W\d_]{3,}\*?(?![^\s)]))'
 )
@@ -463,7 +467,8 @@ def _word(text: str) -> Word:
 
 def _field(match: re.Match[str]) -> _Field | None:
     """The field of a match; None if its value is not valid, which makes it text."""
-    name, negated, quoted = match["name"], bool(match["minus"]), match["quoted"]
+    negated, quoted = bool(match["minus"]), match["quoted"]
+    name = _FIELD_ALIASES.get(match["name"], match["name"])
     value: str = quoted if quoted is not None else match["value"]
     if name in ("before", "after"):
         return _Field(name, negated, date=_parse_date(name, value))
@@ -546,6 +551,8 @@ def _fields(tokens: Iterable[_Token]) -> Fields:
         not_projects=values("in", negated=True),
         not_tags=values("tag", negated=True),
         not_titles=titles(negated=True),
+        sources=values("source"),
+        not_sources=values("source", negated=True),
     )
 
 

@@ -51,6 +51,9 @@ class Filter:
     """The types of media items, ignoring case."""
     characters: tuple[str, ...] = ()
     """The ids of characters: only conversations with one of them."""
+    models: tuple[str, ...] = ()
+    """Only conversations in which one of these models has written a message."""
+    not_sources: tuple[str, ...] = ()
     pinned: bool | None = None
     """Only documents that are pinned, or only the others."""
 
@@ -179,6 +182,30 @@ class Hit:
     visibility: str = "all"
     metadata: Mapping[str, Json] = field(default_factory=dict)
     """The metadata of the message. Only `Library.match_expression` sets it."""
+
+
+@dataclass(frozen=True, slots=True)
+class MatchCounts:
+    """How many messages contain the words of a query, in all and by their properties.
+
+    The counts of a property ignore what the filter says about the same property: next to the
+    selected source, the other sources have the numbers that selecting them would give. Names are
+    in the order of their counts, months in the order of time.
+    """
+
+    messages: int = 0
+    conversations: int = 0
+    exact: bool = True
+    """Otherwise all counts are lower bounds."""
+    kinds: tuple[tuple[str, int], ...] = ()
+    """Messages of conversations, and items of the other kinds."""
+    sources: tuple[tuple[str, int], ...] = ()
+    projects: tuple[tuple[str, int], ...] = ()
+    months: tuple[tuple[str, int], ...] = ()
+    """As `2026-05`. Messages without a date are not counted."""
+    models: tuple[tuple[str, int], ...] = ()
+    """A message counts for every model that has written in its conversation."""
+    roles: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from recollect.language.query import And, Node, Query, Word, parse_query, words
 from recollect.language.text import fold, has_token, tokens
 from recollect.language.when import windows
 from recollect.model.search import Filter, Hit, Page, SearchOptions
+from recollect.model.sources import SOURCES
 from recollect.search import evidence, rank
 from recollect.search.correction import correct_terms
 from recollect.search.deadline import NOTE, NOTHING_IN_TIME, Deadline
@@ -187,14 +188,23 @@ def narrow_filter(filter: Filter, query: Query) -> Filter:
         roles=_intersection(filter.roles, fields.roles),
         authors=_intersection(filter.authors, fields.authors),
         projects=_intersection(filter.projects, fields.projects),
+        sources=_intersection(filter.sources, _source_names(fields.sources)),
         tags=_intersection(filter.tags, fields.tags),
         titles=filter.titles + _title_patterns(fields.titles),
         not_roles=filter.not_roles + fields.not_roles,
         not_authors=filter.not_authors + fields.not_authors,
         not_projects=filter.not_projects + fields.not_projects,
+        not_sources=filter.not_sources + _source_names(fields.not_sources),
         not_tags=filter.not_tags + fields.not_tags,
         not_titles=filter.not_titles + _title_patterns(fields.not_titles),
     )
+
+
+def _source_names(names: Sequence[str]) -> tuple[str, ...]:
+    """Sources as they are stored. People write `Claude Code` as well as `claude-code`."""
+    by_label = {fold(source.label): source.name for source in SOURCES.values()}
+    by_label |= {fold(source.name): source.name for source in SOURCES.values()}
+    return tuple(by_label.get(fold(name), name) for name in names)
 
 
 def _title_patterns(titles: Sequence[Word]) -> tuple[str, ...]:

@@ -35,6 +35,7 @@ from recollect.store.values import (
     Contents,
     Findings,
     Forgotten,
+    MatchGroups,
     OnDamage,
     Progress,
     Purge,
@@ -389,6 +390,14 @@ class TextSearch(ABC):
     @abstractmethod
     def count(self, node: Node, filter: Filter) -> tuple[int, bool]:
         """The number of matching passages, and whether it is exact or a lower bound."""
+
+    @reader
+    @abstractmethod
+    def match_groups(self, node: Node | None, filter: Filter) -> MatchGroups:
+        """All matching passages in groups, to count them; without a query tree, all passages.
+
+        Raises SearchTimeout if there are too many to count.
+        """
 
     @reader
     @abstractmethod

@@ -129,6 +129,30 @@ class SubstringMatches(NamedTuple):
     """False if there was no time to look at every passage: newer ones were looked at first."""
 
 
+class MatchGroup(NamedTuple):
+    """The matching passages of one document that have the same role and day."""
+
+    document: str
+    """Its id."""
+    kind: str
+    source: str
+    project: str
+    role: str | None
+    day: int | None
+    """Days since 1970 in UTC; None if the passages have no date."""
+    matches: int
+
+
+class MatchGroups(NamedTuple):
+    """All passages that match a query, in groups that can be counted by any of their fields."""
+
+    groups: list[MatchGroup]
+    models: dict[str, tuple[str, ...]]
+    """The models that have written messages of a document, by its id."""
+    is_complete: bool = True
+    """False if there are too many matches to group them all."""
+
+
 # -- vectors ---
 
 

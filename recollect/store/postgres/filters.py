@@ -81,6 +81,7 @@ def document_conditions(filter: Filter) -> tuple[str, list[Any]]:
         ("d.project", "= any", filter.projects),
         ("d.project", "<> all", filter.not_projects),
         ("d.source", "= any", filter.sources),
+        ("d.source", "<> all", filter.not_sources),
         ("d.kind", "= any", filter.kinds),
         ("d.id", "= any", filter.conversations),
         ("d.media_type", "= any", media_types),
@@ -88,6 +89,12 @@ def document_conditions(filter: Filter) -> tuple[str, list[Any]]:
     )
     if filter.pinned is not None:
         clauses.append(_PINNED[filter.pinned])
+    if filter.models:
+        clauses.append(
+            "exists (select from passage m where m.owner = d.owner and m.document = d.key "
+            "and m.model = any(?::text[]))"
+        )
+        values.append([storable(name) for name in filter.models])
     if filter.tags:
         clauses.append(f"({' or '.join(['strpos(d.tags, ?) > 0'] * len(filter.tags))})")
         values += [_delimit([tag]) for tag in filter.tags]

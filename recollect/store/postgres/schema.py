@@ -324,6 +324,11 @@ create table undo (
 create index undo_document on undo (owner, document);
 """
 
+# For the models of a conversation, and the conversations of a model.
+M022_MODELS = """
+create index passage_models on passage (owner, document, model) where model is not null;
+"""
+
 MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m001_documents", M001_DOCUMENTS),
     ("m002_search", M002_SEARCH),
@@ -340,6 +345,7 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m019_audit", M019_AUDIT),
     ("m020_pinned", M020_PINNED),
     ("m021_undo", M021_UNDO),
+    ("m022_models", M022_MODELS),
 )
 
 

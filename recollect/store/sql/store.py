@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 from recollect.errors import DamagedLibrary, NotFound
 from recollect.language.languages.base import Language
 from recollect.language.languages.english import ENGLISH
-from recollect.language.query import Word
+from recollect.language.query import Node, Word
 from recollect.model.documents import Document, Passage, Position, Summary
 from recollect.model.kinds import CONVERSATION
 from recollect.model.receipts import Receipt
@@ -29,6 +29,7 @@ from recollect.store.sql import (
     forgetting,
     headings,
     lookup,
+    match_groups,
     rewriting,
     saving,
     statistics,
@@ -47,6 +48,7 @@ from recollect.store.values import (
     Candidate,
     Contents,
     Forgotten,
+    MatchGroups,
     OnDamage,
     Purge,
     Removal,
@@ -58,6 +60,9 @@ from recollect.store.values import (
 
 T = TypeVar("T")
 Connection = TypeVar("Connection", bound=Database)
+
+# Longer than a search: people see the hits while all matches are counted.
+_COUNTING_SECONDS = 3 * LIMITS.search_seconds
 
 
 class TextQueries(Protocol):
@@ -82,6 +87,8 @@ class TextQueries(Protocol):
     ) -> tuple[list[Candidate], int]: ...
 
     def recent(self, db: Any, text: str | None, filter: Filter, limit: int) -> list[Candidate]: ...
+
+    def match_groups(self, db: Any, node: Node | None, filter: Filter) -> list[tuple[Any, ...]]: ...
 
 
 class SqlStore(Store, Generic[Connection]):
@@ -418,6 +425,13 @@ class SqlStore(Store, Generic[Connection]):
         return self._search(
             lambda db: self._text.recent(db, text, resolve_filter(db, filter), limit)
         )
+
+    def match_groups(self, node: Node | None, filter: Filter) -> MatchGroups:
+        def work(db: Connection) -> MatchGroups:
+            rows = self._text.match_groups(db, node, resolve_filter(db, filter))
+            return match_groups.with_models(db, rows)
+
+        return self._read(work, _COUNTING_SECONDS)
 
     # -- vectors ---
 

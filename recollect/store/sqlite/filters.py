@@ -18,7 +18,9 @@ def conditions(filter: Filter, many: bool = False) -> tuple[str, list[Any]]:
     """
     passage_clause, passage_values = passage_conditions(filter)
     document_clause, document_values = document_conditions(filter)
-    if many and (filter.tags or filter.not_tags or filter.titles or filter.not_titles):
+    if many and (
+        filter.tags or filter.not_tags or filter.titles or filter.not_titles or filter.models
+    ):
         document_clause = f"p.document in (select d.key from document d where {document_clause})"
     clauses = [clause for clause in (passage_clause, document_clause) if clause != "1"]
     return _all_of(clauses), passage_values + document_values
@@ -55,6 +57,7 @@ def document_conditions(filter: Filter) -> tuple[str, list[Any]]:
         ("d.project", "in", filter.projects),
         ("d.project", "not in", filter.not_projects),
         ("d.source", "in", filter.sources),
+        ("d.source", "not in", filter.not_sources),
         ("d.kind", "in", filter.kinds),
         ("d.id", "in", filter.conversations),
         ("d.media_type", "in", media_types),
@@ -62,6 +65,12 @@ def document_conditions(filter: Filter) -> tuple[str, list[Any]]:
     )
     if filter.pinned is not None:
         clauses.append(_PINNED[filter.pinned])
+    if filter.models:
+        clauses.append(
+            "exists (select 1 from passage m where m.document = d.key "
+            f"and m.model in ({_placeholders(filter.models)}))"
+        )
+        values += filter.models
     for tags, operator in ((filter.tags, "exists"), (filter.not_tags, "not exists")):
         if tags:
             clauses.append(

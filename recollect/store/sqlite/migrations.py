@@ -389,6 +389,11 @@ create table undo (
 create index undo_document on undo (document);
 """
 
+M022_MODELS = """
+-- For the models of a conversation, and the conversations of a model.
+create index passage_models on passage (document, model) where model is not null;
+"""
+
 MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m001_documents", M001_DOCUMENTS),
     ("m002_search", M002_SEARCH),
@@ -409,6 +414,7 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m018_forgotten", M018_FORGOTTEN),
     ("m020_pinned", M020_PINNED),
     ("m021_undo", M021_UNDO),
+    ("m022_models", M022_MODELS),
 )
 VERSION = len(MIGRATIONS)
 

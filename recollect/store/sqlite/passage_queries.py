@@ -18,6 +18,7 @@ from recollect.store.sql.selection import drop_common_kinds, few_documents
 from recollect.store.sqlite.connection import Connection
 from recollect.store.sqlite.filters import conditions, passage_conditions
 from recollect.store.sqlite.key_ranges import all_keys
+from recollect.store.sqlite.match_groups import match_groups
 from recollect.store.sqlite.substring import (
     MATCHING_KEYS,
     all_words_query,
@@ -25,6 +26,18 @@ from recollect.store.sqlite.substring import (
     passages_containing,
 )
 from recollect.store.values import Candidate, SubstringMatches
+
+__all__ = [
+    "candidates",
+    "find_substring",
+    "known_words",
+    "match_groups",
+    "newest",
+    "previous_passages",
+    "recent",
+    "sample",
+    "variants",
+]
 
 _ALL = Filter(hidden=True)
 # The text as it is stored: to decompress it here is faster than in an SQL function.

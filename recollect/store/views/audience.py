@@ -20,10 +20,12 @@ from recollect.model.search import Filter
 from recollect.model.undo import Change
 from recollect.store.base import Store
 from recollect.store.errors import missing_passage
+from recollect.store.sql.match_groups import group_candidates
 from recollect.store.values import (
     Batch,
     Candidate,
     Contents,
+    MatchGroups,
     OnDamage,
     Space,
     SubstringMatches,
@@ -143,6 +145,20 @@ class AudienceStore(StoreView):
     def count(self, node: Node, filter: Filter) -> tuple[int, bool]:
         matches = len(self.match(node, filter, MAX_COUNTED + 1))
         return min(matches, MAX_COUNTED), matches <= MAX_COUNTED
+
+    def match_groups(self, node: Node | None, filter: Filter) -> MatchGroups:
+        """Groups of the visible matches, up to `MAX_COUNTED` of them."""
+        if node is None:
+            candidates = self.newest(filter, MAX_COUNTED + 1, 0)[0]
+        else:
+            candidates = self.candidates(self.match(node, filter, MAX_COUNTED + 1), filter)
+        documents = {candidate.document for candidate in candidates}
+        models = self._store.match_groups(node, filter).models
+        return MatchGroups(
+            group_candidates(candidates[:MAX_COUNTED]),
+            {document: names for document, names in models.items() if document in documents},
+            is_complete=len(candidates) <= MAX_COUNTED,
+        )
 
     def frequencies(self, nodes: Sequence[Node]) -> tuple[list[int], int]:
         """The frequencies of words in visible messages, since scores depend on them.

@@ -29,6 +29,7 @@ from recollect.store.values import (
     Contents,
     Findings,
     Forgotten,
+    MatchGroups,
     OnDamage,
     Progress,
     Purge,
@@ -182,6 +183,9 @@ class StoreView(Store):
 
     def match(self, node: Node, filter: Filter, limit: int) -> list[int]:
         return self._store.match(node, filter, limit)
+
+    def match_groups(self, node: Node | None, filter: Filter) -> MatchGroups:
+        return self._store.match_groups(node, filter)
 
     def title_matches(self, words: Sequence[Word]) -> list[int]:
         return self._store.title_matches(words)

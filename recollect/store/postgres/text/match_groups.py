@@ -1,0 +1,55 @@
+"""Group all passages that match a query. See Store.match_groups."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from recollect.language.query import Node
+from recollect.model.search import Filter
+from recollect.store.postgres.connection import Connection
+from recollect.store.postgres.filters import candidate_conditions
+from recollect.store.postgres.text.lexemes import text_query
+from recollect.store.postgres.text.matches import (
+    FILTER_PARAMETERS,
+    filter_arguments,
+    keys_of_few,
+    matches_among,
+    matches_outside_index,
+)
+from recollect.store.sql.match_groups import COLUMNS, GROUPING
+
+_NO_LIMIT = 1 << 30
+_PASSAGES = (
+    "passage p join document d on d.owner = p.owner and d.key = p.document where p.owner = ?"
+)
+
+
+def match_groups(db: Connection, node: Node | None, filter: Filter) -> list[tuple[Any, ...]]:
+    if node is None:
+        where, values = candidate_conditions(filter)
+        return db.rows(
+            f"select {COLUMNS} from {_PASSAGES}::integer and {where} {GROUPING}",
+            (db.owner, *values),
+        )
+    keys = _matching_keys(db, node, filter)
+    return db.rows(
+        f"select {COLUMNS} from {_PASSAGES}::integer and p.key = any(?::bigint[]) {GROUPING}",
+        (db.owner, keys),
+    )
+
+
+def _matching_keys(db: Connection, node: Node, filter: Filter) -> list[int]:
+    query = text_query(node)
+    few_keys = keys_of_few(db, filter)
+    if few_keys is not None:
+        return list(matches_among(db, node, query, few_keys))
+    arguments = filter_arguments(db, filter)
+    keys = list(matches_outside_index(db, node, query, arguments))
+    if query.is_exact:
+        # With phrases, the index decides only about passages with all positions.
+        rows = db.rows(
+            f"select newest(?::tsquery, ?::boolean, ?::integer, {FILTER_PARAMETERS})",
+            (query.tsquery, query.has_phrases or None, _NO_LIMIT, *arguments),
+        )
+        keys += [key for (key,) in rows]
+    return keys

@@ -1,0 +1,26 @@
+"""Group all passages that match a query. See Store.match_groups."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from recollect.language.query import Node
+from recollect.model.search import Filter
+from recollect.store.sql.match_groups import COLUMNS, GROUPING
+from recollect.store.sqlite.connection import Connection
+from recollect.store.sqlite.filters import conditions
+from recollect.store.sqlite.fts_query import fts_query
+
+
+def match_groups(db: Connection, node: Node | None, filter: Filter) -> list[tuple[Any, ...]]:
+    where, values = conditions(filter, many=True)
+    source = "passage p"
+    if node is not None:
+        source = "passage_text t cross join passage p on p.key = t.rowid"
+        where = f"passage_text match ? and {where}"
+        values = [fts_query(node), *values]
+    return db.rows(
+        f"select {COLUMNS} from {source} cross join document d on d.key = p.document "
+        f"where {where} {GROUPING}",
+        values,
+    )
