@@ -409,3 +409,34 @@ def test_hits_that_are_probably_unrelated_are_marked_as_weak(garden: recollect.L
     assert everything["note"].endswith("The results are probably unrelated.")
     page = search(garden, "who waters the tomatoes while I am away?")
     assert page.hits and not page.weak
+
+
+@pytest.mark.both_stores
+def test_a_name_that_no_message_mentions_makes_hits_weak(garden: recollect.Library) -> None:
+    page = search(garden, "who waters the tomatoes of Zoroaster on the roof terrace?")
+    assert page.hits and page.weak
+    assert "“zoroaster”" in page.note
+    page = search(garden, "Does the film festival start in October?")
+    assert page.hits and not page.weak
+
+
+def test_words_of_different_exchanges_are_little_evidence(library: recollect.Library) -> None:
+    chatter = ["Fine.", "Good.", "Yes.", "No.", "Later.", "Maybe.", "Sure.", "Right."]
+    add(library, "day", "We bought a red kite.", *chatter, "The cluster moved to Oslo.", "Nice.")
+    page = search(library, "which kite did the harbour cluster lose at night?", mode="text")
+    assert page.hits and page.weak
+    page = search(library, "where did the cluster move?", mode="text")
+    assert page.hits and not page.weak
+
+
+def test_german_compounds_are_found_by_their_parts(library: recollect.Library) -> None:
+    add(library, "map", "Welche Karte nehmen wir für den Hintergrund?", "OpenFreeMap ist frei.")
+    add(library, "mail", "Die Bestätigungen kommen nicht an.", "Das Konto ist gesperrt.")
+    add(library, "price", "Alle Beträge sind ganze Zahlen.", "Gerundet wird am Ende.")
+    library.index()
+    page = search(library, "Woher kommen die Hintergrundkarten?", mode="text")
+    assert ids(page)[0] == "map-0"
+    assert page.missing == ()
+    page = search(library, "Wo stehen die Geldbeträge?", mode="text")
+    assert ids(page) == ["price-0"]
+    assert page.missing == ("stehen", "geldbetrage")

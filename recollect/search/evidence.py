@@ -1,27 +1,44 @@
 """Whether the hits of a question have anything to do with it.
 
 A question shares some words with many messages, also one about something that the library does not
-have: "Which broker did we pick for the drone fleet?" If no conversation has a good part of its
-words, and nothing is close in meaning, the hits are probably unrelated. They are returned, because
-an answer may have other words, but marked as weak.
+have: "Which broker did we pick for the drone fleet?" What counts are the best hits: how much of the
+question one exchange contains, and how close it is in meaning. If that is little, the hits are
+probably unrelated. They are returned, because an answer may have other words, but marked as weak.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 from recollect.language.detection import language_of
 from recollect.language.intent import QUESTION
 from recollect.language.languages.english import ENGLISH
-from recollect.search.rank import Question, ScoredCandidate, term_shares
+from recollect.language.synonyms import synonyms
+from recollect.language.text import tokens
+from recollect.model.kinds import CONVERSATION
+from recollect.search.rank import DATE_WORDS, Question, ScoredCandidate, term_shares
 
 UNRELATED = "The results are probably unrelated."
-# Of questions with an answer, one in a hundred has less; see bench/README.md. In other languages
-# than English, fewer inflected forms are recognized. Without spaces, many pairs of characters span
-# two words and occur nowhere.
+_BEST = 5
+"""Words count where people look. In a large library, some message has any two words."""
+_EXCHANGE = 2
+"""How many messages before and after a hit belong to the same exchange."""
+# Words count as the share of the question, meaning as the share of the noise floor, and half as
+# much. With less than this, one in a hundred questions loses an answer that would be in the first
+# three conversations; see bench/README.md.
+_MIN_EVIDENCE = 0.7
+_MEANING = 0.5
 _MIN_SHARE = 0.3
+"""Of the words, if the meaning of the question is unknown."""
+# In other languages than English, fewer inflected forms are recognized. Without spaces, many pairs
+# of characters span two words and occur nowhere.
 _MIN_SHARE_IN_OTHER_LANGUAGES = 0.25
 _MIN_SHARE_WITHOUT_SPACES = 0.1
+_MIN_SHARE_WITHOUT_NAME = 0.5
+"""Of the words, if the library does not have a name that the question mentions."""
+_MIN_NAME = 3  # letters
+_SENTENCE_ENDS = (".", "?", "!", ":")
 
 
 def is_weak(
@@ -36,21 +53,71 @@ def is_weak(
         return False
     if any(question.terms[number].exact for scored in ranking for number in scored.terms):
         return False
-    share = _best_share(question, ranking)
     language = language_of(question.text)
     if language.unspaced:
-        return share < _MIN_SHARE_WITHOUT_SPACES
+        return _conversation_share(question, ranking) < _MIN_SHARE_WITHOUT_SPACES
     if language is not ENGLISH:
-        return share < _MIN_SHARE_IN_OTHER_LANGUAGES
-    nearest = max(scored.cosine or 0.0 for scored in ranking)
-    is_near = noise_floor is not None and nearest > noise_floor
-    return share < _MIN_SHARE and not is_near
+        return _conversation_share(question, ranking) < _MIN_SHARE_IN_OTHER_LANGUAGES
+    share = _exchange_share(question, ranking)
+    if share < _MIN_SHARE_WITHOUT_NAME and _lacks_name(question, ranking):
+        return True
+    if not noise_floor:
+        return share < _MIN_SHARE
+    nearest = max(scored.cosine or 0.0 for scored in ranking[:_BEST])
+    return share + _MEANING * nearest / noise_floor < _MIN_EVIDENCE
 
 
-def _best_share(question: Question, ranking: Sequence[ScoredCandidate]) -> float:
+def _conversation_share(question: Question, ranking: Sequence[ScoredCandidate]) -> float:
     """The largest share of the question, by weight, that one conversation contains."""
-    shares = term_shares(question.terms)
     numbers: dict[str, set[int]] = {}
     for scored in ranking:
         numbers.setdefault(scored.candidate.document, set()).update(scored.all_terms)
-    return max(sum(shares[number] for number in each) for each in numbers.values())
+    return _largest_share(question, numbers.values())
+
+
+def _exchange_share(question: Question, ranking: Sequence[ScoredCandidate]) -> float:
+    """The largest share of the question that one of the best exchanges contains."""
+    by_place = {
+        (scored.candidate.document, scored.candidate.position): scored.all_terms
+        for scored in ranking
+        if scored.candidate.kind == CONVERSATION
+    }
+    numbers = []
+    for scored in ranking[:_BEST]:
+        terms = scored.all_terms
+        candidate = scored.candidate
+        if candidate.kind == CONVERSATION:
+            for step in range(-_EXCHANGE, _EXCHANGE + 1):
+                terms |= by_place.get((candidate.document, candidate.position + step), set())
+        numbers.append(terms)
+    return _largest_share(question, numbers)
+
+
+def _largest_share(question: Question, term_sets: Iterable[set[int]]) -> float:
+    shares = term_shares(question.terms)
+    return max(sum(shares[number] for number in each) for each in term_sets)
+
+
+def _lacks_name(question: Question, ranking: Sequence[ScoredCandidate]) -> bool:
+    """Whether the question mentions something by a name that the library does not have."""
+    names = _names(question.text) - DATE_WORDS
+    numbers = set().union(*(scored.all_terms for scored in ranking))
+    missing = [
+        term.name
+        for number, term in enumerate(question.terms)
+        if term.name in names and not term.frequency and number not in numbers
+    ]
+    return any(not phrases for phrases in synonyms(missing))
+
+
+def _names(text: str) -> set[str]:
+    """The names in a question. English capitalizes little else within a sentence."""
+    words = text.split()
+    if 2 * sum(word[0].isupper() for word in words) > len(words):
+        return set()  # a title, in which everything is capitalized
+    names: set[str] = set()
+    for previous, word in pairwise(words):
+        bare = word.lstrip("\"“‘'(")
+        if bare[:1].isupper() and not previous.endswith(_SENTENCE_ENDS):
+            names.update(name for name in tokens(bare) if len(name) >= _MIN_NAME)
+    return names

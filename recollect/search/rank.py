@@ -162,7 +162,7 @@ _LONG_MESSAGE_WORDS = 100
 _SHORT_MESSAGE_WORDS = 40  # at this length `reply` counts half as much as for an empty message
 _TITLE_SHARE = 0.9  # an identifier in the title counts this much of one in the text
 _WEEK = timedelta(days=7)
-_DATE_WORDS = frozenset(
+DATE_WORDS = frozenset(
     word
     for month in range(1, 13)
     for word in tokens(date_words(datetime(2024, month, month, tzinfo=UTC)))
@@ -294,9 +294,7 @@ def find_terms(question: Question, pool: Iterable[ScoredCandidate]) -> None:
     if question.phrase is not None:
         phrase_finder = TermFinder([question.phrase])
     has_date_terms = any(
-        form[0].isdigit() or form[0] in _DATE_WORDS
-        for term in question.terms
-        for form in term.forms
+        form[0].isdigit() or form[0] in DATE_WORDS for term in question.terms for form in term.forms
     )
     metadata_terms: dict[tuple[str | None, date | None], set[int]] = {}
     title_terms: dict[str, set[int]] = {}

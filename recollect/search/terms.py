@@ -6,7 +6,7 @@ A term is a word in any of its inflected forms, a phrase, or an identifier.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -16,6 +16,7 @@ from recollect.language.languages.base import Language
 from recollect.language.query import Node, Or, Query, Word, content_words, words
 from recollect.language.synonyms import synonyms
 from recollect.language.text import is_unspaced, tokens
+from recollect.search.compounds import Parts, split_compounds
 from recollect.store.base import Store
 
 _WEAK = 0.3  # the weight of synonyms
@@ -86,15 +87,22 @@ def query_terms(query: Query, store: Store, typing: bool = False) -> tuple[Term,
         terms = _plain_terms(query, store, typing)
     else:
         terms = _typed_terms(query.node)
+    terms = _without_accidental_pairs(_weighted(terms, store))
+    if query.plain:
+        compounds = _compounds(terms, store, query.language)
+        terms = _split_terms(terms, compounds, store)
+        terms += _synonym_terms(terms, store, query.language)
+        terms += _head_terms(compounds, store)
+    return tuple(terms)
+
+
+def _weighted(terms: Sequence[Term], store: Store) -> list[Term]:
+    """The terms with their frequencies and weights in this library."""
     frequencies, passages = store.frequencies([term.node for term in terms])
-    terms = [
+    return [
         replace(term, frequency=frequency, weight=_weight(frequency, passages))
         for term, frequency in zip(terms, frequencies, strict=True)
     ]
-    terms = _without_accidental_pairs(terms)
-    if query.plain:
-        terms += _synonym_terms(terms, store, query.language)
-    return tuple(terms)
 
 
 def own_terms(terms: Sequence[Term]) -> tuple[Term, ...]:
@@ -189,6 +197,33 @@ def _synonym_terms(terms: Sequence[Term], store: Store, language: Language) -> l
         for term, frequency in zip(synonym_terms, frequencies, strict=True)
         if frequency
     ]
+
+
+def _compounds(terms: Sequence[Term], store: Store, language: Language) -> dict[str, Parts]:
+    """The parts of the words that the library contains only in parts."""
+    absent = [term for term in terms if not term.frequency and not term.prefix and not term.exact]
+    words = [term.forms[0][0] for term in absent if len(term.forms[0]) == 1]
+    return split_compounds(words, store, language)
+
+
+def _split_terms(terms: Sequence[Term], compounds: Mapping[str, Parts], store: Store) -> list[Term]:
+    """The terms, where the parts of a compound are forms of it if the library has them all."""
+    result = []
+    for term in terms:
+        parts = compounds.get(term.name)
+        if parts is not None and parts.modifier:
+            words = dict.fromkeys([*parts.modifier, *parts.head])
+            forms = (*term.forms, *((word,) for word in words))
+            (term,) = _weighted([replace(term, forms=forms)], store)
+        result.append(term)
+    return result
+
+
+def _head_terms(compounds: Mapping[str, Parts], store: Store) -> list[Term]:
+    """A weak term for the last part of each compound whose first part the library lacks."""
+    heads = [parts.head for parts in compounds.values() if not parts.modifier]
+    terms = [Term(tuple((form,) for form in head), weak=True) for head in heads]
+    return [replace(term, weight=_WEAK * term.weight) for term in _weighted(terms, store)]
 
 
 def _with_identifier(terms: list[Term], form: Form) -> list[Term]:

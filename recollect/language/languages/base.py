@@ -79,6 +79,8 @@ class Language:
     """Endings without accents and what replaces them, where the stemmer depends on accents."""
     joiners: str = ""
     """Characters that join a function word to another word, as in `l'avion` or `dis-moi`."""
+    linking_elements: str | None = None
+    """What may stand between the parts of compounds; None if the language does not join words."""
     typical_words: str = ""
     """Other frequent words by which the language is recognized. They are evidence."""
     letters: str = ""

@@ -139,6 +139,7 @@ DUTCH = Language(
     code="nl",
     name="Dutch",
     stemmer="dutch",
+    linking_elements="s en e",
     times=_TIMES,
     function_words="""
         de het een 't 'n die dat deze dit dezelfde hetzelfde zulke zo'n

@@ -173,6 +173,7 @@ GERMAN = Language(
     code="de",
     name="German",
     stemmer="german",
+    linking_elements="s es n en e er",
     times=_TIMES,
     function_words="""
         der die das den dem des ein eine einen einem einer eines kein keine keinen keinem keiner
