@@ -28,7 +28,8 @@ import orjson
 
 from recollect.errors import InvalidInput, NotFound
 from recollect.language.text import truncate
-from recollect.store.sqlite.connection import Connection, connect, translate_error
+from recollect.store.sqlite.connection import Connection, connect
+from recollect.store.sqlite.database_errors import translate_error
 from recollect.store.sqlite.encryption import cipher, is_encrypted
 from recollect.transfer.encrypted_file import EncryptedReader, EncryptedWriter
 from recollect.transfer.exclusion import without_private_json

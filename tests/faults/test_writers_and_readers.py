@@ -15,8 +15,8 @@ import pytest
 
 from bench.contention import measure
 from recollect.model.documents import Document, Passage
-from recollect.store.sqlite import SqliteStore, connection
-from recollect.store.sqlite.connection import Connections
+from recollect.store.sqlite import SqliteStore, transactions
+from recollect.store.sqlite.transactions import Connections
 
 SECONDS = float(os.environ.get("SECONDS", "1"))
 
@@ -39,7 +39,7 @@ def test_threads_take_short_turns_while_one_of_them_writes(tmp_path: Path) -> No
 def test_the_log_is_copied_into_the_database_outside_of_the_transaction(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection, "_PAGES_PER_CHECKPOINT", 1)
+    monkeypatch.setattr(transactions, "_PAGES_PER_CHECKPOINT", 1)
     with closing(SqliteStore(tmp_path / "library.db")) as store:
         document = Document("test", "c1", passages=(Passage("m1", "user", "x" * 500_000),))
         (saved,) = store.save([document])
@@ -52,10 +52,10 @@ def test_the_log_is_copied_into_the_database_outside_of_the_transaction(
 def test_the_log_stays_small_although_there_is_a_reader_at_every_moment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection, "_PAGES_PER_CHECKPOINT", 20)
-    monkeypatch.setattr(connection, "_MAX_LOG_PAGES", 40)
+    monkeypatch.setattr(transactions, "_PAGES_PER_CHECKPOINT", 20)
+    monkeypatch.setattr(transactions, "_MAX_LOG_PAGES", 40)
     # On a busy machine, it may take some time until the readers have finished.
-    monkeypatch.setattr(connection, "_RESTART_PATIENCE", 30.0)
+    monkeypatch.setattr(transactions, "_RESTART_PATIENCE", 30.0)
     is_finished = threading.Event()
     with closing(SqliteStore(tmp_path / "library.db")) as store:
         (saved,) = store.save([Document("test", "c1", passages=(Passage("m", "user", "first"),))])

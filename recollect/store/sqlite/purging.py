@@ -18,7 +18,8 @@ from collections.abc import Callable
 
 from recollect.errors import RecollectError
 from recollect.store.sql.transfer import get_marker, set_marker
-from recollect.store.sqlite.connection import Connection, Connections
+from recollect.store.sqlite.connection import Connection
+from recollect.store.sqlite.transactions import Connections
 from recollect.store.values import Purge
 
 _MARKER = "purge"

@@ -30,12 +30,10 @@ from recollect.store.sqlite import (
     verification,
 )
 from recollect.store.sqlite.checksums import damage_events
-from recollect.store.sqlite.connection import (
+from recollect.store.sqlite.connection import Connection, connect
+from recollect.store.sqlite.database_errors import (
     READ_ONLY,
     STORAGE_FULL,
-    Connection,
-    Connections,
-    connect,
     translate_error,
     translate_os_error,
 )
@@ -46,6 +44,7 @@ from recollect.store.sqlite.migration_backup import delete_copies, delete_expire
 from recollect.store.sqlite.migrations import is_current, migrate
 from recollect.store.sqlite.private_files import create_private_folder
 from recollect.store.sqlite.purging import Purging, request_purge
+from recollect.store.sqlite.transactions import Connections
 from recollect.store.sqlite.verification import UNINDEXED
 from recollect.store.sqlite.volumes import plan
 from recollect.store.values import (

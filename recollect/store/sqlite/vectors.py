@@ -47,9 +47,10 @@ from recollect.store.sqlite.checksums import (
     log_damage,
     mark_checked,
 )
-from recollect.store.sqlite.connection import Connection, Connections
+from recollect.store.sqlite.connection import Connection
 from recollect.store.sqlite.file_lock import file_lock
 from recollect.store.sqlite.key_ranges import all_keys, keys_in_few_documents, passing_keys
+from recollect.store.sqlite.transactions import Connections
 from recollect.store.sqlite.vector_scan import (
     NO_DATE,
     ROW,

@@ -24,11 +24,12 @@ from recollect.model.search import Filter
 from recollect.store.sql.encoding import INDEXED_TITLE
 from recollect.store.sql.selection import document_filter, matching_documents
 from recollect.store.sqlite.checksums import is_check_due, log_damage
-from recollect.store.sqlite.connection import Connection, Connections
+from recollect.store.sqlite.connection import Connection
 from recollect.store.sqlite.file_lock import file_lock
 from recollect.store.sqlite.fts_match import best_matches, count_matches
 from recollect.store.sqlite.key_ranges import KeyRange, all_keys, keys_in_few_documents
 from recollect.store.sqlite.private_files import protect_tree
+from recollect.store.sqlite.transactions import Connections
 from recollect.store.sqlite.volumes.format import (
     MANIFEST,
     DamagedVolume,

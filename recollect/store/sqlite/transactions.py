@@ -1,0 +1,372 @@
+"""Reading from and writing to one SQLite file, by many threads.
+
+Writes take turns on one connection. The thread whose turn it is commits everything that is waiting
+in one transaction (group commit), because a durable commit costs a disk flush no matter how much it
+contains. Reads use a small pool of connections, each with its own snapshot and a time limit.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import apsw
+
+from recollect.errors import (
+    DAMAGE_ADVICE,
+    DamagedLibrary,
+    ReadOnlyLibrary,
+    RecollectError,
+    StoreBusy,
+)
+from recollect.settings import LIMITS
+from recollect.store.sqlite.connection import (
+    Connection,
+    busy_handler,
+    connect,
+    connect_read_only,
+    file_stamp,
+)
+from recollect.store.sqlite.database_errors import READ_ONLY, is_disk_full, translate_error
+from recollect.store.sqlite.turns import Turns
+
+T = TypeVar("T")
+
+# Bounds the time that the other threads wait for one commit.
+_MAX_JOBS_PER_COMMIT = 256
+# SQLite calls back after so many instructions of its virtual machine.
+_STEPS_PER_TIME_CHECK = 2_000
+# Seconds. A process that keeps its turn for longer is overtaken, if it does not write.
+_TURN_PATIENCE = 10.0
+# SQLite's own default is 1,000 pages of 4,096 bytes.
+_PAGES_PER_CHECKPOINT = 1_000
+# From this size on, the log starts over at the next moment without readers.
+_MAX_LOG_PAGES = 8_000
+# Seconds to wait for such a moment. Nobody can write in the meantime.
+_RESTART_PATIENCE = 0.1
+# Seconds after which a thread must let another one run.
+_NORMAL_TURN = sys.getswitchinterval()
+_SHORT_TURN = 0.0002
+
+
+# -- the connections ---
+
+
+class _Job(Generic[T]):
+    """Work that waits for a transaction, and its result."""
+
+    __slots__ = ("error", "is_finished", "value", "work")
+
+    def __init__(self, work: Callable[[Connection], T]) -> None:
+        self.work = work
+        self.value: T | None = None
+        self.error: BaseException | None = None
+        self.is_finished = False
+
+    def finish(self, error: BaseException | None = None) -> None:
+        self.error = self.error or error
+        self.is_finished = True
+
+
+class Connections:
+    """The connection that writes and the connections that read one database file."""
+
+    def __init__(self, path: Path, read_only: str = "") -> None:
+        self.path = path
+        self.read_only = read_only
+        """Why nothing may be written; empty if that is allowed."""
+        self._writer: Connection | None = None
+        self._write_lock = threading.Lock()
+        self._turns = Turns(path)
+        self._waiting_jobs: deque[_Job[Any]] = deque()
+        self._log_pages = 0
+        self._copied_pages = 0
+        """The length of the log at the last checkpoint."""
+        self._checkpoint_lock = threading.Lock()
+        self._idle_readers: list[Connection] = []
+        self._version_lock = threading.Lock()
+        self._version_reader: Connection | None = None
+        self._is_closed = False
+
+    def close(self) -> None:
+        with self._checkpoint_lock, self._write_lock, self._version_lock:
+            self._is_closed = True
+            while self._idle_readers:
+                self._idle_readers.pop().close()
+            if self._version_reader is not None:
+                self._version_reader.close()
+            self._close_writer()
+
+    def _require_open(self) -> None:
+        if self._is_closed:
+            raise RecollectError("This library is closed.")
+
+    # -- writing ---
+
+    def write(self, work: Callable[[Connection], T]) -> T:
+        """Run `work` in a transaction and return its value once it is durable.
+
+        Several threads may share a commit. If the work of one of them raises an error, only its own
+        changes are rolled back.
+        """
+        job: _Job[T] = _Job(work)
+        self._waiting_jobs.append(job)
+        with self._write_lock:
+            # Another thread may have committed this job while it waited for the lock.
+            while not job.is_finished:
+                count = min(len(self._waiting_jobs), _MAX_JOBS_PER_COMMIT)
+                self._commit([self._waiting_jobs.popleft() for _ in range(count)])
+        self._checkpoint_if_due()
+        if job.error is not None:
+            raise job.error
+        return job.value  # type: ignore[return-value]
+
+    def _commit(self, jobs: list[_Job[Any]]) -> None:
+        try:
+            db = self._open_writer()
+            with _short_thread_turns(), self._turns.take(_TURN_PATIENCE):
+                db.execute("begin immediate")
+                for job in jobs:
+                    self._run(db, job)
+                db.execute("commit")
+        except BaseException as error:
+            self._abort(error)
+            failure = error
+            if isinstance(error, apsw.Error):
+                failure = translate_error(error, self.path)
+                failure.__cause__ = error
+            for job in jobs:
+                job.finish(failure)
+            if not isinstance(error, Exception):
+                raise
+        else:
+            for job in jobs:
+                job.finish()
+
+    def _run(self, db: Connection, job: _Job[Any]) -> None:
+        """Run one job of a transaction. Its error concerns only the thread that waits for it."""
+        db.execute("savepoint job")
+        try:
+            job.value = job.work(db)
+        except Exception as error:
+            # On a full disk, SQLite rolls back the whole transaction, and all jobs fail.
+            if not db.in_transaction:
+                raise
+            db.execute("rollback to job")
+            job.error = error
+            if isinstance(error, apsw.Error):
+                job.error = translate_error(error, self.path)
+                job.error.__cause__ = error
+        db.execute("release job")
+
+    def _open_writer(self) -> Connection:
+        self._require_open()
+        if self.read_only:
+            raise ReadOnlyLibrary(READ_ONLY.format(reason=self.read_only))
+        if self._writer is None:
+            self._writer = connect(self.path)
+            # This also ends SQLite's own checkpoints, for which the writer would have to wait.
+            self._writer.set_wal_hook(self._count_log_pages)
+        return self._writer
+
+    def _count_log_pages(self, _db: apsw.Connection, _name: str, pages: int) -> int:
+        self._log_pages = pages
+        if pages < self._copied_pages:  # the log has started over
+            self._copied_pages = 0
+        return apsw.SQLITE_OK
+
+    def _checkpoint_if_due(self) -> None:
+        """Copy the log into the database from time to time, so that it does not grow.
+
+        A thread does it, unless writers are faster than the thread.
+        """
+        new_pages = self._log_pages - self._copied_pages
+        if new_pages < _PAGES_PER_CHECKPOINT:
+            return
+        if new_pages >= _MAX_LOG_PAGES:
+            self._checkpoint()
+        elif not self._checkpoint_lock.locked():
+            threading.Thread(target=self._checkpoint, name="recollect-checkpoint").start()
+
+    def _checkpoint(self) -> None:
+        with self._checkpoint_lock:
+            if self._is_closed or self._log_pages - self._copied_pages < _PAGES_PER_CHECKPOINT:
+                return
+            self._copied_pages = self._log_pages
+            # The next pages are counted in any case, so whatever prevents it now does no harm.
+            with suppress(apsw.Error):
+                db = connect(self.path)
+                try:
+                    ((_, pages, _),) = db.rows("pragma wal_checkpoint(passive)")
+                    if pages >= _MAX_LOG_PAGES:
+                        # Readers that never pause all at once would keep the old pages in use, and
+                        # the log would grow with every commit.
+                        db.set_busy_handler(busy_handler(_RESTART_PATIENCE))
+                        db.rows("pragma wal_checkpoint(restart)")
+                finally:
+                    db.close()
+
+    def _abort(self, error: BaseException) -> None:
+        """Roll back. After a disk error, the connection is not used again."""
+        if self._writer is None:
+            return
+        if self._writer.in_transaction:
+            try:
+                self._writer.execute("rollback")
+            except apsw.Error:
+                self._close_writer()
+        if isinstance(error, (apsw.IOError, apsw.CorruptError, apsw.FullError)):
+            self._close_writer()
+
+    def _close_writer(self) -> None:
+        if self._writer is not None:
+            self._writer.close(True)
+            self._writer = None
+        self._turns.close()
+
+    def truncate_log(self, patience: float = 0.0) -> bool:
+        """Copy the write-ahead log into the database and truncate it.
+
+        Returns False if another program reads an older snapshot for longer than `patience`, in
+        seconds. Nobody can write in the meantime.
+        """
+        with self._checkpoint_lock, self._write_lock:
+            db = self._open_writer()
+            db.set_busy_handler(busy_handler(patience))
+            try:
+                ((is_busy, _, _),) = db.rows("pragma wal_checkpoint(truncate)")
+            except (apsw.BusyError, apsw.LockedError):
+                return False
+            except apsw.Error as error:
+                raise translate_error(error, self.path) from error
+            finally:
+                db.set_busy_handler(busy_handler())
+            return not is_busy
+
+    # -- reading ---
+
+    def open_reader(self) -> Connection:
+        """A new connection to read from. The caller closes it."""
+        self._require_open()
+        if self.read_only:
+            return connect_read_only(self.path)
+        try:
+            return connect(self.path)
+        except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.IOError, apsw.FullError):
+            # A full disk has no space for the memory that connections share.
+            if not self.path.exists() or not is_disk_full(self.path):
+                raise
+            return connect_read_only(self.path)
+
+    def version(self) -> object:
+        """A value that changes with every commit.
+
+        SQLite counts the commits of all other connections, so this needs one that never writes.
+        """
+        with self._version_lock:
+            try:
+                if self._is_outdated(self._version_reader):
+                    self._version_reader = self.open_reader()
+                db = self._version_reader
+                assert db is not None
+                return db.unlocked_stamp, db.pragma("data_version")
+            except apsw.Error as error:
+                raise translate_error(error, self.path) from error
+
+    @contextmanager
+    def read(self, seconds: float | None = None) -> Iterator[Connection]:
+        """A connection with a snapshot to read from. Raises SearchTimeout after `seconds`."""
+        db = None
+        try:
+            db = self._take_reader()
+            if seconds is not None:
+                db.set_progress_handler(_time_limit(seconds), _STEPS_PER_TIME_CHECK)
+            db.execute("begin")
+            yield db
+            if self._is_outdated(db):
+                raise StoreBusy("The library was changed while it was read. Try again.")
+        except apsw.Error as error:
+            raise translate_error(error, self.path) from error
+        except (UnicodeDecodeError, json.JSONDecodeError) as error:
+            raise DamagedLibrary(f"A text in {self.path} is damaged. {DAMAGE_ADVICE}") from error
+        finally:
+            if db is not None:
+                self._return_reader(db)
+
+    def _take_reader(self) -> Connection:
+        self._require_open()
+        while True:
+            try:
+                db = self._idle_readers.pop()
+            except IndexError:
+                return self.open_reader()
+            if not self._is_outdated(db):
+                return db
+            db.close(True)
+
+    def _return_reader(self, db: Connection) -> None:
+        db.set_progress_handler(None)
+        if db.in_transaction:
+            db.execute("rollback")
+        if self._is_closed:
+            db.close(True)
+        else:
+            self._idle_readers.append(db)
+
+    def _is_outdated(self, db: Connection | None) -> bool:
+        """Whether a connection is missing, or reads without locks from files that have changed."""
+        if db is None:
+            return True
+        return db.unlocked_stamp is not None and db.unlocked_stamp != file_stamp(self.path)
+
+
+# -- time ---
+
+
+def _time_limit(seconds: float) -> Callable[[], bool]:
+    """A function that says whether a search must stop.
+
+    It counts CPU time, so that a search on a busy machine does as much as on an idle one.
+    """
+    end = time.thread_time() + seconds
+    last_end = time.monotonic() + LIMITS.search_wall_seconds
+
+    def is_over() -> bool:
+        return time.thread_time() > end or time.monotonic() > last_end
+
+    return is_over
+
+
+_transactions = 0
+_transactions_lock = threading.Lock()
+
+
+@contextmanager
+def _short_thread_turns() -> Iterator[None]:
+    """Let the threads of this process take shorter turns while one of them is in a transaction.
+
+    Every statement gives up Python's lock. If other threads are searching, the writer would wait
+    for 5 ms or more after each statement, and all other writers with it.
+    """
+    _change_transactions(1)
+    try:
+        yield
+    finally:
+        _change_transactions(-1)
+
+
+def _change_transactions(change: int) -> None:
+    global _transactions
+    with _transactions_lock:
+        _transactions += change
+        if _transactions:
+            sys.setswitchinterval(_SHORT_TURN)
+        else:
+            sys.setswitchinterval(_NORMAL_TURN)
