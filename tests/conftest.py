@@ -238,7 +238,7 @@ def isolated_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="session")
-def database(worker_id: str) -> Iterator[str]:
+def database() -> Iterator[str]:
     """The URL of a PostgreSQL database that the tests of one process share."""
     if os.environ.get(postgres.SKIP) == "1":
         pytest.skip(f"{postgres.SKIP}=1")
@@ -250,7 +250,8 @@ def database(worker_id: str) -> Iterator[str]:
             f"{postgres.SKIP}=1 to skip these tests.",
             pytrace=False,
         )
-    url = postgres.new_database(f"recollect_{worker_id}")
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "master")
+    url = postgres.new_database(f"recollect_{worker}")
     # The process keeps its connection pool while a library is open.
     with recollect.open(url, "pool", background=False):
         yield url

@@ -243,6 +243,7 @@ def test_the_server_starts_without_what_only_some_servers_need() -> None:
     assert not modules & {"httpx", "jwt", "cryptography", "numpy", "rich"}
 
 
+@pytest.mark.full
 def test_every_benchmark_can_be_imported() -> None:
     files = sorted((PACKAGE.parent / "bench").glob("[!_]*.py"))
     code = "\n".join(f"import bench.{file.stem}" for file in files)

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from lazy_import import LazyModule
+from mcp_server import Server, request
 from packaging.utils import canonicalize_name
 
 docx: Any = LazyModule("docx")
@@ -51,12 +52,14 @@ def base_path(tmp_path_factory: pytest.TempPathFactory) -> str:
     return os.pathsep.join([str(folder), str(ROOT)])
 
 
-def run_base(
-    base_path: str, *words: str, home: Path | str, lines: str = ""
-) -> subprocess.CompletedProcess[str]:
+def base_environment(base_path: str) -> dict[str, str]:
+    return os.environ | {"PYTHONPATH": base_path}
+
+
+def run_base(base_path: str, *words: str, home: Path | str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "recollect", *words, "--home", str(home)]
-    environment = os.environ | {"PYTHONPATH": base_path}
-    return subprocess.run(command, input=lines, capture_output=True, text=True, env=environment)
+    environment = base_environment(base_path)
+    return subprocess.run(command, capture_output=True, text=True, env=environment)
 
 
 @pytest.fixture(scope="module")
@@ -76,14 +79,21 @@ def test_chats_notes_and_transcripts_need_no_extra(base_path: str, home: Path) -
 
 def test_agents_need_no_extra(base_path: str, home: Path) -> None:
     search = {"name": "recall_search", "arguments": {"query": "Kyoto"}}
-    requests = [
-        {"id": 1, "method": "initialize", "params": {"protocolVersion": "2025-11-25"}},
-        {"id": 2, "method": "tools/call", "params": search},
-    ]
-    lines = "".join(json.dumps({"jsonrpc": "2.0", **request}) + "\n" for request in requests)
-    session = run_base(base_path, "mcp", home=home, lines=lines)
-    answers = [json.loads(line) for line in session.stdout.splitlines()]
-    assert [answer["id"] for answer in answers] == [1, 2], session.stderr
+    command = [sys.executable, "-m", "recollect", "mcp", "--home", str(home)]
+    pipes = {
+        "stdin": subprocess.PIPE,
+        "stdout": subprocess.PIPE,
+        "env": base_environment(base_path),
+    }
+    # The input stays open until the answers have come: a server whose client leaves waits for
+    # seconds only, which is not enough on a busy machine.
+    with subprocess.Popen(command, **pipes) as process:
+        server = Server(process)
+        server.send(request(1, "initialize", protocolVersion="2025-11-25"))
+        server.send(request(2, "tools/call", **search))
+        answers = [server.receive(), server.receive()]
+        assert server.finish() == []
+    assert [answer["id"] for answer in answers] == [1, 2]
     assert "Packing for Kyoto" in str(answers[1]["result"])
 
 

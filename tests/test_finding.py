@@ -61,7 +61,6 @@ def ids(page: Page) -> list[str]:
 # -- evidence ------------------------------------------------------------------
 
 
-@pytest.mark.both_stores
 @pytest.mark.parametrize("query", ["zxqv", "zxqv blorptang", "what is a zxqv", "quagga"])
 def test_words_that_no_message_mentions_find_nothing(garden: recollect.Library, query: str) -> None:
     page = search(garden, query)
@@ -84,7 +83,6 @@ def test_nothing_found_in_everything_comes_with_the_nearest(library: recollect.L
     assert {result["score_type"] for result in answer["nearest"]} == {"vector"}
 
 
-@pytest.mark.both_stores
 def test_a_filter_that_leaves_no_true_hit_returns_none(garden: recollect.Library) -> None:
     for filter in (Filter(conversations=("films",)), Filter.of(after="2030-01-01")):
         page = garden.search("barrel", filter, SearchOptions(now=NOW))
@@ -130,7 +128,6 @@ def test_the_noise_floor_is_measured_and_stored_with_the_vectors(
 # -- identifiers ---------------------------------------------------------------
 
 
-@pytest.mark.both_stores
 @pytest.mark.parametrize(
     ("query", "first"),
     [
@@ -161,19 +158,16 @@ def test_an_identifier_in_a_title_comes_first_even_without_vectors(
 # -- keywords ------------------------------------------------------------------
 
 
-@pytest.mark.both_stores
 def test_adjacent_words_come_before_scattered_ones(garden: recollect.Library) -> None:
     add(garden, "both", "The barrel is full because of the rain.", "I see.")
     assert ids(search(garden, "rain barrel"))[:2] == ["barrel-0", "both-0"]
 
 
-@pytest.mark.both_stores
 def test_all_words_come_before_some_of_them(garden: recollect.Library) -> None:
     page = search(garden, "tomatoes neighbour")
     assert ids(page)[0] == "tomatoes-1"
 
 
-@pytest.mark.both_stores
 def test_at_most_two_messages_of_a_conversation_come_before_others(
     garden: recollect.Library,
 ) -> None:
@@ -364,7 +358,6 @@ def test_keywords_find_only_messages_with_words_of_them(garden: recollect.Librar
     assert page.total == len(page.hits)
 
 
-@pytest.mark.both_stores
 def test_quoted_text_in_a_question_comes_first(garden: recollect.Library) -> None:
     add(garden, "talk", "We paid a lot: the new barrel is for rain, and we said so.")
     page = search(garden, 'what did we say about the new "rain barrel" and what we paid')
@@ -397,7 +390,6 @@ def test_a_page_of_conversations_that_was_stopped_is_not_exact(
     assert (page.partial, page.exact) == (True, False)
 
 
-@pytest.mark.both_stores
 def test_hits_that_are_probably_unrelated_are_marked_as_weak(garden: recollect.Library) -> None:
     page = search(garden, "which broker did we choose for the zxqvy drone fleet to fly tomatoes?")
     assert page.hits and page.weak

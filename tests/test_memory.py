@@ -287,7 +287,6 @@ def has_vectors(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
     return bool(request.param == "with vectors")
 
 
-@pytest.mark.both_stores
 @pytest.mark.parametrize("identifier", IDENTIFIERS)
 def test_a_word_of_a_message_finds_its_observation(
     world: Library, has_vectors: bool, identifier: str
@@ -306,7 +305,6 @@ def test_a_word_of_a_message_finds_its_observation(
         assert hit.path == "/my-api/log.jsonl"
 
 
-@pytest.mark.both_stores
 @pytest.mark.parametrize("identifier", IDENTIFIERS)
 def test_a_word_of_a_message_without_an_observation_finds_its_exchange(
     world: Library, has_vectors: bool, identifier: str

@@ -24,7 +24,8 @@ NOW = datetime(2025, 6, 18, 12, tzinfo=UTC)  # a Wednesday
 # Without vectors, with vectors, and with vectors and sealed volumes, which only SQLite has.
 STATES = [
     *(("sqlite", "fresh"), ("sqlite", "embedded"), ("sqlite", "sealed")),
-    *(("postgres", "fresh"), ("postgres", "embedded")),
+    pytest.param("postgres", "fresh", marks=pytest.mark.full),
+    ("postgres", "embedded"),
 ]
 TOPICS = [
     "My puppy chewed the sofa",

@@ -35,6 +35,10 @@ COLUMNS = 100
 SIBLINGS = 17
 
 
+NAMING = (ast.Name, ast.arg, ast.alias, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+"""The nodes that can introduce a name."""
+
+
 @dataclass
 class House:
     """The counts for a tree of Python files."""
@@ -57,6 +61,8 @@ class House:
         for node in ast.walk(ast.parse(text)):
             self.ternaries += isinstance(node, ast.IfExp)
             self.walruses += isinstance(node, ast.NamedExpr)
+            if not isinstance(node, NAMING):
+                continue
             for name in names(node):
                 if name.strip("_").lower() in PARTICIPLES:
                     line = getattr(node, "lineno", 0)

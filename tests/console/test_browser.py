@@ -119,6 +119,7 @@ def test_the_list_shows_conversations_and_opens_them(site: Site, open_page: Open
     expect(page.locator("h1")).to_have_text("Moss in the rain")
 
 
+@pytest.mark.full
 def test_the_list_scrolls_through_ten_thousand_conversations(
     site: Site, open_page: OpenPage
 ) -> None:
@@ -270,6 +271,7 @@ def test_a_late_response_to_an_old_query_is_dropped(site: Site, open_page: OpenP
     expect(page.locator(".hit .title")).to_have_text(["Pears"])
 
 
+@pytest.mark.full
 def test_show_more_appends_hits(site: Site, open_page: OpenPage) -> None:
     add(site.library, "many", "Many", *[f"pear number {n}" for n in range(50)])
     page = open_page("/?q=pear")
@@ -281,6 +283,7 @@ def test_show_more_appends_hits(site: Site, open_page: OpenPage) -> None:
     expect(page.get_by_role("button", name="Show more")).to_have_count(0)
 
 
+@pytest.mark.full
 def test_going_back_to_the_hits_restores_the_scroll_position(
     site: Site, open_page: OpenPage
 ) -> None:
@@ -464,6 +467,7 @@ def test_ids_with_special_characters_work_everywhere(site: Site, open_page: Open
     assert site.library.conversation(id).title == "Renamed"
 
 
+@pytest.mark.full
 def test_show_all_expands_a_long_message(site: Site, open_page: OpenPage) -> None:
     add(site.library, "big", "Big", "\n".join(f"line {n} of many" for n in range(4_000)))
     page = open_page("/c/big")
@@ -473,6 +477,7 @@ def test_show_all_expands_a_long_message(site: Site, open_page: OpenPage) -> Non
     expect(page.get_by_role("button", name="Show all")).to_have_count(0)
 
 
+@pytest.mark.full
 def test_tags_and_the_project_can_be_changed(site: Site, open_page: OpenPage) -> None:
     add(site.library, "c", "Tagged", "text", metadata={"tags": ["old"]})
     page = open_page("/c/c")
@@ -493,6 +498,7 @@ def test_tags_and_the_project_can_be_changed(site: Site, open_page: OpenPage) ->
     assert site.library.conversation("c").project == "garden"
 
 
+@pytest.mark.full
 def test_a_conversation_can_be_exported(site: Site, open_page: OpenPage) -> None:
     add(site.library, "c", 'Tea / "hot": 70%', "How hot?", "Seventy.")
     page = open_page("/c/c")
@@ -508,6 +514,7 @@ def test_a_conversation_can_be_exported(site: Site, open_page: OpenPage) -> None
     assert [m["content"] for m in json.loads(texts["json"])["messages"]] == ["How hot?", "Seventy."]
 
 
+@pytest.mark.full
 def test_commands_texts_and_links_can_be_copied(
     site: Site, open_page: OpenPage, browser: Any
 ) -> None:
@@ -572,6 +579,7 @@ def test_a_dropped_file_is_imported_with_a_receipt_and_can_be_undone(
     expect(page.locator(".upload-tray")).to_be_hidden()
 
 
+@pytest.mark.full
 def test_chosen_files_are_imported_one_after_the_other(site: Site, open_page: OpenPage) -> None:
     page = open_page("/imports")
     expect(page.locator(".empty-hint").last).to_have_text("No imports yet.")
@@ -601,6 +609,7 @@ def test_chosen_files_are_imported_one_after_the_other(site: Site, open_page: Op
 # -- the rest ---
 
 
+@pytest.mark.full
 def test_the_activity_page_shows_charts(site: Site, open_page: OpenPage) -> None:
     for n, model in enumerate(["model-a", "model-b", "model-a"]):
         site.library.add_conversation(
@@ -654,6 +663,7 @@ def test_a_person_can_sign_in_with_an_api_key(site: Site, open_page: OpenPage) -
     expect(page.locator("h1")).to_have_text("Sign in")
 
 
+@pytest.mark.full
 def test_a_read_only_key_sees_no_write_actions(site: Site, open_page: OpenPage) -> None:
     add(site.library, "c", "Read me", "text", metadata={"tags": ["green"]})
     key, _ = new_key(site.service.keys, default_user(), "reader", ("read",))
@@ -729,6 +739,7 @@ def test_every_control_has_an_accessible_name(site: Site, open_page: OpenPage) -
         assert page.locator("h1").count() == 1
 
 
+@pytest.mark.full
 def test_single_key_shortcuts_can_be_turned_off(site: Site, open_page: OpenPage) -> None:
     add(site.library, "c", "C", "text")
     page = open_page("/c/c")
@@ -755,6 +766,7 @@ def test_on_a_phone_the_list_is_a_drawer(site: Site, open_page: OpenPage) -> Non
     page.goto(site.url + "/c/md")
 
 
+@pytest.mark.full
 def test_the_theme_can_be_switched(site: Site, open_page: OpenPage) -> None:
     add(site.library, "md", "Markdown", "How?", MARKDOWN)
     page = open_page("/c/md", dark=True)

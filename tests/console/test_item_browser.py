@@ -137,6 +137,7 @@ def test_each_kind_has_a_tab_a_list_and_filters(site: Site, open_page: OpenPage)
     expect(rows).to_have_text([re.compile("On pears")])
 
 
+@pytest.mark.full
 def test_changes_made_elsewhere_appear_without_a_reload(site: Site, open_page: OpenPage) -> None:
     fill(site.library)
     id = id_of(site.library, "notes", "Moss garden")
@@ -194,6 +195,7 @@ def test_a_time_in_the_url_scrolls_the_transcript(site: Site, open_page: OpenPag
     expect(here).to_have_text("Sentence number 33 about moss and rain.")
 
 
+@pytest.mark.full
 def test_a_time_far_into_a_long_transcript_is_loaded(site: Site, open_page: OpenPage) -> None:
     site.library.knowledge.create(
         "media", {"title": "Long", "media_type": "podcast", "transcript": transcript(5_000)}
@@ -203,6 +205,7 @@ def test_a_time_far_into_a_long_transcript_is_loaded(site: Site, open_page: Open
     expect(page.locator("[data-current]")).to_be_in_viewport()
 
 
+@pytest.mark.full
 def test_a_character_is_shown_with_its_portrait_and_fields(site: Site, open_page: OpenPage) -> None:
     fill(site.library)
     page = open_page("/knowledge/characters")
@@ -214,6 +217,7 @@ def test_a_character_is_shown_with_its_portrait_and_fields(site: Site, open_page
     expect(page.locator("#f-character_book .body")).to_have_text("The greenhouse has four doors.")
 
 
+@pytest.mark.full
 def test_fields_can_be_copied(site: Site, open_page: OpenPage, browser: Any) -> None:
     fill(site.library)
     page = open_page(f"/knowledge/prompts/{id_of(site.library, 'prompts', 'Explain')}")
@@ -292,6 +296,7 @@ def test_a_conflict_shows_the_differences_and_lets_the_person_decide(
     expect(page.locator(".note-body")).to_have_text("It feeds the moss. Mine.")
 
 
+@pytest.mark.full
 def test_an_unsaved_draft_is_restored(site: Site, open_page: OpenPage) -> None:
     fill(site.library)
     page = open_page("/knowledge/notes?new=true")
@@ -342,6 +347,7 @@ def test_deleting_an_item_cancels_a_live_update_of_its_page(
     page.unroute_all(behavior="ignoreErrors")
 
 
+@pytest.mark.full
 def test_an_item_can_be_exported(site: Site, open_page: OpenPage) -> None:
     fill(site.library)
     page = open_page(f"/knowledge/notes/{id_of(site.library, 'notes', 'Moss garden')}")
@@ -380,6 +386,7 @@ def test_a_read_only_key_sees_no_write_actions(site: Site, open_page: OpenPage) 
     assert site.library.knowledge.list("notes")[1] == 2
 
 
+@pytest.mark.full
 def test_item_pages_fit_a_phone(site: Site, open_page: OpenPage) -> None:
     fill(site.library)
     page = open_page("/knowledge/notes", phone=True)
@@ -396,6 +403,7 @@ def test_item_pages_fit_a_phone(site: Site, open_page: OpenPage) -> None:
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
+@pytest.mark.full
 def test_item_pages_have_a_dark_theme(site: Site, open_page: OpenPage) -> None:
     fill(site.library)
     for path in (

@@ -18,7 +18,10 @@ CLAUSES = [clause for clause, _ in read_clauses(PAGES)]
 
 def marks(path: Path) -> Iterator[tuple[str, str]]:
     """Each test function of a file with each clause that its `@proves(...)` names."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    text = path.read_text(encoding="utf-8")
+    if "@proves(" not in text:
+        return
+    for node in ast.walk(ast.parse(text)):
         if not isinstance(node, ast.FunctionDef):
             continue
         for decorator in node.decorator_list:
@@ -153,9 +156,14 @@ def test_a_run_without_failures_fails_if_a_clause_is_not_proved(suite: Path) -> 
     [
         ["suite/test_fruit.py::test_apples"],
         ["-k", "apples"],
-        ["--deselect", "suite/test_fruit.py::test_limes", "suite"],
-        ["other"],
-        ["--collect-only"],
+        *(
+            pytest.param(selection, marks=pytest.mark.full)
+            for selection in (
+                ["--deselect", "suite/test_fruit.py::test_limes", "suite"],
+                ["other"],
+                ["--collect-only"],
+            )
+        ),
     ],
     ids=lambda selection: selection[0].partition(":")[0],
 )

@@ -70,13 +70,23 @@ def test_a_list_tells_whether_more_results_follow(collection: Library) -> None:
 @proves("C3-02")
 @pytest.mark.every_state
 @pytest.mark.every_store
-@pytest.mark.parametrize("order", ["relevance", "recent"])
-@pytest.mark.parametrize("query", ["lighthouse", "zeppelin", "..."])
+@pytest.mark.parametrize(
+    ("order", "query"),
+    [
+        ("relevance", "lighthouse"),
+        ("recent", "lighthouse"),
+        ("relevance", "zeppelin"),
+        *(
+            pytest.param(*pair, marks=pytest.mark.full)
+            for pair in (("recent", "zeppelin"), ("relevance", "..."), ("recent", "..."))
+        ),
+    ],
+)
 def test_the_total_does_not_depend_on_the_offset(
     collection: Library, order: str, query: str
 ) -> None:
     count = len(search(collection, query, limit=100, order_by=order))
-    for offset in (0, 3, count, count + 1, 500, 10_000):
+    for offset in (0, 3, count, 10_000):
         for history in (None, Session()):
             page = search_page(
                 collection, query, offset=offset, limit=2, order_by=order, history=history
@@ -199,7 +209,7 @@ def test_a_conversation_found_by_its_title_shows_title_and_first_message(
 
 @proves("C3-09")
 @pytest.mark.every_store
-@pytest.mark.parametrize("order", ["relevance", "recent"])
+@pytest.mark.parametrize("order", ["relevance", pytest.param("recent", marks=pytest.mark.full)])
 def test_every_conversation_found_by_its_title_shows_its_title(
     library: Library, order: str
 ) -> None:

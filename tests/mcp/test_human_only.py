@@ -41,7 +41,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize("mark", MARKS, ids=str)
-@pytest.mark.parametrize("setting", ["", "hide"])
+@pytest.mark.parametrize("setting", ["", pytest.param("hide", marks=pytest.mark.full)])
 def test_no_tool_shows_an_agent_a_message_that_is_marked_by_its_metadata(
     make_caller: MakeCaller,
     library: Library,

@@ -6,6 +6,7 @@ The routes come from the app's OpenAPI description, so new routes are tested aut
 from __future__ import annotations
 
 import json
+import threading
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -109,8 +110,9 @@ def belongings(world: World, alice: TestClient, user: str) -> Belongings:
         "messages": [{"role": "user", "content": f"imported {CANARY}"}],
     }
     job = alice.post("/api/imports?name=chat.json", content=json.dumps(export)).json()["id"]
+    clock = threading.Event()
     while alice.get(f"/api/imports/{job}").json()["finished_at"] is None:
-        pass
+        clock.wait(0.02)
     numbers = [receipt["id"] for receipt in alice.get("/api/receipts").json()["receipts"]]
     note = alice.post(
         "/api/knowledge/notes", json={"title": f"{CANARY} note", "content": f"{CANARY} words"}

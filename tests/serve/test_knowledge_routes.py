@@ -574,15 +574,21 @@ def test_deleting_without_undo_does_not_return_the_document(
         {"page": {"x": 1}},
     ],
 )
+@pytest.mark.parametrize(
+    "sources",
+    [
+        [("media", "media")],
+        pytest.param(
+            [("notes", "note"), ("characters", "character"), ("prompts", "prompt")],
+            marks=pytest.mark.full,
+        ),
+    ],
+    ids=["media", "others"],
+)
 def test_invalid_locations_in_metadata_are_harmless(
-    client: TestClient, metadata: dict[str, Any]
+    client: TestClient, metadata: dict[str, Any], sources: list[tuple[str, str]]
 ) -> None:
-    for source, kind in (
-        ("notes", "note"),
-        ("media", "media"),
-        ("characters", "character"),
-        ("prompts", "prompt"),
-    ):
+    for source, kind in sources:
         messages = [
             {
                 "id": "1",

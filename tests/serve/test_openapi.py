@@ -34,7 +34,7 @@ OPERATIONS = sorted(
     for method in route.methods or ()
 )
 EXAMPLES = settings(
-    max_examples=max(3, settings.default.max_examples // 20),
+    max_examples=max(2, settings.default.max_examples // 20),
     deadline=None,
     derandomize=True,
     database=None,

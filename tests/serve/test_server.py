@@ -140,7 +140,9 @@ def read_all(connection: socket.socket) -> bytes:
 # -- shutting down ---
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.full)]
+)
 def test_requests_in_progress_are_answered_after_a_signal(
     start: Start, place: str, user: str, number: int
 ) -> None:
@@ -269,7 +271,9 @@ def warnings(server: Process) -> list[dict[str, Any]]:
     return [line for line in server.lines() if line["level"] == "warning"]
 
 
-@pytest.mark.parametrize("name", ["CONVERSATION_DB", "ORIGIN_CONVERSATION_DB"])
+@pytest.mark.parametrize(
+    "name", ["CONVERSATION_DB", pytest.param("ORIGIN_CONVERSATION_DB", marks=pytest.mark.full)]
+)
 def test_the_only_user_of_this_computer_searches_the_database_in_the_environment(
     start: Start, tmp_path: Path, name: str
 ) -> None:
@@ -284,7 +288,9 @@ def test_the_only_user_of_this_computer_searches_the_database_in_the_environment
     assert warnings(server) == []
 
 
-@pytest.mark.parametrize("name", ["CONVERSATION_DB", "ORIGIN_CONVERSATION_DB"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("CONVERSATION_DB", marks=pytest.mark.full), "ORIGIN_CONVERSATION_DB"]
+)
 def test_users_with_keys_search_their_libraries_and_the_log_says_so(
     start: Start, place: str, user: str, name: str
 ) -> None:
@@ -486,7 +492,7 @@ def test_too_many_connections_get_a_retry_after(
 # -- logging ---
 
 
-@pytest.mark.parametrize("kind", ["json", "text"])
+@pytest.mark.parametrize("kind", ["json", pytest.param("text", marks=pytest.mark.full)])
 def test_the_log_has_one_line_per_request_and_no_user_data(
     start: Start, place: str, user: str, kind: str
 ) -> None:

@@ -58,10 +58,10 @@ def keys(hits: list[tuple[int, float]]) -> list[int]:
 
 def test_the_nearest_passages_are_those_of_an_exact_comparison(store: Store) -> None:
     store.save(
-        [conversation(f"c{c}", *(message(f"m{n}", "x") for n in range(500))) for c in range(10)]
+        [conversation(f"c{c}", *(message(f"m{n}", "x") for n in range(200))) for c in range(10)]
     )
     space = store.add_space("test", "1", 256, None)
-    vectors = unit(1, 5_000, 256)
+    vectors = unit(1, 2_000, 256)
     by_key = embed_all(store, space, vectors)
     matrix, numbers = np.array(list(by_key.values())), np.array(list(by_key))
     store.mark_space_ready(space)
