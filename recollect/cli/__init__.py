@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 COMMANDS = {
+    "setup": ("setup", "find conversations on this computer, and import them"),
     "import": (
         "importing",
         "import exports, transcripts, notes, media, characters and prompts",
@@ -29,6 +30,13 @@ COMMANDS = {
     "list": ("reading", "list conversations, most recently changed first"),
     "read": ("reading", "read one conversation"),
     "open": ("opening", "open a conversation in the browser"),
+    "tag": ("editing", "add tags to a conversation"),
+    "untag": ("editing", "remove tags from a conversation"),
+    "rename": ("editing", "change the title of a conversation"),
+    "pin": ("editing", "pin conversations"),
+    "unpin": ("editing", "remove the pins of conversations"),
+    "delete": ("editing", "delete conversations; `undo` restores them for an hour"),
+    "undo": ("editing", "undo the last change of a conversation"),
     "export": ("exporting", "export one conversation or everything"),
     "knowledge": ("knowledge", "find, read and write notes, media, characters and prompts"),
     "memory": (
@@ -53,10 +61,14 @@ COMMANDS = {
     "forget": ("forgetting", "delete messages, conversations and items for good"),
     "audit": ("auditing", "report what is risky in the library; show the audit log"),
     "serve": ("serving", "serve REST, the console and metrics over HTTP"),
+    "service": ("installing", "run the console or the watcher in the background, from login on"),
+    "completion": ("completing", "print the completion script of a shell"),
     "keys": ("keys", "create, list and revoke API keys"),
     "mcp": ("serving", "serve agents over stdio (MCP)"),
 }
 """Each command with its module and a summary. `define_NAME` in the module adds its arguments."""
+COMPLETION = ("completion", "words", "--")
+"""How the completion script of a shell asks what fits at the cursor."""
 _EXAMPLES = """\
 examples:
   recollect import ~/Downloads/chatgpt-export.zip      import an export; the format is detected
@@ -135,6 +147,25 @@ def parser(command: str = "") -> argparse.ArgumentParser:
     return top
 
 
+def define_all(words: Sequence[str]) -> argparse.ArgumentParser:
+    """The parser with everything that the command named in `words` has. For completion."""
+    top = parser()
+    for word in words:
+        if word in COMMANDS:
+            command = _commands(top)[word]
+            assert isinstance(command, Command)
+            command._define()
+            break
+    return top
+
+
+def _commands(top: argparse.ArgumentParser) -> Any:
+    for action in top._actions:
+        if isinstance(action.choices, dict):
+            return action.choices
+    return {}
+
+
 def add_library(parser: argparse.ArgumentParser, *, after_command: bool = False) -> None:
     """Add --home, --user and --read-only, which may stand before the command or after it."""
     default = argparse.SUPPRESS if after_command else None
@@ -165,6 +196,11 @@ def sentence(summary: str) -> str:
 
 def main(words: Sequence[str], command: str = "") -> int:
     """Run a command line. It starts faster if its command is given as well."""
+    if tuple(words[:3]) == COMPLETION:
+        # The words to complete are no arguments: argparse would drop a `--` among them.
+        complete: Callable[[Sequence[str]], int]
+        complete = import_module("recollect.cli.completing").print_candidates
+        return complete(words[3:])
     arguments = _parse(parser(command), words)
     run: Callable[[argparse.Namespace], int] = arguments.run
     _identify()

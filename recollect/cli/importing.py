@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import shlex
+import sys
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
@@ -13,6 +15,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from recollect.cli.common import (
+    at_terminal,
     console,
     define,
     existing,
@@ -31,6 +34,7 @@ from recollect.model.kinds import KIND_TABLE
 from recollect.model.receipts import Counts, FileReceipt, Receipt
 
 _EXAMPLES = """\
+  recollect import                                     look for conversations, and ask
   recollect import chatgpt-export.zip
   recollect import ~/.claude/projects ~/.codex/sessions
   recollect import ~/Notes
@@ -64,14 +68,27 @@ def run(arguments: argparse.Namespace) -> int:
         return _list(arguments)
     if arguments.undo is not None:
         return _undo(arguments)
-    if not arguments.paths:
-        raise InvalidInput("Nothing to import. Give a file or folder: recollect import PATH")
-    prepare(Request(tuple(Path(path).expanduser() for path in arguments.paths)))
+    if arguments.paths:
+        return import_paths(arguments, arguments.paths, arguments.kind)
+    if sys.stdin.isatty() and at_terminal() and not arguments.json:
+        from recollect.cli.finding import ask, find, paths_of
+
+        paths = paths_of(ask(find()))
+        if not paths:
+            return 0
+        return import_paths(arguments, paths, arguments.kind)
+    raise InvalidInput(
+        "Nothing to import. Give a file or folder: recollect import PATH\n"
+        "Or look for conversations on this computer: recollect setup"
+    )
+
+
+def import_paths(arguments: argparse.Namespace, paths: Sequence[str], kind: str | None) -> int:
+    """Import files and folders, print the receipt, and index what is new."""
+    prepare(Request(tuple(Path(path).expanduser() for path in paths)))
     with writable(arguments) as library:
         with ProgressBar("Importing", "bytes", files=True) as bar:
-            receipt = library.import_path(
-                *arguments.paths, kind=arguments.kind, progress=bar.report
-            )
+            receipt = library.import_path(*paths, kind=kind, progress=bar.report)
         if arguments.json:
             print_json(asdict(receipt))
         else:

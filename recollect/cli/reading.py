@@ -81,6 +81,7 @@ def define_list(command: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="only conversations with this tag",
     )
+    command.add_argument("--pinned", action="store_true", help="only pinned conversations")
     command.add_argument(
         "--search", default="", metavar="TEXT", help="only titles or ids that contain this"
     )
@@ -122,7 +123,12 @@ def list_(arguments: argparse.Namespace) -> int:
     with existing(arguments) as library:
         check_filters(library, arguments)
         summaries, total = library.conversations(
-            Filter.of(projects=arguments.project, sources=arguments.source, tags=arguments.tag),
+            Filter.of(
+                projects=arguments.project,
+                sources=arguments.source,
+                tags=arguments.tag,
+                pinned=arguments.pinned or None,
+            ),
             limit=arguments.limit,
             offset=arguments.offset,
             title=arguments.search,
@@ -157,7 +163,7 @@ def list_(arguments: argparse.Namespace) -> int:
             _day(summary),
             f"{summary.message_count:,}",
             safe(source_label(summary.source)),
-            Text(_one_line(label), no_wrap=True, overflow="ellipsis"),
+            Text(_title(summary, label), no_wrap=True, overflow="ellipsis"),
         )
     out.print(table)
     _show_list_total(arguments, len(summaries), total)
@@ -167,6 +173,8 @@ def list_(arguments: argparse.Namespace) -> int:
 def _nothing_listed(arguments: argparse.Namespace, total: int) -> str:
     if total:
         return f"No more conversations; there are {total:,}."
+    if arguments.pinned:
+        return "No conversations are pinned. Pin one: recollect pin 1"
     if arguments.project or arguments.source or arguments.tag or arguments.search:
         return "No conversations match."
     return "There are no conversations yet. Import some: recollect setup"
@@ -193,6 +201,12 @@ def _print_lines(summaries: list[Summary], labels: list[str]) -> None:
             label,
         )
         sys.stdout.write("\t".join(map(_one_line, fields)) + "\n")
+
+
+def _title(summary: Summary, label: str) -> str:
+    if summary.metadata.get("pinned") is True:
+        return f"★ {_one_line(label)}"
+    return _one_line(label)
 
 
 def _day(summary: Summary) -> str:
@@ -285,9 +299,17 @@ def _print_heading(library: Library, page: _MessagePage, out: Console) -> None:
         when(document.created_at),
         document.project,
         plural(page.total, "message"),
+        *(f"#{tag}" for tag in _tags(document)),
     ]
     out.print(f"[bold]{safe(label)}[/]")
     out.print(f"[dim]{safe(' · '.join(details))}[/]\n")
+
+
+def _tags(document: Document) -> list[str]:
+    tags = document.metadata.get("tags")
+    if isinstance(tags, list):
+        return [str(tag) for tag in tags]
+    return []
 
 
 class _MessagePage(NamedTuple):

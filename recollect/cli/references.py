@@ -67,35 +67,38 @@ def resolve(library: Library, arguments: argparse.Namespace, text: str) -> Refer
         return Reference(library.resolve_id(text))
     references = _read_results(arguments)
     number = int(text)
-    if 1 <= number <= len(references):
+    if references and 1 <= number <= len(references):
         return references[number - 1]
     try:
         return Reference(library.resolve_id(text))
     except (NotFound, InvalidInput):
-        raise NotFound(_explain_missing(text, len(references))) from None
+        raise NotFound(_explain_missing(text, references)) from None
 
 
 def is_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= _DIGITS
 
 
-def _explain_missing(text: str, count: int) -> str:
-    if not count:
+def _explain_missing(text: str, references: list[Reference] | None) -> str:
+    if references is None:
         return (
             f"There is no result {text}: nothing was searched or listed yet. "
             "Run `recollect search` or `recollect list` first."
         )
-    if count == 1:
+    if not references:
+        return f"There is no result {text}. The last search or list found nothing."
+    if len(references) == 1:
         return f"There is no result {text}. The last search or list has 1 result."
-    return f"There is no result {text}. The last search or list has {count} results."
+    return f"There is no result {text}. The last search or list has {len(references)} results."
 
 
-def _read_results(arguments: argparse.Namespace) -> list[Reference]:
+def _read_results(arguments: argparse.Namespace) -> list[Reference] | None:
+    """What the numbers refer to; None if nothing was searched or listed yet."""
     file = _results_file(arguments)
     try:
         rows = json.loads(_decrypt(file, file.read_bytes()))
     except (OSError, ValueError):
-        return []
+        return None
     return [Reference(id_, message_id) for id_, message_id in rows]
 
 

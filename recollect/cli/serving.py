@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import gc
 import sys
+import threading
 
 from recollect.cli.common import console, define, safe
 from recollect.errors import RecollectError
@@ -12,6 +13,7 @@ from recollect.settings import place
 
 _EXAMPLES = """\
   recollect serve                                      on this computer, at http://127.0.0.1:8765
+  recollect serve --open                               and open the console in the browser
   recollect serve --port 9000
   recollect keys add laptop --user ann                 for other computers, first add a key:
   recollect serve --host 0.0.0.0 --allow-host notes.example
@@ -24,6 +26,7 @@ key, every client needs one (`recollect keys`). The log goes to standard error.
 
 def define_serve(command: argparse.ArgumentParser) -> None:
     define(command, run, _EXAMPLES)
+    command.add_argument("--open", action="store_true", help="open the console in the browser")
     command.add_argument(
         "--host",
         metavar="ADDRESS",
@@ -102,8 +105,17 @@ def run(arguments: argparse.Namespace) -> int:
                 soft_wrap=True,
             )
         sys.stdout.flush()
+        if arguments.open:
+            threading.Thread(target=_open_console, args=[address], daemon=True).start()
 
     return serve(place(arguments.home), config, log_format=arguments.log_format, announce=announce)
+
+
+def _open_console(address: str) -> None:
+    from recollect.cli.opening import open_browser
+
+    if not open_browser(address):
+        print(f"recollect: There is no browser here. Open {address} yourself.", file=sys.stderr)
 
 
 def define_mcp(command: argparse.ArgumentParser) -> None:

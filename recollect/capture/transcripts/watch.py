@@ -162,7 +162,7 @@ class Watcher:
         self._last_scan = self.clock()
         files: dict[Path, Stamp] = {}
         for folder in self.folders:
-            files |= _files(folder, folder.root)
+            files |= transcript_files(folder)
         changes = [path for path, stamp in files.items() if self._stamps.get(path) != stamp]
         # Sessions come before their sub-agents, which are excluded with them; older first.
         changes.sort(key=lambda path: (is_agent(str(path)), files[path].modified))
@@ -189,7 +189,7 @@ class Watcher:
                 continue
             if path.is_dir() and not path.is_symlink():
                 # Files created before the folder was watched are not reported by the system.
-                self._queue |= dict.fromkeys(_files(folder, path))
+                self._queue |= dict.fromkeys(transcript_files(folder, path))
             elif folder.includes(path):
                 self._queue[path] = None
                 self._urgent.add(path)
@@ -374,10 +374,10 @@ def import_transcript(library: Library, path: Path, *, archiving: bool = True) -
     return events
 
 
-def _files(folder: Folder, root: Path) -> dict[Path, Stamp]:
-    """The transcripts below a folder, without symbolic links, as they are now."""
+def transcript_files(folder: Folder, root: Path | None = None) -> dict[Path, Stamp]:
+    """The transcripts in a folder, or below a part of it, as they are now; no symbolic links."""
     stamps = {}
-    for parent, _, names in os.walk(root):
+    for parent, _, names in os.walk(root or folder.root):
         for name in names:
             path = Path(parent, name)
             if folder.includes(path):

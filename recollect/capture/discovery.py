@@ -1,0 +1,84 @@
+"""Find conversations on this computer that could be imported.
+
+Only names, sizes and dates of files are looked at. Nothing is opened before the user has agreed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from recollect.capture.transcripts.watch import folders, transcript_files
+from recollect.model.sources import CHATGPT, CLAUDE, source_label
+from recollect.transfer.exclusion import is_agent
+
+_DATE = r"\d{4}-\d{2}-\d{2}"
+_EXPORTS = (
+    (CHATGPT.name, re.compile(r".*chat[-_ ]?gpt.*\.zip", re.IGNORECASE)),
+    (CHATGPT.name, re.compile(rf"[0-9a-f]{{32,}}-{_DATE}-.*\.zip", re.IGNORECASE)),
+    (CLAUDE.name, re.compile(rf"data-{_DATE}-.*\.zip", re.IGNORECASE)),
+    (CLAUDE.name, re.compile(r".*claude.*\.zip", re.IGNORECASE)),
+    ("", re.compile(r"conversations(-\d+)?\.json", re.IGNORECASE)),
+)
+"""The names that providers give to exports, or that people would."""
+
+
+@dataclass(frozen=True, slots=True)
+class Discovery:
+    """Something to import: the sessions of one coding agent, or an export."""
+
+    source: str
+    """The source, or empty if the name does not tell."""
+    paths: tuple[Path, ...]
+    """Files and folders for `import_path`."""
+    sessions: int = 0
+    """How many sessions the folders have; 0 for an export."""
+
+    @property
+    def label(self) -> str:
+        """`214 Claude Code sessions`, or `chatgpt-export.zip in Downloads`."""
+        if not self.sessions:
+            (path,) = self.paths
+            return f"{path.name} in {path.parent.name}"
+        noun = "session" if self.sessions == 1 else "sessions"
+        return f"{self.sessions:,} {source_label(self.source)} {noun}"
+
+
+def discover(download_folders: Sequence[Path] | None = None) -> list[Discovery]:
+    """What could be imported: sessions of coding agents, and exports in the download folders."""
+    if download_folders is None:
+        download_folders = [_downloads()]
+    return [*_sessions(), *_exports(download_folders)]
+
+
+def _sessions() -> Iterator[Discovery]:
+    counts: dict[str, int] = {}
+    roots: dict[str, list[Path]] = {}
+    for folder in folders():
+        sessions = [path for path in transcript_files(folder) if not is_agent(str(path))]
+        if sessions:
+            counts[folder.tool] = counts.get(folder.tool, 0) + len(sessions)
+            roots.setdefault(folder.tool, []).append(folder.root)
+    for tool, count in counts.items():
+        yield Discovery(tool, tuple(roots[tool]), count)
+
+
+def _exports(download_folders: Sequence[Path]) -> Iterator[Discovery]:
+    for folder in download_folders:
+        try:
+            paths = sorted(folder.iterdir())
+        except OSError:  # there is no such folder, or it may not be read
+            continue
+        for path in paths:
+            for source, pattern in _EXPORTS:
+                if pattern.fullmatch(path.name) and path.is_file():
+                    yield Discovery(source, (path,))
+                    break
+
+
+def _downloads() -> Path:
+    from platformdirs import user_downloads_path
+
+    return user_downloads_path()

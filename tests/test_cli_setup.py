@@ -1,0 +1,278 @@
+"""The first minutes: setup, services, completion, opening the console."""
+
+from __future__ import annotations
+
+import json
+import plistlib
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+
+import recollect
+from recollect.capture.discovery import discover
+from recollect.cli import installing, opening
+from recollect.cli.completing import candidates
+from recollect.cli.finding import choose
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+
+
+@pytest.fixture
+def computer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home folder with sessions of two agents, and a download."""
+    sessions = tmp_path / "me" / ".claude" / "projects" / "garden"
+    (sessions / "e135" / "subagents").mkdir(parents=True)
+    shutil.copy(next((EXAMPLES / "claude-code").iterdir()), sessions)
+    (sessions / "e135" / "subagents" / "agent-1.jsonl").touch()
+    rollouts = tmp_path / "me" / ".codex" / "sessions" / "2026"
+    rollouts.mkdir(parents=True)
+    for name in ("rollout-1.jsonl", "rollout-2.jsonl", "other.jsonl"):
+        (rollouts / name).touch()
+    downloads = tmp_path / "me" / "Downloads"
+    downloads.mkdir()
+    for name in ("chatgpt-export.zip", "data-2026-01-15-09-00-00-batch-0000.zip", "photos.zip"):
+        (downloads / name).touch()
+    monkeypatch.setenv("HOME", str(tmp_path / "me"))
+    for variable in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(variable, raising=False)
+    return tmp_path / "me"
+
+
+# -- setup -----------------------------------------------------------------------
+
+
+def test_setup_finds_sessions_and_exports_by_their_names(computer: Path) -> None:
+    assert [discovery.label for discovery in discover()] == [
+        "1 Claude Code session",
+        "2 Codex sessions",
+        "chatgpt-export.zip in Downloads",
+        "data-2026-01-15-09-00-00-batch-0000.zip in Downloads",
+    ]
+
+
+def test_setup_opens_no_file_before_the_user_agrees(
+    run: Any, computer: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_path = Path.open
+
+    def refuse(path: Path, *arguments: Any, **options: Any) -> Any:
+        assert not path.name.endswith((".zip", ".jsonl")), "a file was opened"
+        return open_path(path, *arguments, **options)
+
+    monkeypatch.setattr(Path, "open", refuse)
+    output = run("setup")
+    assert "2  2 Codex sessions" in output and "recollect setup --yes" in output
+    offers = json.loads(run("setup", "--json"))["found"]
+    assert [each["source"] for each in offers] == ["claude-code", "codex", "chatgpt", "claude"]
+    assert "recollect setup" in run("import", fails=True)
+
+
+def test_setup_imports_what_the_user_selects(
+    run: Any, computer: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("builtins.input", lambda prompt: "1")
+    output = run("setup")
+    assert "Receipt 1" in output and "recollect service install watch" in output
+    listing = json.loads(run("list", "--json"))["conversations"]
+    assert [conversation["source"] for conversation in listing] == ["claude-code"]
+
+
+def test_an_answer_selects_all_none_or_some(computer: Path) -> None:
+    discoveries = discover()
+    assert choose(discoveries, "") == choose(discoveries, "Yes") == discoveries
+    assert choose(discoveries, "n") == []
+    assert choose(discoveries, "4, 1") == [discoveries[3], discoveries[0]]
+    for answer in ("5", "0", "maybe", "1 maybe"):
+        with pytest.raises(recollect.RecollectError, match="Nothing was imported"):
+            choose(discoveries, answer)
+
+
+def test_without_anything_to_import_setup_says_how_to_export(run: Any, tmp_path: Path) -> None:
+    assert "Export data" in run("setup", "--downloads", str(tmp_path))
+
+
+# -- services --------------------------------------------------------------------
+
+
+def test_a_unit_of_systemd_runs_this_program_with_this_library(
+    run: Any, computer: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    monkeypatch.setattr(installing.Systemd, "start", lambda self, name: "")
+    monkeypatch.setattr(installing.Systemd, "state", lambda self, name: "running")
+    assert "http://127.0.0.1:9000" in run("service", "install", "--port", "9000")
+    file = computer / ".config/systemd/user/recollect-serve.service"
+    assert file.stat().st_mode & 0o077 == 0
+    unit = file.read_text()
+    assert f'"{sys.executable}" "-m" "recollect" "serve"' in unit and '"--port" "9000"' in unit
+    assert f'Environment="RECOLLECT_HOME={place}"'.replace("%", "%%") in unit
+    states = json.loads(run("service", "status", "--json"))["services"]
+    assert [each["state"] for each in states] == ["running", "not installed"]
+    run("service", "uninstall")
+    assert not file.exists()
+    assert "not installed" in run("service", "uninstall", fails=True)
+
+
+def test_a_service_that_cannot_start_says_how_to_start_it_later(
+    run: Any, computer: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(computer))
+    error = run("service", "install", "watch", fails=True)
+    assert "systemctl is not installed" in error
+    assert "systemctl --user enable --now recollect-watch" in error
+
+
+def test_special_characters_in_a_unit_are_escaped() -> None:
+    service = installing.Service("serve", ("/a b/100%$", 'say "hi"'), {"X": "back\\slash"})
+    unit = installing.Systemd().render(service)
+    assert 'ExecStart="/a b/100%%$$" "say \\"hi\\""' in unit
+    assert 'Environment="X=back\\\\slash"' in unit
+
+
+@pytest.mark.full
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd")
+def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
+    file = tmp_path / "recollect-serve.service"
+    service = installing.Service("serve", (sys.executable, "-m", "recollect"), {"A": "b c"})
+    file.write_text(installing.Systemd().render(service))
+    process = subprocess.run(
+        ["systemd-analyze", "--user", "verify", str(file)], capture_output=True, text=True
+    )
+    assert str(file) not in process.stderr, process.stderr
+
+
+def test_an_agent_of_launchd_runs_this_program() -> None:
+    service = installing.Service("watch", ("python", "-m", "recollect", "watch"), {"A": "<b&c>"})
+    agent = plistlib.loads(installing.Launchd().render(service).encode())
+    assert agent["ProgramArguments"] == ["python", "-m", "recollect", "watch"]
+    assert agent["EnvironmentVariables"] == {"A": "<b&c>"} and agent["RunAtLoad"]
+
+
+# -- completion ------------------------------------------------------------------
+
+
+@pytest.fixture
+def tagged_library(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RECOLLECT_HOME", place)
+    with recollect.open(place) as library:
+        library.add_conversation(
+            "talk", "About roses", project="my garden", metadata={"tags": ["idea", "summer"]}
+        )
+
+
+@pytest.mark.usefixtures("tagged_library")
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["se"], ["setup", "search", "serve", "service"]),
+        (["list", "--pr"], ["--project"]),
+        (["list", "--project", ""], ["my garden"]),
+        (["list", "--project=my"], ["--project=my garden"]),
+        (["search", "--tag", "i"], ["idea"]),
+        (["search", "--tag", "=", "i"], ["idea"]),
+        (["search", "--source", "r"], ["recollect"]),
+        (["search", "--role", "a"], ["assistant"]),
+        (["search", "--mode", "t"], ["text"]),
+        (["--user", "nobody", "list", "--tag", ""], []),
+        (["read", ""], ["talk"]),
+        (["tag", "talk", "s"], ["summer"]),
+        (["knowledge", "li"], ["list"]),
+        (["knowledge", "list", "n"], ["notes"]),
+        (["completion", ""], ["bash", "zsh", "fish"]),
+        (["import", "./"], []),
+    ],
+)
+def test_completion_offers_what_fits(words: list[str], expected: list[str]) -> None:
+    assert [candidate.text for candidate in candidates(words)] == expected
+
+
+@pytest.mark.full
+@pytest.mark.usefixtures("tagged_library")
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_completion_script_works_in_the_shell(run: Any, tmp_path: Path, shell: str) -> None:
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not installed")
+    script = tmp_path / "script"
+    script.write_text(run("completion", shell))
+    program = tmp_path / "recollect"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m recollect "$@"\n')
+    program.chmod(0o755)
+    checks = {
+        "bash": f"source {script}; COMP_WORDS=(recollect list --project m); COMP_CWORD=3; "
+        '_recollect; printf "%s\\n" "${COMPREPLY[@]}"',
+        "zsh": f"compdef() {{ }}; source {script}; functions _recollect",
+        "fish": f"source {script}; complete -C 'recollect list --project m'",
+    }
+    process = subprocess.run(
+        [shell, "-c", f"PATH={tmp_path}:$PATH; {checks[shell]}"], capture_output=True, text=True
+    )
+    assert process.returncode == 0, process.stderr
+    assert {"bash": "my\\ garden", "zsh": "compadd", "fish": "my garden"}[shell] in process.stdout
+
+
+# -- opening the console ---------------------------------------------------------
+
+
+@pytest.fixture
+def web_server() -> Iterator[tuple[str, list[str]]]:
+    """The address of a server that has one conversation, and the paths that were requested."""
+    paths: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            paths.append(self.path)
+            self.send_response(200 if self.path.startswith("/c/talk") else 404)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}", paths
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.mark.usefixtures("tagged_library")
+def test_open_shows_a_conversation_in_the_browser(
+    run: Any, web_server: tuple[str, list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address, paths = web_server
+    pages: list[str] = []
+    monkeypatch.setattr(opening, "open_browser", lambda url: pages.append(url) or True)
+    run("list")
+    assert "Opened About roses" in run("open", "1", "--url", address)
+    assert pages == [f"{address}/c/talk"] and paths == ["/c/talk"]
+
+
+@pytest.mark.usefixtures("tagged_library")
+def test_open_says_if_the_console_does_not_run_or_has_another_library(
+    run: Any, place: str, web_server: tuple[str, list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address, _ = web_server
+    with recollect.open(place) as library:
+        library.add_conversation("elsewhere")
+    assert "another library" in run("open", "elsewhere", "--url", address, fails=True)
+    monkeypatch.setenv("RECOLLECT_PORT", "9")
+    assert "recollect serve" in run("open", "talk", fails=True)
+    assert "not a web address" in run("open", "talk", "--url", "file:///etc", fails=True)
+
+
+def test_without_a_screen_no_browser_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setattr(sys, "platform", "linux")
+    assert not opening.open_browser("http://127.0.0.1:8765")
+    monkeypatch.setenv("BROWSER", "true %s")
+    import webbrowser
+
+    monkeypatch.setattr(webbrowser, "_tryorder", None)
+    assert opening.open_browser("http://127.0.0.1:8765")
