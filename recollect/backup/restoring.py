@@ -221,6 +221,8 @@ class _Restore:
         if self._options.replace:
             return
         for database in databases:
+            if not database.stat().st_size:
+                continue  # a torn copy, which is what the backup replaces
             changed_at = _last_write(database)
             if changed_at > self._backup.created_at:
                 raise Conflict(

@@ -250,7 +250,7 @@ def run_backup(arguments: argparse.Namespace) -> int:
 def _amounts(manifest: Manifest) -> str:
     parts = [
         plural(manifest.documents, "document"),
-        plural(manifest.messages, "message"),
+        f"{plural(manifest.messages, 'message')} and passages",
         decimal(manifest.size),
     ]
     if len(manifest.libraries) != 1:

@@ -10,13 +10,22 @@ from datetime import UTC, datetime, timedelta
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from recollect.cli.common import add_command, console, define_group, print_json, safe, when
+from recollect.cli.common import (
+    Commands,
+    add_command,
+    console,
+    define_group,
+    print_json,
+    safe,
+    when,
+)
 from recollect.errors import InvalidInput
 from recollect.language.text import bound
 from recollect.places import keys, record
 from recollect.serve.identity.accounts import is_valid, new_key, revoke, rotate
 from recollect.serve.identity.principal import SCOPES
 from recollect.serve.identity.sessions import live_sessions
+from recollect.serve.mcp.toolsets import TOOLSETS
 from recollect.settings import default_user
 from recollect.store.api_keys import COLUMNS, SESSION_COLUMNS, ApiKey, ApiKeys
 from recollect.store.audit_log import KEY, Entry
@@ -46,6 +55,14 @@ Use it as:  curl -H "Authorization: Bearer KEY" http://127.0.0.1:8765/conversati
 
 def define_keys(group: argparse.ArgumentParser) -> None:
     actions = define_group(group, _EXAMPLES)
+    _define_add(actions)
+    add_command(actions, "list", "list the keys", run_list, "  recollect keys list --json\n")
+    _define_rotate(actions)
+    _define_sessions(actions)
+    _define_revoke(actions)
+
+
+def _define_add(actions: Commands) -> None:
     add = add_command(actions, "add", "create a key; it is shown once", run_add, _ADD_EXAMPLES)
     add.add_argument("name", metavar="NAME", help="a name that tells you what the key is for")
     add.add_argument(
@@ -60,7 +77,7 @@ def define_keys(group: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="only this group of routes (conversations, bus, knowledge); may be repeated",
+        help="only this group of routes (conversations, bus, knowledge) or tools; may be repeated",
     )
     add.add_argument(
         "--agent",
@@ -72,13 +89,9 @@ def define_keys(group: argparse.ArgumentParser) -> None:
         metavar="DATE",
         help="when it expires (ISO 8601); a bare date includes the whole day",
     )
-    add_command(
-        actions,
-        "list",
-        "list the keys",
-        run_list,
-        "  recollect keys list --json\n",
-    )
+
+
+def _define_rotate(actions: Commands) -> None:
     rotate_ = add_command(
         actions,
         "rotate",
@@ -93,6 +106,9 @@ def define_keys(group: argparse.ArgumentParser) -> None:
         metavar="TIME",
         help="how long the old key still works, such as 30m, 12h or 1d (default: not at all)",
     )
+
+
+def _define_sessions(actions: Commands) -> None:
     sessions = add_command(
         actions,
         "sessions",
@@ -101,13 +117,11 @@ def define_keys(group: argparse.ArgumentParser) -> None:
         "  recollect keys sessions\n  recollect keys sessions --end 7c1e90b2aa35\n",
     )
     sessions.add_argument("--end", metavar="ID", help="end this session")
-    revoke_ = add_command(
-        actions,
-        "revoke",
-        "revoke a key",
-        run_revoke,
-        "  recollect keys revoke 3f9a0c21d4e7\n",
-    )
+
+
+def _define_revoke(actions: Commands) -> None:
+    examples = "  recollect keys revoke 3f9a0c21d4e7\n"
+    revoke_ = add_command(actions, "revoke", "revoke a key", run_revoke, examples)
     revoke_.add_argument("id", metavar="ID", help="as `recollect keys list` shows it")
 
 
@@ -115,6 +129,7 @@ def run_add(arguments: argparse.Namespace) -> int:
     user = arguments.user
     if user is None:
         user = default_user()
+    _require_toolsets(arguments.toolset)
     with closing(keys(arguments.home)) as store:
         text, key = new_key(
             store,
@@ -138,6 +153,13 @@ def run_add(arguments: argparse.Namespace) -> int:
         "[yellow]Copy it now: it is not shown again.[/] From now on, every client needs a key."
     )
     return 0
+
+
+def _require_toolsets(names: list[str]) -> None:
+    """Refuse a toolset that does not exist: such a key could do nothing."""
+    for name in names:
+        if name not in TOOLSETS:
+            raise InvalidInput(f"{name!r} is not the name of a toolset. Use {', '.join(TOOLSETS)}.")
 
 
 def run_list(arguments: argparse.Namespace) -> int:

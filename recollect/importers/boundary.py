@@ -35,7 +35,7 @@ def contain_errors(read: Reader) -> Reader:
                     item = Problem(_NO_ID, item.title, failed=True, unit="conversations")
                 if not problems.absorb(item):
                     yield item
-        except Exception as error:
+        except Exception as error:  # a parser may raise anything for a hostile file
             yield failure(error, entry)
         yield from problems.totals()
 

@@ -193,7 +193,7 @@ def _parse_moment(text: str) -> datetime | None:
     try:
         return _from_epoch(float(text))
     except ValueError:
-        pass
+        pass  # it is no number
     try:
         return _in_utc(datetime.fromisoformat(text))
     except (ValueError, OverflowError):

@@ -100,6 +100,15 @@ def test_an_unchanged_library_is_replaced_without_being_told_to(
     assert messages(home) == messages(Path(result["replaced_folder"])) == ["first"]
 
 
+def test_a_library_that_lost_its_content_is_replaced(
+    home: Path, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    back_up(home, folder)
+    (home / "users" / "default" / "library.db").write_bytes(b"")
+    run_json(capsys, "restore", "--home", str(home), "--folder", str(folder))
+    assert messages(home) == ["first"]
+
+
 def test_a_library_in_use_is_not_replaced(
     home: Path, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -43,6 +43,16 @@ def test_an_empty_or_missing_library_with_remains_beside_it_is_refused(
     assert remainder.exists()
 
 
+def test_read_only_mode_says_that_a_library_is_empty(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (file.parent / "index" / "vectors").mkdir(parents=True)
+    file.write_bytes(b"")
+    monkeypatch.setenv("RECOLLECT_READ_ONLY", "on")
+    with pytest.raises(DamagedLibrary, match="is empty, but"):
+        recollect.open(tmp_path, "ann")
+
+
 def test_an_empty_file_alone_becomes_a_library(tmp_path: Path) -> None:
     file = library_file(tmp_path, "ann")
     file.parent.mkdir(parents=True)

@@ -83,7 +83,7 @@ def test_every_keys_command_prints_json(run: Any, user: str) -> None:
     [
         (["--expires", "soon"], "not a date"),
         (["--expires", "2001-01-01"], "in the past"),
-        (["--toolset", "../x"], "not the name of a toolset"),
+        (["--toolset", "knowlege"], "not the name of a toolset. Use "),
         (["--user", ""], "1 to 500"),
     ],
 )

@@ -49,7 +49,7 @@ def main(arguments: list[str]) -> int | None:
             import_queue(inbox(), log)
         else:
             _handle(event)
-    except Exception as error:
+    except Exception as error:  # a hook must never disturb the agent that runs it
         log(f"{event}: {error!r}")
     return 0
 

@@ -157,7 +157,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
         else:
             process.kill()
     except (ProcessLookupError, PermissionError):
-        pass
+        pass  # it has ended
 
 
 def _last_line(errors: IO[bytes]) -> str:

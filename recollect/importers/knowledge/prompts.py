@@ -119,7 +119,7 @@ def _keys(entry: Entry) -> frozenset[str]:
             header = decode_text(entry.head(_HEAD_BYTES).partition(b"\n")[0]).text
             return frozenset(column.lower() for column in _columns(header))
         except (Unreadable, csv.Error, *UNREADABLE):
-            pass
+            return frozenset()  # it is not a table of prompts; other formats are tried
     return frozenset()
 
 

@@ -94,15 +94,6 @@ _X86_64 = {
     "bpf": 321,
     "execveat": 322,
     "userfaultfd": 323,
-    "pidfd_send_signal": 424,
-    "io_uring_setup": 425,
-    "open_tree": 428,
-    "move_mount": 429,
-    "fsopen": 430,
-    "pidfd_open": 434,
-    "clone3": 435,
-    "openat2": 437,
-    "pidfd_getfd": 438,
 }
 _AARCH64 = {
     "io_setup": 0,
@@ -167,6 +158,9 @@ _AARCH64 = {
     "bpf": 280,
     "execveat": 281,
     "userfaultfd": 282,
+}
+# Linux gives new calls the same number on every architecture.
+_COMMON = {
     "pidfd_send_signal": 424,
     "io_uring_setup": 425,
     "open_tree": 428,
@@ -178,6 +172,6 @@ _AARCH64 = {
     "pidfd_getfd": 438,
 }
 ARCHITECTURES = {
-    "x86_64": Architecture(0xC000003E, _X86_64),
-    "aarch64": Architecture(0xC00000B7, _AARCH64),
+    "x86_64": Architecture(0xC000003E, _X86_64 | _COMMON),
+    "aarch64": Architecture(0xC00000B7, _AARCH64 | _COMMON),
 }

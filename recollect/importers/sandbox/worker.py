@@ -86,7 +86,7 @@ class Worker:
             self._fail(type(error).__name__, [str(error)])
         except OSError as error:
             self._fail("OSError", [error.errno, error.strerror, str(error.filename or "")])
-        except Exception as error:
+        except Exception as error:  # a parser may raise anything for a hostile file
             self._fail("RecollectError", [f"The files cannot be examined: {error!r}"])
         finally:
             limit_cpu(0)

@@ -329,8 +329,8 @@ class _WebSocketExchange(_Exchange):
             self._check_permission()
             await self._edge.app(self._scope, self._receive, self._send)
         except _StreamEnded:
-            pass
-        except Exception as error:
+            pass  # the socket is closed
+        except Exception as error:  # the client gets an error response, whatever it is
             self._log_failure(error)
             await self._refuse(error)
         finally:
@@ -401,8 +401,8 @@ class _HttpExchange(_Exchange):
         try:
             await self._handle()
         except _StreamEnded:
-            pass
-        except Exception as error:
+            pass  # the response is complete
+        except Exception as error:  # the client gets an error response, whatever it is
             await self._handle_error(error)
         finally:
             if self._is_stream:

@@ -135,6 +135,8 @@ class Jobs:
             else:
                 if safe_name(job.name) == job.name and (folder / job.name).is_file():
                     self.accept(job)
+                else:
+                    _remove_if_stale(folder)
 
     # -- lookup ---
 
@@ -195,7 +197,7 @@ class Jobs:
             job.error = self._without_paths(str(error), job)
         except OSError as error:
             job.error = f"Cannot read the file: {error.strerror or type(error).__name__}."
-        except Exception:
+        except Exception:  # a bug must not stop the imports of others
             log.exception("An import failed")
             job.error = "The import failed. The server log has the details."
         shutil.rmtree(self.folder / job.id, ignore_errors=True)

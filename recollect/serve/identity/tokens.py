@@ -223,7 +223,7 @@ class _RemoteKeys:
             self._attempted_at = self._clock()
             self._keys = _parse_jwks(self._fetch(self._url))
             self._fetched_at = self._attempted_at
-        except Exception as error:
+        except Exception as error:  # whatever is wrong with the reply, the old keys stay in use
             log.warning("Cannot fetch the keys that verify tokens: %s", type(error).__name__)
         finally:
             self._lock.release()

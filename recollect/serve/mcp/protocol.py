@@ -267,7 +267,7 @@ class Dispatcher:
             return str(error), True
         except TooManyCalls:
             raise
-        except Exception:
+        except Exception:  # a bug in one tool must not end the session
             _log_exception(f"Tool {name} failed")
             return "Error: the tool failed. See the server log for details.", True
 
@@ -328,7 +328,7 @@ class Dispatcher:
             return read()
         except (ToolError, RecollectError) as error:
             raise RpcError(INTERNAL_ERROR, str(error)) from error
-        except Exception as error:
+        except Exception as error:  # as for tools
             _log_exception("Reading a resource failed")
             raise RpcError(
                 INTERNAL_ERROR, "The resource could not be read. See the server log for details."

@@ -50,7 +50,7 @@ async def save_on_the_side(access: Access, save: Callable[[], T]) -> T | None:
     """Save in a thread. A failure is logged and counted, but does not affect the response."""
     try:
         return await run_in_threadpool(save)
-    except Exception as error:
+    except Exception as error:  # the reply of the model is worth more than its record
         report_unsaved(access, error)
         return None
 

@@ -163,7 +163,7 @@ def _try(connection: psycopg.Connection[Any], statement: str) -> None:
         errors.UniqueViolation,
         errors.InvalidGrantOperation,
     ):
-        pass
+        pass  # what depends on it checks for it
 
 
 def _run_step(connection: psycopg.Connection[Any], name: str) -> None:

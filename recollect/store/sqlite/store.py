@@ -116,6 +116,7 @@ class SqliteStore(SqlStore[Connection]):
         self.purge()  # what an earlier process could not purge
 
     def _require_current_schema(self) -> None:
+        verification.require_complete_copy(self.path)
         if not self.path.exists():
             raise StorageFull(STORAGE_FULL)
         with self._connections.read() as db:

@@ -142,7 +142,7 @@ def _valid_json(text: str | None, type_: type) -> str | None:
         if text and isinstance(json.loads(text), type_):
             return text
     except ValueError:
-        pass
+        return None  # damaged
     return None
 
 

@@ -218,7 +218,7 @@ class CallServer:
         except Problem as problem:
             data = {"retryAfter": problem.retry_after}
             rpc_error = RpcError(TOO_BUSY, problem.detail, data=data)
-        except Exception:
+        except Exception:  # the client must get a response to every request
             logger.exception("An MCP request failed")
             rpc_error = RpcError(
                 INTERNAL_ERROR, "An internal error occurred. See the server log for details."

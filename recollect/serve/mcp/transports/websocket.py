@@ -55,7 +55,7 @@ async def endpoint(socket: WebSocket) -> None:
                 if task.done():
                     task.result()
         except WebSocketDisconnect:
-            pass
+            pass  # the normal end
         finally:
             connection.cancel_all()
             reader.cancel()

@@ -131,7 +131,7 @@ def _status(path: Path) -> os.stat_result | None:
     try:
         return path.stat()
     except OSError:
-        pass
+        pass  # a broken link has a status of its own
     try:
         return path.lstat()
     except OSError:
