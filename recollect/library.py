@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -17,7 +18,7 @@ from threading import Event
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from recollect.errors import Conflict, InvalidInput, NotFound
+from recollect.errors import Conflict, InvalidInput, NotFound, StorageFull
 from recollect.language.text import for_model, identifier, storable
 from recollect.model import undo
 from recollect.model.arguments import (
@@ -73,7 +74,8 @@ class Library:
         self._archive_folder = archive or home() / "archive" / "default"
         self._background: BackgroundThread | None = None
         if not store.read_only:
-            store.clear_undo_log(expired=True)
+            with suppress(StorageFull):  # a library on a full disk can be read
+                store.clear_undo_log(expired=True)
         if background:
             self._background = _background_thread(store)
             if store.purge_status().reason:
@@ -915,10 +917,17 @@ class Library:
 
 
 def _background_thread(store: Store) -> BackgroundThread:
-    from recollect.index.background import BackgroundThread, index_job, purge_job
+    from recollect.index.background import (
+        BackgroundThread,
+        expiry_job,
+        index_job,
+        purge_job,
+    )
     from recollect.memory.observe_job import observe_job
 
-    return BackgroundThread([observe_job(store), index_job(store), purge_job(store)])
+    return BackgroundThread(
+        [observe_job(store), index_job(store), expiry_job(store), purge_job(store)]
+    )
 
 
 def _undo_until() -> datetime:

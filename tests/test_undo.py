@@ -8,6 +8,7 @@ import pytest
 
 import recollect
 from recollect.errors import AmbiguousId, InvalidInput, NotFound
+from recollect.index import background
 from recollect.model.forgetting import Selection
 from recollect.model.search import Filter
 
@@ -88,6 +89,22 @@ def test_an_expired_copy_is_in_no_file(
     stocked.close()
     recollect.open(place).close()
     assert files_with(place, "Quilts") == []
+
+
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_a_copy_that_expires_while_the_library_is_open_is_deleted(
+    stocked: recollect.Library, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(background, "EXPIRY_INTERVAL", 0.0)
+    monkeypatch.setattr(background, "PAUSE", 0.01)
+    stocked.close()
+    with recollect.open(place, background=True) as library:
+        monkeypatch.setenv("RECOLLECT_UNDO_MINUTES", "0")
+        library.trash(ID)
+        thread = library._background
+        assert thread is not None and thread._thread is not None
+        thread._thread.join(60)
+        assert files_with(place, "Quilts") == []
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)

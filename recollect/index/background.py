@@ -21,6 +21,8 @@ PURGE_PATIENCE = 0.1
 """Seconds that a purge waits for readers. Nobody can write in the meantime."""
 MAX_PURGE_PAUSE = 30.0
 """The longest time between two attempts, in seconds. It doubles with every attempt."""
+EXPIRY_INTERVAL = 20.0
+"""Seconds between two looks at what is kept for undo."""
 
 Stop = Callable[[], bool]
 """Returns True once a job should stop."""
@@ -72,6 +74,19 @@ def purge_job(store: Store) -> Job:
         return True
 
     return Job("Purging", run, has_work_left=lambda: bool(store.purge_status().reason))
+
+
+def expiry_job(store: Store) -> Job:
+    """The job that deletes for good what was kept for undo, once its time is over."""
+    has_entries = False
+
+    def run(stop: Stop) -> bool:
+        nonlocal has_entries
+        store.clear_undo_log(expired=True)
+        has_entries = bool(store.undo_log())
+        return True
+
+    return Job("Emptying the trash", run, EXPIRY_INTERVAL, lambda: has_entries)
 
 
 class BackgroundThread:

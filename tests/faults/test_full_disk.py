@@ -79,6 +79,18 @@ def test_a_library_on_a_full_disk_is_opened_and_read(disk: Disk) -> None:
         assert library.search("crane").total == 2
 
 
+def test_a_trash_that_cannot_be_emptied_does_not_prevent_reading(
+    disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RECOLLECT_UNDO_MINUTES", "0")
+    with recollect.open(disk.folder / "home", background=False) as library:
+        add(library, "second", LONG)
+        library.trash("second")
+    disk.fill()
+    with recollect.open(disk.folder / "home", background=True) as library:
+        assert library.search("crane").total == 1
+
+
 def test_commands_read_on_a_full_disk(disk: Disk, capsys: pytest.CaptureFixture[str]) -> None:
     home = str(disk.folder / "home")
     disk.fill()
