@@ -296,7 +296,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("data", HOSTILE.values(), ids=HOSTILE)
-@pytest.mark.parametrize("event", ["session-start", "stop"])
+@pytest.mark.parametrize("event", [pytest.param("session-start", marks=pytest.mark.full), "stop"])
 def test_hostile_input_does_not_disturb_the_session(
     event: str, data: bytes, tmp_path: Path
 ) -> None:

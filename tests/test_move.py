@@ -370,7 +370,7 @@ def test_any_library_is_identical_after_a_move_there_and_back(
 def test_every_column_that_is_not_derived_is_copied(places: Places) -> None:
     postgres, sqlite = places("postgres").store(), places("sqlite").store()
     types = postgres._transactions.server.types  # type: ignore[attr-defined]
-    both = {"media_type", "character_id", "heading", "observed"}
+    both = {"media_type", "character_id", "pinned", "heading", "observed"}
     derived = both | {"folded_title", "folded_id", "title_words", "tags"}
     for part in transfer.TABLES.values():
         with sqlite._connections.read() as db:  # type: ignore[attr-defined]
@@ -876,8 +876,8 @@ def test_a_move_indexes_the_target_unless_disabled(
     run: Any, home: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RECOLLECT_INDEXING", "background")
-    assert "embedded 1 passage " in run("move", home, str(tmp_path / "one"))
-    assert "embedded" not in run("move", home, str(tmp_path / "two"), "--no-index")
+    assert "Indexed 1 passage by meaning" in run("move", home, str(tmp_path / "one"))
+    assert "Indexed" not in run("move", home, str(tmp_path / "two"), "--no-index")
     page = json.loads(
         run("search", "valve", "--mode", "vector", "--json", "--home", str(tmp_path / "one"))
     )

@@ -172,7 +172,7 @@ def passes(selection: Selection, row: Row) -> bool:
     )
 
 
-thorough = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+thorough = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @thorough
