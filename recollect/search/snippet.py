@@ -180,6 +180,8 @@ def _pattern(words: tuple[Word, ...]) -> re.Pattern[str] | None:
     alternatives = []
     for word in words:
         tokens = _TOKEN.findall(_fold(indexable(word.text)))
+        if not word.text:  # empty quotes
+            continue
         if not tokens:
             alternatives.append(re.escape(_fold(word.text)))
             continue

@@ -40,3 +40,8 @@ def test_no_input_raises_anything_but_a_clear_error(name: str) -> None:
 
 def test_every_format_is_a_target() -> None:
     assert set(FORMATS) == FUZZED_FORMATS
+
+
+@pytest.mark.parametrize("query", [b'@@""', b'""'])
+def test_inputs_that_failed_once(query: bytes) -> None:
+    TARGETS["query"].run(query)
