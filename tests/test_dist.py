@@ -6,8 +6,11 @@ import hashlib
 import json
 import re
 import runpy
+import shutil
 import subprocess
+import sys
 import venv
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -86,20 +89,67 @@ def test_a_second_build_is_the_same(dist: Path, tmp_path: Path) -> None:
     assert len(list(again.iterdir())) == 2
 
 
-def test_the_wheel_alone_imports_and_searches(dist: Path, tmp_path: Path) -> None:
-    """The base, in an environment of its own, which has nothing else."""
+@pytest.fixture(scope="module")
+def wheel(dist: Path) -> Path:
     (wheel,) = dist.glob("*.whl")
-    environment = tmp_path / "environment"
+    return wheel
+
+
+@pytest.fixture(scope="module")
+def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Python in an empty environment, into which the wheel was installed without extras."""
+    environment = tmp_path_factory.mktemp("installation")
     venv.create(environment)
     python = environment / "bin/python"
     install = run(PROGRAMS / "uv", "pip", "install", "--quiet", "--python", python, wheel)
     assert install.returncode == 0, install.stderr
+    return python
+
+
+def test_the_wheel_is_typed_and_has_every_licence(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+    assert "recollect/py.typed" in names
+    notices = [
+        path.relative_to(ROOT).as_posix() for path in (ROOT / "recollect").rglob("NOTICE.md")
+    ]
+    licences = [name.partition(".dist-info/licenses/")[2] for name in names]
+    assert sorted(filter(None, licences)) == sorted(["LICENSE", *notices])
+
+
+def test_the_wheel_alone_imports_and_searches(python: Path, tmp_path: Path) -> None:
     recollect = [python, "-I", "-m", "recollect", "--home", tmp_path / "home"]
     imported = run(*recollect, "import", ROOT / "examples/claude", cwd=tmp_path)
     assert imported.returncode == 0, imported.stderr
     assert "Kyoto" in run(*recollect, "search", "Kyoto", cwd=tmp_path).stdout
     refusal = run(*recollect, "serve", cwd=tmp_path)
     assert "pip install 'recollect[server]'" in refusal.stderr
+
+
+def test_the_demo_runs_from_the_wheel(python: Path, tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    demo = run(python, "-I", tmp_path / "examples/demo.py", cwd=tmp_path)
+    assert demo.returncode == 0, demo.stdout + demo.stderr
+    assert "waters the tomatoes" in demo.stdout
+    assert str(python.with_name("recollect")) in demo.stdout
+    assert python.with_name("recollect").exists()
+
+
+def test_the_wheel_runs_without_an_installation(wheel: Path, tmp_path: Path) -> None:
+    """As `uvx --from WHEEL recollect` does."""
+    process = run(PROGRAMS / "uv", "tool", "run", "--from", wheel, "recollect", "--version")
+    assert process.returncode == 0, process.stderr
+    assert process.stdout.startswith("recollect ")
+
+
+def test_programs_that_use_the_wheel_are_type_checked(python: Path, tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import recollect\n\nreveal_type(recollect.open().search('x').hits[0].score)\n"
+    )
+    command = [sys.executable, "-m", "mypy", "--strict", "--python-executable", python, program]
+    process = run(*command, cwd=tmp_path)
+    assert 'Revealed type is "float"' in process.stdout, process.stdout
 
 
 def test_an_audit_that_could_not_ask_says_so() -> None:

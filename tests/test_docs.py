@@ -46,14 +46,15 @@ STORES_AND_PAGES = [
     ),
 ]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-COMMAND = re.compile(r"(?<![\w/])recollect (?=[a-z])(?!http)([^;#\n]*)")
+COMMAND = re.compile(r"(?<![\w/])recollect (?=[a-z])(?!http)([^;#>|\n]*)")
 """A command in a line of shell code, also after variables, in loops and behind other programs."""
 SERVERS = ("serve", "mcp", "watch")
 ELSEWHERE = re.compile(
     r"\b(FROM|FILE)\b|postgresql://|/mnt/|/media/|~/.local|\b[0-9a-f]{12}\b|2026|…"
-    r"|crypt|phrase|gte-small|--user ann"
+    r"|crypt|phrase|gte-small|--user ann|service install"
 )
-"""Commands that name other computers, disks, keys or backups, or need more packages."""
+"""Commands that name other computers, disks, keys or backups, need more packages, or change the
+computer."""
 EMPTY = re.compile(
     r"^(No (messages|conversations|more|results|observations)\b|Nothing )"
     r'|^  "(hits|results)": \[\]',
@@ -202,7 +203,7 @@ def test_shell_commands_in_the_docs_run(
     "line", sorted({line for _, line in shell_commands() if line.split()[1] == "serve"})
 )
 def test_servers_in_the_docs_start(line: str, place: str) -> None:
-    if "--host" in line:
+    if "--host" in line or "--base-url" in line:
         cli.main(["keys", "add", "laptop", "--home", place])
     command = [sys.executable, "-m", "recollect", *words_of(line)[1:], "--home", place]
     command += ["--json", "--port", "0"]
@@ -210,7 +211,10 @@ def test_servers_in_the_docs_start(line: str, place: str) -> None:
         assert server.stdout is not None
         try:
             address = json.loads(server.stdout.readline())["address"]
-            assert httpx.get(f"{address}/healthz").status_code == 200
+            if "--base-url" in line:
+                assert address in line  # the address of the proxy
+            else:
+                assert httpx.get(f"{address}/healthz").status_code == 200
         finally:
             server.terminate()
 

@@ -29,7 +29,7 @@ _COLLAPSED = {
 _PLAIN_TEXT = ("tool_call", "tool_result")
 _WINDOW_CHARS = 120_000  # beyond this, the messages of a window are cut short
 _SHORT_MESSAGE_CHARS = 1_500
-_RENDER_SECONDS = 0.5  # per window; after that, messages are shown as plain text
+_RENDER_SECONDS = 0.5  # CPU time per window; after that, messages are shown as plain text
 _PREVIEW_CHARS = 140
 
 
@@ -138,14 +138,14 @@ def open_conversation(
 def _message_views(view: View, principal: Principal) -> list[MessageView]:
     messages = []
     budget = _WINDOW_CHARS
-    deadline = time.monotonic() + _RENDER_SECONDS
+    deadline = time.thread_time() + _RENDER_SECONDS
     for index, step in enumerate(view.messages, view.start):
         passage = mask_passage(step.passage, principal.audience)
         max_chars = rendering.MESSAGE_CHARS
         if budget <= 0:
             max_chars = _SHORT_MESSAGE_CHARS
         body, hidden_chars = render_message(
-            passage, max_chars, plain_text=time.monotonic() > deadline
+            passage, max_chars, plain_text=time.thread_time() > deadline
         )
         budget -= len(passage.content) - hidden_chars
         messages.append(
