@@ -26,7 +26,7 @@ PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["
 ADVISORIES: dict[str, dict[str, Any]] = tomllib.loads((ROOT / "tools/advisories.toml").read_text())
 BASE = ""
 """What is installed without an extra."""
-EXTRAS = ("documents", "encryption", "onnx", "postgres", "server")
+EXTRAS = ("documents", "encryption", "onnx", "postgres", "server", "tui")
 
 LICENCES = frozenset(
     {

@@ -26,6 +26,7 @@ COMMANDS = {
         "import exports, transcripts, notes, media, characters and prompts",
     ),
     "search": ("searching", "search messages by words and meaning"),
+    "tui": ("tui", "search as you type, in the terminal"),
     "related": ("searching", "find messages similar to another one"),
     "list": ("reading", "list conversations, most recently changed first"),
     "read": ("reading", "read one conversation"),
@@ -71,15 +72,17 @@ COMPLETION = ("completion", "words", "--")
 """How the completion script of a shell asks what fits at the cursor."""
 _EXAMPLES = """\
 examples:
+  recollect setup                                      find conversations on this computer
   recollect import ~/Downloads/chatgpt-export.zip      import an export; the format is detected
   recollect import ~/.claude/projects ~/.codex/sessions
   recollect search how did I fix the event loop        ask a question
   recollect search deadlock --role assistant --after 2025-06-01 --json
-  recollect read CONVERSATION                          read a conversation
+  recollect read 1                                     read the first hit
+  recollect tui                                        search as you type
   recollect knowledge search tomatoes                  conversations, notes, media and more
   recollect memory search 'event loop'                 what was done, decided and learned
   recollect mcp                                        serve agents over stdio
-  recollect serve                                      the console and REST at 127.0.0.1:8765
+  recollect serve --open                               the console, in your browser
 
 Every command has its own --help.
 """

@@ -47,17 +47,22 @@ class MessagePrinter:
     def _folds(self, passage: Passage) -> bool:
         if self._shows_tools or passage.id == self._marked_id:
             return False
-        return passage.type in FOLDED_TYPES or passage.role == "tool"
+        return is_folded(passage)
+
+
+def is_folded(passage: Passage) -> bool:
+    """Whether a message is shown as one line, unless the user wants to see it whole."""
+    return passage.type in FOLDED_TYPES or passage.role == "tool"
 
 
 def heading(passage: Passage, *, is_marked: bool = False) -> str:
     details = [when(passage.created_at), passage.model, passage.tool]
-    if passage.type != "message":
+    if passage.type not in ("message", "chunk", "field"):
         details.append(passage.type.replace("_", " "))
     if not passage.canonical:
         details.append("on another branch")
     colour = _COLOURS.get(passage.role or "", "cyan")
-    name = safe(passage.author or passage.role or "unknown")
+    name = safe(passage.author or passage.role or "text")
     line = f"[bold {colour}]{name}[/]  [dim]{safe(' · '.join(filter(None, details)))}[/]"
     if is_marked:
         return f"[bold yellow]▶[/] {line}"
