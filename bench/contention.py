@@ -81,7 +81,7 @@ def read(library: recollect.Library, number: int, end: float, latencies: Latenci
             if generator.random() < 0.5:
                 library.search(generator.choice(queries))
             else:
-                library.conversations(limit=20)
+                library.conversation_page(limit=20)
         except recollect.RecollectError as error:
             latencies.errors.append(f"read: {error}")
         else:

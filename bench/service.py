@@ -45,7 +45,7 @@ WARMUP = 2.0  # seconds that are not counted
 
 def build(place: str | Path, messages: int) -> None:
     with recollect.open(place, "bench", background=False) as library:
-        if library.conversations(limit=1)[1]:
+        if library.conversation_page(limit=1)[1]:
             return
         batch: list[recollect.Document] = []
         for document in corpus.documents(messages):

@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from threading import Event
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from recollect.errors import Conflict, InvalidInput, NotFound, StorageFull
 from recollect.language.text import for_model, identifier, storable
@@ -49,7 +49,9 @@ if TYPE_CHECKING:
     from recollect.index.meaning import Meaning
     from recollect.index.status import EmbeddingStatus
     from recollect.knowledge.api import Knowledge
+    from recollect.knowledge.listing import ConversationList, ListPage
     from recollect.memory.api import Memory
+    from recollect.search.literal import TextMatches
     from recollect.search.recent_searches import RecentSearches
     from recollect.transfer.archive import Archive
     from recollect.transfer.exclusion import Exclusion
@@ -80,6 +82,9 @@ class Library:
             self._background = _background_thread(store)
             if store.purge_status().reason:
                 self.wake_indexer()  # an earlier process could not purge deleted text
+
+    def __repr__(self) -> str:
+        return f"<Library {self._store.path}>"
 
     def __enter__(self) -> Library:
         return self
@@ -163,6 +168,42 @@ class Library:
             receipt = import_files(self._store, label, files, progress, self.exclusion())
         self.wake_indexer()
         return receipt
+
+    def import_items(
+        self, items: Iterable[Document | Mapping[str, Json]], *, label: str = "items"
+    ) -> Receipt:
+        """Import conversations and items that a program has, as `import_path` imports files.
+
+        An item is a Document, or a mapping as `export` writes it: at least an `id` and `messages`,
+        each with `role` and `content`. They are read one by one, so a generator may yield more than
+        fits into memory. An item that cannot be used is counted in the receipt, and the import
+        continues. `label` names the import in its receipt.
+        """
+        from recollect.transfer.export_parsing import parse_item
+        from recollect.transfer.importing import import_documents
+
+        receipt = import_documents(self._store, label, map(parse_item, items), self.exclusion())
+        self.wake_indexer()
+        return receipt
+
+    def export(
+        self,
+        target: str | Path | TextIO,
+        filter: Filter | None = None,
+        *,
+        format: str = "json",
+    ) -> int:
+        """Write conversations and items to a file, and return their number.
+
+        "json" is complete, and `import_path` reads it; "md" and "txt" are for people. `target` is a
+        path or an open text file. A file at a path is complete, or not there. Raises InvalidInput.
+        """
+        from recollect.transfer.export import export_documents, export_to_path
+
+        documents = self.documents(filter)
+        if isinstance(target, (str, Path)):
+            return export_to_path(documents, Path(target).expanduser(), format)
+        return export_documents(documents, target, format)
 
     def record_failed_import(self, path: str, problem: Problem) -> Receipt:
         """Store the receipt of an import that was not even begun."""
@@ -319,9 +360,12 @@ class Library:
         project: str | None = None,
         tags: Sequence[str] | None = None,
         metadata: Mapping[str, Json] | None = None,
+        pinned: bool | None = None,
     ) -> None:
         """Change a conversation. Metadata keys that are not given stay. Raises NotFound."""
         changes = dict(metadata or {})
+        if pinned is not None:
+            changes["pinned"] = pinned or None
         if tags is not None:
             names = [tag.strip() for tag in parse_names(tags, "tags")]
             changes["tags"] = list(dict.fromkeys(filter(None, names))) or None
@@ -543,7 +587,19 @@ class Library:
             return UNTITLED
         return label_of(passages)
 
-    def conversations(
+    def conversations(self, filter: Filter | None = None, *, title: str = "") -> ConversationList:
+        """The conversations that match, last changed first. They are read when needed.
+
+        Iterate over the result, or use `len`, an index or a slice. At least one message must match
+        the roles, authors and dates of the filter together. `title` is a part of the title or of
+        the id. A filter with other `kinds` lists items of those kinds.
+        """
+        from recollect.knowledge.listing import ConversationList
+
+        filter = self._resolve_filter(_with_default_kinds(filter, (CONVERSATION,)))
+        return ConversationList(self._store, filter, storable(title))
+
+    def conversation_page(
         self,
         filter: Filter | None = None,
         *,
@@ -551,17 +607,42 @@ class Library:
         limit: int = 50,
         offset: int = 0,
     ) -> tuple[list[Summary], int]:
-        """One page of conversations, last changed first, and the number of all that match.
-
-        At least one message must match the roles, authors and dates of the filter together. `title`
-        is a part of the title or of the id. A filter with other `kinds` lists items of those kinds.
-        """
+        """One page of `conversations`, and the number of all."""
         return self._store.summaries(
-            _with_default_kinds(filter, (CONVERSATION,)),
+            self._resolve_filter(_with_default_kinds(filter, (CONVERSATION,))),
             storable(title),
             page_size(limit),
             page_offset(offset),
         )
+
+    def list_page(
+        self,
+        filter: Filter | None = None,
+        *,
+        title: str = "",
+        limit: int = 50,
+        sort: str = "updated",
+        cursor: str | None = None,
+    ) -> ListPage:
+        """One page of conversations, and the cursor of the next one.
+
+        `sort` is "updated" (last changed first), "pinned" (the same, but pinned ones first) or
+        "added" (newest in the library first). Changes between two pages do not shift the next one.
+        A conversation that changes moves to the front if the list is sorted by its date; sorted by
+        "added", every conversation is listed exactly once. Raises InvalidInput.
+        """
+        from recollect.knowledge.listing import list_page
+
+        filter = self._resolve_filter(_with_default_kinds(filter, (CONVERSATION,)))
+        return list_page(self._store, filter, storable(title), limit, sort, cursor)
+
+    def _resolve_filter(self, filter: Filter) -> Filter:
+        """The filter with the whole ids of its conversations. Raises AmbiguousId."""
+        if not filter.conversations:
+            return filter
+        find = self._store.ids_with_prefix
+        ids = [expand(id_, find, Purpose.READ) or id_ for id_ in filter.conversations]
+        return replace(filter, conversations=tuple(ids))
 
     def documents(
         self, filter: Filter | None = None, on_damage: OnDamage | None = None
@@ -570,7 +651,8 @@ class Library:
 
         Raises DamagedLibrary if one cannot be read. With `on_damage`, it is skipped.
         """
-        return self._store.iter_documents(_with_default_kinds(filter, KINDS), on_damage)
+        filter = self._resolve_filter(_with_default_kinds(filter, KINDS))
+        return self._store.iter_documents(filter, on_damage)
 
     def message(self, conversation_id: str, message_id: str) -> Passage:
         """One message. Raises NotFound."""
@@ -687,16 +769,18 @@ class Library:
 
         `text` is a question, or words, "phrases", prefix*, AND, OR, NOT, NEAR, parentheses, and the
         fields role: from: in: tag: title: before: after:. A list of two to five texts finds the
-        conversations that have all of them.
+        conversations that have all of them; a list of one text is that query.
         """
         from recollect.search import engine
 
-        filter = filter or Filter()
+        filter = self._resolve_filter(filter or Filter())
         if filter.hidden:
             filter = _with_default_kinds(filter, KINDS)  # Observations are hidden, too.
         options = options or SearchOptions()
         store = self._visible_store(audience)
         self.wake_indexer()
+        if not isinstance(text, str) and len(text) == 1:
+            text = text[0]
         if isinstance(text, str):
             page = self._recent_searches.page(
                 store, self._meaning, storable(text), filter, options, audience
@@ -771,15 +855,16 @@ class Library:
         """
         from recollect.search import literal
 
-        filter = _with_default_kinds(filter, (CONVERSATION,))
+        filter = self._resolve_filter(_with_default_kinds(filter, (CONVERSATION,)))
         return literal.recent(self._store, text, filter, limit, audience)
 
     def find_text(
         self, text: str, conversation_id: str | None = None, limit: int = 50, offset: int = 0
-    ) -> tuple[list[tuple[str, Passage]], int]:
+    ) -> TextMatches:
         """One page of the messages that contain a text, newest first, and the number of all.
 
-        Case does not matter. Each message comes with the id of its conversation. Raises NotFound.
+        Case does not matter. Each message comes with the id of its conversation. If a text has no
+        words, every message is read; `exact` is False if that took too long. Raises NotFound.
         """
         from recollect.search import literal
 
@@ -804,6 +889,7 @@ class Library:
         from recollect.search.expression import match_expression
 
         filter = Filter.of(conversations=conversations, sources=sources, kinds=CONVERSATION)
+        filter = self._resolve_filter(filter)
         return match_expression(self._visible_store(audience), storable(expression), filter, limit)
 
     def _visible_store(self, audience: Audience) -> Store:

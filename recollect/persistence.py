@@ -110,8 +110,8 @@ class PersistenceApi:
         self, query: str, conversation_id: str | None = None, limit: int = 50, offset: int = 0
     ) -> list[dict[str, Json]]:
         """The messages that contain a text, newest first. `Library.find_text` also counts them."""
-        messages, _ = self._library.find_text(query, conversation_id, limit, offset)
-        return [message_shape(message, conversation) for conversation, message in messages]
+        matches = self._library.find_text(query, conversation_id, limit, offset)
+        return [message_shape(message, conversation) for conversation, message in matches.messages]
 
     def add_message(self, conversation_id: str, role: str, content: str, **fields: Any) -> str:
         """Add a message and return its id. With a `message_id`, the call can be repeated."""

@@ -28,7 +28,7 @@ LAYERS = [
     {"index"},
     {"search"},
     {"knowledge", "memory", "transfer"},
-    {"library", "persistence", "places", "checkup"},
+    {"library", "persistence", "places", "asynchronous", "checkup"},
     {"backup"},
     {"encrypting"},
     {"capture"},

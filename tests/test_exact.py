@@ -182,7 +182,7 @@ def test_an_expression_over_the_length_limit_is_an_error(library: recollect.Libr
 def test_only_message_contents_match_never_titles(
     library: recollect.Library, conversations: list[tuple[str, list[str]]], expressions: list[str]
 ) -> None:
-    for summary in library.conversations(limit=200)[0]:
+    for summary in library.conversation_page(limit=200)[0]:
         library.delete_conversation(summary.id)
     for n, (title, contents) in enumerate(conversations):
         library.add_conversation(

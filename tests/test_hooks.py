@@ -313,7 +313,7 @@ def test_a_file_that_is_not_a_transcript_is_ignored(tmp_path: Path) -> None:
     hook("stop", {"transcript_path": str(file)})
     until(inbox_is_empty)
     with recollect.open(background=False) as library:
-        assert library.conversations()[1] == 0
+        assert library.conversation_page()[1] == 0
 
 
 def test_an_unknown_hook_event_does_not_block_the_agent() -> None:

@@ -803,6 +803,10 @@ class Writers:
     def import_path(self) -> None:
         self.receipt = self.library.import_path(self.files[1]).id
 
+    def import_items(self) -> None:
+        messages = [{"role": "user", "content": "from a program"}]
+        self.library.import_items([{"id": "item", "messages": messages}])
+
     def undo_import(self) -> None:
         self.library.undo_import(self.receipt)
 
@@ -833,7 +837,8 @@ class Writers:
 
 
 READERS = {
-    Library: """activity admission archive audit changes close conversation conversations
+    Library: """activity admission archive audit changes close conversation conversation_page
+      conversations count_matches export list_page running_imports
       conversations_with count_matches digest documents embedding_status empty_trash
       exclusion facets find_id
       find_text

@@ -46,7 +46,7 @@ def test_the_label_is_the_title_if_there_is_one(library: recollect.Library) -> N
     library.add_conversation("d")
     labels = {
         summary.id: library.label(summary.id, summary.title)
-        for summary in library.conversations()[0]
+        for summary in library.conversation_page()[0]
     }
     first = first_words(LONG)
     assert labels == {"a": "Trams", "b": first, "c": first, "d": UNTITLED}

@@ -222,7 +222,7 @@ def test_a_tag_with_unstorable_characters_is_restored_and_can_be_searched(
 @pytest.mark.parametrize("text", ["\0", "a\0b", "\ud800", "\udcff"])
 def test_unstorable_characters_match_nothing(library: recollect.Library, text: str) -> None:
     library.add_conversation("c1", "T", messages=[{"role": "user", "content": "walrus"}])
-    assert library.conversations(title=text) == ([], 0)
+    assert library.conversation_page(title=text) == ([], 0)
     assert library.search("walrus role:user", Filter.of(roles=[text])).total == 0
     assert library.recent("walrus", Filter.of(roles=[text])) == []
     with pytest.raises(NotFound):
@@ -306,7 +306,7 @@ def test_different_names_are_different_users(place: str, user: str) -> None:
         libraries = [stack.enter_context(recollect.open(place, user=name)) for name in names]
         for name, library in zip(names, libraries, strict=True):
             library.add_conversation("c1", name)
-        assert [[c.title for c in library.conversations()[0]] for library in libraries] == [
+        assert [[c.title for c in library.conversation_page()[0]] for library in libraries] == [
             [name] for name in names
         ]
 

@@ -902,7 +902,7 @@ def test_an_invalid_anchor_is_an_error(library: Library) -> None:
 
 
 def conversation_ids(library: Library) -> list[str]:
-    return sorted(summary.id for summary in library.conversations()[0])
+    return sorted(summary.id for summary in library.conversation_page()[0])
 
 
 def test_nothing_is_deleted_without_confirm(world: Library) -> None:

@@ -721,7 +721,7 @@ def test_a_target_with_conversations_is_refused(places: Places, kind: str) -> No
     with pytest.raises(InvalidInput, match="recollect import"):
         move(source, target)
     with target.library() as untouched:
-        assert [c.id for c in untouched.conversations()[0]] == ["c2"]
+        assert [c.id for c in untouched.conversation_page()[0]] == ["c2"]
     with pytest.raises(InvalidInput, match="is complete"):
         recollect.places.abort_move(target.where, target.user)
 

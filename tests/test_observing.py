@@ -122,7 +122,7 @@ def test_ordinary_searches_do_not_return_observations(library: Library) -> None:
     assert {hit.kind for hit in library.search("kettle", Filter.of(hidden=True)).hits} == {
         "conversation"
     }
-    assert library.conversations()[1] == 1
+    assert library.conversation_page()[1] == 1
     assert [d.kind for d in library.documents()] == ["conversation"]
     assert library.knowledge.search("kettle")["total_estimated"] == 2
     assert library.stats()["messages"] == 2

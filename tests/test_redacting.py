@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from contents import all_contents
 
 import recollect
 from recollect.cli import main
@@ -47,7 +48,7 @@ def everything(library: recollect.Library) -> str:
     documents = library._store.iter_documents(
         Filter(kinds=("conversation", "note", "observation"), hidden=True)
     )
-    return repr(list(documents)) + repr(library.receipts())
+    return all_contents(list(documents)) + all_contents(library.receipts())
 
 
 def matching_ids(library: recollect.Library, word: str) -> list[str]:
@@ -171,7 +172,7 @@ def test_stored_secrets_are_removed_for_good(library: recollect.Library, tmp_pat
     for receipt in sorted(library.receipts(), key=lambda r: -r.id):
         library.undo_import(receipt.id)
         assert SECRET[4:] not in everything(library)
-    assert library.conversations(Filter.of(kinds=("conversation", "note")))[1] == 0
+    assert library.conversation_page(Filter.of(kinds=("conversation", "note")))[1] == 0
 
 
 def files_containing(place: str, text: str) -> list[Path]:

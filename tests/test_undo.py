@@ -61,7 +61,7 @@ def test_a_deletion_is_undone_without_loss(stocked: recollect.Library) -> None:
     assert stocked.undo(change.number) == change
     assert stocked.conversation(ID) == before
     assert stocked.search(CANARY).total == 1
-    assert stocked.conversations(Filter(pinned=True))[1] == 1
+    assert stocked.conversation_page(Filter(pinned=True))[1] == 1
 
 
 def test_what_is_forgotten_or_redacted_cannot_be_undone(stocked: recollect.Library) -> None:

@@ -55,7 +55,7 @@ def _exists(library: Library, field: str, name: str) -> bool:
     filter = Filter.of(kinds=KINDS, tags=name)
     if field == "projects":
         filter = Filter.of(kinds=KINDS, projects=name)
-    _, total = library.conversations(filter, limit=1)
+    _, total = library.conversation_page(filter, limit=1)
     return total > 0
 
 

@@ -235,7 +235,7 @@ def _facets(field: str) -> Callable[[Library], Iterator[Candidate]]:
 
 
 def _conversations(library: Library) -> Iterator[Candidate]:
-    summaries, _ = library.conversations(limit=_RECENT)
+    summaries, _ = library.conversation_page(limit=_RECENT)
     for summary in summaries:
         label = " ".join(printable(library.label(summary.id, summary.title)).split())
         yield Candidate(printable(short_id(library, summary.id)), label[:60])

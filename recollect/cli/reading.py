@@ -122,7 +122,7 @@ def define_read(command: argparse.ArgumentParser) -> None:
 def list_(arguments: argparse.Namespace) -> int:
     with existing(arguments) as library:
         check_filters(library, arguments)
-        summaries, total = library.conversations(
+        summaries, total = library.conversation_page(
             Filter.of(
                 projects=arguments.project,
                 sources=arguments.source,

@@ -391,7 +391,7 @@ class HelpScreen(ModalScreen[None]):
 def find_entries(library: Library, query: str, filter: Filter) -> tuple[list[Entry], str]:
     """The conversations that match a query, or the recent ones, and a line about them."""
     if not query:
-        summaries, total = library.conversations(filter, limit=_LIMIT)
+        summaries, total = library.conversation_page(filter, limit=_LIMIT)
         entries = []
         for summary in summaries:
             label = library.label(summary.id, summary.title)

@@ -26,7 +26,23 @@ PASSAGE_TYPES = (
 )
 
 
+_REPR_CHARACTERS = 60
+
 VISIBILITIES = (ALL, "hidden", HUMAN_ONLY)
+
+
+def shorten(text: str) -> str:
+    """The beginning of a text, for `repr`."""
+    if len(text) <= _REPR_CHARACTERS:
+        return text
+    return f"{text[:_REPR_CHARACTERS]}…"
+
+
+def _repr(kind: str, id_: str, title: str, count: int) -> str:
+    unit = "messages"
+    if count == 1:
+        unit = "message"
+    return f"<{kind} {id_!r} {shorten(title)!r}, {count} {unit}>"
 
 
 class Passage(NamedTuple):
@@ -54,8 +70,11 @@ class Passage(NamedTuple):
     position: int = 0
     canonical: bool = True
 
+    def __repr__(self) -> str:
+        return f"<Passage {self.id!r} {self.role}: {shorten(self.content)!r}>"
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Document:
     """A conversation or item, with its passages in reading order.
 
@@ -81,6 +100,9 @@ class Document:
     version: int = field(default=0, compare=False)
     """Increases with every change in the store; 0 if it is not stored yet."""
 
+    def __repr__(self) -> str:
+        return _repr("Document", self.id or self.source_id, self.title, len(self.passages))
+
     @property
     def messages(self) -> tuple[Passage, ...]:
         """The passages, which are the messages of a conversation."""
@@ -92,7 +114,7 @@ class Document:
         return tuple(p for p in self.passages if p.canonical)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Summary:
     """A document without its passages, for lists."""
 
@@ -107,6 +129,9 @@ class Summary:
     message_count: int
     metadata: Mapping[str, Json]
     version: int = field(default=0, compare=False)
+
+    def __repr__(self) -> str:
+        return _repr("Summary", self.id, self.title, self.message_count)
 
 
 class Position(NamedTuple):

@@ -57,7 +57,7 @@ class FileReceipt:
 _OF_ITEMS = ("notes", "media", "transcripts", "characters", "prompts")
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class Receipt:
     """The record of one import, by which it can be taken back."""
 
@@ -69,6 +69,10 @@ class Receipt:
     files: list[FileReceipt] = field(default_factory=list)
     left_out: Counts = field(default_factory=Counts)
     """Files that were not read, by reason."""
+
+    def __repr__(self) -> str:
+        new = sum(file.messages.new for file in self.files)
+        return f"<Receipt {self.id} of {self.path!r}: {len(self.files)} files, {new} new messages>"
 
     @property
     def name(self) -> str:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from recollect.errors import InvalidInput
 from recollect.language.text import identifier
 from recollect.model.arguments import Moment, page_offset, page_size, parse_moment, parse_names
-from recollect.model.documents import Json
+from recollect.model.documents import Json, shorten
 from recollect.settings import LIMITS
 
 MODES = ("both", "text", "vector")
@@ -147,7 +147,7 @@ def _require(name: str, value: str, choices: tuple[str, ...]) -> None:
         raise InvalidInput(f"{name}: {value!r} is not one of {', '.join(choices)}.")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Hit:
     """A passage that matches a search, with a snippet and the reasons why it matches."""
 
@@ -183,6 +183,10 @@ class Hit:
     metadata: Mapping[str, Json] = field(default_factory=dict)
     """The metadata of the message. Only `Library.match_expression` sets it."""
 
+    def __repr__(self) -> str:
+        place = f"{self.conversation_id!r} {self.message_id!r}"
+        return f"<Hit {self.score:.2f} {place}: {shorten(self.snippet)!r}>"
+
 
 @dataclass(frozen=True, slots=True)
 class MatchCounts:
@@ -208,7 +212,7 @@ class MatchCounts:
     roles: tuple[tuple[str, int], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Page:
     """One page of hits, the number of all matches, and how the search was done."""
 
@@ -242,3 +246,12 @@ class Page:
     nearest: tuple[Hit, ...] = ()
     """If there are no hits: up to three messages that are the closest in meaning. They contain no
     word of the query and are no nearer than unrelated messages, so they are not hits."""
+
+    def __repr__(self) -> str:
+        about = ""
+        if not self.exact:
+            about = "at least "
+        unit = "hits"
+        if len(self.hits) == 1:
+            unit = "hit"
+        return f"<Page of {len(self.hits)} {unit}, {about}{self.total} in all>"

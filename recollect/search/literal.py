@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from recollect.language.query import check_size
 from recollect.language.text import identifier, storable
@@ -32,13 +33,21 @@ def recent(
         size *= 4  # Older messages take the place of hidden ones.
 
 
+class TextMatches(NamedTuple):
+    """One page of the messages that contain a text."""
+
+    messages: list[tuple[str, Passage]]
+    """Each with the id of its conversation, newest first."""
+    total: int
+    """How many messages there are on all pages."""
+    exact: bool = True
+    """False if the search was stopped because it took too long: there may be more."""
+
+
 def find_text(
     store: Store, text: str, conversation_id: str | None, limit: int, offset: int
-) -> tuple[list[tuple[str, Passage]], int]:
-    """One page of the messages that contain a text, with the ids of their conversations.
-
-    Also returns the number of all such messages. Raises NotFound.
-    """
+) -> TextMatches:
+    """One page of the messages that contain a text. Raises NotFound."""
     check_size(text)
     conversations: tuple[str, ...] = ()
     if conversation_id is not None:
@@ -47,7 +56,7 @@ def find_text(
     matches = store.find_substring(storable(text), filter, limit, offset)
     contents = store.passages_by_key([candidate.key for candidate in matches.candidates])
     messages = [contents[c.key] for c in matches.candidates if c.key in contents]
-    return messages, matches.total
+    return TextMatches(messages, matches.total, matches.is_complete)
 
 
 def _visible_candidates(

@@ -21,6 +21,7 @@ from recollect.serve.mcp.transports import streamable_http as mcp
 from recollect.serve.rest import (
     audit_routes,
     bus_routes,
+    change_routes,
     chat_routes,
     conversation_routes,
     docs_page,
@@ -44,6 +45,7 @@ ROUTERS = (
     conversation_routes.router,
     bus_routes.router,
     search_routes.router,
+    change_routes.router,
     knowledge_routes.router,
     import_routes.router,
     forget_routes.router,

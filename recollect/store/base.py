@@ -35,6 +35,7 @@ from recollect.store.values import (
     Contents,
     Findings,
     Forgotten,
+    ListPosition,
     MatchGroups,
     OnDamage,
     Progress,
@@ -261,6 +262,17 @@ class Documents(ABC):
 
         If the filter names roles, authors or dates, one passage must match all of them. `search`
         is a substring of the title or id, in any case.
+        """
+
+    @reader
+    @abstractmethod
+    def summaries_after(
+        self, filter: Filter, search: str, limit: int, order: str, after: ListPosition | None
+    ) -> tuple[list[Summary], ListPosition | None]:
+        """The documents after a position, or the first ones, and the position of the last one.
+
+        `order` is "updated" (last changed first) or "added" (newest in the library first). There
+        is no position if no more documents follow. See `summaries` for the other arguments.
         """
 
     @reader

@@ -52,6 +52,13 @@ class Appended(NamedTuple):
         return self.new
 
 
+class ListPosition(NamedTuple):
+    """The place of a document in a list: when it last changed, in microseconds, and its key."""
+
+    time: int | None
+    key: int
+
+
 @dataclass(frozen=True, slots=True)
 class Purge:
     """Whether deleted text is gone from all files of a library."""

@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import TextIO
 
+from recollect.errors import InvalidInput
 from recollect.language.text import iso
 from recollect.model.documents import Document, Json, Passage
 from recollect.model.fields import EXPORT_HEADER, export_shape
@@ -50,6 +52,43 @@ def write_json(documents: Iterable[Document], file: TextIO) -> None:
         file.write(separator + json.dumps(as_json(document), ensure_ascii=True, allow_nan=False))
         separator = ",\n"
     file.write("\n]}\n")
+
+
+FORMATS = ("json", "txt", "md")
+
+
+def export_documents(documents: Iterable[Document], file: TextIO, format: str) -> int:
+    """Write documents to a file, and return their number. Raises InvalidInput."""
+    if format not in FORMATS:
+        raise InvalidInput(f"format: {format!r} is not one of {', '.join(FORMATS)}.")
+    ids: list[str] = []
+
+    def counted() -> Iterator[Document]:
+        for document in documents:
+            ids.append(document.id)
+            yield document
+
+    if format == "json":
+        write_json(counted(), file)
+        return len(ids)
+    for document in counted():
+        if format == "txt":
+            file.write(as_text(document) + "\n")
+        else:
+            file.write(as_markdown(document) + "\n")
+    return len(ids)
+
+
+def export_to_path(documents: Iterable[Document], path: Path, format: str) -> int:
+    """Write documents to a file under another name first, so that it is complete or not there."""
+    draft = path.with_name(path.name + ".part")
+    try:
+        with draft.open("w", encoding="utf-8", errors="replace", newline="") as file:
+            count = export_documents(documents, file, format)
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+    return count
 
 
 def as_text(document: Document) -> str:

@@ -4,13 +4,28 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from recollect.errors import InvalidInput
 from recollect.importers.chats import own
 from recollect.importers.entries import Entry
+from recollect.language.text import truncate
 from recollect.model.documents import Document
 from recollect.model.receipts import Problem
+
+
+def parse_item(item: Document | Mapping[str, Any]) -> Document | Problem:
+    """A document that a program has made, or the reason why it cannot be used."""
+    if isinstance(item, Document):
+        return item
+    try:
+        return parse_export(dict(item))
+    except (InvalidInput, TypeError, ValueError) as error:
+        where = ""
+        if isinstance(item, Mapping):
+            where = str(item.get("id") or item.get("title") or "")
+        return Problem(truncate(str(error), 200), truncate(where, 80), True, "conversations")
 
 
 def parse_export(export: dict[str, Any], kind: str = "conversation") -> Document:

@@ -8,7 +8,7 @@ Another process reads (`recollect.importers.sandbox`), so reading and writing ov
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -17,6 +17,7 @@ from recollect.errors import InvalidInput
 from recollect.importers.sandbox.files import FileEnd, Files
 from recollect.model.documents import Document
 from recollect.model.receipts import FileReceipt, Problem, Receipt
+from recollect.model.sources import RECOLLECT
 from recollect.store.base import Store
 from recollect.store.values import SaveResult
 from recollect.transfer.exclusion import Exclusion, configured_exclusion, is_agent
@@ -51,6 +52,23 @@ def import_files(
             run.save()
         if not files.stop.is_set():  # else the import is listed as stopped
             run.receipt.finished_at = datetime.now(UTC)
+    finally:
+        store.finish_import(run.receipt)
+    return run.receipt
+
+
+def import_documents(
+    store: Store, label: str, items: Iterable[Document | Problem], exclusion: Exclusion
+) -> Receipt:
+    """Import documents from a program, and return the receipt."""
+    run = _Run(store, store.start_import(label), admission(store, exclusion), _no_progress)
+    file = FileReceipt(label, RECOLLECT.name)
+    run.receipt.files.append(file)
+    try:
+        for item in items:
+            run.take(item, file)
+        run.save()
+        run.receipt.finished_at = datetime.now(UTC)
     finally:
         store.finish_import(run.receipt)
     return run.receipt
@@ -139,9 +157,9 @@ class _Run:
                 bytes_read = min(bytes_read + item, file.size)
                 self._progress(file.name, bytes_before + bytes_read, total)
             else:
-                self._take(item, current)
+                self.take(item, current)
 
-    def _take(self, item: Document | Problem, file: FileReceipt) -> None:
+    def take(self, item: Document | Problem, file: FileReceipt) -> None:
         """Save a document, if it may be stored, and count it."""
         if isinstance(item, Problem):
             self._note(file, item)

@@ -80,14 +80,14 @@ def test_items_are_restored_exactly(library: recollect.Library) -> None:
     assert session.conversation_id is None
     assert asyncio.run(session.get_items()) == [] and asyncio.run(session.pop_item()) is None
     asyncio.run(session.add_items([]))
-    assert library.conversations(Filter.of(sources=["openai-agents"]))[1] == 0
+    assert library.conversation_page(Filter.of(sources=["openai-agents"]))[1] == 0
     asyncio.run(session.add_items(ITEMS[:2]))  # type: ignore[arg-type]
     asyncio.run(session.add_items(ITEMS[2:]))  # type: ignore[arg-type]
     assert asyncio.run(RecollectSession("s", library).get_items()) == ITEMS
     assert asyncio.run(session.get_items(3)) == ITEMS[-3:]
     assert asyncio.run(session.get_items(0)) == [] and asyncio.run(session.get_items(99)) == ITEMS
     assert asyncio.run(RecollectSession("another", library).get_items()) == []
-    (summary,) = library.conversations(Filter.of(projects=["work"]))[0]
+    (summary,) = library.conversation_page(Filter.of(projects=["work"]))[0]
     kinds = [(p.type, p.content) for p in library.conversation(summary.id).passages]
     assert kinds[2:6] == [
         ("thinking", "look it up"),
@@ -231,7 +231,7 @@ def test_a_langchain_conversation_is_stored_and_cleared(library: recollect.Libra
     assert history.messages[-1] == AIMessage("by hand", id="h")
     history.clear()
     assert history.messages == []
-    assert library.conversations(Filter.of(sources=["langchain"]))[1] == 0
+    assert library.conversation_page(Filter.of(sources=["langchain"]))[1] == 0
 
 
 # -- pydantic-ai ----------------------------------------------------------------------
@@ -347,7 +347,7 @@ async def _conversations(library: recollect.Library) -> None:
     forked = await store.fork("c", at=2, new_conversation_id="d")
     assert forked.messages == result.all_messages()[:2]
     assert [record.conversation_id for record in await store.list_conversations()] == ["d", "c"]
-    summaries, total = library.conversations(
+    summaries, total = library.conversation_page(
         Filter.of(sources=["pydantic-ai-store"], projects=["work"])
     )
     assert total == 2 and {s.title for s in summaries} == {"How is the weather?"}

@@ -85,7 +85,7 @@ def test_a_session_stores_the_run_of_an_agent(library: recollect.Library) -> Non
         "message",
         "message",
     ]
-    (conversation,) = library.conversations(Filter.of(sources=["openai-agents"]))[0]
+    (conversation,) = library.conversation_page(Filter.of(sources=["openai-agents"]))[0]
     assert (conversation.title, conversation.id) == (
         "How is the weather in Kyoto?",
         session.conversation_id,

@@ -321,13 +321,13 @@ def test_a_session_with_a_marker_is_excluded_with_its_sub_agents(workspace: Work
     agent.write_text(turn(51, "look for seals", isSidechain=True, agentId="7"))
     os.utime(agent, (1, 1))
     workspace.watcher.follow([None])
-    assert workspace.library.conversations()[1] == 0
+    assert workspace.library.conversation_page()[1] == 0
     assert workspace.kinds() == ["excluded", "excluded"]
     assert workspace.library.archive.files() == []
     with agent.open("a") as file:
         file.write(turn(52, "found one", isSidechain=True, agentId="7"))
     workspace.another().once()
-    assert workspace.library.conversations()[1] == 0
+    assert workspace.library.conversation_page()[1] == 0
 
 
 def test_an_excluded_project_is_not_imported(workspace: Workspace, tmp_path: Path) -> None:
@@ -335,7 +335,7 @@ def test_an_excluded_project_is_not_imported(workspace: Workspace, tmp_path: Pat
     project.mkdir(parents=True)
     (tmp_path / "clients" / ".no-recollect").touch()
     workspace.write(turn(1, "walrus", cwd=str(project)))
-    assert workspace.library.conversations()[1] == 0
+    assert workspace.library.conversation_page()[1] == 0
     (tmp_path / "clients" / ".no-recollect").unlink()
     workspace.another().once()
     assert workspace.words() == ["walrus"]
@@ -407,7 +407,11 @@ def test_every_tool_is_followed(home: Path, library: recollect.Library) -> None:
         path.write_text(text)
     watcher = Watcher(library, watch.folders())
     watcher.once()
-    assert {s.source for s in library.conversations()[0]} == {"claude-code", "codex", "gemini-cli"}
+    assert {s.source for s in library.conversation_page()[0]} == {
+        "claude-code",
+        "codex",
+        "gemini-cli",
+    }
     assert [
         f.path.relative_to(library.archive.folder).as_posix() for f in library.archive.files()
     ] == [

@@ -574,7 +574,7 @@ def test_a_dropped_file_is_imported_with_a_receipt_and_can_be_undone(
     card.get_by_role("button", name="Undo").click()
     expect(card.locator(".receipt")).to_contain_text("undone")
     expect(page.locator(".row")).to_have_count(0)
-    assert site.library.conversations()[1] == 0
+    assert site.library.conversation_page()[1] == 0
     card.get_by_role("button", name="Close").click()
     expect(page.locator(".upload-tray")).to_be_hidden()
 

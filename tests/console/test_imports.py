@@ -131,7 +131,7 @@ def test_an_import_can_be_undone(
     )
     assert answer.status_code == 200
     assert answer.json()["undone_at"]
-    assert library.conversations() == ([], 0)
+    assert library.conversation_page() == ([], 0)
     assert "undone" in client.get("/imports").text
     assert client.post("/api/receipts/999/undo").status_code == 404
 
@@ -144,7 +144,7 @@ def test_a_zip_file_is_imported(
         archive.writestr("conversations.json", EXPORT)
     job = send(client, "export.zip", buffer.getvalue()).json()["id"]
     assert finish_job(service, job).state == DONE
-    assert library.conversations()[1] == 1
+    assert library.conversation_page()[1] == 1
 
 
 def test_an_uploaded_note_is_recognized_by_its_file_name(

@@ -69,7 +69,7 @@ def test_a_library_on_a_full_disk_is_opened_and_read(disk: Disk) -> None:
     disk.fill()
     with recollect.open(disk.folder / "home", background=True) as library:
         assert library.search("crane").total == 1
-        assert library.conversations()[1] == 1
+        assert library.conversation_page()[1] == 1
         assert library.stats()["messages"] == 1
         assert not library.verify().damaged
         with pytest.raises(StorageFull, match="disk is full"):

@@ -855,7 +855,7 @@ def victim(web_on_each_store: Web) -> Victim:
         library.index()
         observation = library.memory.search("canary").observations[0].observation.id
         ids = {
-            "chats": library.conversations()[0][0].id,
+            "chats": library.conversation_page()[0][0].id,
             "notes": library.knowledge.create("notes", {"content": "the canary sings"}).id,
             "media": library.knowledge.create("media", {"content": "the canary sings"}).id,
             "characters": library.knowledge.create(

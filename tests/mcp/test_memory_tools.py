@@ -114,7 +114,7 @@ def test_forgetting_needs_confirm_true(agent: Caller, observed_library: Library)
         agent.call("forget", {"path": "/zoo/c1.jsonl", "confirm": confirm})
     assert observed_library.conversation("c1").passages
     assert agent.call("forget", {"path": "/zoo/c1.jsonl", "confirm": True})["isError"] is False
-    assert observed_library.conversations()[1] == 0
+    assert observed_library.conversation_page()[1] == 0
 
 
 def test_human_only_messages_are_masked_or_hidden(

@@ -279,7 +279,7 @@ def test_users_with_any_name_have_their_own_library_inside_the_home(
             library.add_conversation(f"c{n}", messages=[{"role": "user", "content": f"of {n}"}])
     for n, name in enumerate(names):
         with service.libraries.borrow(name) as library:
-            assert [s.source_id for s in library.conversations()[0]] == [f"c{n}"]
+            assert [s.source_id for s in library.conversation_page()[0]] == [f"c{n}"]
     assert {p for p in tmp_path.rglob("*") if "home" not in p.parts} == before
     for refused in ("", "x" * 501):
         with pytest.raises(InvalidInput):

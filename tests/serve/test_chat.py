@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from asgi import MakeKey
 from starlette.testclient import TestClient
-from upstream import MODEL, Reply, StandIn, completion, compress, plain, running
+from upstream import MODEL, Reply, StandIn, completion, compress, plain, running, stream
 
 from recollect.library import Library
 from recollect.serve.http.service import Service
@@ -350,3 +350,63 @@ def test_the_clients_own_key_is_passed_on_if_we_require_none(
 ) -> None:
     client.post("/chat", json={"message": "a"}, headers={"Authorization": "Bearer sk-mine"})
     assert upstream.requests[0].header("Authorization") == "Bearer sk-mine"
+
+
+# -- streams ---
+
+
+def read_events(text: str) -> list[tuple[str, Any]]:
+    pairs = []
+    for block in text.strip().split("\n\n"):
+        name, data = block.split("\n", 1)
+        pairs.append((name.removeprefix("event: "), json.loads(data.removeprefix("data: "))))
+    return pairs
+
+
+@pytest.mark.parametrize("request_", [{"json": {"stream": True}}, {"accept": True}])
+def test_an_answer_is_streamed_on_request(
+    client: TestClient, upstream: StandIn, request_: dict[str, Any]
+) -> None:
+    body = {"message": "What is a zebra?", "session_id": "s-1", **request_.get("json", {})}
+    headers = {"Accept": "text/event-stream"} if "accept" in request_ else {}
+    response = client.post("/chat", json=body, headers=headers)
+    assert response.headers["content-type"].startswith("text/event-stream")
+    (start_name, start), *deltas, (end_name, end) = read_events(response.text)
+    assert (start_name, end_name, {name for name, _ in deltas}) == ("start", "done", {"delta"})
+    assert len(deltas) > 1
+    answer = "Answer 1 to What is a zebra?"
+    assert "".join(delta["content"] for _, delta in deltas) == end["answer"] == answer
+    assert start["message_ids"] == end["message_ids"][:1]
+    assert upstream.requests[0].json["stream"] is True
+    messages = detail(client, end["conversation_id"])["messages"]
+    assert [message["id"] for message in messages] == end["message_ids"]
+    assert messages[1]["content"] == answer
+
+
+def test_a_model_that_does_not_stream_is_answered_as_a_stream(
+    client: TestClient, upstream: StandIn
+) -> None:
+    upstream.replies.append(completion("All at once."))
+    response = client.post("/chat", json={"message": "Hello", "stream": True})
+    assert [name for name, _ in read_events(response.text)] == ["start", "delta", "done"]
+
+
+def test_an_answer_that_breaks_off_is_saved_and_reported(
+    client: TestClient, upstream: StandIn
+) -> None:
+    upstream.replies.append(stream("Half of an answer", cut=True))
+    upstream.replies[0].pieces = upstream.replies[0].pieces[:3]
+    response = client.post("/chat", json={"message": "Hello", "stream": True, "session_id": "s"})
+    events = read_events(response.text)
+    name, error = events[-1]
+    assert (name, error["error"]["code"]) == ("error", "UPSTREAM_ERROR")
+    text = "".join(data["content"] for name, data in events if name == "delta")
+    messages = client.get("/conversations/by-session/s").json()["messages"]
+    assert [message["content"] for message in messages] == ["Hello", text]
+    assert text and "Half of an answer".startswith(text)
+
+
+def test_an_error_of_the_model_is_no_stream(client: TestClient, upstream: StandIn) -> None:
+    upstream.replies.append(plain({"error": {"message": "No such model."}}, 404))
+    response = client.post("/chat", json={"message": "Hello", "stream": True})
+    assert (response.status_code, "No such model" in response.text) == (502, True)

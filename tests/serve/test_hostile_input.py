@@ -302,7 +302,11 @@ def test_a_query_that_looks_like_sql_finds_only_itself(client: TestClient) -> No
     ],
 )
 def test_invalid_choices_are_rejected(client: TestClient, path: str, name: str) -> None:
-    parameters = {"q": "a", "conversation": "c1", "message": "c1:0"}
+    parameters = {}
+    if path == "/api/v1/search":
+        parameters = {"q": "a"}
+    if path == "/api/v1/related":
+        parameters = {"conversation": "c1", "message": "c1:0"}
     for wrong in ("", "name;drop", "BOTH", "text,vector"):
         answer = client.get(path, params={**parameters, name: wrong})
         assert answer.status_code == 400

@@ -169,7 +169,7 @@ def test_concurrent_users_have_their_own_libraries(place: str, user: str) -> Non
     for name in names:
         with pool.borrow(name) as library:
             assert isinstance(library, Library)
-            summaries, total = library.conversations()
+            summaries, total = library.conversation_page()
             assert total == 6
             assert {summary.source_id.rsplit(" ", 1)[0] for summary in summaries} == {name}
     pool.close()

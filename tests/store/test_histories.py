@@ -157,7 +157,7 @@ class History(RuleBasedStateMachine):
             for document in self.library.documents()
         }
         assert stored == self.messages
-        assert {s.id: s.title for s in self.library.conversations(limit=50)[0]} == self.titles
+        assert {s.id: s.title for s in self.library.conversation_page(limit=50)[0]} == self.titles
         texts = [text for messages in self.messages.values() for text in messages.values()]
         for word in WORDS:
             count, _ = self.library._store.count(parse(f'"{word}"'), Filter())

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import psycopg
 import pytest
+from contents import all_contents
 from logins import login, of
 from psycopg import errors
 
@@ -970,7 +971,7 @@ def test_the_list_of_sessions_does_not_show_search_terms_of_others(
     with theirs, psycopg.connect(member, autocommit=True) as connection:
         theirs.search(CANARY)
         theirs.add_message(CANARY, "user", f"{CANARY} again", id=f"{CANARY}-0-again")
-        theirs.conversations(title=CANARY)
+        theirs.conversation_page(title=CANARY)
         theirs.recent(CANARY)
         texts = rows(connection, "select query from pg_stat_activity where usename = current_user")
         assert len(texts) >= 2
@@ -1040,7 +1041,7 @@ OPERATIONS: tuple[Callable[[Library, str], object], ...] = (
     lambda library, word: library.recent(word[2:8]),
     lambda library, word: library.recent(),
     lambda library, word: library.conversation("c1"),
-    lambda library, word: library.conversations(title=word[:4]),
+    lambda library, word: library.conversation_page(title=word[:4]),
     lambda library, word: list(library.documents(Filter.of(projects=[word]))),
     lambda library, word: library.stats(),
     lambda library, word: library.receipts(),
@@ -1090,7 +1091,7 @@ def test_two_users_that_share_connections_never_get_results_of_each_other(
         try:
             for n in range(50):
                 library, own_word, other_word = sides[(n + seed) % 2]
-                assert other_word not in repr(rng.choice(OPERATIONS)(library, own_word))
+                assert other_word not in all_contents(rng.choice(OPERATIONS)(library, own_word))
                 page = library.search(other_word, Filter.of(hidden=True))
                 assert (page.total, page.hits) == (0, ())
         except BaseException as error:
@@ -1112,7 +1113,7 @@ def test_every_operation_uses_only_the_users_own_library(pair: tuple[Library, Li
     ann, bob = pair
     for operation in OPERATIONS:
         for library, own_word, other_word in ((ann, ANN, BOB), (bob, BOB, ANN)):
-            assert other_word not in repr(operation(library, own_word))
+            assert other_word not in all_contents(operation(library, own_word))
 
 
 def test_searching_for_text_of_another_user_finds_nothing(
@@ -1145,7 +1146,7 @@ def test_searching_for_text_of_another_user_finds_nothing(
         assert store.variants([word, word[:6]]) == [(word,), (word[:6],)]
         assert store.find_substring(word[1:7], EVERYTHING, 100, 0) == ([], 0, True)
         assert store.recent(word, EVERYTHING, 100) == []
-        assert library.conversations(Filter.of(kinds=KINDS), title=word) == ([], 0)
+        assert library.conversation_page(Filter.of(kinds=KINDS), title=word) == ([], 0)
         assert library.search("NOT nothing", Filter.of(hidden=True)).total <= 13
 
 

@@ -29,7 +29,7 @@ def stocked(store: Store) -> Store:
     return store
 
 
-def listed(store: Store, **conditions: bool) -> list[str]:
+def list_ids(store: Store, **conditions: bool) -> list[str]:
     summaries, total = store.summaries(Filter(**conditions), "", 10, 0)  # type: ignore[arg-type]
     assert total == len(summaries)
     return [summary.id for summary in summaries]
@@ -41,17 +41,17 @@ def tags(summary: Summary) -> object:
 
 def test_pinned_documents_can_be_listed(stocked: Store) -> None:
     assert stocked.edit("c1", Edit("pin", pinned=True), SOON) is not None
-    assert listed(stocked, pinned=True) == ["c1"]
-    assert listed(stocked, pinned=False) == ["c2"]
+    assert list_ids(stocked, pinned=True) == ["c1"]
+    assert list_ids(stocked, pinned=False) == ["c2"]
     assert stocked.edit("c1", Edit("pin", pinned=True), SOON) is None  # nothing changed
     stocked.edit("c1", Edit("unpin", pinned=False), SOON)
-    assert listed(stocked, pinned=True) == []
+    assert list_ids(stocked, pinned=True) == []
 
 
 def test_pins_and_tags_do_not_move_a_conversation_in_the_list(stocked: Store) -> None:
     stocked.edit("c1", Edit("pin", pinned=True), SOON)
     stocked.edit("c1", Edit("tag", add_tags=("trip",)), SOON)
-    assert listed(stocked) == ["c2", "c1"]
+    assert list_ids(stocked) == ["c2", "c1"]
     updated_at = stocked.summary("c1").updated_at
     assert updated_at is not None
     assert updated_at - NOON < timedelta(milliseconds=1)
@@ -66,7 +66,7 @@ def test_an_import_keeps_pins_and_tags(stocked: Store) -> None:
     )
     for document in (older, newer):
         stocked.save([document])
-        assert listed(stocked, pinned=True) == ["c1"]
+        assert list_ids(stocked, pinned=True) == ["c1"]
         assert tags(stocked.summary("c1")) == ["Work", "trip"]
 
 
@@ -115,7 +115,7 @@ def test_an_earlier_rename_cannot_be_undone_before_a_later_one(stocked: Store) -
 
 def test_a_document_in_the_trash_is_gone_from_lists_and_searches(stocked: Store) -> None:
     change = stocked.trash("c1", SOON)
-    assert listed(stocked) == ["c2"]
+    assert list_ids(stocked) == ["c2"]
     assert not stocked.match(parse("zebra"), Filter(), 10)
     assert stocked.undo_state(change.number)["messages"][0]["content"] == "zebra"
     assert [entry.id for entry in stocked.undo_log()] == ["c1"]

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from contents import all_contents
 
 from recollect.errors import InvalidInput, NotFound
 from recollect.language.query import Word, parse
@@ -131,7 +132,7 @@ def test_no_writer_of_the_redacting_view_stores_a_secret(store: Store, name: str
     store.save([conversation("plain")])
     WRITES[name](RedactingStore(store))
     kinds = Filter(kinds=("conversation", "note"), hidden=True)
-    stored = repr(list(store.iter_documents(kinds))) + repr(store.receipts())
+    stored = all_contents(store.iter_documents(kinds)) + all_contents(store.receipts())
     assert SECRET not in stored
     assert "[redacted:github-pat]" in stored
 

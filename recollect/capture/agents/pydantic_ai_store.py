@@ -84,7 +84,7 @@ class RecollectConversationStore(ConversationStore):
         records: list[ConversationRecord] = []
         filter_, at, total = Filter(sources=(SOURCE,)), 0, 1
         while at < total:
-            page, total = self._library.conversations(filter_, limit=_PAGE, offset=at)
+            page, total = self._library.conversation_page(filter_, limit=_PAGE, offset=at)
             records += [
                 record
                 for summary in page

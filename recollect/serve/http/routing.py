@@ -15,9 +15,12 @@ from starlette.convertors import Convertor, register_url_convertor
 from starlette.routing import compile_path
 
 from recollect.errors import NotFound
+from recollect.serve.http.strict_requests import check_no_body, check_query, has_body, query_names
 from recollect.settings import LIMITS
 
 _MAX_INLINE_BYTES = 65_536  # larger bodies are parsed in a thread, so they block no other request
+OPENAI = "openai"
+"""The tag of routes that pass requests on. Whether a parameter exists is not ours to say."""
 _TOO_DEEP = f"The body is nested more than {LIMITS.nesting} levels deep."
 
 
@@ -36,12 +39,18 @@ class _IdConvertor(Convertor[str]):
 register_url_convertor("id", _IdConvertor())
 
 
+def _camel_case(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(map(str.capitalize, others))
+
+
 class DeferredRoute(APIRoute):
     """A route whose parameters and responses FastAPI analyses when they are first needed.
 
     To analyse every route takes a sixth of the start of the server. Until then, the route has
     only the attributes by which requests are matched. The first use of any other attribute (`app`,
-    to answer a request) completes it.
+    to answer a request) completes it. The name of the endpoint is the id of its operation, which
+    clients are generated from.
     """
 
     _analysis = threading.RLock()  # the API description is made in a thread
@@ -53,6 +62,8 @@ class DeferredRoute(APIRoute):
         self.endpoint = endpoint
         self.methods = {method.upper() for method in methods}
         self.path_regex, self.path_format, self.param_convertors = compile_path(path)
+        if options.get("operation_id") is None:
+            options["operation_id"] = _camel_case(endpoint.__name__)
         self._options: dict[str, Any] | None = {"methods": methods, **options}
 
     def __getattr__(self, name: str) -> Any:
@@ -63,6 +74,21 @@ class DeferredRoute(APIRoute):
                 super().__init__(self.path, self.endpoint, **options)
         return object.__getattribute__(self, name)
 
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handler = super().get_route_handler()
+        if not self.include_in_schema or OPENAI in self.tags:
+            return handler
+        names = query_names(self)
+        reads_body = self.body_field is not None or "requestBody" in (self.openapi_extra or {})
+
+        async def checked_handler(request: Request) -> Response:
+            check_query(request, names)
+            if not reads_body:
+                await check_no_body(request, names)
+            return await handler(request)
+
+        return checked_handler
+
 
 class JsonRoute(DeferredRoute):
     """A route that accepts only strict JSON with the right content type."""
@@ -71,7 +97,8 @@ class JsonRoute(DeferredRoute):
         handler = super().get_route_handler()
 
         async def strict_handler(request: Request) -> Response:
-            if self.body_field is not None:
+            body = self.body_field
+            if body is not None and (body.field_info.is_required() or has_body(request)):
                 _require_json(request)
             return await handler(_StrictRequest(request.scope, request.receive))
 

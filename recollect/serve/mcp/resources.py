@@ -81,7 +81,7 @@ def list_resources(
         kinds = KINDS
     try:
         with context.library() as library:
-            summaries, total = library.conversations(
+            summaries, total = library.conversation_page(
                 Filter.of(kinds=kinds), limit=size, offset=start
             )
     except ToolError:  # there is no library yet

@@ -54,7 +54,7 @@ class AuditVerification(BaseModel):
 
 @router.get("/api/audit", summary="List the audit log", responses={200: {"model": AuditList}})
 @route_policy(READ)
-def list_records(
+def list_audit_records(
     access: AccessTo,
     action: Annotated[list[str] | None, Query(description="Only these actions.")] = None,
     by: Annotated[str, Query(description="Only by this user or the key with this id.")] = "",
@@ -82,7 +82,7 @@ def list_records(
     responses={200: {"model": AuditVerification}},
 )
 @route_policy(READ)
-def verify_records(access: AccessTo, user: User = "") -> Response:
+def verify_audit_records(access: AccessTo, user: User = "") -> Response:
     """Checks every link of the hash chain."""
     result = audit_logs(access.service.place).verify(_log_name(access, user))
     body: dict[str, Any] = {

@@ -52,7 +52,7 @@ Offset = Annotated[int, Query(description="Number of threads to skip.")]
     responses={200: {"model": schemas.SearchResults}},
 )
 @route_policy(READ, BUS, document="thread_id", rate_limit=SEARCH)
-def search(
+def search_threads(
     access: AccessTo,
     q: Annotated[str, Query(description="An FTS5 MATCH expression. It must not be empty.")] = "",
     thread_id: Annotated[str, Query(description="Only messages of this thread.")] = "",
@@ -60,7 +60,9 @@ def search(
 ) -> Response:
     """Returns messages whose content matches an FTS5 expression, best first.
 
-    A malformed expression matches nothing. The `warning` says what is wrong with it.
+    This is the search of the Bus, for agents that speak its protocol; otherwise use
+    `GET /api/v1/search`. A malformed expression matches nothing. The `warning` says what is wrong
+    with it.
     """
     query = q.strip()
     if not query:
@@ -132,7 +134,7 @@ def list_threads(
     if scope == "bus":
         sources = [BUS_SOURCE]
     with access.read() as library:
-        summaries, total = library.conversations(
+        summaries, total = library.conversation_page(
             Filter.of(sources=sources), limit=limit, offset=offset
         )
     threads = [_thread(summary) for summary in summaries]
@@ -145,7 +147,7 @@ def list_threads(
     responses={200: {"model": schemas.BusMessages}},
 )
 @route_policy(READ, BUS, document="thread_id")
-def list_messages(
+def list_thread_messages(
     access: AccessTo,
     thread_id: ThreadId,
     after_seq: Annotated[int, Query(description="Only messages after this `seq`.")] = 0,
@@ -200,7 +202,9 @@ def delete_thread(access: AccessTo, thread_id: ThreadId) -> Response:
     responses=created_or_existing(schemas.PostedMessage, "The message already existed."),
 )
 @route_policy(WRITE, BUS, document="thread_id")
-def post_message(access: AccessTo, thread_id: ThreadId, message: schemas.NewBusMessage) -> Response:
+def post_thread_message(
+    access: AccessTo, thread_id: ThreadId, message: schemas.NewBusMessage
+) -> Response:
     """Posts a message to a thread.
 
     The request is idempotent if the message has an `id`: a message sent twice is stored once.

@@ -120,6 +120,11 @@ class ChatRequest(BaseModel):
         max_length=MAX_SESSION_LENGTH,
         description="Continues the conversation of this session. Defaults to a new session.",
     )
+    stream: bool = Field(
+        False,
+        description="Send the answer as server-sent events while the model writes it. So does the "
+        "header `Accept: text/event-stream`.",
+    )
     search_mode: Literal["auto", "web", "documents", "hybrid"] = Field(
         "auto", description="Accepted for compatibility. It has no effect."
     )

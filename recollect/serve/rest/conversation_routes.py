@@ -3,17 +3,18 @@
 See docs/contracts/persistence-api.md. An id in a path may contain any character, including slashes.
 Percent-encode the whole id, as `encodeURIComponent` does. Two ids cannot be read with GET because
 the contract uses their paths for something else: `search/messages`, and ids that begin with
-`by-session/`.
+`by-session/`. An id that ends in `/messages` can only be read if its slash is encoded.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, TypeVar
 
 from fastapi import APIRouter, Path, Query
+from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from recollect.errors import Conflict, InvalidInput, NotFound
@@ -25,7 +26,7 @@ from recollect.model.fields import conversation_shape, message_shape
 from recollect.model.kinds import CONVERSATION
 from recollect.model.search import Filter
 from recollect.persistence import PersistenceApi
-from recollect.serve.http.access import NO_CONVERSATION, AccessTo
+from recollect.serve.http.access import NO_CONVERSATION, Access, AccessTo
 from recollect.serve.http.json_response import json_response
 from recollect.serve.http.limits import SEARCH
 from recollect.serve.http.route_policy import route_policy
@@ -33,13 +34,17 @@ from recollect.serve.http.routing import JsonRoute, clamp_page, created_or_exist
 from recollect.serve.identity.principal import CONVERSATIONS, KNOWLEDGE, READ, WRITE, Forbidden
 from recollect.serve.masking import has_masked_messages, mask_document, mask_passage
 from recollect.serve.rest import schemas
+from recollect.serve.rest.change_routes import change_shape
 from recollect.transfer import export
 from recollect.transfer.export_parsing import parse_export
 
 router = APIRouter(tags=["conversations"], route_class=JsonRoute)
 
+T = TypeVar("T")
+
 FORMATS = ("json", "txt", "md")
 _TITLE_LENGTH = 50
+_ATTEMPTS = 5
 
 ConversationId = Annotated[
     str, Path(description="The id of the conversation, percent-encoded.", min_length=1)
@@ -51,6 +56,40 @@ Offset = Annotated[int, Query(description="Number of results to skip.")]
 # -- listing and reading -------------------------------------------------------
 
 
+class ListParameters(BaseModel):
+    """Which conversations to list, in which order, and which page."""
+
+    limit: int = Field(50, description="Page size, from 1 to 200. Values outside are clamped.")
+    offset: int = Field(0, description="Number of results to skip. A cursor is more reliable.")
+    cursor: str | None = Field(
+        None,
+        max_length=200,
+        description="`next_cursor` of the page before, or empty for the first page. Unlike pages "
+        "by `offset`, these pages do not shift when conversations change.",
+    )
+    sort: Literal["updated", "pinned", "added"] = Field(
+        "updated",
+        description="`updated`: last changed first. `pinned`: the same, but pinned ones first. "
+        "`added`: newest in the library first. With a cursor and `added`, every conversation is "
+        "listed exactly once, even if conversations change meanwhile.",
+    )
+    namespace: str = Field("", description="Only conversations of this project.")
+    search: str = Field("", description="Only conversations whose title or id contains this text.")
+    tag: list[str] = Field([], description="Only conversations with one of these tags.")
+    source: list[str] = Field(
+        [], description="Only conversations from one of these sources, such as `chatgpt`."
+    )
+    pinned: bool | None = Field(
+        None, description="Only conversations that are pinned, or only the others."
+    )
+
+    def filter(self) -> Filter:
+        projects = []
+        if self.namespace:
+            projects.append(self.namespace)
+        return Filter.of(projects=projects, tags=self.tag, sources=self.source, pinned=self.pinned)
+
+
 @router.get(
     "/conversations",
     summary="List conversations",
@@ -58,27 +97,40 @@ Offset = Annotated[int, Query(description="Number of results to skip.")]
 )
 @route_policy(READ, CONVERSATIONS)
 def list_conversations(
-    access: AccessTo,
-    limit: Limit = 50,
-    offset: Offset = 0,
-    namespace: Annotated[str, Query(description="Only conversations of this project.")] = "",
-    search: Annotated[
-        str, Query(description="Only conversations whose title or id contains this text.")
-    ] = "",
+    access: AccessTo, parameters: Annotated[ListParameters, Query()]
 ) -> Response:
-    """Returns conversations, most recently updated first."""
-    limit, offset = clamp_page(limit, offset)
-    projects = []
-    if namespace:
-        projects.append(namespace)
+    """Returns conversations, most recently updated first.
+
+    To read the whole list, send `cursor=` and then follow `next_cursor` until it is null. To search
+    what messages say, use `GET /api/v1/search`.
+    """
+    limit, offset = clamp_page(parameters.limit, parameters.offset)
+    cursor = parameters.cursor or None
+    if offset and (cursor or parameters.sort != "updated"):
+        raise InvalidInput("offset: use either a cursor or an offset, and sort with a cursor only.")
     with access.read() as library:
-        summaries, total = library.conversations(
-            Filter.of(projects=projects), limit=limit, offset=offset, title=search
-        )
-    conversations = [conversation_shape(summary) for summary in summaries]
-    return json_response(
-        {"conversations": conversations, "total": total, "limit": limit, "offset": offset}
-    )
+        if offset:
+            summaries, total = library.conversation_page(
+                parameters.filter(), limit=limit, offset=offset, title=parameters.search
+            )
+        else:
+            page = library.list_page(
+                parameters.filter(),
+                title=parameters.search,
+                limit=limit,
+                sort=parameters.sort,
+                cursor=cursor,
+            )
+            summaries, total, cursor = page.summaries, page.total, page.cursor
+    body: dict[str, Any] = {
+        "conversations": [conversation_shape(summary) for summary in summaries],
+        "total": total,
+        "limit": limit,
+        "offset": offset,
+    }
+    if parameters.cursor is not None:  # the Persistence API has no cursors
+        body["next_cursor"] = cursor
+    return json_response(body)
 
 
 @router.get(
@@ -94,19 +146,26 @@ def search_messages(
     limit: Limit = 50,
     offset: Offset = 0,
 ) -> Response:
-    """Returns messages that contain a text, newest first."""
+    """Returns messages that contain a text, newest first, without ranking.
+
+    This is the search of the Persistence API. `GET /api/v1/search` is the one to use otherwise: it
+    understands words and questions, and puts the best hits first.
+    """
     text = query.strip()
     if not text:
         raise InvalidInput("Query parameter 'query' must not be empty")
     limit, offset = clamp_page(limit, offset)
     with access.read() as library, not_found_as(NO_CONVERSATION):
-        matches, total = library.find_text(text, conversation_id or None, limit, offset)
+        matches = library.find_text(text, conversation_id or None, limit, offset)
     audience = access.principal.audience
     messages = [
         message_shape(mask_passage(passage, audience), conversation)
-        for conversation, passage in matches
+        for conversation, passage in matches.messages
     ]
-    return json_response({"messages": messages, "total": total})
+    body: dict[str, Any] = {"messages": messages, "total": matches.total}
+    if not matches.exact:
+        body["exact"] = False
+    return json_response(body)
 
 
 @router.get(
@@ -129,6 +188,70 @@ def get_conversation_by_session(
         access.check_reach(library, conversation["id"])
         document = library.conversation(conversation["id"])
     return json_response(_conversation_detail(document, access.principal.audience))
+
+
+@router.get(
+    "/conversations/{conversation_id:id}/messages",
+    summary="List messages",
+    responses={200: {"model": schemas.MessagePage}},
+)
+@route_policy(READ, CONVERSATIONS, document="conversation_id")
+def list_messages(
+    access: AccessTo,
+    conversation_id: ConversationId,
+    after: Annotated[str, Query(description="Only messages after the one with this id.")] = "",
+    before: Annotated[str, Query(description="Only messages before the one with this id.")] = "",
+    limit: Limit = 50,
+) -> Response:
+    """Returns one page of a conversation, in order: its beginning, or what follows a message.
+
+    With `before`, the page ends right before that message. Follow `after` to read everything.
+    """
+    if _is_encoded_id(access):
+        id = f"{conversation_id}/messages"
+        with access.read() as library:
+            access.check_reach(library, id)
+        return get_conversation(access, id)
+    if after and before:
+        raise InvalidInput("before: use either `after` or `before`, not both.")
+    limit, _ = clamp_page(limit, 0)
+    with access.read() as library:
+        with not_found_as(NO_CONVERSATION):
+            conversation = library.summary(conversation_id)
+        start = 0
+        if after:
+            start = library.message(conversation.id, after).position + 1
+        if before:
+            end = library.message(conversation.id, before).position
+            start = max(0, end - limit)
+            limit = end - start
+        passages: list[Passage] = []
+        total = conversation.message_count
+        if limit:
+            passages, total = library.messages(conversation.id, start, limit)
+    return json_response(_message_page(access, conversation.id, passages, total))
+
+
+def _is_encoded_id(access: Access) -> bool:
+    """Whether the path is that of a conversation whose own id ends in `/messages`.
+
+    The slash in its id is percent-encoded.
+    """
+    path = access.request.scope.get("raw_path") or b""
+    return bool(path) and not path.endswith(b"/messages")
+
+
+def _message_page(
+    access: Access, conversation_id: str, passages: Sequence[Passage], total: int
+) -> dict[str, Any]:
+    audience = access.principal.audience
+    before, after = None, None
+    if passages and passages[0].position > 0:
+        before = passages[0].id
+    if passages and passages[-1].position + 1 < total:
+        after = passages[-1].id
+    messages = [message_shape(mask_passage(p, audience), conversation_id) for p in passages]
+    return {"messages": messages, "total": total, "before": before, "after": after}
 
 
 @router.get(
@@ -170,13 +293,67 @@ def update_conversation(
         list[str] | None,
         Query(description="The new tags, which replace the old ones. Send `tags=` for none."),
     ] = None,
+    changes: schemas.ConversationChanges | None = None,
 ) -> Response:
-    """Changes the title, the project or the tags. Anything you leave out stays the same."""
-    if tags is not None:
-        tags = [tag for tag in tags if tag.strip()]
+    """Changes the title, the project or the tags. Anything you leave out stays the same.
+
+    The Persistence API sends the changes as query parameters. A JSON body works as well; see
+    `PATCH`.
+    """
+    query = schemas.ConversationChanges.model_validate(
+        {"title": title, "namespace": namespace, "tags": tags}
+    )
+    id = _change(access, conversation_id, _merge(changes or query, query))
+    return json_response({"success": True, "conversation_id": id})
+
+
+@router.patch(
+    "/conversations/{conversation_id:id}",
+    summary="Change a conversation",
+    responses={200: {"model": schemas.Conversation}},
+)
+@route_policy(WRITE, CONVERSATIONS, document="conversation_id")
+def change_conversation(
+    access: AccessTo, conversation_id: ConversationId, changes: schemas.ConversationChanges
+) -> Response:
+    """Changes the title, project, tags, pin or metadata, and returns the conversation."""
+    id = _change(access, conversation_id, changes)
+    with access.read() as library, not_found_as(NO_CONVERSATION):
+        summary = library.summary(id)
+    return json_response(conversation_shape(summary))
+
+
+def _merge(
+    body: schemas.ConversationChanges, query: schemas.ConversationChanges
+) -> schemas.ConversationChanges:
+    """The changes of a body and a query. Raises InvalidInput if they contradict each other."""
+    changes = body.model_dump(exclude_none=True)
+    for name, value in query.model_dump(exclude_none=True).items():
+        if changes.setdefault(name, value) != value:
+            raise InvalidInput(f"{name}: the body and the query have different values.")
+    return schemas.ConversationChanges(**changes)
+
+
+def _change(access: Access, conversation_id: str, changes: schemas.ConversationChanges) -> str:
+    """Change a conversation, and return its whole id."""
+    project = _one_value(changes.namespace, changes.project, "namespace", "project")
     with access.write() as library, not_found_as(NO_CONVERSATION):
-        library.update_conversation(conversation_id, title=title, project=namespace, tags=tags)
-    return json_response({"success": True, "conversation_id": conversation_id})
+        id = library.summary(conversation_id).id
+        if changes.model_dump(exclude_none=True).keys() == {"pinned"}:
+            if changes.pinned:
+                library.pin(conversation_id)
+            else:
+                library.unpin(conversation_id)
+            return id
+        library.update_conversation(
+            conversation_id,
+            title=changes.title,
+            project=project,
+            tags=changes.tags,
+            metadata=changes.metadata,
+            pinned=changes.pinned,
+        )
+    return id
 
 
 @router.delete(
@@ -191,20 +368,28 @@ def delete_conversation(
     undo: Annotated[
         bool, Query(description="Return the deleted conversation, so that it can be restored.")
     ] = False,
+    trash: Annotated[
+        bool,
+        Query(
+            description="Keep a copy on the server for a while (RECOLLECT_UNDO_MINUTES), so that "
+            "the deletion can be undone. The text is purged after that."
+        ),
+    ] = False,
 ) -> Response:
     """Deletes a conversation permanently, with its messages, index entries and vectors."""
+    body: dict[str, Any] = {"success": True, "conversation_id": conversation_id}
     with access.write() as library, not_found_as(NO_CONVERSATION):
         if undo and access.principal.agent:
             _require_readable(library.conversation(conversation_id), access.principal.audience)
-        deleted = library.delete_conversation(conversation_id)
-        purge = library.purge_status().state
-    body: dict[str, Any] = {
-        "success": True,
-        "conversation_id": conversation_id,
-        "purge": purge,
-    }
-    if undo:
-        body["conversation"] = export.as_json(deleted)
+        if undo:
+            deleted = library.delete_conversation(conversation_id)
+            body |= {"conversation_id": deleted.id, "conversation": export.as_json(deleted)}
+        elif trash:
+            change = library.trash(conversation_id)
+            body |= {"conversation_id": change.id, "change": change_shape(change)}
+        else:
+            body["conversation_id"] = library.delete_conversation(conversation_id).id
+        body["purge"] = library.purge_status().state
     return json_response(body)
 
 
@@ -286,18 +471,36 @@ def create_conversation(access: AccessTo, conversation: schemas.NewConversation)
     id = _one_value(conversation.id, conversation.conversation_id, "id", "conversation_id")
     session_id = conversation.session_id or id
     passages = _passages(conversation.messages)
-    with access.write() as library:
+
+    def save(library: Library) -> tuple[dict[str, Json], bool]:
         api = PersistenceApi(library)
         is_new = session_id is None or api.get_conversation_by_session(session_id) is None
         if is_new:
             _check_parents(passages)
         created = _create(api, id, conversation)
         access.check_reach(library, created["id"])
-        passages = _number_messages(created["id"], passages)
-        added = _add_new_messages(library, created["id"], passages)
+        numbered_passages = _number_messages(created["id"], passages)
+        added = _add_new_messages(library, created["id"], numbered_passages)
         if added:
             created = conversation_shape(library.summary(created["id"]))
-    return json_response(created, _created_status(is_new or bool(added)))
+        return created, is_new or bool(added)
+
+    with access.write() as library:
+        created, has_changed = _repeat_if_deleted(library, save)
+    return json_response(created, _created_status(has_changed))
+
+
+def _repeat_if_deleted(library: Library, save: Callable[[Library], T]) -> T:
+    """Save into a conversation, and again if another request deletes it at the same time.
+
+    It is as if the other request had come first: the conversation is created again.
+    """
+    for _ in range(_ATTEMPTS - 1):
+        try:
+            return save(library)
+        except NotFound:
+            continue
+    return save(library)
 
 
 def _create(
@@ -339,7 +542,8 @@ def save_interaction(access: AccessTo, interaction: schemas.Interaction) -> Resp
     The conversation of the session is created if it does not exist.
     """
     passages = _with_ids(_passages(interaction.messages))
-    with access.write() as library:
+
+    def save(library: Library) -> dict[str, Json]:
         api = PersistenceApi(library)
         conversation = api.get_conversation_by_session(interaction.session_id)
         is_new = conversation is None
@@ -353,15 +557,18 @@ def save_interaction(access: AccessTo, interaction: schemas.Interaction) -> Resp
             )
         access.check_reach(library, conversation["id"])
         added = _add_new_messages(library, conversation["id"], passages)
-    body = {
-        "success": True,
-        "conversation_id": conversation["id"],
-        "session_id": interaction.session_id,
-        "created": is_new,
-        "message_ids": [passage.id for passage in passages],
-        "added": added,
-    }
-    return json_response(body, _created_status(bool(added)))
+        return {
+            "success": True,
+            "conversation_id": conversation["id"],
+            "session_id": interaction.session_id,
+            "created": is_new,
+            "message_ids": [passage.id for passage in passages],
+            "added": added,
+        }
+
+    with access.write() as library:
+        body = _repeat_if_deleted(library, save)
+    return json_response(body, _created_status(bool(body["added"])))
 
 
 @router.post(
@@ -379,9 +586,8 @@ def add_message(
     The request is idempotent if the message has an `id`: a message sent twice is stored once.
     """
     passages = _with_ids(_passages([message]))
-    with access.write() as library:
-        with not_found_as(NO_CONVERSATION):
-            library.summary(conversation_id)
+    with access.write() as library, not_found_as(NO_CONVERSATION):
+        conversation_id = library.summary(conversation_id).id
         added = _add_new_messages(library, conversation_id, passages)
     body = {
         "success": True,
@@ -464,7 +670,8 @@ def _unknown_parent() -> InvalidInput:
 def _add_new_messages(library: Library, conversation_id: str, passages: Sequence[Passage]) -> int:
     """Add the messages that do not exist yet, all or none, and return their number.
 
-    Raises Conflict if an id is used for another message.
+    Raises Conflict if an id is used for another message, InvalidInput if a parent is unknown, and
+    NotFound if the conversation has been deleted.
     """
     new = [passage for passage in passages if not _exists(library, conversation_id, passage)]
     if not new:
@@ -472,6 +679,7 @@ def _add_new_messages(library: Library, conversation_id: str, passages: Sequence
     try:
         added = library.add_messages(conversation_id, new)
     except NotFound:
+        library.summary(conversation_id)  # raises NotFound if that is what is missing
         raise _unknown_parent() from None
     if added != len(new):
         # Another request was faster with one of these ids. It must have saved the same message.
@@ -489,6 +697,8 @@ def _exists(library: Library, conversation_id: str, passage: Passage) -> bool:
         stored = library.message(conversation_id, passage.id)
     except NotFound:
         return False
+    if identifier(stored.id) != identifier(passage.id):
+        return False  # an abbreviation of another id
     expected = passage._replace(
         parent=passage.parent or stored.parent,
         created_at=passage.created_at or stored.created_at,

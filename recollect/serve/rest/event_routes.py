@@ -30,7 +30,7 @@ _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     },
 )
 @route_policy(READ, CONVERSATIONS)
-async def events(access: AccessTo) -> StreamingResponse:
+async def follow_events(access: AccessTo) -> StreamingResponse:
     """Streams server-sent events: `ready` first, then `changed` whenever the library changes.
 
     The stream ends after some minutes. Reconnect then, as browsers do by themselves.

@@ -61,7 +61,7 @@ class Readiness(BaseModel):
 
 @router.get("/healthz", summary="Check health", responses={200: {"model": Health}})
 @route_policy(PUBLIC)
-async def health(request: Request) -> Response:
+async def check_health(request: Request) -> Response:
     """Returns 200 while the server runs, with its version and limits. Needs no API key."""
     service: Service = request.app.state.service
     return json_response(
@@ -71,7 +71,7 @@ async def health(request: Request) -> Response:
 
 @router.get("/readyz", summary="Check readiness", responses={200: {"model": Readiness}})
 @route_policy(PUBLIC)
-def readiness(request: Request) -> Response:
+def check_readiness(request: Request) -> Response:
     """Returns 200 while the server accepts requests and can read its libraries, else 503.
 
     Needs no API key.
@@ -95,7 +95,7 @@ def readiness(request: Request) -> Response:
 
 @router.get("/metrics", summary="Retrieve metrics", response_class=PlainTextResponse)
 @route_policy(ADMIN)
-def metrics(access: AccessTo) -> Response:
+def get_metrics(access: AccessTo) -> Response:
     """Returns metrics in the format of Prometheus. Needs the scope `admin`."""
     metrics = access.service.metrics
     return Response(metrics.text(), headers={"Content-Type": metrics.content_type})

@@ -97,10 +97,13 @@ ItemId = Annotated[
     responses={200: {"model": schemas.SearchResponse}},
 )
 @route_policy(READ, KNOWLEDGE, rate_limit=SEARCH)
-def search(access: AccessTo, parameters: Annotated[schemas.SearchParameters, Query()]) -> Response:
+def search_knowledge(
+    access: AccessTo, parameters: Annotated[schemas.SearchParameters, Query()]
+) -> Response:
     """Returns matching documents of all sources in one list.
 
-    A filter restricts only the source it belongs to.
+    This is the search of the Knowledge API, for programs that speak it; otherwise use
+    `GET /api/v1/search`. A filter restricts only the source it belongs to.
     """
     return _search_with_parameters(access, parameters, parameters.sources)
 
@@ -111,7 +114,7 @@ def search(access: AccessTo, parameters: Annotated[schemas.SearchParameters, Que
     responses={200: {"model": schemas.SearchResponse}},
 )
 @route_policy(READ, KNOWLEDGE, rate_limit=SEARCH)
-def search_with_body(access: AccessTo, request: schemas.SearchRequest) -> Response:
+def search_knowledge_with_body(access: AccessTo, request: schemas.SearchRequest) -> Response:
     """Returns matching documents. The body has the arguments of the tool `knowledge.search`."""
     filters: dict[str, Any] = {}
     if request.filters is not None:
@@ -125,7 +128,7 @@ def search_with_body(access: AccessTo, request: schemas.SearchRequest) -> Respon
     responses={200: {"model": schemas.MediaTypes}},
 )
 @route_policy(READ, KNOWLEDGE)
-def media_types(access: AccessTo) -> Response:
+def list_media_types(access: AccessTo) -> Response:
     """Returns the types of the library's media with their numbers, and common types."""
     with access.read() as library:
         counts = library.knowledge.media_types()
@@ -139,7 +142,7 @@ def media_types(access: AccessTo) -> Response:
     responses={200: {"model": schemas.SearchResponse}},
 )
 @route_policy(READ, KNOWLEDGE, rate_limit=SEARCH)
-def search_source(
+def search_knowledge_source(
     access: AccessTo,
     source: Source,
     parameters: Annotated[schemas.SourceSearchParameters, Query()],
@@ -214,7 +217,7 @@ def _filters(
     responses={200: {"model": schemas.GetResponse}},
 )
 @route_policy(READ, KNOWLEDGE)
-def get_with_body(access: AccessTo, request: schemas.GetRequest) -> Response:
+def get_item_with_body(access: AccessTo, request: schemas.GetRequest) -> Response:
     """Returns a document or part of it. The body has the arguments of the tool `knowledge.get`."""
     options = None
     if request.retrieval is not None:
@@ -284,7 +287,7 @@ def export_item(
     responses={200: {"model": schemas.Transcript}},
 )
 @route_policy(READ, KNOWLEDGE)
-def transcript(
+def get_transcript(
     access: AccessTo,
     item_id: ItemId,
     format: Annotated[

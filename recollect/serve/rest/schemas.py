@@ -67,6 +67,11 @@ class ConversationList(ResponseBody):
     total: int = Field(description="Number of matching conversations on all pages.")
     limit: int
     offset: int
+    next_cursor: str | None = Field(
+        None,
+        description="Only if the request has a `cursor`: send it for the next page. Null on the "
+        "last page.",
+    )
 
 
 class MessageList(ResponseBody):
@@ -74,6 +79,24 @@ class MessageList(ResponseBody):
 
     messages: list[Message]
     total: int = Field(description="Number of matching messages on all pages.")
+    exact: bool = Field(
+        True,
+        description="False, and only then present, if the search was stopped because it took too "
+        "long: there may be more matches.",
+    )
+
+
+class MessagePage(ResponseBody):
+    """Some messages of a conversation, in order."""
+
+    messages: list[Message]
+    total: int = Field(description="Number of messages of the conversation.")
+    before: str | None = Field(
+        description="Send it as `before` for the page before. Null on the first page."
+    )
+    after: str | None = Field(
+        description="Send it as `after` for the next page. Null on the last page."
+    )
 
 
 class ConversationResult(ResponseBody):
@@ -106,12 +129,34 @@ PurgeState = Annotated[
 ]
 
 
+class Change(ResponseBody):
+    """A change that can be undone."""
+
+    number: int
+    action: str = Field(description="`rename`, `tag`, `untag`, `pin`, `unpin` or `delete`.")
+    conversation_id: str
+    title: str
+    changed_at: str = Field(description="ISO 8601.")
+    expires_at: str = Field(description="Until when it can be undone, in ISO 8601.")
+
+
+class ChangeList(ResponseBody):
+    """The changes that can be undone now, newest first."""
+
+    changes: list[Change]
+
+
 class DeletedConversation(ConversationResult):
     purge: PurgeState
     conversation: ExportedConversation | None = Field(
         None,
         description="With `undo=true`, the deleted conversation. "
         "Send it to `POST /conversations/restore` to restore it.",
+    )
+    change: Change | None = Field(
+        None,
+        description="With `trash=true`, the change that `POST /api/v1/changes/{number}/undo` "
+        "undoes.",
     )
 
 
@@ -166,6 +211,24 @@ class NewConversation(RequestBody):
     namespace: Name = Field("default", description="The project the conversation belongs to.")
     metadata: Metadata | None = None
     messages: list[NewMessage] = Field(default_factory=list)
+
+
+class ConversationChanges(RequestBody):
+    """What to change in a conversation. What you leave out stays the same."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"title": "Trip to Lisbon", "tags": ["travel"]}]}
+    )
+    title: str | None = Field(None, description="The new title.")
+    namespace: Name | None = Field(None, description="The new project.")
+    project: Name | None = Field(None, description="Alias of `namespace`.")
+    tags: list[str] | None = Field(
+        None, max_length=100, description="The new tags, which replace the old ones."
+    )
+    pinned: bool | None = Field(None, description="Whether lists may show it first.")
+    metadata: Metadata | None = Field(
+        None, description="Keys to change. The value null removes a key; other keys stay."
+    )
 
 
 class Interaction(RequestBody):

@@ -104,7 +104,11 @@ class RelatedParameters(PageParameters):
 @router.get("/search", summary="Search", responses={200: {"model": schemas.SearchPage}})
 @route_policy(READ, CONVERSATIONS, rate_limit=SEARCH)
 def search(access: AccessTo, parameters: Annotated[SearchParameters, Query()]) -> Response:
-    """Returns messages that match a query, best first."""
+    """Returns messages that match a query, best first. This is the recommended search.
+
+    It finds conversations, notes, media, characters and prompts, by words and by meaning. The
+    other search routes belong to APIs that other programs speak.
+    """
     query: str | list[str] = parameters.q
     if len(parameters.q) == 1:
         query = parameters.q[0]
@@ -139,7 +143,7 @@ def search(access: AccessTo, parameters: Annotated[SearchParameters, Query()]) -
     "/related", summary="Find related messages", responses={200: {"model": schemas.SearchPage}}
 )
 @route_policy(READ, CONVERSATIONS, document="conversation", rate_limit=SEARCH)
-def related(access: AccessTo, parameters: Annotated[RelatedParameters, Query()]) -> Response:
+def find_related(access: AccessTo, parameters: Annotated[RelatedParameters, Query()]) -> Response:
     """Returns messages that are similar to a given one, in words or in meaning."""
     with access.read() as library:
         _require_readable(access, library, parameters)
@@ -177,7 +181,7 @@ def _require_readable(access: Access, library: Library, parameters: RelatedParam
     "/stats", summary="Retrieve statistics", responses={200: {"model": schemas.LibraryStats}}
 )
 @route_policy(READ, CONVERSATIONS)
-def stats(access: AccessTo) -> Response:
+def get_stats(access: AccessTo) -> Response:
     """Returns the size of the library."""
     with access.read() as library:
         statistics = library.stats()
@@ -189,7 +193,7 @@ def stats(access: AccessTo) -> Response:
     "/activity", summary="Retrieve activity", responses={200: {"model": schemas.LibraryActivity}}
 )
 @route_policy(READ, CONVERSATIONS)
-def activity(access: AccessTo) -> Response:
+def get_activity(access: AccessTo) -> Response:
     """Returns numbers of messages by month, weekday, hour, source, model, tool and project."""
     with access.read() as library:
         counts = library.activity()
@@ -198,7 +202,7 @@ def activity(access: AccessTo) -> Response:
 
 @router.get("/facets", summary="List facets", responses={200: {"model": schemas.LibraryFacets}})
 @route_policy(READ, CONVERSATIONS)
-def facets(access: AccessTo) -> Response:
+def list_facets(access: AccessTo) -> Response:
     """Returns all projects, sources and tags with their numbers of conversations."""
     with access.read() as library:
         counts = library.facets()

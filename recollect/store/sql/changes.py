@@ -59,11 +59,12 @@ def _append(
     db: Database, id: str, passage: Passage, index: TextIndex, shared: bool = False
 ) -> Appended:
     documents = db.rows(
-        "select key, head, updated_at, passages from document where id = ?", (identifier(id),)
+        "select key, head, created_at, updated_at, passages from document where id = ?",
+        (identifier(id),),
     )
     if not documents:
         raise missing_document(id)
-    ((key, head, updated_at, position),) = documents
+    ((key, head, started_at, updated_at, position),) = documents
     id_, parent = identifier(passage.id), identifier(passage.parent or "")
     stored_keys: dict[str, int] = dict(
         db.rows(
@@ -85,16 +86,27 @@ def _append(
     new_key: int = db.get("update last_key set passage = passage + 1 returning passage")
     passage_sql.insert_passages(db, [(new_key, key, None, shared, *row)])
     index.add([(new_key, "", row[-1])])
-    changed_at = max(from_micros(updated_at) or created_at, created_at)
+    dates = _extended_dates(from_micros(started_at), from_micros(updated_at), created_at)
+    if position == 0:
+        # A conversation without messages has the dates of its creation, not those of its content.
+        dates = (dates[0], created_at)
     db.run(
-        "update document set head = ?, passages = passages + 1, updated_at = ? where key = ?",
-        (id_, micros(changed_at), key),
+        "update document set head = ?, passages = passages + 1, created_at = ?, updated_at = ? "
+        "where key = ?",
+        (id_, micros(dates[0]), micros(dates[1]), key),
     )
     if not follows_head:
         _mark_path(db, key, id_)
     if position == 0:
         passage_sql.ensure_opening(db, key, index)
     return Appended(position, True)
+
+
+def _extended_dates(
+    start: datetime | None, end: datetime | None, created_at: datetime
+) -> tuple[datetime, datetime]:
+    """The dates of a document with one more passage, which may be older than all others."""
+    return min(start or created_at, created_at), max(end or created_at, created_at)
 
 
 def _require_same(passage: Passage, row: tuple[Any, ...]) -> Appended:

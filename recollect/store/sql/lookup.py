@@ -26,6 +26,10 @@ from recollect.store.sql.encoding import (
 from recollect.store.sql.selection import resolve_filter
 
 _PASSAGE_COLUMNS = ", ".join(f"p.{name}" for name in PASSAGE_COLUMNS)
+SUMMARY_COLUMNS = (
+    "d.id, d.source, d.source_id, d.kind, d.title, d.project, d.created_at, d.updated_at, "
+    "d.passages, d.metadata, d.original, d.version"
+)
 _SUMMARY_TEXTS = ("id", "source", "source_id", "kind", "title", "project")
 
 
@@ -155,17 +159,16 @@ def summaries(
     where, values = db.conditions(resolve_filter(db, filter), search)
     total: int = db.get(f"select count(*) from document d where {where}", values)
     rows = db.rows(
-        f"""select d.id, d.source, d.source_id, d.kind, d.title, d.project, d.created_at,
-          d.updated_at, d.passages, d.metadata, d.original, d.version
-        from document d where {where}
+        f"""select {SUMMARY_COLUMNS} from document d where {where}
         order by coalesce(d.updated_at, d.created_at) desc nulls last, d.key desc
         limit ? offset ?""",
         (*values, limit, offset),
     )
-    return [_summary(row) for row in rows], total
+    return [decode_summary(row) for row in rows], total
 
 
-def _summary(row: tuple[Any, ...]) -> Summary:
+def decode_summary(row: tuple[Any, ...]) -> Summary:
+    """A summary from a row of SUMMARY_COLUMNS."""
     *texts, created_at, updated_at, count, metadata, original, version = row
     fields = dict(zip(_SUMMARY_TEXTS, texts, strict=True))
     fields |= original_texts(original, _SUMMARY_TEXTS)

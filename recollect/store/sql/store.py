@@ -28,6 +28,7 @@ from recollect.store.sql import (
     changes,
     forgetting,
     headings,
+    listing,
     lookup,
     match_groups,
     rewriting,
@@ -48,6 +49,7 @@ from recollect.store.values import (
     Candidate,
     Contents,
     Forgotten,
+    ListPosition,
     MatchGroups,
     OnDamage,
     Purge,
@@ -311,6 +313,13 @@ class SqlStore(Store, Generic[Connection]):
         self, filter: Filter, search: str, limit: int, offset: int
     ) -> tuple[list[Summary], int]:
         return self._search(lambda db: lookup.summaries(db, filter, search, limit, offset))
+
+    def summaries_after(
+        self, filter: Filter, search: str, limit: int, order: str, after: ListPosition | None
+    ) -> tuple[list[Summary], ListPosition | None]:
+        return self._search(
+            lambda db: listing.summaries_after(db, filter, search, limit, order, after)
+        )
 
     def ids_with_prefix(self, prefix: str, limit: int) -> list[str]:
         return self._read(lambda db: lookup.ids_with_prefix(db, prefix, limit))

@@ -21,9 +21,12 @@ from recollect.store.sqlite.key_ranges import all_keys
 from recollect.store.sqlite.match_groups import match_groups
 from recollect.store.sqlite.substring import (
     MATCHING_KEYS,
+    KeyQuery,
     all_words_query,
     documents_titled,
     passages_containing,
+    passages_with_word_part,
+    passages_with_words_around,
 )
 from recollect.store.values import Candidate, SubstringMatches
 
@@ -184,8 +187,16 @@ def _scan(db: Connection, filter: Filter, documents: Sequence[int] | None) -> _S
 def find_substring(
     db: Connection, text: str, filter: Filter, limit: int, offset: int
 ) -> SubstringMatches:
-    """See Store.find_substring. No index helps with texts that contain no word."""
+    """See Store.find_substring. If the text is frequent, or has no words, this is a scan."""
+    matches = passages_with_word_part(db, text)
+    if matches is not None:
+        return _indexed_matches(db, matches, filter, limit, offset)
     scan = _scan(db, filter, few_documents(db, filter))
+    matching_keys = passages_with_words_around(db, text)
+    if matching_keys is not None:
+        where, values = conditions(filter)
+        source = "json_each(?) f cross join passage p on p.key = f.value"
+        scan = _Scan(source, where, [matching_keys, *values])
     rows = db.execute(
         f"""select p.key, p.content from {scan.source}
         cross join document d on d.key = p.document
@@ -205,6 +216,24 @@ def find_substring(
     page = keys[offset : offset + limit]
     by_key = {candidate.key: candidate for candidate in candidates(db, page, _ALL)}
     return SubstringMatches([by_key[key] for key in page], len(keys), is_complete)
+
+
+def _indexed_matches(
+    db: Connection, matches: KeyQuery, filter: Filter, limit: int, offset: int
+) -> SubstringMatches:
+    """A page of the passages that a query selects. Their texts are not read."""
+    where, values = conditions(filter)
+    source = (
+        f"({matches.sql}) f cross join passage p on p.key = f.key "
+        f"cross join document d on d.key = p.document where {where}"
+    )
+    parameters = (*matches.values, *values)
+    total: int = db.get(f"select count(*) from {source}", parameters)
+    rows = db.execute(
+        f"select {_COLUMNS} from {source} order by {_NEWEST_FIRST} limit ? offset ?",
+        (*parameters, limit, offset),
+    )
+    return SubstringMatches(_candidates(db, rows), total)
 
 
 def newest(

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from recollect.language.text import fold, indexable
 from recollect.settings import LIMITS
+from recollect.store.sql.statistics import long_passages
 from recollect.store.sqlite.connection import Connection
 from recollect.store.sqlite.fts_query import MAX_TERM_CHARACTERS, quote, quote_term
 from recollect.store.sqlite.text_index import WORD, is_vocabulary_behind
@@ -20,6 +21,8 @@ MATCHING_KEYS = "select rowid as key from passage_text where passage_text match 
 
 # With more matches, scanning from the newest passage finds enough of them sooner than sorting all.
 _MAX_SORTED_MATCHES = 3_000
+# A scan is as fast as reading every fourth passage by its key.
+_SCANNED_SHARE = 4
 # FTS5 finds no token in this, so it matches nothing.
 _NO_TERM = "\x1f"
 
@@ -49,14 +52,48 @@ def passages_containing(db: Connection, text: str) -> KeyQuery | None:
     query = _enclosing_words_query(db, text)
     if query is None:
         return None
-    # A passage with a word that contains this single word contains the text, without verifying.
-    if text.isascii() and text.isalnum() and "*" not in query:
+    if _is_exact(text, query):
         return KeyQuery(MATCHING_KEYS, [query])
     return KeyQuery(
         f"""{MATCHING_KEYS} union select p.key from passage_text t join passage p on p.key = t.rowid
         where passage_text match ? and contains(p.content, ?)""",
         [all_words_query(text), query, fold(text)],
     )
+
+
+def _is_exact(text: str, query: str) -> bool:
+    """Whether every match contains the text, without verifying: its words contain a single word.
+
+    Words with a star are the beginnings of longer ones.
+    """
+    return text.isascii() and text.isalnum() and "*" not in query
+
+
+def passages_with_word_part(db: Connection, text: str) -> KeyQuery | None:
+    """The passages that contain a single word or a part of one; None if the index cannot tell."""
+    if not (text.isascii() and text.isalnum()) or is_vocabulary_behind(db) or long_passages(db):
+        return None
+    query = _enclosing_words_query(db, text)
+    if query is None or not _is_exact(text, query):
+        return None
+    return KeyQuery(MATCHING_KEYS, [query])
+
+
+def passages_with_words_around(db: Connection, text: str) -> str | None:
+    """The keys of the passages whose words could contain the text, as a JSON array.
+
+    None if the index cannot tell, or if there are so many that a scan takes as long.
+    """
+    if is_vocabulary_behind(db) or long_passages(db):
+        return None
+    query = _enclosing_words_query(db, text)
+    if query is None:
+        return None
+    limit = max(_MAX_SORTED_MATCHES, db.get("select passage from last_key") // _SCANNED_SHARE)
+    rows = db.rows(f"{MATCHING_KEYS} limit ?", (query, limit))
+    if len(rows) == limit:
+        return None
+    return json.dumps([key for (key,) in rows])
 
 
 def all_words_query(text: str) -> str:

@@ -29,6 +29,7 @@ from recollect.store.values import (
     Contents,
     Findings,
     Forgotten,
+    ListPosition,
     MatchGroups,
     OnDamage,
     Progress,
@@ -125,6 +126,11 @@ class StoreView(Store):
         self, filter: Filter, search: str, limit: int, offset: int
     ) -> tuple[list[Summary], int]:
         return self._store.summaries(filter, search, limit, offset)
+
+    def summaries_after(
+        self, filter: Filter, search: str, limit: int, order: str, after: ListPosition | None
+    ) -> tuple[list[Summary], ListPosition | None]:
+        return self._store.summaries_after(filter, search, limit, order, after)
 
     def ids_with_prefix(self, prefix: str, limit: int) -> list[str]:
         return self._store.ids_with_prefix(prefix, limit)

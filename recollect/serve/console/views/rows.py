@@ -59,7 +59,7 @@ def list_rows(
 ) -> RowPage:
     """One page of the list of a kind, most recently changed first."""
     if kind == CONVERSATIONS:
-        summaries, total = library.conversations(
+        summaries, total = library.conversation_page(
             filters.message_filter(), title=filters.title, limit=limit, offset=offset
         )
     else:

@@ -19,6 +19,7 @@ from recollect.store.postgres.text.substring import (
     documents_with_title,
     long_words,
     passages_containing,
+    passages_with_text,
 )
 from recollect.store.sql.candidates import COLUMNS, decode_candidates
 from recollect.store.sql.selection import few_documents
@@ -139,10 +140,15 @@ def _scan_conditions(db: Connection, filter: Filter) -> tuple[str, list[Any]]:
 def find_substring(
     db: Connection, text: str, filter: Filter, limit: int, offset: int
 ) -> SubstringMatches:
-    """See Store.find_substring. The text has no words, so the index cannot be used."""
+    """See Store.find_substring. If the text is frequent, or has no words, this is a scan."""
     where, values = _scan_conditions(db, filter)
-    source = f"from {PASSAGES} where p.owner = ?::integer and {CONTAINS} and {where}"
-    parameters = (db.owner, fold(text), *values)
+    is_match: str = CONTAINS
+    match_value: Any = fold(text)
+    keys = passages_with_text(db, text)
+    if keys is not None:
+        is_match, match_value = "p.key = any(?::bigint[])", keys
+    source = f"from {PASSAGES} where p.owner = ?::integer and {is_match} and {where}"
+    parameters = (db.owner, match_value, *values)
     total: int = db.get(f"select count(*) {source}", parameters)
     rows = db.rows(
         f"select {COLUMNS} {source} order by {_NEWEST_FIRST} limit ? offset ?",

@@ -72,6 +72,27 @@ def passages_containing(db: Connection, text: str) -> list[int] | None:
     return sorted(matches)
 
 
+def passages_with_text(db: Connection, text: str) -> list[int] | None:
+    """The passages that contain the text literally.
+
+    None if there are many, or if the index cannot narrow them down.
+    """
+    query = _literal_query(db, text)
+    if query is None:
+        return None
+    keys = _newest(db, query)
+    if len(keys) == _MANY:
+        return None
+    rows = db.rows(
+        "select key from passage_text where owner = ?::integer and not whole limit ?",
+        (db.owner, _MANY),
+    )
+    if len(rows) == _MANY:  # so many messages are too long to be indexed as a whole
+        return None
+    keys += [key for (key,) in rows]
+    return sorted(_select(db, keys, CONTAINS, fold(text)))
+
+
 def _newest(db: Connection, query: str) -> list[int]:
     rows = db.rows(
         f"select newest(?::tsquery, null, ?::integer, {FILTER_PARAMETERS})",

@@ -139,7 +139,7 @@ class Handlers:
         if args.choice("scope") == "bus":
             sources = (BUS_SOURCE,)
         with json_errors(), context.library() as library:
-            summaries, total = library.conversations(
+            summaries, total = library.conversation_page(
                 Filter.of(sources=sources), limit=limit, offset=offset
             )
         threads = sanitize([thread_json(thread) for thread in summaries])

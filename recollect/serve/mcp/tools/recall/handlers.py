@@ -72,7 +72,7 @@ class Handlers:
         budget = Budget(args.tokens(SEARCH_TOKENS), _REMARKS)
         with plain_errors(), context.library() as library:
             filter_ = args.filter(library, (CONVERSATION,))
-            summaries, total = library.conversations(filter_, limit=_LISTED, offset=offset)
+            summaries, total = library.conversation_page(filter_, limit=_LISTED, offset=offset)
             end = offset
             for summary in summaries:
                 short_id = library.short_id(summary.id)

@@ -100,7 +100,7 @@ def _source_labels(library: Library, results: Sequence[Mapping[str, Any]]) -> di
     if not ids:
         return {}
     filter = Filter(conversations=tuple(ids), hidden=True)
-    summaries, _ = library.conversations(filter, limit=len(ids))
+    summaries, _ = library.conversation_page(filter, limit=len(ids))
     return {summary.id: source_label(summary.source) for summary in summaries}
 
 

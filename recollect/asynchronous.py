@@ -1,0 +1,222 @@
+"""`AsyncLibrary`: the methods of a Library for programs that use asyncio.
+
+    async with recollect.open_async() as library:
+        page = await library.search("asyncio gather")
+
+Every call runs in a thread, so it blocks no other task. A library may be used from many tasks at
+once. A call that was started is completed even if its task is cancelled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from functools import wraps
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from recollect.knowledge.listing import ConversationList
+from recollect.library import Library
+from recollect.model.documents import Document, Passage, Summary
+from recollect.model.search import Filter
+from recollect.places import open
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_BATCH = 100
+"""How many values an iteration fetches per thread call."""
+
+
+def _in_thread(
+    method: Callable[Concatenate[Library, P], T],
+) -> Callable[Concatenate[AsyncLibrary, P], Awaitable[T]]:
+    @wraps(method)
+    async def call(self: AsyncLibrary, /, *arguments: P.args, **options: P.kwargs) -> T:
+        return await asyncio.to_thread(method, self.library, *arguments, **options)
+
+    return call
+
+
+class AsyncLibrary:
+    """One user's conversations: the methods of `Library`, to be awaited."""
+
+    def __init__(self, library: Library) -> None:
+        self.library = library
+        """The library itself, for `knowledge`, `memory` and what has no async variant."""
+
+    def __repr__(self) -> str:
+        return f"<AsyncLibrary of {self.library!r}>"
+
+    async def __aenter__(self) -> AsyncLibrary:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    close = _in_thread(Library.close)
+
+    import_path = _in_thread(Library.import_path)
+    import_items = _in_thread(Library.import_items)
+    export = _in_thread(Library.export)
+    undo_import = _in_thread(Library.undo_import)
+    receipts = _in_thread(Library.receipts)
+    running_imports = _in_thread(Library.running_imports)
+
+    add_conversation = _in_thread(Library.add_conversation)
+    ensure_conversation = _in_thread(Library.ensure_conversation)
+    add_messages = _in_thread(Library.add_messages)
+    update_conversation = _in_thread(Library.update_conversation)
+    revise_conversation = _in_thread(Library.revise_conversation)
+    delete_conversation = _in_thread(Library.delete_conversation)
+    delete_message = _in_thread(Library.delete_message)
+    restore_document = _in_thread(Library.restore_document)
+    preview_forget = _in_thread(Library.preview_forget)
+    forget = _in_thread(Library.forget)
+    redact = _in_thread(Library.redact)
+
+    rename = _in_thread(Library.rename)
+    tag = _in_thread(Library.tag)
+    untag = _in_thread(Library.untag)
+    pin = _in_thread(Library.pin)
+    unpin = _in_thread(Library.unpin)
+    trash = _in_thread(Library.trash)
+    changes = _in_thread(Library.changes)
+    undo = _in_thread(Library.undo)
+    empty_trash = _in_thread(Library.empty_trash)
+
+    thread = _in_thread(Library.thread)
+
+    find_id = _in_thread(Library.find_id)
+    short_id = _in_thread(Library.short_id)
+    resolve_id = _in_thread(Library.resolve_id)
+    conversation = _in_thread(Library.conversation)
+    conversation_page = _in_thread(Library.conversation_page)
+    list_page = _in_thread(Library.list_page)
+    summary = _in_thread(Library.summary)
+    message = _in_thread(Library.message)
+    messages = _in_thread(Library.messages)
+    view = _in_thread(Library.view)
+    facets = _in_thread(Library.facets)
+    activity = _in_thread(Library.activity)
+    stats = _in_thread(Library.stats)
+    version = _in_thread(Library.version)
+
+    search = _in_thread(Library.search)
+    related = _in_thread(Library.related)
+    count_matches = _in_thread(Library.count_matches)
+    recent = _in_thread(Library.recent)
+    find_text = _in_thread(Library.find_text)
+    match_expression = _in_thread(Library.match_expression)
+    digest = _in_thread(Library.digest)
+
+    index = _in_thread(Library.index)
+    audit = _in_thread(Library.audit)
+    verify = _in_thread(Library.verify)
+    repair = _in_thread(Library.repair)
+
+    async def add_message(
+        self, conversation_id: str, role: str, content: str, **fields: Any
+    ) -> str:
+        """Add one message to a conversation. See `Library.add_message`."""
+        return await asyncio.to_thread(
+            self.library.add_message, conversation_id, role, content, **fields
+        )
+
+    async def post(
+        self, thread_id: str, author: str, content: str, *, role: str = "user", **fields: Any
+    ) -> tuple[Passage, bool]:
+        """Add a message to a thread. See `Library.post`."""
+        return await asyncio.to_thread(
+            self.library.post, thread_id, author, content, role=role, **fields
+        )
+
+    def conversations(
+        self, filter: Filter | None = None, *, title: str = ""
+    ) -> AsyncConversationList:
+        """The conversations that match, last changed first: `async for` reads them."""
+        return AsyncConversationList(self.library.conversations(filter, title=title))
+
+    def documents(self, filter: Filter | None = None) -> AsyncIterator[Document]:
+        """Every conversation and item with its content, for `async for`."""
+        return _iterate(lambda: self.library.documents(filter), 1)
+
+
+class AsyncConversationList:
+    """The conversations that match a filter. See `ConversationList`."""
+
+    def __init__(self, conversations: ConversationList) -> None:
+        self._conversations = conversations
+
+    def __aiter__(self) -> AsyncIterator[Summary]:
+        return _iterate(lambda: self._conversations, _BATCH)
+
+    async def count(self) -> int:
+        return await asyncio.to_thread(len, self._conversations)
+
+    async def page(self, start: int, stop: int) -> list[Summary]:
+        """The conversations from one index to another."""
+        return await asyncio.to_thread(lambda: self._conversations[start:stop])
+
+
+async def _iterate(values: Callable[[], Iterable[T]], batch: int) -> AsyncIterator[T]:
+    """Iterate in a thread, a batch at a time."""
+    iterator = await asyncio.to_thread(lambda: iter(values()))
+    while True:
+        some = await asyncio.to_thread(_take, iterator, batch)
+        for value in some:
+            yield value
+        if len(some) < batch:
+            return
+
+
+def _take(iterator: Iterator[T], count: int) -> list[T]:
+    values = []
+    for value in iterator:
+        values.append(value)
+        if len(values) == count:
+            break
+    return values
+
+
+class _Opening:
+    """What `open_async` returns: await it, or use it in `async with`."""
+
+    def __init__(self, load: Callable[[], Library]) -> None:
+        self._load = load
+        self._library: AsyncLibrary | None = None
+
+    def __await__(self) -> Iterator[AsyncLibrary]:
+        return self._open().__await__()
+
+    async def _open(self) -> AsyncLibrary:
+        return AsyncLibrary(await asyncio.to_thread(self._load))
+
+    async def __aenter__(self) -> AsyncLibrary:
+        self._library = await self._open()
+        return self._library
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._library is not None:
+            await self._library.close()
+
+
+def open_async(
+    path_or_url: str | Path | None = None,
+    user: str | None = None,
+    *,
+    background: bool | None = None,
+) -> _Opening:
+    """Open a user's library like `open`, for `async with` or `await`."""
+    return _Opening(lambda: open(path_or_url, user, background=background))

@@ -1,0 +1,187 @@
+"""Lists of conversations and items: pages with a cursor, and a sequence that reads itself."""
+
+from __future__ import annotations
+
+import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import overload
+
+from recollect.errors import InvalidInput
+from recollect.language.text import truncate
+from recollect.model.arguments import page_size
+from recollect.model.documents import Summary
+from recollect.model.search import Filter
+from recollect.settings import LIMITS
+from recollect.store.base import Store
+from recollect.store.values import ListPosition
+
+_PAGE = LIMITS.page_size
+SORTS = ("updated", "added", "pinned")
+"""Last changed first; newest in the library first; pinned first, then last changed first."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListPage:
+    """One page of a list."""
+
+    summaries: list[Summary]
+    total: int
+    """How many documents the whole list has now."""
+    cursor: str | None
+    """Continues the list after this page; None if it was the last one."""
+
+
+def list_page(
+    store: Store, filter: Filter, title: str, limit: int, sort: str, cursor: str | None
+) -> ListPage:
+    """One page of documents. Raises InvalidInput for an unknown sort or a broken cursor."""
+    if sort not in SORTS:
+        raise InvalidInput(f"sort: {truncate(sort, 80)!r} is not one of {', '.join(SORTS)}.")
+    part, position = _decode_cursor(cursor, sort)
+    parts = _parts(filter, sort)
+    summaries: list[Summary] = []
+    limit = page_size(limit)
+    while part < len(parts) and len(summaries) < limit:
+        rest = limit - len(summaries)
+        order = "updated"
+        if sort == "added":
+            order = "added"
+        more, position = store.summaries_after(parts[part], title, rest, order, position)
+        summaries += more
+        if position is None:
+            part += 1
+    _, total = store.summaries(filter, title, 1, 0)
+    next_cursor = None
+    if part < len(parts) and not _is_empty_rest(store, parts[part:], title, position):
+        next_cursor = _encode_cursor(sort, part, position)
+    return ListPage(summaries, total, next_cursor)
+
+
+def _parts(filter: Filter, sort: str) -> list[Filter]:
+    """The lists that follow each other. What is pinned is a list of its own."""
+    if sort != "pinned" or filter.pinned is not None:
+        return [filter]
+    return [replace(filter, pinned=True), replace(filter, pinned=False)]
+
+
+def _is_empty_rest(
+    store: Store, parts: Sequence[Filter], title: str, position: ListPosition | None
+) -> bool:
+    """Whether nothing follows the page. Within a part, a position means that something does."""
+    if position is not None:
+        return False
+    return not any(store.summaries(part, title, 1, 0)[1] for part in parts)
+
+
+def _encode_cursor(sort: str, part: int, position: ListPosition | None) -> str:
+    text = json.dumps([sort, part, position], separators=(",", ":"))
+    return urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def _decode_cursor(cursor: str | None, sort: str) -> tuple[int, ListPosition | None]:
+    if cursor is None:
+        return 0, None
+    try:
+        text = urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
+        name, part, position = json.loads(text)
+        if position is not None:
+            position = _parse_position(*position)
+        if name != sort or part not in (0, 1):
+            raise ValueError(name)
+    except (ValueError, TypeError, RecursionError):
+        raise InvalidInput(
+            "cursor: this is not a cursor of this list. Pass on `next_cursor` of the page before "
+            "unchanged, with the same sort, or leave it out to begin."
+        ) from None
+    return part, position
+
+
+def _parse_position(time: object, key: object) -> ListPosition:
+    is_number = isinstance(key, int) and (time is None or isinstance(time, int))
+    if not is_number or max(abs(key), abs(time or 0)) >= 1 << 63:  # type: ignore[arg-type]
+        raise ValueError(key)
+    return ListPosition(time, key)  # type: ignore[arg-type]
+
+
+class ConversationList(Sequence[Summary]):
+    """The conversations that match a filter, last changed first. They are read when needed.
+
+    Iterating reads page by page and visits every conversation once, even if some change meanwhile.
+    `len` and indexes ask the library again each time.
+    """
+
+    def __init__(self, store: Store, filter: Filter, title: str = "") -> None:
+        self._store = store
+        self._filter = filter
+        self._title = title
+
+    def __repr__(self) -> str:
+        count = len(self)
+        if count == 1:
+            return "<1 conversation>"
+        return f"<{count} conversations>"
+
+    def __len__(self) -> int:
+        return self._store.summaries(self._filter, self._title, 1, 0)[1]
+
+    def __iter__(self) -> Iterator[Summary]:
+        # A conversation that changes moves to the front, maybe before it was visited. So the front
+        # of the list is read again, until there is nothing new.
+        visited: set[str] = set()
+        last_change: datetime | None = None
+        while True:
+            count = len(visited)
+            newest = None
+            for summary in self._pages():
+                changed_at = summary.updated_at or summary.created_at
+                newest = newest or changed_at
+                if count and _is_before(changed_at, last_change):
+                    break
+                if summary.id not in visited:
+                    visited.add(summary.id)
+                    yield summary
+            last_change = newest
+            if len(visited) == count:
+                return
+
+    def _pages(self) -> Iterator[Summary]:
+        position = None
+        while True:
+            summaries, position = self._store.summaries_after(
+                self._filter, self._title, _PAGE, "updated", position
+            )
+            yield from summaries
+            if position is None:
+                return
+
+    @overload
+    def __getitem__(self, index: int) -> Summary: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Summary]: ...
+
+    def __getitem__(self, index: int | slice) -> Summary | list[Summary]:
+        if isinstance(index, slice):
+            start, stop, step = index.indices(len(self))
+            if step < 0:
+                return [self[number] for number in range(start, stop, step)]
+            return self._range(start, stop)[::step]
+        if index < 0:
+            index += len(self)
+        for summary in self._range(index, index + 1):
+            return summary
+        raise IndexError("There are not so many conversations.")
+
+    def _range(self, start: int, stop: int) -> list[Summary]:
+        if start < 0 or stop <= start:
+            return []
+        return self._store.summaries(self._filter, self._title, stop - start, start)[0]
+
+
+def _is_before(time: datetime | None, other: datetime | None) -> bool:
+    if time is None:
+        return True
+    return other is not None and time < other

@@ -1,0 +1,125 @@
+"""No route ignores what a request says: unknown parameters and unread bodies are errors."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+from asgi import MakeKey
+from starlette.testclient import TestClient
+
+from recollect.serve.app import make_app
+from recollect.serve.http.service import Service
+
+DESCRIPTION = make_app(cast(Service, None)).openapi()
+OPERATIONS = [
+    (method, path, operation)
+    for path, operations in DESCRIPTION["paths"].items()
+    for method, operation in operations.items()
+    if "openai" not in operation["tags"]
+]
+
+
+def address(path: str) -> str:
+    """The path with a value for every parameter."""
+    for name in ("source", "kind"):
+        path = path.replace(f"{{{name}}}", "notes")
+    for name in ("number", "job"):
+        path = path.replace(f"{{{name}}}", "1")
+    while "{" in path:
+        start, end = path.index("{"), path.index("}")
+        path = f"{path[:start]}x{path[end + 1 :]}"
+    return path
+
+
+def headers(operation: dict[str, Any]) -> dict[str, str]:
+    for media_type in operation.get("requestBody", {}).get("content", {}):
+        return {"Content-Type": media_type}
+    return {}
+
+
+def test_every_route_names_an_unknown_query_parameter(client: TestClient, key: MakeKey) -> None:
+    credentials = key(("read", "write", "admin"))
+    for method, path, operation in OPERATIONS:
+        response = client.request(
+            method,
+            address(path),
+            params={"flavour": "mint"},
+            headers=credentials | headers(operation),
+            content=b"{}" if "requestBody" in operation else None,
+        )
+        assert response.status_code == 400, (method, path, response.text)
+        assert response.json()["detail"].startswith("flavour: there is no such query parameter")
+        assert response.json()["error"]["details"]["fields"][0]["name"] == "flavour"
+
+
+def test_every_route_without_a_body_names_the_fields_that_it_ignores(
+    client: TestClient, key: MakeKey
+) -> None:
+    credentials = key(("read", "write", "admin"))
+    for method, path, operation in OPERATIONS:
+        if "requestBody" in operation:
+            continue
+        response = client.request(
+            method, address(path), json={"flavour": "mint"}, headers=credentials
+        )
+        assert response.status_code == 400, (method, path, response.text)
+        assert "flavour: it is ignored in the body" in response.json()["detail"]
+
+
+def test_a_misspelled_parameter_is_suggested(client: TestClient) -> None:
+    response = client.get("/conversations", params={"serch": "zebra"})
+    assert response.json()["detail"].startswith(
+        "serch: there is no such query parameter. Did you mean 'search'?"
+    )
+    response = client.get("/api/v1/search", params={"q": "zebra", "tags": "a"})
+    assert "Did you mean 'tag'?" in response.json()["detail"]
+
+
+def test_a_parameter_in_the_body_is_pointed_to_the_query(client: TestClient) -> None:
+    conversation = client.post("/conversations", json={"title": "T"}).json()["id"]
+    response = client.post(f"/conversations/{conversation}/export", json={"format": "md"})
+    assert response.status_code == 400
+    assert "send it as a query parameter" in response.json()["detail"]
+    for body in (b"", b"{}", b"null"):  # says nothing, so nothing is ignored
+        response = client.post(
+            f"/conversations/{conversation}/export",
+            content=body,
+            headers={"Content-Type": "application/json"},
+        )
+        assert response.status_code == 200
+    for body in (b"not JSON", b"[1]"):
+        response = client.post(f"/conversations/{conversation}/export", content=body)
+        assert (response.status_code, "no request body" in response.text) == (400, True)
+
+
+@pytest.mark.parametrize("name", ["titel", "tag"])
+def test_an_unknown_field_of_a_body_is_an_error(client: TestClient, name: str) -> None:
+    conversation = client.post("/conversations", json={"title": "T"}).json()["id"]
+    response = client.patch(f"/conversations/{conversation}", json={name: "x"})
+    assert response.status_code == 400
+    assert name in response.json()["detail"]
+
+
+OPERATION_IDS = """
+addMessage changeConversation chat checkHealth checkReadiness createCharacter createCompletion
+createConversation createEmbeddings createKey createMedia createNote createPrompt
+deleteConversation deleteItem deleteThread endSession exportConversation exportItem findRelated
+followEvents forget getActivity getConversation getConversationBySession getImport getItem
+getItemWithBody getMetrics getModel getStats getThread getTranscript listAuditRecords listChanges
+listConversations listFacets listImports listItems listKeys listMediaTypes listMessages listModels
+listReceipts listSessions listThreadMessages listThreads openThread postThreadMessage
+restoreConversation restoreItem revokeKey rotateKey saveInteraction search searchKnowledge
+searchKnowledgeSource searchKnowledgeWithBody searchMessages searchThreads startImport undoChange
+undoImport updateCharacter updateConversation updateMedia updateNote updatePrompt
+verifyAuditRecords
+"""
+
+
+def test_clients_can_rely_on_the_ids_of_operations() -> None:
+    ids = [
+        operation["operationId"]
+        for operations in DESCRIPTION["paths"].values()
+        for operation in operations.values()
+    ]
+    assert sorted(ids) == OPERATION_IDS.split()

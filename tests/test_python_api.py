@@ -1,0 +1,196 @@
+"""The Python API: lists that read themselves, export and import, async variants, names, reprs."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import recollect
+from recollect.library import Library
+from recollect.model.documents import Document, Passage
+from recollect.model.search import Filter, SearchOptions
+
+
+def fill(library: recollect.Library, count: int) -> list[str]:
+    """Add conversations; returns their ids, last changed first."""
+    documents = [
+        {"id": f"c{n}", "title": f"Talk {n}", "messages": [{"role": "user", "content": f"gnu {n}"}]}
+        for n in range(count)
+    ]
+    library.import_items(documents)
+    return [summary.id for summary in library.conversation_page(limit=200)[0]]
+
+
+# -- lists ---
+
+
+def test_the_list_of_conversations_is_a_sequence(library: recollect.Library) -> None:
+    ids = fill(library, 5)
+    conversations = library.conversations()
+    assert (len(conversations), bool(conversations)) == (5, True)
+    assert [summary.id for summary in conversations] == ids
+    assert conversations[0].id == ids[0]
+    assert conversations[-1].id == ids[-1]
+    assert [summary.id for summary in conversations[1:4]] == ids[1:4]
+    assert [summary.id for summary in conversations[::-2]] == ids[::-2]
+    for index in (5, -6):
+        with pytest.raises(IndexError):
+            conversations[index]
+    assert repr(conversations) == "<5 conversations>"
+    assert repr(library.conversations(title="Talk 3")) == "<1 conversation>"
+    assert not library.conversations(Filter.of(projects="nothing"))
+
+
+def test_an_iteration_visits_every_conversation_once_while_they_change(
+    library: recollect.Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("recollect.knowledge.listing._PAGE", 2)
+    ids = fill(library, 7)
+    visited = []
+    for number, summary in enumerate(library.conversations()):
+        visited.append(summary.id)
+        if number == 0:
+            library.rename(ids[-1], "Moved before it was visited")
+            library.rename(ids[0], "Moved after it was visited")
+        if number == 3:
+            library.add_conversation("new", messages=[{"role": "user", "content": "new"}])
+    assert sorted(visited) == sorted([*ids, "new"])
+
+
+def test_a_list_of_one_text_is_a_query(library: recollect.Library) -> None:
+    fill(library, 3)
+    options = SearchOptions(mode="text")
+    single = library.search("gnu", options=options)
+    one_text = library.search(["gnu"], options=options)
+    assert [hit.message_id for hit in one_text.hits] == [hit.message_id for hit in single.hits]
+    assert one_text.total == 3
+
+
+# -- export and import ---
+
+
+def test_what_is_exported_can_be_imported(library: recollect.Library, tmp_path: Path) -> None:
+    fill(library, 3)
+    library.pin("c1")
+    before = list(library.documents())
+    file = tmp_path / "export.json"
+    assert library.export(file) == 3
+    for id_ in ("c0", "c1", "c2"):
+        library.delete_conversation(id_)
+    library.import_path(file)
+    assert sorted(map(str, library.documents())) == sorted(map(str, before))
+    assert [summary.id for summary in library.conversations(Filter(pinned=True))] == ["c1"]
+
+
+def test_a_part_is_exported_as_text(library: recollect.Library, tmp_path: Path) -> None:
+    fill(library, 2)
+    stream = io.StringIO()
+    assert library.export(stream, Filter.of(conversations="c1"), format="md") == 1
+    assert stream.getvalue().startswith("# Talk 1\n")
+    with pytest.raises(recollect.InvalidInput, match="format"):
+        library.export(tmp_path / "x", format="pdf")
+    assert list(tmp_path.glob("x*")) == []
+
+
+def test_items_of_a_program_are_imported_with_a_receipt(library: recollect.Library) -> None:
+    def items() -> Any:
+        yield Document("app", "d1", "As a document", passages=(Passage("m", "user", "hello"),))
+        yield {"id": "d2", "messages": [{"role": "user", "content": "as a mapping"}]}
+        yield {"id": "broken", "messages": "no list"}
+        yield {"id": "d1"}
+
+    receipt = library.import_items(items(), label="my program")
+    (file,) = receipt.files
+    assert (file.name, file.conversations.new, file.messages.new) == ("my program", 2, 2)
+    assert sum(file.conversations.failed.values()) + sum(file.conversations.skipped.values()) == 2
+    assert library.import_items(items()).files[0].conversations.new == 0
+    library.undo_import(receipt.id)
+    assert len(library.conversations()) in (0, 2)  # the second import contained them as well
+
+
+# -- async ---
+
+
+def test_a_library_is_used_with_asyncio(place: str, tmp_path: Path) -> None:
+    async def use() -> None:
+        async with recollect.open_async(place, background=False) as library:
+            await library.add_conversation("c1", "Async", messages=[])
+            await asyncio.gather(
+                *(library.add_message("c1", "user", f"emu {n}", id=f"m{n}") for n in range(5))
+            )
+            page = await library.search("emu")
+            assert page.total == 5
+            assert [summary.id async for summary in library.conversations()] == ["c1"]
+            assert await library.conversations().count() == 1
+            assert [document.id async for document in library.documents()] == ["c1"]
+            assert await library.export(tmp_path / "all.json") == 1
+            change = await library.rename("c1", "Later")
+            assert change is not None
+            await library.undo(change.number)
+            assert (await library.summary("c1")).title == "Async"
+            with pytest.raises(recollect.NotFound):
+                await library.conversation("nothing")
+        library = await recollect.open_async(place, background=False)
+        assert len((await library.conversation("c1")).messages) == 5
+        await library.close()
+
+    asyncio.run(use())
+
+
+WITHOUT_ASYNC = {
+    "knowledge",
+    "memory",
+    "archive",
+    "read_only",
+    # For programs that watch files and index them in the background:
+    "admission",
+    "exclusion",
+    "import_file",
+    "prepare_imports",
+    "record_failed_import",
+    "wake_indexer",
+    "purge_status",
+    "missing_features",
+    "embedding_status",
+    "size",
+    "label",
+    "message_ids",
+    "conversations_with",
+}
+
+
+def test_every_method_has_an_async_variant() -> None:
+    public = {name for name in vars(Library) if not name.startswith("_")}
+    asynchronous = {name for name in vars(recollect.AsyncLibrary) if not name.startswith("_")}
+    assert public - WITHOUT_ASYNC == asynchronous
+
+
+# -- names and reprs ---
+
+
+def test_dir_lists_every_public_name() -> None:
+    assert set(recollect.__all__) <= set(dir(recollect))
+    for name in recollect.__all__:
+        assert getattr(recollect, name) is not None
+
+
+def test_reprs_are_short(library: recollect.Library) -> None:
+    text = "zebra " * 1_000
+    library.add_conversation("c1", text, messages=[{"role": "user", "content": text}])
+    page = library.search("zebra")
+    values = [
+        library,
+        library.conversation("c1"),
+        library.conversation("c1").messages[0],
+        library.summary("c1"),
+        page,
+        page.hits[0],
+        library.import_items([]),
+    ]
+    for value in values:
+        assert len(repr(value)) < 250, type(value)
+    assert repr(page) == "<Page of 1 hit, 1 in all>"
