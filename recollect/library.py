@@ -712,6 +712,17 @@ class Library:
         ]
         return View(document, tuple(messages), start, len(path))
 
+    def read_path(
+        self, conversation_id: str, through: str | None = None, start: int = 0
+    ) -> Iterator[tuple[int, Passage]]:
+        """The messages of a path from the index `start` on, with their indexes. Raises NotFound.
+
+        They are read as needed, so a caller may stop anywhere.
+        """
+        from recollect.knowledge.paths import read_path
+
+        return read_path(self._store, conversation_id, through, start)
+
     def _linear_view(
         self,
         document: Document,

@@ -23,6 +23,8 @@ LONG = "Which of the two old trams in the depot goes up to the castle on the hil
         ([Passage("1", "assistant", "Welcome!")], "Welcome!"),
         ([Passage("1", "system", "You help", visibility="hidden")], UNTITLED),
         ([Passage("1", "user", "<command>", type="context"), Passage("2", "user", "hi")], "hi"),
+        ([Passage("1", "user", "Hi!"), Passage("2", "user", "Why is it slow?")], "Why is it slow?"),
+        ([Passage("1", "user", "Thanks"), Passage("2", "assistant", "Welcome")], "Thanks"),
         ([Passage("1", "user", "secret", visibility="human_only")], UNTITLED),
         ([Passage("1", "user", "secret", metadata={"human_only": True})], UNTITLED),
     ],
@@ -36,6 +38,21 @@ def test_a_label_is_the_first_words_that_everybody_may_read(
 def test_a_long_label_ends_with_a_whole_word() -> None:
     assert first_words(LONG) == "Which of the two old trams in the depot goes up to the…"
     assert first_words("x" * 500) == "x" * (LABEL_LENGTH - 1) + "…"
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("## Why does **my** build fail with `ENOENT`?", "Why does my build fail with ENOENT?"),
+        ("> quoted\n\n- *one*\n- [two](https://a.example)", "quoted one two"),
+        ("```python\nprint(2 * 3 * 4)\n```", "print(2 * 3 * 4)"),
+        ("snake_case_name and 2*3*4", "snake_case_name and 2*3*4"),
+        ("**", "**"),
+        ("# ", "#"),
+    ],
+)
+def test_a_label_has_no_markdown(text: str, label: str) -> None:
+    assert first_words(text) == label
 
 
 @pytest.mark.both_stores

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from recollect.language.text import storable
@@ -14,25 +15,52 @@ MESSAGES_FOR_LABEL = 20
 """The first messages of a conversation, among which its label is looked for."""
 
 
+_GREETING = re.compile(
+    r"(?:hi|hey|hello|hallo|moin|hola|salut|bonjour|ciao|ok|okay|test|thanks|thank you|danke|yes)"
+    r"(?: there| claude| chatgpt| gemini)?[\s,.!?]*",
+    re.IGNORECASE,
+)
+# Marks of headings, quotes and lists at the start of a line; emphasis and code; links.
+_LINE_MARK = re.compile(r"^[ \t]*(?:#{1,6}[ \t]|>[ \t]?|[-*+][ \t])+", re.MULTILINE)
+_EMPHASIS = re.compile(r"(?<!\w)(\*\*|__|~~|``?|\*)(?=\S)([^*`~\n]+?)(?<=\S)\1(?!\w)")
+_LINK = re.compile(r"!?\[([^\[\]\n]*)\]\([^()\s]*\)")
+_FENCE = re.compile(r"^[ \t]*(?:```|~~~).*$", re.MULTILINE)
+
+
 def label_of(passages: Iterable[Passage]) -> str:
-    """The first words of the user, or else of anybody; `Untitled` if there are none.
+    """The first words of the user that say something, or else of anybody; `Untitled` if none do.
 
     Everybody may see a label, so human-only messages are left out.
     """
     visible = [p for p in passages if p.visibility == ALL and not is_human_only(p)]
     messages = [p for p in visible if p.type == "message" and p.content.strip()]
     prompts = [p for p in messages if p.role == "user"]
-    for passage in prompts or messages:
+    questions = [p for p in prompts if not _GREETING.fullmatch(p.content.strip()[:40])]
+    for passage in questions or prompts or messages:
         return first_words(passage.content)
     return UNTITLED
 
 
 def first_words(text: str) -> str:
-    """The first words of a text on one line, as many as fit."""
-    line = " ".join(storable(text[: 20 * LABEL_LENGTH]).split())
+    """The first words of a text on one line, as many as fit, without Markdown."""
+    start = storable(text[: 20 * LABEL_LENGTH])
+    line = " ".join(_without_markdown(start).split())
+    if not line:
+        line = " ".join(start.split())
     if len(line) <= LABEL_LENGTH:
         return line
     end = line.rfind(" ", LABEL_LENGTH // 2, LABEL_LENGTH)
     if end < 0:
         end = LABEL_LENGTH - 1
     return line[:end] + "…"
+
+
+def _without_markdown(text: str) -> str:
+    for pattern, replacement in (
+        (_FENCE, ""),
+        (_LINE_MARK, ""),
+        (_LINK, r"\1"),
+        (_EMPHASIS, r"\2"),
+    ):
+        text = pattern.sub(replacement, text)
+    return text

@@ -12,7 +12,13 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from recollect import __version__
-from recollect.serve.console import fragments, item_pages, login_pages, pages
+from recollect.serve.console import (
+    conversation_fragments,
+    fragments,
+    item_pages,
+    login_pages,
+    pages,
+)
 from recollect.serve.http.edge import Edge
 from recollect.serve.http.error_responses import ERROR_SCHEMA, add_exception_handlers
 from recollect.serve.http.route_policy import ANY_SCOPE, route_policy
@@ -54,6 +60,7 @@ ROUTERS = (
     chat_routes.router,
     openai_routes.router,
     fragments.router,
+    conversation_fragments.router,
     item_pages.router,
     login_pages.router,
     pages.router,

@@ -134,7 +134,7 @@ def test_the_list_shows_details_of_an_item(client: TestClient, library: recollec
         },
     )
     page_text = visible_text(client.get("/console/sidebar?kind=media", headers=PART).text)
-    assert "Paper now pdf · Ann green" in page_text
+    assert re.search(r"Paper \d\d:\d\d pdf · Ann green", page_text)
     assert "pdf (1)" in page_text
     assert "1 media item" in visible_text(client.get("/knowledge/media").text)
 

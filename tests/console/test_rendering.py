@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.serve.console.views import rendering
+from recollect.serve.console.views import formulas, rendering
 from recollect.serve.console.views.rendering import (
     beginning,
     highlight,
@@ -47,9 +47,11 @@ ALLOWED = {
     "tr",
     "ul",
     "del",
+    "div",
     "mark",
 }
 ATTRIBUTES = {"href", "title", "class", "rel", "target", "start"}
+MATH_ATTRIBUTES = ATTRIBUTES | formulas.ATTRIBUTES["math"]
 
 ATTACKS = [
     "<script>alert(1)</script>",
@@ -89,6 +91,16 @@ ATTACKS = [
     "<math><mtext></form><form><mglyph><style></math><img src onerror=alert(1)>",
     "<noscript><p title='</noscript><img src=x onerror=alert(1)>'>",
     "\ud800<script>\x00alert(1)</script>",
+    r"$\text{<script>alert(1)</script>}$",
+    r"$\text{</mtext></math><img src=x onerror=alert(1)>}$",
+    r"$$\href{javascript:alert(1)}{x}$$",
+    r"$\class{x\" onclick=alert(1)}{y}$",
+    "$<img src=x onerror=alert(1)>$",
+    "\\[<mglyph><style></math><img src onerror=alert(1)>\\]",
+    r"$\unknown{<script>alert(1)</script>}$",
+    r"$\color{red;background:url(//evil.example)}{x}$",
+    "- [x] <img src=x onerror=alert(1)>",
+    "- [ ] [x](javascript:alert(1))",
 ]
 
 
@@ -111,6 +123,9 @@ class ParsedHtml(HTMLParser):
 def assert_harmless(html: str) -> ParsedHtml:
     parsed = ParsedHtml(html)
     for tag, attributes in parsed.tags:
+        if tag in formulas.TAGS:
+            assert attributes.keys() <= MATH_ATTRIBUTES, attributes
+            continue
         assert tag in ALLOWED, tag
         assert attributes.keys() <= ATTRIBUTES, attributes
         if tag == "a":
@@ -130,7 +145,7 @@ def test_attacks_are_rendered_as_text(attack: str) -> None:
 
 @given(
     st.text(max_size=300)
-    | st.text("<>[]()!`*_~|\\&#;:/\"' \nabhrefsrcjavascript\t\x00", max_size=300)
+    | st.text("<>[]()!`*_~|\\&#;:/\"' \nabhrefsrcjavascript\t\x00$${}^", max_size=300)
 )
 def test_any_text_renders_to_safe_html(text: str) -> None:
     assert_harmless(markdown(text))

@@ -104,7 +104,7 @@ def messages(
 @route_policy(READ, CONVERSATIONS, document="id")
 def whole_message(access: AccessTo, id: str, m: str) -> Response:
     """A long message without the cut."""
-    body, hidden_chars = render_message(_message(access, id, m), rendering.MAX_CHARS)
+    body, hidden_chars = render_message(read_message(access, id, m), rendering.MAX_CHARS)
     if hidden_chars:
         body += rendering.plain(
             f"Export the conversation for the last {hidden_chars:,} characters."
@@ -116,10 +116,10 @@ def whole_message(access: AccessTo, id: str, m: str) -> Response:
 @route_policy(READ, CONVERSATIONS, document="id")
 def message_text(access: AccessTo, id: str, m: str) -> Response:
     """The source text of a message, to copy."""
-    return Response(storable(_message(access, id, m).content), media_type="text/plain")
+    return Response(storable(read_message(access, id, m).content), media_type="text/plain")
 
 
-def _message(access: Access, id: str, m: str) -> Passage:
+def read_message(access: Access, id: str, m: str) -> Passage:
     with access.read() as library:
         view = library.view(id, through=m, around=m, limit=1)
     for step in view.messages:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -55,9 +55,9 @@ def _environment() -> Environment:
     )
     environment.filters.update(
         iso=iso,
-        ago=ago,
         browser=browser_name,
         exact_time=exact_time,
+        short_time=short_time,
         number=lambda value: f"{value:,}",
         plural=plural,
         source_label=source_label,
@@ -120,23 +120,13 @@ def html(text: str, status: int = 200, headers: Mapping[str, str] | None = None)
 # -- filters ---
 
 
-def ago(value: datetime | None, now: datetime | None = None) -> str:
-    """A time for lists: "now", "5 min", "3 h", "Tue", "12 Mar" or "12 Mar 2024"."""
+def short_time(value: datetime | None, now: datetime | None = None) -> str:
+    """A time for lists: the time of today, or else the date."""
     if value is None:
         return ""
     now = now or datetime.now(UTC)
-    seconds = int((now - value).total_seconds())
-    if value <= now:
-        if seconds < 60:
-            return "now"
-        if seconds < 3600:
-            return f"{seconds // 60} min"
-        if now - value < timedelta(days=1):
-            return f"{seconds // 3600} h"
-        if now - value < timedelta(days=7):
-            return f"{value:%a}"
-    if value.year == now.year:
-        return f"{value.day} {value:%b}"
+    if value.astimezone(UTC).date() == now.astimezone(UTC).date():
+        return f"{value.astimezone(UTC):%H:%M}"
     return f"{value.day} {value:%b} {value.year}"
 
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from markupsafe import Markup
 
 from recollect.errors import NotFound
-from recollect.language.text import truncate
 from recollect.library import Library
-from recollect.model.documents import Document, Json, Passage, View
-from recollect.serve.console.views import rendering
+from recollect.model.documents import Document, Passage, View
+from recollect.model.documents import MessageView as Step
+from recollect.serve.console.views import attachments, rendering, tool_rows
+from recollect.serve.console.views.diffs import FileDiff, edit_diffs, render_diffs
 from recollect.serve.identity.principal import Principal
 from recollect.serve.masking import mask_passage
 
@@ -29,8 +29,33 @@ _COLLAPSED = {
 _PLAIN_TEXT = ("tool_call", "tool_result")
 _WINDOW_CHARS = 120_000  # beyond this, the messages of a window are cut short
 _SHORT_MESSAGE_CHARS = 1_500
-_RENDER_SECONDS = 0.5  # CPU time per window; after that, messages are shown as plain text
+_RENDER_SECONDS = 0.5  # of CPU time per window; after that, long messages are plain text
+_CHEAP_CHARS = 1_000  # a message this short is always rendered
 _PREVIEW_CHARS = 140
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """The result of a tool call, shown in the row of the call."""
+
+    passage: Passage
+    index: int
+    body: Markup
+    hidden_chars: int
+
+    @property
+    def attachments(self) -> list[attachments.AttachmentView]:
+        return attachments.describe_all(self.passage.attachments)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRow:
+    """A tool call and what came of it, in one row."""
+
+    summary: str
+    diffs: Sequence[FileDiff]
+    outcome: tool_rows.Outcome
+    result: ToolResult | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +68,10 @@ class MessageView:
     body: Markup
     hidden_chars: int
     """Characters that are not shown yet."""
+    tool: ToolRow | None = None
+    """For tool calls."""
+    call_index: int | None = None
+    """For a result that is shown in the row of its call: the index of the call."""
 
     @property
     def is_hidden(self) -> bool:
@@ -76,12 +105,12 @@ class MessageView:
         return " ".join(self.passage.content[:_PREVIEW_CHARS].split())
 
     @property
-    def attachments(self) -> list[str]:
-        return [_describe(item) for item in self.passage.attachments]
+    def attachments(self) -> list[attachments.AttachmentView]:
+        return attachments.describe_all(self.passage.attachments)
 
     @property
     def citations(self) -> list[str]:
-        return [_describe(item) for item in self.passage.citations]
+        return [attachments.describe(item) for item in self.passage.citations]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +127,11 @@ class ConversationWindow:
     """The message that the path goes through; empty for the main path."""
     target: str
     """The message to scroll to, if any."""
+
+    @property
+    def is_untitled(self) -> bool:
+        """Whether the label is a suggestion: the source gave the conversation no title."""
+        return not self.document.title.strip()
 
     @property
     def end(self) -> int:
@@ -128,30 +162,122 @@ def open_conversation(
             raise
         through = around = ""
         view = library.view(conversation_id, start=start, limit=limit)
-    messages = _message_views(view, principal)
+    messages = _message_views(view, _tool_pairs(library, view, through), principal)
     label = library.label(view.document.id, view.document.title)
     return ConversationWindow(
         view.document, label, messages, view.start, view.total, through, around
     )
 
 
-def _message_views(view: View, principal: Principal) -> list[MessageView]:
-    messages = []
-    budget = _WINDOW_CHARS
-    deadline = time.thread_time() + _RENDER_SECONDS
-    for index, step in enumerate(view.messages, view.start):
-        passage = mask_passage(step.passage, principal.audience)
+# -- tools ---
+
+
+@dataclass(slots=True)
+class _ToolPairs:
+    """Which results belong to which calls, also across the edges of a window."""
+
+    steps: dict[int, Step]
+    calls: Mapping[int, int]
+    """The index of the call, by the index of the result."""
+    results: Mapping[int, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.results = {call: result for result, call in self.calls.items()}
+
+
+def _tool_pairs(library: Library, view: View, through: str) -> _ToolPairs:
+    steps = dict(enumerate(view.messages, view.start))
+    pairs = _pair(steps)
+    types = {index: step.passage.type for index, step in steps.items()}
+    end = view.start + len(view.messages)
+    has_lone_results = any(
+        type_ == "tool_result" and index not in pairs.calls for index, type_ in types.items()
+    )
+    has_lone_calls = any(
+        type_ == "tool_call" and index not in pairs.results for index, type_ in types.items()
+    )
+    if has_lone_results and view.start > 0:
+        first = max(0, view.start - tool_rows.LOOKAROUND)
+        steps |= _read_steps(library, view, through, first, view.start - first)
+    if has_lone_calls and end < view.total:
+        steps |= _read_steps(library, view, through, end, tool_rows.LOOKAROUND)
+    if len(steps) > len(view.messages):
+        pairs = _pair(steps)
+    return pairs
+
+
+def _pair(steps: dict[int, Step]) -> _ToolPairs:
+    messages = [(index, steps[index].passage) for index in sorted(steps)]
+    return _ToolPairs(steps, tool_rows.pair_results(messages))
+
+
+def _read_steps(
+    library: Library, view: View, through: str, start: int, limit: int
+) -> dict[int, Step]:
+    """Messages just outside a window. There are none if the conversation has changed."""
+    try:
+        other = library.view(view.document.id, through=through or None, start=start, limit=limit)
+    except NotFound:
+        return {}
+    return dict(enumerate(other.messages, other.start))
+
+
+# -- messages ---
+
+
+class _Renderer:
+    """Renders the messages of one window, within its limits of size and time."""
+
+    def __init__(self, pairs: _ToolPairs, principal: Principal) -> None:
+        self._pairs = pairs
+        self._audience = principal.audience
+        self._chars_left = _WINDOW_CHARS
+        self._deadline = time.thread_time() + _RENDER_SECONDS
+
+    def view(self, index: int, step: Step) -> MessageView:
+        passage = mask_passage(step.passage, self._audience)
+        siblings = tuple(step.siblings)
+        call_index = self._pairs.calls.get(index)
+        if call_index is not None:
+            nothing = Markup("")
+            return MessageView(
+                passage, index, siblings, step.index, nothing, 0, call_index=call_index
+            )
+        tool = None
+        if passage.type == "tool_call":
+            tool = self._tool_row(index, passage)
+        body, hidden_chars = self._render(passage, tool)
+        return MessageView(passage, index, siblings, step.index, body, hidden_chars, tool)
+
+    def _tool_row(self, index: int, call: Passage) -> ToolRow:
+        diffs = edit_diffs(call.tool or "", call.content[: rendering.MARKDOWN_CHARS])
+        result = None
+        result_index = self._pairs.results.get(index)
+        if result_index is not None:
+            passage = mask_passage(self._pairs.steps[result_index].passage, self._audience)
+            result = ToolResult(passage, result_index, *self._render(passage, None))
+        result_passage = None
+        if result:
+            result_passage = result.passage
+        outcome = tool_rows.outcome(call, result_passage)
+        return ToolRow(tool_rows.summarize(call.content, diffs), diffs, outcome, result)
+
+    def _render(self, passage: Passage, tool: ToolRow | None) -> tuple[Markup, int]:
+        if tool and tool.diffs:
+            self._chars_left -= len(passage.content)
+            return render_diffs(tool.diffs), 0
         max_chars = rendering.MESSAGE_CHARS
-        if budget <= 0:
+        if self._chars_left <= 0:
             max_chars = _SHORT_MESSAGE_CHARS
-        body, hidden_chars = render_message(
-            passage, max_chars, plain_text=time.thread_time() > deadline
-        )
-        budget -= len(passage.content) - hidden_chars
-        messages.append(
-            MessageView(passage, index, tuple(step.siblings), step.index, body, hidden_chars)
-        )
-    return messages
+        is_late = time.thread_time() > self._deadline and len(passage.content) > _CHEAP_CHARS
+        body, hidden_chars = render_message(passage, max_chars, plain_text=is_late)
+        self._chars_left -= len(passage.content) - hidden_chars
+        return body, hidden_chars
+
+
+def _message_views(view: View, pairs: _ToolPairs, principal: Principal) -> list[MessageView]:
+    renderer = _Renderer(pairs, principal)
+    return [renderer.view(index, step) for index, step in enumerate(view.messages, view.start)]
 
 
 def render_message(
@@ -163,32 +289,3 @@ def render_message(
     if plain_text or passage.type in _PLAIN_TEXT:
         return rendering.plain(text), hidden_chars
     return rendering.markdown(text), hidden_chars
-
-
-def _describe(item: Json) -> str:
-    """The name and address of an attachment or citation, wherever the source put them."""
-    if isinstance(item, str):
-        return truncate(item, 300)
-    if isinstance(item, Mapping):
-        name = _first_text(item, ("name", "title", "file_name", "filename"))
-        name = name or _first_text(item, ("text", "id"))
-        address = _first_text(item, ("url", "uri"))
-        if name and address and name != address:
-            return truncate(f"{name} ({address})", 300)
-        if name or address:
-            return truncate(name or address, 300)
-    return truncate(json.dumps(item, ensure_ascii=False, default=str), 300)
-
-
-def _first_text(item: Mapping[str, Json], names: Sequence[str]) -> str:
-    """The first of these fields that has a text, in the item itself or in its metadata."""
-    mappings = [item]
-    metadata = item.get("metadata")
-    if isinstance(metadata, Mapping):
-        mappings.append(metadata)
-    for mapping in mappings:
-        for name in names:
-            value = mapping.get(name)
-            if isinstance(value, str) and value.strip():
-                return value.strip()
-    return ""

@@ -29,6 +29,9 @@ from recollect.language.query import content_words, parse_query
 from recollect.language.stem import stem
 from recollect.language.text import storable, tokens
 from recollect.serve import links
+from recollect.serve.console.views import formulas
+from recollect.serve.console.views.formulas import add_formulas
+from recollect.serve.console.views.task_lists import add_task_lists
 
 MESSAGE_CHARS = 20_000
 """Longer messages get a "Show all" button."""
@@ -49,18 +52,20 @@ _FILE_LINK = re.compile(
 _CONTINUATION = re.compile(r"[ \t]*(?![-*+>|#=~`]|\d+[.)]\s)\S")
 _WRAP_MARGINS = (55, 140)  # characters
 _TAG_NAMES = (
-    "a blockquote br code del em h1 h2 h3 h4 h5 h6 hr li ol p pre s span strong "
+    "a blockquote br code del div em h1 h2 h3 h4 h5 h6 hr li ol p pre s span strong "
     "table tbody td th thead tr ul"
 )
-_TAGS = set(_TAG_NAMES.split())
+_TAGS = set(_TAG_NAMES.split()) | formulas.TAGS
 _ATTRIBUTES = {
     "a": {"href", "title", "class"},
     "span": {"class"},
     "code": {"class"},
-    "ol": {"start"},
+    "div": {"class"},
+    "ol": {"start", "class"},
+    "ul": {"class"},
     "th": {"class"},
     "td": {"class"},
-}
+} | formulas.ATTRIBUTES
 _CLEANER = nh3.Cleaner(
     tags=_TAGS,
     attributes=_ATTRIBUTES,
@@ -178,6 +183,19 @@ def _table_cell(
     return str(self.renderToken(tokens, idx, options, env))
 
 
+def _open_table(
+    self: Any, tokens: Sequence[Token], idx: int, options: OptionsDict, env: Any
+) -> str:
+    """Wide tables scroll inside a box of their own."""
+    return '<div class="table"><table>'
+
+
+def _close_table(
+    self: Any, tokens: Sequence[Token], idx: int, options: OptionsDict, env: Any
+) -> str:
+    return "</table></div>"
+
+
 def _parse_wiki_link(state: StateInline, silent: bool) -> bool:
     """`[[note]]`, `[[note|label]]`, and `![[note]]`, which other programs embed."""
     text, start = state.src, state.pos
@@ -233,6 +251,10 @@ def _parser() -> MarkdownIt:
     parser.validateLink = lambda url: bool(_WEB_LINK.match(url))  # type: ignore[method-assign]
     for cell in ("th_open", "td_open"):
         parser.add_render_rule(cell, _table_cell)
+    parser.add_render_rule("table_open", _open_table)
+    parser.add_render_rule("table_close", _close_table)
+    add_formulas(parser)
+    add_task_lists(parser)
     return parser
 
 

@@ -8,21 +8,50 @@ import { showToast } from "./toast.js";
 const WINDOW = 40; // messages per request
 const MAX_MESSAGES = 200; // more are removed at the far end
 const BOTTOM_MARGIN = 80; // pixels
+const CONTEXT = 8; // messages above one that is not in the page yet
+const listeners = [];
+const growthListeners = [];
+const steppers = [];
 let state = null;
+
+/** The conversation that is open, or null. */
+export const openConversation = () => state;
+
+/** Call a function with an element whenever messages were added to it. */
+export const onMessages = (listener) => listeners.push(listener);
+
+/** Call a function when the open conversation has new messages, in the page or not. */
+export const onGrowth = (listener) => growthListeners.push(listener);
+
+/** Add a function that goes to the next or previous place. It returns whether it knows one. */
+export const addStepper = (stepper) => steppers.push(stepper);
 
 export function startConversation() {
   onPage(openPage);
   document.addEventListener("click", (event) => {
     const button = event.target.closest("[data-command='show-all']");
     if (button) showWholeMessage(button);
+    if (event.target.closest("[data-use-title]")) saveSuggestedTitle();
   });
+}
+
+/** Save the words that stand for the title as the title. */
+function saveSuggestedTitle() {
+  const form = find("[data-rename]", state.root);
+  form.elements.title.value = find("[data-name] bdi", state.root).textContent;
+  form.requestSubmit();
+  find("[data-use-title]", state.root).remove();
 }
 
 export const goToStart = () => jumpTo(0);
 export const goToEnd = () => state && jumpTo(Math.max(0, state.total - WINDOW), "end");
 
-/** Go to the next or previous match. */
-export const stepMatch = (direction) => find(`[data-match="${direction}"]`)?.click();
+/** Go to the next or previous match of a search, or else to the next or previous question. */
+export function stepMatch(direction) {
+  const link = find(`[data-match="${direction}"]`);
+  if (link) link.click();
+  else if (!find("[data-match]")) steppers.some((step) => step(direction));
+}
 
 function openPage() {
   state?.observer.disconnect();
@@ -39,21 +68,27 @@ function openPage() {
     terms: root.dataset.terms.split(" ").filter(Boolean),
     messages: find("[data-messages]", root),
     isLoading: false,
+    hasFailed: false,
     unreadCount: 0,
     observer: new IntersectionObserver(onEdgeVisible, { root: scroller, rootMargin: "1200px 0px" }),
   };
   readRange(find("[data-window]", root));
   const opened = state;
-  scroller.addEventListener("scroll", () => opened === state && updatePosition(), { passive: true });
+  scroller.addEventListener("scroll", () => opened === state && onScroll(), { passive: true });
   const position = find("[data-position]", root);
   position.addEventListener("input", () => showPosition(Number(position.value)));
   position.addEventListener("change", () => jumpTo(Math.max(0, Number(position.value) - 1)));
   find("[data-new-messages]", root).addEventListener("click", () => goToEnd());
-  highlightTerms(state.messages, state.terms);
+  announceMessages(state.messages);
   scrollToTarget();
   updatePosition();
   observeEdges();
   if (state.query) loadMatches();
+}
+
+function announceMessages(root) {
+  highlightTerms(root, state.terms);
+  for (const listener of listeners) listener(root);
 }
 
 /** Take over which messages a window has. */
@@ -113,7 +148,6 @@ async function extend(start, limit, edge) {
   try {
     const windowElement = await fetchWindow(start, limit);
     if (!windowElement) return;
-    highlightTerms(windowElement, state.terms);
     state.total = Number(windowElement.dataset.total);
     if (edge === "above") {
       const { scroller } = state;
@@ -125,12 +159,15 @@ async function extend(start, limit, edge) {
       state.messages.append(windowElement);
       state.end = Number(windowElement.dataset.end);
     }
+    announceMessages(windowElement);
     removeFarMessages(edge);
     updatePosition();
+    finishLoading();
   } catch (error) {
     if (!isAborted(error)) showToast(error.message);
-  } finally {
-    finishLoading();
+    if (!state) return;
+    state.isLoading = false;
+    state.hasFailed = true; // tried again on the next scroll, or when the server is back
   }
 }
 
@@ -168,7 +205,7 @@ async function jumpTo(index, block = "start") {
     if (!windowElement) return;
     replaceMessages(windowElement);
     const atEnd = block === "end";
-    const target = atEnd ? findAll(".message", windowElement).at(-1) : find(`[data-index="${index}"]`, windowElement);
+    const target = atEnd ? findAll(".message:not([hidden])", windowElement).at(-1) : elementOf(index);
     if (atEnd) state.scroller.scrollTop = state.scroller.scrollHeight;
     else if (index === 0) state.scroller.scrollTop = 0;
     else target?.scrollIntoView({ block });
@@ -182,12 +219,42 @@ async function jumpTo(index, block = "start") {
 }
 
 function replaceMessages(windowElement) {
-  highlightTerms(windowElement, state.terms);
   state.messages.replaceChildren(windowElement);
   readRange(windowElement);
+  announceMessages(windowElement);
+}
+
+/** The element of a message in the page. A tool's result is part of the row of its call. */
+export function elementOf(index) {
+  const message = find(`.message[data-index="${index}"]`, state.messages);
+  return message?.hidden ? find(`.message[data-index="${message.dataset.call}"]`, state.messages) : message;
+}
+
+/** Show a message that may not be in the page yet. Returns its element, or null. */
+export async function showMessage(index, { block = "start" } = {}) {
+  if (!state) return null;
+  if (!elementOf(index)) {
+    const windowElement = await fetchWindow(Math.max(0, index - CONTEXT), WINDOW);
+    if (!windowElement) return null;
+    replaceMessages(windowElement);
+    const call = find(`.message[data-index="${index}"]`, windowElement)?.dataset.call;
+    if (call && !elementOf(index)) return showMessage(Number(call), { block });
+  }
+  const element = elementOf(index);
+  element?.scrollIntoView({ block });
+  updatePosition();
+  observeEdges();
+  return element;
 }
 
 // -- position ---
+
+function onScroll() {
+  updatePosition();
+  if (!state.hasFailed || state.isLoading) return;
+  state.hasFailed = false;
+  observeEdges();
+}
 
 function isAtBottom() {
   const { scroller, end, total } = state;
@@ -195,14 +262,14 @@ function isAtBottom() {
 }
 
 /** The first message below the top of the scroller, by binary search. */
-function firstVisibleMessage() {
+export function firstVisibleMessage() {
   const top = state.scroller.getBoundingClientRect().top;
-  const messages = findAll(".message", state.messages);
+  const messages = findAll(".message:not([hidden])", state.messages);
   let low = 0;
   let high = messages.length - 1;
   while (low < high) {
     const middle = (low + high) >> 1;
-    if (messages[middle].getBoundingClientRect().bottom > top + 8) high = middle;
+    if (messages[middle].getBoundingClientRect().bottom > top + 24) high = middle;
     else low = middle + 1;
   }
   return messages[low];
@@ -269,14 +336,30 @@ async function appendNewMessages() {
   state.total = total;
   if (showsEnd && newCount > 0) {
     if (lastMessage) firstMessage.remove();
-    highlightTerms(windowElement, state.terms);
     state.messages.append(windowElement);
     state.end = Number(windowElement.dataset.end);
     find(".empty-hint", state.messages)?.remove();
+    announceMessages(windowElement);
+    await updateToolRows(windowElement);
   }
+  if (newCount > 0) for (const listener of growthListeners) listener();
   if (newCount > 0 && wasAtBottom) state.scroller.scrollTop = state.scroller.scrollHeight;
   else if (newCount > 0) setUnread(state.unreadCount + newCount);
   updatePosition();
+}
+
+/** Results have arrived: show them in the rows of their calls. */
+async function updateToolRows(windowElement) {
+  for (const result of findAll("[data-call]", windowElement)) {
+    const row = find(`.message[data-index="${result.dataset.call}"]`, state.messages);
+    if (!row || find(".tool-result", row)) continue;
+    const update = await fetchWindow(Number(result.dataset.call), 1);
+    const newRow = update && find(".message", update);
+    if (newRow?.dataset.message !== row.dataset.message) continue;
+    find("details", newRow).open = find("details", row).open;
+    row.replaceWith(newRow);
+    announceMessages(newRow);
+  }
 }
 
 /** Another branch is the newest now. Show it at the same position. */
@@ -305,15 +388,15 @@ async function loadMatches() {
   }
 }
 
-async function showWholeMessage(button) {
-  const message = button.closest(".message");
+export async function showWholeMessage(button) {
+  const message = button.closest("[data-message]");
   const parameters = new URLSearchParams({ id: state.id, m: message.dataset.message });
   button.disabled = true;
   try {
     const fragment = await fetchFragment(`/console/message?${parameters}`);
     const body = find("[data-body]", message);
     body.replaceChildren(fragment);
-    highlightTerms(body, state.terms);
+    announceMessages(body);
     button.parentElement.remove();
   } catch (error) {
     button.disabled = false;

@@ -1,5 +1,7 @@
 // Helpers. Only the server writes HTML, and it escapes stored text. Scripts never build HTML from data.
 
+import { localizeTimes } from "./times.js";
+
 export const find = (selector, root = document) => root.querySelector(selector);
 export const findAll = (selector, root = document) => [...root.querySelectorAll(selector)];
 
@@ -12,7 +14,9 @@ export class RequestError extends Error {
 
 /** Send a request. Throws a RequestError with the server's message if it fails. */
 export async function request(url, options = {}) {
-  const response = await fetch(url, { credentials: "same-origin", ...options });
+  const response = await fetch(url, { credentials: "same-origin", ...options }).catch((error) => {
+    throw isAborted(error) ? error : new RequestError(0, "The server cannot be reached.");
+  });
   if (response.ok) return response;
   if (response.status === 401) {
     location.assign(`/login?next=${encodeURIComponent(location.pathname + location.search)}`);
@@ -33,19 +37,6 @@ export async function fetchFragment(url, { part = "fragment", signal } = {}) {
   template.innerHTML = await response.text();
   localizeTimes(template.content);
   return template.content;
-}
-
-const fullTime = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "medium" });
-const shortTime = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
-
-/** Show times in the time zone of the browser. */
-export function localizeTimes(root) {
-  for (const element of findAll("time[datetime]", root)) {
-    const time = new Date(element.dateTime);
-    if (!element.dateTime || Number.isNaN(time.getTime())) continue;
-    element.title = fullTime.format(time);
-    if (element.hasAttribute("data-long")) element.textContent = shortTime.format(time);
-  }
 }
 
 export const isAborted = (error) => error instanceof DOMException && error.name === "AbortError";

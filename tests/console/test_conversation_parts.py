@@ -1,0 +1,285 @@
+"""The parts of the conversation page: find, questions, tool rows, diffs, attachments."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from markupsafe import escape
+from starlette.testclient import TestClient
+
+import recollect
+from recollect.model.documents import Passage
+from recollect.serve.console.views import conversation_scans, tool_rows
+from recollect.serve.console.views.attachments import describe_all
+from recollect.serve.console.views.diffs import edit_diffs, render_diffs
+from recollect.serve.console.views.tool_rows import (
+    format_duration,
+    outcome,
+    pair_results,
+    summarize,
+)
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+EVIL = "</code><script>alert(1)</script>"
+PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n").decode()
+
+
+def call(id: str, content: str = "x", tool: str = "Bash", **metadata: Any) -> Passage:
+    return Passage(
+        id, "assistant", content, "tool_call", tool=tool, created_at=START, metadata=metadata
+    )
+
+
+def result(id: str, seconds: float = 1, tool: str | None = "Bash", **metadata: Any) -> Passage:
+    when = START + timedelta(seconds=seconds)
+    return Passage(id, "tool", "y", "tool_result", tool=tool, created_at=when, metadata=metadata)
+
+
+# -- find and questions ---
+
+
+def add_branches(library: recollect.Library) -> None:
+    messages = [
+        {"id": "q", "role": "user", "content": "Which **red** tram?"},
+        {"id": "a", "role": "assistant", "content": "The red\ntram 1.", "parent": "q"},
+        {"id": "b", "role": "assistant", "content": "A blue one.", "parent": "q"},
+        {"id": "c", "role": "user", "content": "Thanks, RED tram.", "parent": "b"},
+    ]
+    library.add_conversation("trams", "Trams", messages=messages)
+
+
+@pytest.mark.both_stores
+def test_find_returns_the_messages_of_the_branch_that_contain_the_text(
+    client: TestClient, library: recollect.Library
+) -> None:
+    add_branches(library)
+
+    def find(text: str, through: str = "") -> Any:
+        parameters = {"id": "trams", "text": text, "through": through}
+        return client.get("/console/find", params=parameters).json()
+
+    assert find("red tram") == {"entries": [0, 2], "next": None}
+    assert find("red tram", through="a")["entries"] == [0, 1]
+    assert find("  ")["entries"] == []
+    assert find("tr.m")["entries"] == []
+    assert client.get("/console/find", params={"id": "no", "text": "x"}).status_code == 404
+
+
+def test_questions_are_the_messages_of_people(
+    client: TestClient, library: recollect.Library
+) -> None:
+    add_branches(library)
+    library.add_message("trams", "user", "added by a program", type="context")
+    questions = client.get("/console/questions", params={"id": "trams"}).json()
+    assert questions["entries"] == [[0, "Which red tram?"], [2, "Thanks, RED tram."]]
+
+
+def test_a_scan_stops_at_its_limit_and_continues(
+    client: TestClient, library: recollect.Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    messages = [{"role": "user", "content": f"tram {n}"} for n in range(7)]
+    library.add_conversation("many", "Many", messages=messages)
+    monkeypatch.setattr(conversation_scans, "_SCAN_MESSAGES", 3)
+    entries, start = [], 0
+    while start is not None:
+        parameters = {"id": "many", "text": "tram", "start": start}
+        page = client.get("/console/find", params=parameters).json()
+        entries += page["entries"]
+        start = page["next"]
+    assert entries == list(range(7))
+
+
+def test_agents_find_nothing_in_human_only_messages(
+    client: TestClient, library: recollect.Library, new_user_key: Callable[..., str]
+) -> None:
+    library.add_conversation(
+        "mixed", messages=[{"role": "user", "content": "a secret", "visibility": "human_only"}]
+    )
+    for key, entries in ((new_user_key(), [0]), (new_user_key(agent=True), [])):
+        headers = {"Authorization": f"Bearer {key}"}
+        parameters = {"id": "mixed", "text": "secret"}
+        matches = client.get("/console/find", params=parameters, headers=headers).json()
+        assert matches["entries"] == entries
+        questions = client.get("/console/questions", params={"id": "mixed"}, headers=headers)
+        assert len(questions.json()["entries"]) == len(entries)
+
+
+# -- tool rows ---
+
+
+def test_results_belong_to_the_call_with_their_id_or_to_the_message_before() -> None:
+    by_id = [call("1", call_id="a"), call("2", call_id="b"), result("3", call_id="b")]
+    assert pair_results(enumerate([*by_id, result("4", call_id="a")])) == {2: 1, 3: 0}
+    assert pair_results(enumerate([call("1"), result("2")])) == {1: 0}
+    assert pair_results(enumerate([call("1"), result("2", tool="Read")])) == {}
+    assert pair_results(enumerate([call("1", call_id="a"), result("2", call_id="z")])) == {}
+    far_apart = [(0, call("1", call_id="a")), (99, result("2", call_id="a"))]
+    assert pair_results(far_apart) == {}
+
+
+def test_a_call_has_a_status_and_a_duration() -> None:
+    now = START + timedelta(minutes=5)
+    assert outcome(call("1"), result("2", 2.5), now) == tool_rows.Outcome("done", "2.5 s")
+    assert outcome(call("1"), result("2", is_error=True), now).status == "failed"
+    assert outcome(call("1"), result("2", metadata={"exit_code": 1}), now).status == "failed"
+    assert outcome(call("1"), result("2", duration_seconds=75), now).duration == "1 min 15 s"
+    assert outcome(call("1"), None, now) == tool_rows.Outcome("running", "")
+    assert outcome(call("1"), None, now + timedelta(days=1)).status == "no result"
+    assert outcome(call("1"), result("2", 0), now).duration == ""
+    assert [format_duration(s) for s in (0.01, 9.96, 12, 3_700)] == [
+        "0.1 s",
+        "10.0 s",
+        "12 s",
+        "1 h 1 min",
+    ]
+
+
+def test_a_call_is_summarized_by_what_it_works_on() -> None:
+    assert summarize("command: make test\ndescription: Run", ()) == "make test"
+    assert summarize('{"query": "red tram", "limit": 3}', ()) == "red tram"
+    assert summarize("just\n  text", ()) == "just text"
+
+
+def test_a_call_and_its_result_are_one_row_across_windows(
+    client: TestClient, library: recollect.Library
+) -> None:
+    passages = [
+        Passage("q", "user", "Please run it"),
+        call("c", "command: make", call_id="1"),
+        Passage("t", "assistant", "Running", "thinking"),
+        result("r", 3, call_id="1"),
+    ]
+    library._store.save([recollect.Document("recollect", "row", "Row", passages=tuple(passages))])
+    for start, limit in ((0, 4), (1, 1)):
+        parameters = {"id": "row", "start": start, "limit": limit}
+        html = client.get("/console/messages", params=parameters).text
+        assert html.count('class="collapsed tool-row"') == 1
+        assert html.count('class="tool-result"') == 1
+        assert '<span class="duration">3.0 s</span>' in html
+    later = client.get("/console/messages", params={"id": "row", "start": 2, "limit": 2}).text
+    assert 'data-index="3" data-message="r" data-call="1" hidden' in later
+    assert "tool-result" not in later
+    around = client.get("/c/row", params={"m": "r"}).text
+    assert "data-target" in around
+    assert '<details class="collapsed tool-row" open>' in around
+
+
+# -- diffs ---
+
+
+@pytest.mark.parametrize(
+    ("tool", "content", "path", "lines"),
+    [
+        (
+            "Edit",
+            "file_path: /a.py\nold_string:\none\ntwo\nnew_string:\none\nthree\nreplace_all: false",
+            "/a.py",
+            ["@", " one", "-two", "+three"],
+        ),
+        ("Edit", "file_path: /a.py\nold_string: x\nnew_string: y", "/a.py", ["@", "-x", "+y"]),
+        ("Edit", "file_path: /a.py\nold_string: \nnew_string:\na\nb", "/a.py", ["@", "+a", "+b"]),
+        (
+            "MultiEdit",
+            "file_path: /a.py\nedits:\nold_string: a\nnew_string: b\nold_string: c\nnew_string: d",
+            "/a.py",
+            ["@", "-a", "+b", "@", "-c", "+d"],
+        ),
+        ("Write", "file_path: /b.py\ncontent:\nx = 1\n", "/b.py", ["@", "+x = 1"]),
+        ("write_file", '{"file_path": "c", "content": "z"}', "c", ["@", "+z"]),
+        (
+            "str_replace_based_edit_tool",
+            '{"command": "str_replace", "path": "d", "old_str": "1", "new_str": "2"}',
+            "d",
+            ["@", "-1", "+2"],
+        ),
+        (
+            "apply_patch",
+            "input:\n*** Begin Patch\n*** Update File: e.py\n@@ def f\n-a\n+b\n c\n*** End Patch",
+            "e.py",
+            ["@@ def f", "-a", "+b", " c"],
+        ),
+    ],
+)
+def test_edits_become_diffs(tool: str, content: str, path: str, lines: list[str]) -> None:
+    (diff,) = edit_diffs(tool, content)
+    assert diff.path == path
+    assert list(diff.lines) == lines
+
+
+@pytest.mark.parametrize("content", ["command: ls", "{broken", "", "[1]", "content: x"])
+def test_other_calls_are_not_diffs(content: str) -> None:
+    assert edit_diffs("Bash", content) == []
+
+
+def test_diffs_are_escaped() -> None:
+    content = f"file_path: {EVIL}\nold_string: {EVIL}\nnew_string: {EVIL}2"
+    html = render_diffs(edit_diffs("Edit", content))
+    assert "<script>" not in html
+    assert html.count(str(escape(EVIL))) == 3
+
+
+def test_large_edits_are_not_compared_line_by_line() -> None:
+    old = "\n".join(f"a{n}" for n in range(3_000))
+    (diff,) = edit_diffs("Edit", f"file_path: a\nold_string:\n{old}\nnew_string: b")
+    assert (diff.removed, diff.added) == (3_000, 1)
+
+
+# -- attachments ---
+
+
+def test_attachments_are_described_as_the_source_named_them() -> None:
+    views = describe_all(
+        [
+            {"name": "a.png", "media_type": "image/png", "data": PNG},
+            {"id": "f1", "name": "b.jpg", "size": 2_500},
+            {
+                "content_type": "image_asset_pointer",
+                "asset_pointer": "x://f1",
+                "width": 3,
+                "height": 2,
+            },
+            {"type": "image", "width": 5, "height": 4},
+            {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PNG}"}},
+            {"type": "image", "url": "https://a.example/c.png"},
+            {"name": "notes.txt"},
+            "plain",
+        ]
+    )
+    assert [(v.name, v.is_image, v.has_picture, v.details) for v in views] == [
+        ("a.png", True, True, ""),
+        ("b.jpg", True, False, "2 kB"),
+        ("Image", True, False, "5 × 4"),
+        ("Image", True, True, ""),
+        ("https://a.example/c.png", True, False, ""),
+        ("notes.txt", False, False, ""),
+        ("plain", False, False, ""),
+    ]
+
+
+def test_stored_pictures_are_served_and_others_are_not(
+    client: TestClient, library: recollect.Library
+) -> None:
+    svg = base64.b64encode(b"<svg onload=alert(1)>").decode()
+    attachments = [
+        {"name": "a.png", "media_type": "image/png", "data": PNG},
+        {"name": "b.svg", "media_type": "image/svg+xml", "data": svg},
+        {"name": "c.html", "media_type": "text/html", "data": svg},
+        {"name": "broken.png", "media_type": "image/png", "data": "*"},
+        {"name": '"><script>alert(1)</script>.png'},
+    ]
+    message = {"id": "m", "role": "user", "content": "look", "attachments": attachments}
+    library.add_conversation("pictures", messages=[message])
+
+    def picture(number: int) -> Any:
+        return client.get("/console/picture", params={"id": "pictures", "m": "m", "n": number})
+
+    assert picture(0).headers["content-type"] == "image/png"
+    assert picture(0).content.startswith(b"\x89PNG")
+    assert [picture(number).status_code for number in (1, 2, 3, 4, 99, -1)] == [404] * 6
+    html = client.get("/c/pictures").text
+    assert "The picture is not in the library." in html
+    assert "<script>alert" not in html
