@@ -21,6 +21,8 @@ The strategies are:
 - raw search: read the results of `Library.search`, best first, each message in full, up to two
   hundred. Stop after the last right message, or after the page of ten that contains it, as a tool
   would return it.
+- recall_search, which has a table of its own: the tokens of its answer, and whether the right
+  conversations are in it. The agent reads nothing else.
 - whole conversations: read exactly the conversations that contain the right messages. No agent can
   know these; it is the minimum cost of reading whole transcripts.
 
@@ -42,7 +44,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import recollect
 from bench import corpus, memory_answers
@@ -56,6 +58,7 @@ from recollect.memory.request_filters import MemoryFilter
 from recollect.memory.results import ConversationHit, MemoryHit, ObservationHit
 from recollect.model.kinds import OBSERVATION
 from recollect.model.search import Filter, SearchOptions
+from recollect.serve.mcp.tools.recall.handlers import Handlers
 
 FILE = "longmemeval.json.gz"
 FIRST, SECOND, AT_ONCE = 10, 50, (2, 5)
@@ -213,6 +216,61 @@ def asked_time(question: Question) -> Any:
     return bound(question.asked_at, end=True)
 
 
+# -- recall_search ---------------------------------------------------------------------
+
+
+class RecallAnswer(NamedTuple):
+    tokens: int
+    ranks: tuple[int, ...]
+    """The places of the right conversations, from 1."""
+    is_complete: bool
+    """Whether all right conversations are in the answer."""
+
+
+class AskedLibrary:
+    """A library that is searched as if it were another time."""
+
+    def __init__(self, library: Library, now: Any) -> None:
+        self._library = library
+        self._now = now
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._library, name)
+
+    def search(self, text: str, filter: Filter, options: SearchOptions, **more: Any) -> Any:
+        return self._library.search(text, filter, replace(options, now=self._now), **more)
+
+
+def by_recall_search(library: Library, question: Question) -> RecallAnswer:
+    asked_library = cast(Library, AskedLibrary(library, asked_time(question)))
+    context = memory_answers.OpenLibrary(asked_library)
+    listing = Handlers().recall_search(context, {"query": question.text})
+    entries = memory_answers.recall_entries(listing)
+    if listing.startswith("Nothing found"):
+        entries = ()
+    right_ids = {library.short_id(id_) for id_ in question.conversations}
+    ranks = [n for n, each in enumerate(entries, 1) if each[1:].partition("]")[0] in right_ids]
+    return RecallAnswer(tokens(listing), tuple(ranks), len(ranks) == len(right_ids))
+
+
+def report_recall_search(answers: dict[str, list[RecallAnswer]]) -> None:
+    print("\n### recall_search\n")
+    print("| questions | tokens: median | mean | first | in the first 3 | any | all |")
+    print("|---|---|---|---|---|---|---|")
+    for name, group in answers.items():
+        count = max(len(group), 1)
+        cells = [
+            f"{statistics.median(each.tokens for each in group):,.0f}",
+            f"{statistics.mean(each.tokens for each in group):,.0f}",
+            *(
+                f"{sum(min(each.ranks, default=most + 1) <= most for each in group) / count:.3f}"
+                for most in (1, 3, FIRST)
+            ),
+            f"{sum(each.is_complete for each in group) / count:.3f}",
+        ]
+        print(f"| {name}: {len(group)} | {' | '.join(cells)} |")
+
+
 # -- recall per layer -----------------------------------------------------------------
 
 
@@ -260,6 +318,7 @@ def every_way(
 def measure(path: Path, most: int | None) -> None:
     ways: dict[str, list[Cost]] = {}
     layers: list[tuple[list[bool], list[bool]]] = []
+    recall_answers: dict[str, list[RecallAnswer]] = {"all": [], "half A": [], "half B": []}
     for conversations, questions in libraries(path):
         texts = {m["id"]: m["content"] for c in conversations for m in c["messages"]}
         with tempfile.TemporaryDirectory() as folder:
@@ -280,8 +339,12 @@ def measure(path: Path, most: int | None) -> None:
                     for way, cost in every_way(library, question, targets, texts):
                         ways.setdefault(way, []).append(cost)
                     layers.append(reach(library, question, targets))
+                    answer = by_recall_search(library, question)
+                    recall_answers["all"].append(answer)
+                    recall_answers[f"half {memory_answers.half(question.text)}"].append(answer)
     report_tokens(ways, len(layers))
     report_recall(layers)
+    report_recall_search(recall_answers)
 
 
 def report_tokens(ways: dict[str, list[Cost]], questions: int) -> None:

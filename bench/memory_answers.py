@@ -11,12 +11,15 @@ steps of a result before the next result.
 - recall@3: the key is in the list of the first three results or in their steps.
 - nothing found: of the questions without an answer, the share for which there are no results.
 - or says what is missing: the same, or the answer names words that occur nowhere.
+- halves: the questions are split by the hash of their text. Rules are chosen by looking at one half
+  (A), so the other one (B) tells whether they fit more than that.
 - tokens: read until the key is in context. If it never is, the whole right conversation is added
   to what was read.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 import statistics
 import tempfile
@@ -89,14 +92,19 @@ def _normalize(text: str) -> str:
 def recall(library: Library, text: str) -> Reading:
     """The tools that agents get by default: `recall_search`, then `recall_read`."""
     handlers = Handlers()
-    context = _OpenLibrary(library)
+    context = OpenLibrary(library)
     listing = handlers.recall_search(context, {"query": text})
     if listing.startswith("Nothing found"):
         return Reading(listing, (), ())
-    entries = tuple(entry for entry in _RECALL_ENTRY.split(listing) if entry.startswith("["))
+    entries = recall_entries(listing)
     references = map(_recall_reference, entries)
     steps = tuple(partial(_recall_steps, handlers, context, each) for each in references)
     return Reading(listing, entries, steps)
+
+
+def recall_entries(listing: str) -> tuple[str, ...]:
+    """The part of the answer of `recall_search` about each conversation."""
+    return tuple(entry for entry in _RECALL_ENTRY.split(listing) if entry.startswith("["))
 
 
 def _recall_reference(entry: str) -> str:
@@ -112,7 +120,7 @@ def _recall_steps(handlers: Handlers, context: Context, reference: str) -> Itera
     yield handlers.recall_read(context, {"id": reference})
 
 
-class _OpenLibrary(Context):
+class OpenLibrary(Context):
     """The context of an agent's calls, with a library that stays open."""
 
     def __init__(self, library: Library) -> None:
@@ -240,6 +248,7 @@ def measure(list_misses: bool = False) -> None:
                     not reading.results or _MISSING.search(reading.listing) is not None
                     for reading in readings
                 ]
+    _report_halves(set_.questions, outcomes, nothing)
     honesty = {name: (_share(nothing[name]), _share(remarks[name])) for name in INTERFACES}
     _report(set_.questions, outcomes, honesty, whole)
     if list_misses:
@@ -314,6 +323,30 @@ def _report(
     largest = sorted(whole)[int(0.9 * (len(whole) - 1))]
     print(f"| the whole right conversation | | | | | | | {size} | {largest:,} | 1.00 |\n")
     _report_kinds(questions, outcomes)
+
+
+def half(text: str) -> str:
+    """The half that a question belongs to: A or B."""
+    return "AB"[int(hashlib.sha256(text.encode()).hexdigest(), 16) % 2]
+
+
+def _report_halves(
+    questions: tuple[memory_set.Question, ...],
+    outcomes: dict[str, list[Outcome]],
+    nothing: dict[str, list[bool]],
+) -> None:
+    print(f"| half | recall@{RECALL}: A | B | nothing found: A | B |\n|---|---|---|---|---|")
+    for name, results in outcomes.items():
+        cells = []
+        for letter in "AB":
+            pairs = zip(results, questions, strict=True)
+            flags = [_is_recalled(each, RECALL) for each, q in pairs if half(q.text) == letter]
+            cells.append(f"{_share(flags):.3f}")
+        for letter in "AB":
+            texts = zip(nothing[name], memory_set.WITHOUT_ANSWER, strict=True)
+            cells.append(f"{_share(flag for flag, text in texts if half(text) == letter):.3f}")
+        print(f"| {name} | {' | '.join(cells)} |")
+    print()
 
 
 def _report_kinds(

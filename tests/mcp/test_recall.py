@@ -134,6 +134,15 @@ def test_the_reply_to_the_best_message_is_shown(agent: Caller, library: Library)
     ]
 
 
+def test_other_messages_are_shown_only_for_words_that_are_new(
+    agent: Caller, library: Library
+) -> None:
+    texts = ("The quagga eats.", "Hay?", "The quagga eats.  Again.", "A quagga.", "Its stable?")
+    add(library, "a", *texts)
+    answer = text(agent, "recall_search", query="quagga eats in its stable")
+    assert re.findall(r"^#(\d)", answer, re.M) == ["1", "5"]
+
+
 def add_decisions(library: Library) -> None:
     for id_, day, decision in (
         ("early", 1, "We decided to keep the sessions of the shop in Redis."),

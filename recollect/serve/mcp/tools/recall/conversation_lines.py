@@ -38,23 +38,29 @@ class ConversationLines:
         self.uris: list[str] = []
         """The messages that were shown."""
 
-    def add(self, budget: Budget, hit: Hit, is_detailed: bool = False) -> bool:
+    def add(
+        self, budget: Budget, hit: Hit, is_detailed: bool = False, with_reply: bool = True
+    ) -> bool:
         """Add a conversation if there is room for its best message.
 
-        With details, its next best messages are shown as well, and what came of them.
+        With details, other messages with other words of the query are shown as well, the decisions
+        that supersede them, and the reply to the best message.
         """
         hit = mask_hit(hit, self._context.audience)
         hits = [hit]
         length = SHORT_SNIPPET_LENGTH
         if is_detailed:
-            hits += [other for other in hit.also if other.arms != BY_MEANING]
+            hits += _with_new_words(hit)
             length = SNIPPET_LENGTH
         new_hits = self._unseen(hits)
         repeated = [hit_reference(each) for each in hits if each not in new_hits]
         if not self._add_opening(budget, hit, new_hits, repeated, length):
             return False
         if is_detailed and new_hits:
-            for line in [*self._reply_lines(new_hits), *self._successor_lines(new_hits)]:
+            lines = self._successor_lines(new_hits)
+            if with_reply:
+                lines = self._reply_lines(new_hits) + lines
+            for line in lines:
                 budget.add(line)
         for other in new_hits[1:]:
             if budget.add(self._line(other, SHORT_SNIPPET_LENGTH)):
@@ -146,6 +152,21 @@ class ConversationLines:
             lines = "line was" if self._repeated == 1 else "lines were"
             remarks.append(f"{self._repeated} {lines} shown before; repeat: true shows all.")
         return " ".join(remarks)
+
+
+def _with_new_words(hit: Hit) -> list[Hit]:
+    """The other messages that have more words of the query than the same speaker's before them.
+
+    Somebody who says the same words again rarely says more, and `recall_read` shows it.
+    """
+    terms = {hit.role: set(hit.terms)}
+    others = []
+    for other in hit.also:
+        own_terms = terms.setdefault(other.role, set())
+        if not own_terms.issuperset(other.terms):
+            others.append(other)
+            own_terms.update(other.terms)
+    return others
 
 
 def _remark_on_repeated(references: list[str]) -> str:

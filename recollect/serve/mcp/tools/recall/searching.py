@@ -22,6 +22,8 @@ _CONVERSATIONS = 5
 """The most in one answer, as long as the budget suffices. The next ones rarely have the answer."""
 _DETAILED = 3
 """So many conversations are shown with longer snippets and several messages."""
+_CLOSE = 0.75
+"""What came of a message is shown if its score is at least this share of the best one."""
 _REMARKS = 110
 """Tokens for what is said at the end."""
 
@@ -52,7 +54,8 @@ class RecallSearch:
             is_detailed = offset + number < _DETAILED
             if not offset and not is_detailed and hit.arms == BY_MEANING:
                 break  # what follows is rarely about the query, and there on request
-            if not lines.add(budget, hit, is_detailed):
+            is_close = hit.score >= _CLOSE * page.hits[0].score
+            if not lines.add(budget, hit, is_detailed, with_reply=is_close):
                 break
             count += hit in page.hits
         if self._context.session is not None:
