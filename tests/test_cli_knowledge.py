@@ -157,13 +157,13 @@ def test_items_are_listed_by_kind(run: Any, garden: dict[str, str]) -> None:
     output = run("list", "notes")
     assert "Beds" in output
     assert garden["notes"] in output
-    assert "1 of 1" in output
+    assert output.count("\n") == 1
     assert "video" in run("list", "media")
     result = json.loads(run("list", "characters", "--tag", "farm", "--json"))
     assert [(item["id"], item["tags"], item["version"]) for item in result["items"]] == [
         (garden["characters"], ["farm"], 1)
     ]
-    assert "0 of 0" in run("list", "notes", "--search", "nothing")
+    assert run("list", "notes", "--search", "nothing") == ""
     assert "media only" in run("list", "notes", "--type", "pdf", fails=True)
     assert json.loads(run("types", "--json")) == {"types": [{"media_type": "video", "count": 1}]}
     assert "video" in run("types")

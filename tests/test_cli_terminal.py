@@ -231,6 +231,31 @@ def test_a_long_conversation_is_shown_in_a_pager(filled_run: Any, place: str) ->
     assert b"PAGED True" in output and b"Traceback" not in output
 
 
+def test_help_fits_into_a_narrow_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    for command in ([], ["search"], ["read"], ["delete"], ["import"], ["service"]):
+        with pytest.raises(SystemExit):
+            main([*command, "--help"])
+        for line in capsys.readouterr().out.splitlines():
+            assert len(line) <= 80 or "recollect " in line, line
+
+
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_a_list_of_items_shows_whole_ids(run: Any, place: str, tmp_path: Path) -> None:
+    name = "a-note-with-quite-a-long-name-" * 3
+    (tmp_path / f"{name}.md").write_text("# Roses\n\nPrune them.")
+    run("import", str(tmp_path / f"{name}.md"))
+    (line,) = run("knowledge", "list", "notes").splitlines()
+    assert line.split("\t")[0].endswith(name)
+
+
+def test_a_conversation_is_exported_by_its_number(filled_run: Any) -> None:
+    first = filled_run("list").split("\t")[0]
+    assert json.loads(filled_run("export", "1"))["id"] == first
+
+
 # -- suggestions and validation --------------------------------------------------
 
 

@@ -102,6 +102,45 @@ class Parser(argparse.ArgumentParser):
             self.exit(2, f"recollect: {describe_unknown(noun, str(value), names, self.prog)}\n")
         raise argparse.ArgumentError(action, describe_unknown("value", str(value), names))
 
+    def format_help(self) -> str:
+        import shutil  # argparse does the same: only help needs it
+
+        epilog = self.epilog
+        if epilog:
+            self.epilog = fit_examples(epilog, shutil.get_terminal_size().columns)
+        try:
+            return super().format_help()
+        finally:
+            self.epilog = epilog
+
+
+def fit_examples(text: str, width: int) -> str:
+    """Move the remarks beside examples to the left, or below them, if the terminal is narrow."""
+    lines = text.splitlines()
+    if all(len(line) <= width for line in lines):
+        return text
+    columns = [2 + len(c) for c, r in map(_split_example, lines) if r and len(c + r) + 2 <= width]
+    column = max(columns, default=0)
+    return "\n".join(_fit_example(*_split_example(line), column, width) for line in lines)
+
+
+def _split_example(line: str) -> tuple[str, str]:
+    """The command and the remark of a line. Lines that are no examples have no remark."""
+    command, _, remark = line.partition("   ")
+    if not line.startswith("  recollect "):
+        return line, ""
+    return command.rstrip(), remark.strip()
+
+
+def _fit_example(command: str, remark: str, column: int, width: int) -> str:
+    if not remark:
+        return command
+    if len(command) < column and column + len(remark) <= width:
+        return f"{command:<{column}}{remark}"
+    if len(command) + 2 + len(remark) <= width:
+        return f"{command}  {remark}"
+    return f"{command}\n      {remark}"
+
 
 class Command(Parser):
     """The parser of one command. It imports the module of the command when it is used."""

@@ -19,7 +19,7 @@ from recollect.cli.common import (
     short_id,
     when,
 )
-from recollect.cli.references import REFERENCE, resolve
+from recollect.cli.references import REFERENCE, forget_results, resolve
 from recollect.errors import InvalidInput
 from recollect.library import Library
 from recollect.model.undo import DELETE, PIN, RENAME, TAG, UNTAG, Change
@@ -125,6 +125,7 @@ def delete(arguments: argparse.Namespace) -> int:
                 _confirm(labels)
             for id_ in ids:
                 library.delete_conversation(id_)
+            forget_results(arguments)
             purge = library.purge_status()
             if arguments.json:
                 print_json({"deleted": ids, "purge": purge.state})

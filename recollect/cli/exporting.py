@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TextIO
 
 from recollect.cli.common import console, define, existing, no_library, plural, safe
+from recollect.cli.references import REFERENCE, resolve
 from recollect.cli.salvaging import show_report
 from recollect.errors import InvalidInput
 from recollect.library import Library
@@ -25,7 +26,7 @@ from recollect.transfer.export import as_json, as_markdown, as_text, write_json
 
 _EXAMPLES = """\
   recollect export --output library.json               everything; `recollect import` reads it back
-  recollect export CONVERSATION --format md
+  recollect export 1 --format md                       a number of the last search or list
   recollect export --format txt --output folder/       one file per conversation
   recollect export --skip-damaged --output rest.json   what can be read of a damaged library
 """
@@ -34,7 +35,9 @@ _TEXT_FORMATS: dict[str, Callable[[Document], str]] = {"txt": as_text, "md": as_
 
 def define_export(command: argparse.ArgumentParser) -> None:
     define(command, run, _EXAMPLES)
-    command.add_argument("conversation", nargs="?", help="its id (default: the whole library)")
+    command.add_argument(
+        "conversation", nargs="?", help=f"{REFERENCE} (default: the whole library)"
+    )
     command.add_argument(
         "--format", choices=("json", "txt", "md"), default="json", help="(default: %(default)s)"
     )
@@ -54,6 +57,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.skip_damaged:
         return _export_readable(arguments)
     with existing(arguments) as library:
+        if arguments.conversation:
+            arguments.conversation = resolve(library, arguments, arguments.conversation).id
         _export(library, arguments)
     return 0
 

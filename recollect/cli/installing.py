@@ -32,8 +32,8 @@ _INSTALL_EXAMPLES = """\
   recollect service install watch                      import sessions of coding agents as they grow
   recollect service install --dry-run                  print the file, and change nothing
 
-The service has the home, user, address and port of now. Other settings come from the
-settings file (`recollect config`), not from the environment.
+The service has the home, user, address and port of now. Other settings come
+from the settings file (`recollect config`), not from the environment.
 """
 _STATUS_EXAMPLES = """\
   recollect service status

@@ -22,6 +22,7 @@ from recollect.cli.common import (
     add_command,
     add_kind,
     add_search_options,
+    at_terminal,
     console,
     define_group,
     existing,
@@ -69,6 +70,8 @@ _TRANSCRIPT_EXAMPLES = """\
 """
 MODES = ("snippet", "chunk", "chunk_with_siblings", "full", "auto")
 TRANSCRIPTS = ("text", "srt", "vtt", "json")
+_LONGEST_ID = 36
+"""Longer ids are continued on the next line."""
 _COLOURS = {
     "notes": "green",
     "media": "magenta",
@@ -354,28 +357,62 @@ def list_(arguments: argparse.Namespace) -> int:
         print_json({"items": items, "total": total} | page)
         return 0
     out = console()
-    is_media = arguments.kind == "media"
-    names = ["title", "id", "changed", "version", "tags"]
-    if is_media:
-        names.insert(2, "type")
-    table = Table(*names, box=SIMPLE_HEAD, pad_edge=False)
-    room = max(16, out.width - max((len(item["id"]) for item in items), default=0) - 40)
-    for item in items:
-        title = Text(printable(item["title"] or "") or "Untitled")
-        title.truncate(room, overflow="ellipsis")
-        cells = [
-            title,
-            safe(item["id"]),
-            (item["last_modified"] or "")[:10],
-            str(item["version"]),
-            safe(", ".join(item["tags"] or ())),
-        ]
-        if is_media:
-            cells.insert(2, safe(item["media_type"]))
-        table.add_row(*cells)
-    out.print(table)
+    if not at_terminal():
+        _print_lines(items)
+        return 0
+    if not items:
+        out.print(_nothing_listed(arguments, total))
+        return 0
+    _print_table(arguments.kind, items)
     out.print(f"[dim]{len(items):,} of {total:,}[/]")
     return 0
+
+
+def _nothing_listed(arguments: argparse.Namespace, total: int) -> str:
+    if total:
+        return f"No more {arguments.kind}; there are {total:,}."
+    if arguments.search or arguments.tag or arguments.type:
+        return f"No {arguments.kind} match."
+    return f"There are no {arguments.kind} yet."
+
+
+def _print_lines(items: list[dict[str, Any]]) -> None:
+    """For programs: one line per item, with tabs between the fields."""
+    for item in items:
+        fields = (
+            item["id"],
+            (item["last_modified"] or "")[:10],
+            str(item["version"]),
+            item["title"] or "Untitled",
+            ", ".join(item["tags"] or ()),
+            item["media_type"] or "",
+        )
+        lines = (" ".join(printable(field).split()) for field in fields)
+        sys.stdout.write("\t".join(lines).encode("utf-8", "replace").decode() + "\n")
+
+
+def _print_table(kind: str, items: list[dict[str, Any]]) -> None:
+    """One row per item. Only titles and tags may shrink: ids are for copying."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    longest = max(len(item["id"]) for item in items)
+    table.add_column("id", overflow="fold", min_width=min(longest, _LONGEST_ID))
+    if kind == "media":
+        table.add_column("type", no_wrap=True)
+    table.add_column("changed", no_wrap=True, min_width=10)
+    table.add_column("version", no_wrap=True, justify="right", min_width=7)
+    table.add_column("title", overflow="ellipsis", min_width=16)
+    table.add_column("tags", overflow="ellipsis")
+    for item in items:
+        cells: list[str | Text] = [safe(item["id"])]
+        if kind == "media":
+            cells.append(safe(item["media_type"]))
+        cells.append((item["last_modified"] or "")[:10])
+        cells.append(str(item["version"]))
+        for text in (item["title"] or "Untitled", ", ".join(item["tags"] or ())):
+            line = " ".join(printable(text).split())
+            cells.append(Text(line, no_wrap=True, overflow="ellipsis"))
+        table.add_row(*cells)
+    console().print(table)
 
 
 def types(arguments: argparse.Namespace) -> int:

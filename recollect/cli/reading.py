@@ -56,9 +56,9 @@ _READ_EXAMPLES = """\
   recollect read CONVERSATION --branches
   recollect read CONVERSATION --json
 
-At a terminal, Markdown is rendered, tool output is folded, and a pager shows what
-does not fit on the screen (PAGER names another one). In a pipe or a file, messages
-are printed as they are stored.
+At a terminal, Markdown is rendered, tool output is folded, and a pager shows
+what does not fit on the screen (PAGER names another one). In a pipe or a file,
+messages are printed as they are stored.
 """
 _BEFORE_HIT = 2
 """How many messages before a hit are shown."""

@@ -44,7 +44,7 @@ _EXAMPLES = """\
   recollect search 非同期 --json
 
 query language (quote the query, so that the shell does not change it):
-  two words                    a question: any of the words, or a similar meaning
+  two words                    a question: any of the words, or similar meaning
   "two words"  irrigat*        a phrase; words that begin with this
   a AND b  a OR b  (a OR b) c  operators are upper case
   a NOT b  a -b                without b
@@ -56,7 +56,7 @@ query language (quote the query, so that the shell does not change it):
   title:roses                  words of the title
   after:2025-06 before:2026    inclusive; a month means the whole month
   -role:tool  -title:draft     a minus sign excludes (not for dates)
-  last week, in May 2024, …    dates in a question: messages from then come first
+  last week, in May 2024, …    dates in a question: messages of then come first
 """
 _RELATED_EXAMPLES = """\
   recollect related 1                                  similar to the first hit of the last search
@@ -272,7 +272,10 @@ def _prepare(
     references = [Reference(hit.conversation_id, hit.message_id) for hit in hits]
     if not remember(arguments, references):
         return page, {}
-    return page, {hit.conversation_id: short_id(library, hit.conversation_id) for hit in hits}
+    ids = dict.fromkeys(hit.conversation_id for hit in hits)
+    if not at_terminal():
+        return page, {id_: id_ for id_ in ids}
+    return page, {id_: short_id(library, id_) for id_ in ids}
 
 
 def _with_labels(library: Library, page: Page) -> Page:

@@ -15,8 +15,9 @@ _EXAMPLES = """\
   recollect setup --json                               only print what there is
   recollect setup --downloads ~/Desktop
 
-Setup looks at the names of files: where Claude Code, Codex and Gemini CLI write their
-sessions, and exports in your downloads. It opens no file before you agree.
+Setup looks at the names of files: where Claude Code, Codex and Gemini CLI write
+their sessions, and exports in your downloads. It opens no file before you
+agree.
 """
 
 
