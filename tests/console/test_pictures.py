@@ -42,7 +42,7 @@ def examples(site: Site) -> None:
     folders = [path for path in (ROOT / "examples").iterdir() if path.is_dir()]
     site.library.import_path(*folders)
     # Not every computer has the font of its title.
-    for conversation in site.library.conversations(title="苔庭")[0]:
+    for conversation in site.library.conversations(title="苔庭"):
         site.library.delete_conversation(conversation.id)
     site.library.index()
 

@@ -10,6 +10,7 @@ from starlette.testclient import TestClient
 
 from recollect.serve.app import make_app
 from recollect.serve.http.service import Service
+from recollect.serve.rest.examples import example_of
 
 DESCRIPTION = make_app(cast(Service, None)).openapi()
 OPERATIONS = [
@@ -123,3 +124,17 @@ def test_clients_can_rely_on_the_ids_of_operations() -> None:
         for operation in operations.values()
     ]
     assert sorted(ids) == OPERATION_IDS.split()
+
+
+def test_the_examples_of_the_reference_are_valid(client: TestClient, key: MakeKey) -> None:
+    """A body from the reference is accepted, unless it names something that is not there."""
+    credentials = key(("read", "write", "admin"))
+    for method, path, operation in OPERATIONS:
+        content = operation.get("requestBody", {}).get("content", {})
+        if "application/json" not in content or path == "/chat":
+            continue
+        body = example_of(DESCRIPTION, content["application/json"]["schema"])
+        response = client.request(method, address(path), json=body, headers=credentials)
+        assert response.status_code != 415
+        if response.status_code == 400:
+            assert "fields" not in response.json()["error"]["details"], (path, body, response.text)

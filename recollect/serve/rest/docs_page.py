@@ -1,10 +1,15 @@
-"""`GET /docs`: the API reference as one static page, without scripts or external resources."""
+"""`GET /docs`: the API reference with examples, from which requests can be sent.
+
+One page with a small script of our own. Nothing is loaded from elsewhere.
+"""
 
 from __future__ import annotations
 
+import json
 import re
 from functools import cache
 from typing import Any
+from urllib.parse import quote, urlencode
 
 from fastapi import APIRouter
 from jinja2 import Environment, StrictUndefined, Template
@@ -15,6 +20,7 @@ from recollect.serve.http.access import AccessTo
 from recollect.serve.http.assets import url
 from recollect.serve.http.route_policy import ANY_SCOPE, route_policy
 from recollect.serve.http.routing import DeferredRoute
+from recollect.serve.rest.examples import example_of
 
 router = APIRouter(route_class=DeferredRoute)
 
@@ -27,6 +33,7 @@ _TAG_TITLES = {
     "conversations": "Conversations",
     "bus": "Threads (bus)",
     "search": "Search",
+    "changes": "Changes and undo",
     "knowledge": "Knowledge: conversations, notes, media, characters and prompts",
     "imports": "Imports",
     "events": "Events",
@@ -60,6 +67,9 @@ _PAGE = """\
 <h2 id="authentication">Authentication</h2>
 <p>If the server requires an API key, send it as <code>Authorization: Bearer KEY</code> or
 <code>X-API-Key: KEY</code>. All requests act on the library of the key's user.</p>
+<p><label>Key for the requests that you send from this page:
+<input id="api-key" type="password" autocomplete="off"></label> It is not stored. Without one, they
+are sent as the person who is signed in. They change your library like any other request.</p>
 <h2 id="errors">Errors</h2>
 <p>All routes return errors with the same body. <code>error.code</code> is stable and meant for
 programs, <code>detail</code> is meant for people.</p>
@@ -88,10 +98,31 @@ programs, <code>detail</code> is meant for people.</p>
 <h3>{{ section.title }}</h3>
 <pre><code>{{ section.lines | join("\n") }}</code></pre>
 {% endfor %}
+<h3>Example</h3>
+<pre><code>{{ operation.curl }}</code></pre>
+{% if operation.response %}
+<pre><code>{{ operation.response }}</code></pre>
+{% endif %}
+{% if operation.can_try %}
+<form class="try" data-method="{{ operation.method }}" data-path="{{ operation.path }}">
+<h3>Try it</h3>
+{% for parameter in operation.parameters %}
+<label>{{ parameter.name }} <input name="{{ parameter.name }}" data-place="{{ parameter.place }}"\
+{% if parameter.is_list %} data-list="yes"{% endif %}\
+{% if parameter.is_required %} required{% endif %}></label>
+{% endfor %}
+{% if operation.body is not none %}
+<label>Body <textarea rows="8" spellcheck="false">{{ operation.body }}</textarea></label>
+{% endif %}
+<button>Send</button>
+<pre><output></output></pre>
+</form>
+{% endif %}
 </details>
 {% endfor %}
 {% endfor %}
 </main>
+<script type="module" src="{{ script }}"></script>
 </body>
 </html>
 """
@@ -107,6 +138,7 @@ def docs(access: AccessTo) -> Response:
         error=_field_lines(api, api["components"]["schemas"]["Error"]),
         groups=_groups(api),
         style=url("console.css"),
+        script=url("docs.js"),
         icon=url("favicon.svg"),
     )
     return HTMLResponse(page)
@@ -137,7 +169,57 @@ def _operation(api: Schema, method: str, path: str, operation: Schema) -> dict[s
         "paragraphs": operation.get("description", "").split("\n\n"),
         "parameters": [_parameter(parameter) for parameter in operation.get("parameters", ())],
         "sections": _sections(api, operation),
+        "response": _example_response(api, operation),
+        "can_try": _can_try(operation),
+        **_example_request(api, method, path, operation),
     }
+
+
+def _can_try(operation: Schema) -> bool:
+    """Whether the page can send the request, and show the response: not uploads and streams."""
+    content = operation.get("requestBody", {}).get("content", {"application/json": {}})
+    streams = operation["responses"].get("200", {}).get("content", {})
+    return "application/json" in content and list(streams) != ["text/event-stream"]
+
+
+def _example_request(api: Schema, method: str, path: str, operation: Schema) -> dict[str, Any]:
+    """A command that sends the request, and its body."""
+    words = ["curl"]
+    if method != "get":
+        words += ["-X", method.upper()]
+    words.append(f"'http://127.0.0.1:8765{_example_address(api, path, operation)}'")
+    body = None
+    content = operation.get("requestBody", {}).get("content", {})
+    if "application/json" in content:
+        value = example_of(api, content["application/json"].get("schema", {}))
+        body = json.dumps(value, indent=2, ensure_ascii=False)
+        words += ["-H", "'Content-Type: application/json'", "-d", f"'{json.dumps(value)}'"]
+    elif content:
+        words += ["--data-binary", "@FILE"]
+    return {"curl": " ".join(words), "body": body}
+
+
+def _example_address(api: Schema, path: str, operation: Schema) -> str:
+    query = {}
+    for parameter in operation.get("parameters", ()):
+        value = example_of(api, parameter.get("schema", {}), parameter["name"])
+        if isinstance(value, list):
+            value = value[0]
+        if parameter["in"] == "path":
+            path = path.replace(f"{{{parameter['name']}}}", quote(str(value), safe=""))
+        elif parameter.get("required"):
+            query[parameter["name"]] = value
+    if query:
+        path += f"?{urlencode(query)}"
+    return path
+
+
+def _example_response(api: Schema, operation: Schema) -> str:
+    for status in ("200", "201", "202"):
+        schema = _content_schema(operation["responses"].get(status, {}))
+        if schema:
+            return json.dumps(example_of(api, schema), indent=2, ensure_ascii=False)
+    return ""
 
 
 def _sections(api: Schema, operation: Schema) -> list[dict[str, Any]]:
@@ -156,7 +238,13 @@ def _sections(api: Schema, operation: Schema) -> list[dict[str, Any]]:
     return sections
 
 
-def _parameter(parameter: Schema) -> dict[str, str]:
+def _resolve_type(schema: Schema) -> str:
+    for choice in schema.get("anyOf", [schema]):
+        return str(choice.get("type", ""))
+    return ""
+
+
+def _parameter(parameter: Schema) -> dict[str, Any]:
     schema = parameter.get("schema", {})
     facts = [parameter.get("description", schema.get("description", "")), _type(schema)]
     if parameter.get("required"):
@@ -166,6 +254,8 @@ def _parameter(parameter: Schema) -> dict[str, str]:
     return {
         "name": parameter["name"],
         "place": parameter["in"],
+        "is_list": _resolve_type(schema) == "array",
+        "is_required": bool(parameter.get("required")),
         "description": " · ".join(fact for fact in facts if fact),
     }
 
