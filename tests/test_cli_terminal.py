@@ -235,7 +235,7 @@ def test_help_fits_into_a_narrow_terminal(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    for command in ([], ["search"], ["read"], ["delete"], ["import"], ["service"]):
+    for command in ([], ["search"], ["list"], ["read"], ["delete"], ["import"], ["service"]):
         with pytest.raises(SystemExit):
             main([*command, "--help"])
         for line in capsys.readouterr().out.splitlines():
@@ -339,7 +339,7 @@ def test_an_interrupted_import_is_listed_as_stopped_with_the_command_to_resume(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("recollect.transfer.importing._Run._take", interrupt)
+        patched.setattr("recollect.transfer.importing._Run.take", interrupt)
         assert "Interrupted" in run("import", str(path), fails=True)
     listing = run("import", "--list")
     assert "stopped" in listing and f"Resume it with: recollect import '{path}'" in listing

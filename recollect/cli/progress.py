@@ -49,7 +49,7 @@ class ProgressBar:
             TextColumn("[bold]{task.description}"),
             BarColumn(),
             _AMOUNTS[amount](),
-            TimeRemainingColumn(elapsed_when_finished=True),
+            TimeRemainingColumn(),
             TextColumn("[dim]{task.fields[detail]}"),
             console=console(stderr=True),
             transient=True,
@@ -74,6 +74,8 @@ class ProgressBar:
         detail = ""
         if self._has_files:
             detail = safe(step[-_DETAIL_LENGTH:])
+            if done >= total:
+                detail = "saving the last messages"
         elif step != self._step:
             self._begin(step)
         self._bar.update(self._task, completed=min(done, total), total=total, detail=detail)

@@ -43,9 +43,9 @@ _LIST_EXAMPLES = """\
   recollect read 1                                     read the first one of the list
   recollect list --limit 200 --json
 
-At a terminal, ids are as short as possible; every command accepts them. In a pipe
-or a file, each line is: id, day of the last change, messages, source, title,
-separated by tabs, with whole ids.
+At a terminal, ids are as short as possible; every command accepts them. In a
+pipe or a file, each line is: id, day of the last change, messages, source,
+title, separated by tabs, with whole ids.
 """
 _READ_EXAMPLES = """\
   recollect read 1                                     a number of the last search or list
