@@ -14,7 +14,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -28,9 +28,11 @@ import recollect
 from recollect.errors import InvalidInput, NotFound, RecollectError
 from recollect.language.query import parse
 from recollect.library import Library
+from recollect.model import undo
 from recollect.model.documents import Document, Passage
 from recollect.model.kinds import KINDS
 from recollect.model.search import Filter, SearchOptions
+from recollect.model.undo import Edit
 from recollect.settings import LIMITS
 from recollect.store.postgres import PostgresStore
 from recollect.store.postgres.connection import Connection
@@ -125,6 +127,7 @@ def fill(store: PostgresStore, word: str, count: int) -> None:
     second = store.start_import(f"/{word}-2.json")
     store.save([replace(conversation, passages=new_passages)], second.id)
     store.finish_import(receipt)
+    store.edit(word, Edit(undo.PIN, pinned=True), NOON + timedelta(days=10_000))
     store._write(lambda db: db.run("insert into forgotten (high, low) values (?, ?)", (1, count)))
     values = (1, word, word)
     store._write(
@@ -1306,3 +1309,18 @@ def test_similar_user_names_have_different_libraries(database: str) -> None:
 def test_invalid_user_names_are_refused(database: str, name: str) -> None:
     with pytest.raises(InvalidInput):
         recollect.open(database, name)
+
+
+def test_a_removed_library_leaves_no_row_in_any_table_but_the_audit_log(
+    neighbours: Neighbours,
+) -> None:
+    store = PostgresStore(neighbours.url, f"user-{uuid.uuid4()}")
+    fill(store, "gone", 3)
+    number = owner(store)
+    store.remove_library()
+    with psycopg.connect(neighbours.url) as connection:
+        for table in set(neighbours.tables()) - APPEND_ONLY:
+            count = rows(
+                connection, f"select count(*) from recollect.{table} where owner = {number}"
+            )
+            assert count == [(0,)], table

@@ -41,6 +41,7 @@ _TABLES = (
     "document",
     "receipt",
     "forgotten",
+    "undo",
     "last_key",
 )
 _UNINDEXED_PASSAGES = """from passage p where not exists
