@@ -237,3 +237,30 @@ def test_query_terms_include_stems() -> None:
     assert query_terms('role:user "running shoes" NOT rain') == ["run", "running", "shoe", "shoes"]
     assert query_terms("before:nonsense") == []
     assert query_terms("") == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{" * 2_000 + "x" + "}" * 2_000,
+        "\\sqrt" * 700 + "x",
+        "\\frac1" * 600,
+        "\\left(" * 600,
+        "\\begin{matrix}" * 200,
+        "x" * 5_000,
+    ],
+)
+def test_formulas_that_are_too_deep_or_too_long_are_shown_as_source(source: str) -> None:
+    assert formulas.mathml(source, display=True) == f'<code class="formula">{source}</code>'
+
+
+@pytest.mark.parametrize("text", ["\\[\n" * 16_000, "\\(" * 25_000, "$a " * 16_000])
+def test_formulas_that_do_not_end_are_text(text: str) -> None:
+    assert "<math" not in markdown(text)
+
+
+@pytest.mark.parametrize("text", ["$5 or $6", "$HOME/$USER", "a$b$c", "`$x$`", "US$ 5 $", "$ x $"])
+def test_prices_and_variables_are_not_formulas(text: str) -> None:
+    html = markdown(text)
+    assert "<math" not in html
+    assert "formula" not in html

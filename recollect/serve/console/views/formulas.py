@@ -35,7 +35,7 @@ TAGS = frozenset(_TAG_NAMES.split())
 ATTRIBUTES = {tag: set(_ATTRIBUTE_NAMES.split()) for tag in TAGS}
 _MAX_CHARS = 4_000
 _MAX_DEPTH = 40
-_MAX_BLOCK_LINES = 200
+_MAX_BLOCK_LINES = 60
 _DELIMITERS = (("$$", "$$", True), ("\\[", "\\]", True), ("\\(", "\\)", False), ("$", "$", False))
 _BLOCK_DELIMITERS = (("$$", "$$"), ("\\[", "\\]"))
 # Commands that take the next one as their argument nest without braces.
@@ -159,14 +159,20 @@ def _parse_block(state: StateBlock, start_line: int, end_line: int, silent: bool
     for opening, closing in _BLOCK_DELIMITERS:
         if not first.startswith(opening):
             continue
+        content = state.bMarks[start_line] + state.tShift[start_line] + len(opening)
+        end = state.src.find(closing, content, content + _MAX_CHARS)
+        if end < 0:
+            return False
         lines = [first[len(opening) :]]
         line = start_line
-        while not lines[-1].rstrip().endswith(closing):
+        while state.eMarks[line] < end:
             line += 1
             if line >= min(end_line, start_line + _MAX_BLOCK_LINES):
                 return False
             begin = state.bMarks[line] + state.tShift[line]
             lines.append(state.src[begin : state.eMarks[line]])
+        if not lines[-1].rstrip().endswith(closing):
+            return False
         source = "\n".join(lines).rstrip()[: -len(closing)]
         if closing in source or not source.strip():
             return False
