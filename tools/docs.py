@@ -99,7 +99,8 @@ def add_navigation(index: str) -> str:
     trees = []
     for section in index.split("\n## ")[1:]:
         caption, _, body = section.partition("\n")
-        entries = re.findall(r"(?m)^- \[[^\]]+\]\(([^)#]+)\.md\)", body)
+        links = re.findall(r"(?m)^- \[([^\]]+)\]\(([^)#]+)\.md\)", body)
+        entries = [f"{title} <{name}>" for title, name in links]
         trees.append(_toctree(caption, entries))
     return "\n\n".join((index, *trees))
 
@@ -136,7 +137,7 @@ def run(command: str, home: Path) -> str:
         "RECOLLECT_HOME": str(home),
         "RECOLLECT_CONFIG": str(home / "recollect.toml"),
         "PYTHONPATH": str(ROOT),
-        "COLUMNS": "96",
+        "COLUMNS": "84",
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
     }
     process = subprocess.run(

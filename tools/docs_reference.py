@@ -121,7 +121,7 @@ def _option_names(action: argparse.Action) -> str:
     if isinstance(value, tuple):
         value = " ".join(value)
     if action.choices is not None:
-        value = "{" + ",".join(map(str, action.choices)) + "}"
+        value = "{" + ", ".join(map(str, action.choices)) + "}"
     if not action.option_strings:
         return _code(str(value))
     flags = ", ".join(map(_code, action.option_strings))

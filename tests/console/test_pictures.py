@@ -15,7 +15,7 @@ from sites import Site
 ROOT = Path(__file__).parents[2]
 PICTURES = ROOT / "docs/pictures"
 OpenPage = Callable[..., Any]
-QUESTION = "/?q=who+waters+the+tomatoes"
+QUESTION = "/?q=watering+tomatoes"
 
 pytestmark = [
     pytest.mark.full,
