@@ -57,7 +57,6 @@ def test_a_permanent_deletion_needs_consent_and_has_no_undo(filled_run: Any) -> 
     assert "nothing to undo" in filled_run("undo", fails=True)
 
 
-@pytest.mark.both_stores
 def test_tags_titles_and_pins_are_changed_and_undone(filled_run: Any) -> None:
     assert "Tagged “Roses” with idea, summer." in filled_run(
         "tag", "garden-notes", "idea", "summer"

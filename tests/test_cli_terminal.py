@@ -153,6 +153,7 @@ def test_pipes_get_messages_and_lines_with_whole_ids(filled_run: Any) -> None:
     assert {row[2] for row in fields} == {"4"}
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("terminal")
 @pytest.mark.parametrize("width", [80, 160])
 def test_a_list_never_truncates_an_id(
@@ -283,7 +284,6 @@ def test_a_wrong_word_is_an_error_with_a_suggestion(
     assert message in " ".join(capsys.readouterr().err.split())
 
 
-@pytest.mark.both_stores
 @pytest.mark.parametrize(
     ("option", "message"),
     [
