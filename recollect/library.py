@@ -615,6 +615,16 @@ class Library:
             page_offset(offset),
         )
 
+    def list_position(
+        self, id: str, filter: Filter | None = None, *, title: str = ""
+    ) -> int | None:
+        """How many conversations come before this one in `conversations` with the same arguments.
+
+        None if it is not among them. Raises NotFound.
+        """
+        filter = _with_default_kinds(filter, (CONVERSATION,))
+        return self._store.list_position(id, filter, storable(title))
+
     def list_page(
         self,
         filter: Filter | None = None,

@@ -841,7 +841,7 @@ READERS = {
       conversations count_matches export list_page running_imports
       conversations_with count_matches digest documents embedding_status empty_trash
       exclusion facets find_id
-      find_text
+      find_text list_position
       resolve_id index knowledge label match_expression memory message message_ids messages
       missing_features preview_forget
       purge_status read_only receipts recent related search short_id size stats summary verify

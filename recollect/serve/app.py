@@ -18,6 +18,8 @@ from recollect.serve.console import (
     item_pages,
     login_pages,
     pages,
+    row_actions,
+    search_fragments,
 )
 from recollect.serve.http.edge import Edge
 from recollect.serve.http.error_responses import ERROR_SCHEMA, add_exception_handlers
@@ -60,6 +62,8 @@ ROUTERS = (
     chat_routes.router,
     openai_routes.router,
     fragments.router,
+    search_fragments.router,
+    row_actions.router,
     conversation_fragments.router,
     item_pages.router,
     login_pages.router,

@@ -266,6 +266,14 @@ class Documents(ABC):
 
     @reader
     @abstractmethod
+    def list_position(self, id: str, filter: Filter, search: str) -> int | None:
+        """How many documents come before this one in `summaries`; None if it is not among them.
+
+        Raises NotFound.
+        """
+
+    @reader
+    @abstractmethod
     def summaries_after(
         self, filter: Filter, search: str, limit: int, order: str, after: ListPosition | None
     ) -> tuple[list[Summary], ListPosition | None]:

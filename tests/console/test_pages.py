@@ -18,6 +18,7 @@ from recollect.serve.console.templating import project_name, short_time
 from recollect.serve.http import assets
 
 PART = {"X-Recollect-Fragment": "part"}
+ORIGIN = {"Origin": "http://127.0.0.1:8765"}
 NASTY = '"><script>alert(1)</script><img src=x onerror=alert(2)>'
 
 
@@ -119,7 +120,7 @@ def test_a_search_works_without_script(client: TestClient, library: recollect.Li
     html = client.get("/?q=sencha").text
     assert "<mark>Sencha</mark> at &lt;70&gt; degrees" in html
     assert 'value="sencha"' in html
-    assert '<h1 role="status" aria-live="polite">1 message' in html
+    assert "Results for sencha" in visible_text(html)
 
 
 @pytest.mark.parametrize("kind", ["chats", "all"])
@@ -131,25 +132,44 @@ def test_a_correction_is_shown_with_a_button_to_search_as_typed(
     address = f"/console/hits?q=tomatoez&kind={kind}"
     html = client.get(address, headers=PART).text
     text = visible_text(html)
-    assert "Searched for “tomatoes” instead of “tomatoez”. Search for tomatoez" in text
+    assert "Showing results for tomatoes . Search instead for tomatoez" in text
     assert 'data-command="search-as-typed"' in html
     as_typed = client.get(f"{address}&correct=0", headers=PART).text
     assert "search-as-typed" not in as_typed
     assert "Row 1" not in visible_text(as_typed).split("Closest in meaning")[0]
 
 
-def test_an_empty_result_says_what_was_searched(
-    client: TestClient, library: recollect.Library
+@pytest.mark.parametrize(
+    ("parameters", "heading", "buttons"),
+    [
+        ("q=nowhere", "No message mentions nowhere", []),
+        (
+            "q=nowhere&project=kitchen&role=user",
+            "No message in project kitchen, with role user mentions nowhere",
+            ["Clear all filters"],
+        ),
+        ('q="nowhere%20else"', 'No message matches "nowhere else"', ["Remove the quotes"]),
+        ("q=sencha+before:2001", "No message mentions sencha", ["Search all time"]),
+        ("q=nowhere&after=2999-01-01", "", ["Search all time", "Clear all filters"]),
+        ("q=nowhere&mode=text", "", ["Search by words and meaning"]),
+    ],
+)
+def test_an_empty_result_offers_what_helps(
+    client: TestClient,
+    library: recollect.Library,
+    parameters: str,
+    heading: str,
+    buttons: list[str],
 ) -> None:
     library.add_conversation(
-        "tea", "On tea", messages=[{"role": "user", "content": "Sencha"}], project="kitchen"
+        "tea",
+        "On tea",
+        messages=[{"role": "user", "content": "Sencha", "created_at": "2026-01-01"}],
+        project="kitchen",
     )
-    page_text = visible_text(
-        client.get("/console/hits?q=nowhere&project=kitchen&role=user", headers=PART).text
-    )
-    assert "No results for nowhere" in page_text
-    assert "Searched 1 conversation by words" in page_text
-    assert "only results in project kitchen, with role user" in page_text
+    html = client.get(f"/console/hits?{parameters}", headers=PART).text
+    assert heading in visible_text(html)
+    assert re.findall(r"data-suggestion[^>]*>([^<]*)<", html) == buttons
 
 
 def test_hits_link_to_the_message_and_to_its_source(
@@ -167,15 +187,114 @@ def test_hits_link_to_the_message_and_to_its_source(
     assert "https://chatgpt.com/c/5d2f9c1e-aaaa-4bbb-8ccc-123456789012" in html
 
 
-def test_hits_by_conversation_include_further_matches(
+def test_results_are_grouped_by_conversation_with_the_best_lines(
     client: TestClient, library: recollect.Library
 ) -> None:
+    contents = ["# The **pear**", "a [pear](https://x.org/pear) tree", "pear, `pear`", "pear 4"]
     library.add_conversation(
-        "pears", "Pears", messages=[{"role": "user", "content": f"pear {n}"} for n in range(4)]
+        "pears",
+        "Pears",
+        project="/home/ann/garden",
+        messages=[{"role": "user", "content": content} for content in contents],
     )
-    html = client.get("/console/hits?q=pear&group=conversation", headers=PART).text
-    assert "1 conversation" in visible_text(html)
-    assert "More matches in this conversation" in html
+    html = client.get("/console/hits?q=pear", headers=PART).text
+    assert html.count("data-hit ") == 1
+    assert len(re.findall(r'class="(?:hit|line)-link"', html)) == 3
+    text = visible_text(html)
+    assert "Recollect garden" in text
+    assert "Contains “pear”." in text
+    for markup in ("#", "**", "`", "](", "https://x.org"):
+        assert markup not in text
+
+
+@pytest.mark.both_stores
+def test_facets_count_all_matches_and_ignore_their_own_selection(
+    client: TestClient, library: recollect.Library
+) -> None:
+    for n in range(40):
+        library.add_conversation(
+            f"c{n}",
+            f"Pears {n}",
+            project=("home", "work")[n % 4 == 0],
+            messages=[{"role": "user", "content": f"pear {n}", "created_at": "2026-03-05"}],
+        )
+    html = client.get("/console/facets?q=pear&project=work", headers=PART).text
+    text = visible_text(html)
+    assert "10 messages in 10 conversations" in text
+    assert "work 10 home 30" in text
+    assert "Remove the filter Project: work" in text
+    march = client.get(
+        "/console/facets?q=pear&after=2026-03-01&before=2026-03-31", headers=PART
+    ).text
+    assert "Month: Mar 2026" in visible_text(march)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("role:a", [("role:assistant ", "0 messages")]),
+        ("pear in:ho", [("pear in:home ", "2 conversations")]),
+        ("project:", [("project:home ", "2 conversations")]),
+        ("source:rec", [("source:recollect ", "Recollect · 2 conversations")]),
+        ("-tag:r", [("-tag:red ", "1 conversation"), ('-tag:"very green" ', "1 conversation")]),
+        ("after:2026-04", [("after:2026-04 ", "1 message")]),
+        ("before:2026-03", [("before:2026-03 ", "1 message")]),
+        ("sou", [("source:", "where the conversation came from")]),
+        ("pear", []),
+        ("other:x", []),
+    ],
+)
+def test_fields_are_completed_with_counts(
+    client: TestClient, library: recollect.Library, text: str, expected: list[tuple[str, str]]
+) -> None:
+    for n, tags in enumerate((["red"], ["very green"])):
+        library.add_conversation(
+            f"c{n}",
+            messages=[{"role": "user", "content": "pear", "created_at": f"2026-0{3 + n}-05"}],
+            project="home",
+            metadata={"tags": tags},
+        )
+    html = client.get("/console/completions", params={"text": text}, headers=PART).text
+    texts = [unescape(value) for value in re.findall(r'data-completion="([^"]*)"', html)]
+    details = re.findall(r'class="hint">([^<]*)<', html)
+    assert list(zip(texts, details, strict=True)) == expected
+
+
+def test_changes_from_the_row_menu_can_be_undone(
+    client: TestClient, library: recollect.Library
+) -> None:
+    library.add_conversation("c", "Pears", messages=[{"role": "user", "content": "pear"}])
+    for action, text, message in [
+        ("rename", "Apples", "Renamed to “Apples”."),
+        ("tag", "fruit", "Tagged “Pears” with “fruit”."),
+        ("pin", "", "Pinned “Pears”."),
+        ("delete", "", "Deleted “Pears”."),
+    ]:
+        parameters = {"id": "c", "action": action, "text": text}
+        change = client.post("/console/edit", params=parameters, headers=ORIGIN).json()
+        assert change["message"] == message
+        client.post(f"/console/undo?number={change['number']}", headers=ORIGIN)
+        summary = library.summary("c")
+        assert (summary.title, summary.metadata.get("tags")) == ("Pears", None)
+        assert not summary.metadata.get("pinned")
+    answer = client.post("/console/edit?id=c&action=explode", headers=ORIGIN)
+    assert (answer.status_code, "no action" in answer.text) == (400, True)
+
+
+@pytest.mark.both_stores
+def test_pinned_conversations_come_first_and_rows_know_their_place(
+    client: TestClient, library: recollect.Library
+) -> None:
+    for n in range(5):
+        library.add_conversation(f"c{n}", f"C{n}", created_at=f"2026-01-0{n + 1}")
+    library.pin("c1")
+    html = client.get("/console/rows?offset=0&limit=3", headers=PART).text
+    html += client.get("/console/rows?offset=3&limit=3", headers=PART).text
+    order = re.findall(r'data-id="(c\d)"', html)
+    assert order == ["c1", "c4", "c3", "c2", "c0"]
+    for place, id in enumerate(order):
+        assert client.get(f"/console/row-index?id={id}").json() == {"index": place}
+    assert client.get("/console/row-index?id=c1&title=C3").json() == {"index": None}
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ class ListFilters:
     before: str | None = None
     title: str = ""
     media_types: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
 
     @property
     def count(self) -> int:
@@ -38,6 +39,7 @@ class ListFilters:
             self.after,
             self.before,
             self.media_types,
+            self.models,
         )
         return sum(bool(values) for values in filters)
 
@@ -52,6 +54,7 @@ class ListFilters:
             sources=self.sources,
             tags=self.tags,
             roles=self.roles,
+            models=self.models,
             after=self.after,
             before=self.before,
         )
@@ -63,6 +66,7 @@ class ListFilters:
         parts += [f"from {source_label(name)}" for name in self.sources]
         parts += [f"tagged {name}" for name in self.tags]
         parts += [f"with role {name}" for name in self.roles]
+        parts += [f"with a message by {name}" for name in self.models]
         parts += [f"of type {name}" for name in self.media_types]
         if self.after:
             parts.append(f"since {self.after}")
@@ -71,26 +75,31 @@ class ListFilters:
         return ", ".join(parts)
 
 
-def _list_filters(
+def _name_filters(
     project: Values = None,
     source: Values = None,
     tag: Values = None,
     role: Values = None,
+    type: Values = None,
+    model: Values = None,
+) -> dict[str, tuple[str, ...]]:
+    return {
+        "projects": _without_blanks(project),
+        "sources": _without_blanks(source),
+        "tags": _without_blanks(tag),
+        "roles": _without_blanks(role),
+        "media_types": _without_blanks(type),
+        "models": _without_blanks(model),
+    }
+
+
+def _list_filters(
+    names: Annotated[dict[str, tuple[str, ...]], Depends(_name_filters)],
     after: str = "",
     before: str = "",
     title: str = "",
-    type: Values = None,
 ) -> ListFilters:
-    return ListFilters(
-        projects=_without_blanks(project),
-        sources=_without_blanks(source),
-        tags=_without_blanks(tag),
-        roles=_without_blanks(role),
-        after=after or None,
-        before=before or None,
-        title=title,
-        media_types=_without_blanks(type),
-    )
+    return ListFilters(after=after or None, before=before or None, title=title, **names)
 
 
 def _without_blanks(values: list[str] | None) -> tuple[str, ...]:
@@ -107,7 +116,6 @@ class SearchRequest:
 
     query: str
     mode: str
-    group: str
     offset: int
     kind: str = ""
     """What to search: a kind, `all`, or empty to let the console choose."""
@@ -120,7 +128,6 @@ class SearchRequest:
         return {
             "q": self.query,
             "mode": self.mode,
-            "group": self.group,
             "typing": self.typing,
             "correct": self.correct,
         }
@@ -129,13 +136,12 @@ class SearchRequest:
 def _search_request(
     q: str = "",
     mode: str = "both",
-    group: str = "message",
     offset: Annotated[int, Query(ge=0)] = 0,
     kind: str = "",
     typing: bool = False,
     correct: bool = True,
 ) -> SearchRequest:
-    return SearchRequest(q, mode or "both", group or "message", offset, kind, typing, correct)
+    return SearchRequest(q, mode or "both", offset, kind, typing, correct)
 
 
 Search = Annotated[SearchRequest, Depends(_search_request)]

@@ -1,96 +1,131 @@
-"""Searches: one page of hits, with the values that the template needs."""
+"""Searches: one page of results, with the values that the template needs."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from recollect.knowledge.options import KnowledgeOptions
 from recollect.library import Library
-from recollect.model.search import Hit, SearchOptions
+from recollect.model.kinds import KIND_TABLE
+from recollect.model.search import Page, SearchOptions
 from recollect.serve.console.request_params import ListFilters, SearchRequest
 from recollect.serve.console.tabs import (
     ALL_KINDS,
     CONVERSATIONS,
+    ITEM_KINDS,
     MEDIA,
     NOTES,
     TABS,
     count_items,
 )
 from recollect.serve.console.views.hit_views import api_sources, hit_view
-from recollect.serve.console.views.rows import count_conversations, list_facets
+from recollect.serve.console.views.result_views import Result, conversation_result, item_result
+from recollect.serve.console.views.suggestions import corrected_query, matching_verb, suggest
 from recollect.serve.http.access import Access
 from recollect.serve.identity.principal import KNOWLEDGE, READ
-from recollect.serve.masking import mask_hit
 
-_HITS_PER_PAGE = 20
+_RESULTS_PER_PAGE = 15
+_ITEM_SOURCES = tuple(kind.knowledge for kind in KIND_TABLE if kind.plural in ITEM_KINDS)
+
+
+def searched_kind(
+    access: Access, library: Library, request: SearchRequest, filters: ListFilters
+) -> str:
+    """What to search if the person did not choose: everything.
+
+    With filters, which belong to conversations, only conversations.
+    """
+    if request.kind in (*TABS, ALL_KINDS):
+        return request.kind
+    if count_items(access, library) and not filters.count:
+        return ALL_KINDS
+    return CONVERSATIONS
 
 
 def search(
     access: Access, library: Library, request: SearchRequest, filters: ListFilters
 ) -> dict[str, Any]:
-    """One page of hits.
-
-    If the person did not choose what to search, everything is searched; with filters, which belong
-    to conversations, only conversations.
-    """
-    item_kinds = list(count_items(access, library))
-    kind = request.kind
-    if kind not in (*TABS, ALL_KINDS):
-        kind = CONVERSATIONS
-        if item_kinds and not filters.count:
-            kind = ALL_KINDS
-    values = {
-        "is_first_page": request.offset == 0,
-        "search_kind": kind,
-        "search_tabs": [TABS[name] for name in (CONVERSATIONS, *item_kinds)],
-        "searched_conversations": 0,
-    }
+    """One page of results. Conversations and items have pages of their own, which are merged."""
+    kind = searched_kind(access, library, request, filters)
+    parts: list[dict[str, Any]] = []
+    if kind in (CONVERSATIONS, ALL_KINDS):
+        parts.append(_search_conversations(access, library, request, filters))
     if kind != CONVERSATIONS:
         access.require(READ, KNOWLEDGE)
-        return values | {"results": _search_items(access, library, request, filters, kind)}
-    results = _search_messages(access, library, request, filters)
-    if not results["total"]:
-        values["searched_conversations"] = count_conversations(list_facets(library))
-    return values | {"results": results}
+        parts.append(_search_items(access, library, request, filters, kind))
+    results = _merge(parts)
+    results |= {
+        "uses_filters": kind == CONVERSATIONS and bool(filters.count),
+        "corrected_query": corrected_query(request.query, results["corrections"]),
+        "suggestions": [],
+        "verb": matching_verb(request.query),
+        "next_offset": request.offset + _RESULTS_PER_PAGE,
+    }
+    if not results["results"]:
+        results["suggestions"] = suggest(request, filters, kind)
+    return {"is_first_page": request.offset == 0, "search_kind": kind, "results": results}
 
 
-def _search_messages(
-    access: Access, library: Library, request: SearchRequest, filters: ListFilters
-) -> dict[str, Any]:
-    page = library.search(
-        request.query,
-        filters.message_filter(),
-        SearchOptions(
-            request.mode,
-            request.group,
-            _HITS_PER_PAGE,
-            request.offset,
-            typing=request.typing,
-            correct=request.correct,
-        ),
-        audience=access.principal.audience,
-    )
-    next_offset = page.offset + len(page.hits)
+def _merge(parts: list[dict[str, Any]]) -> dict[str, Any]:
+    """The results of all parts, best first, and what is known about the search."""
+    results = [result for part in parts for result in part["results"]]
+    nearest = [result for part in parts for result in part["nearest"]]
+    best_nearest = sorted(nearest, key=lambda result: -result.score)
     return {
-        "hits": [_visible_hit(access, library, hit) for hit in page.hits],
-        "total": page.total,
-        "offset": page.offset,
-        "is_exact": page.exact,
-        "matched": page.matched,
-        "mode": page.mode,
-        "note": page.note,
-        "corrections": page.corrections,
-        "nearest": [_visible_hit(access, library, hit) for hit in page.nearest],
-        "next_offset": next_offset,
-        "has_more": next_offset < page.total,
-        "uses_filters": bool(filters.count),
+        "results": sorted(results, key=lambda result: -result.score),
+        "nearest": best_nearest[:3],
+        "note": parts[0]["note"],
+        "corrections": parts[0]["corrections"],
+        "matched": parts[0]["matched"],
+        "mode": parts[0]["mode"],
+        "has_more": any(part["has_more"] for part in parts),
     }
 
 
-def _visible_hit(access: Access, library: Library, hit: Hit) -> Hit:
-    title = library.label(hit.conversation_id, hit.title)
-    return replace(mask_hit(hit, access.principal.audience), title=title)
+def search_options(request: SearchRequest) -> SearchOptions:
+    return SearchOptions(
+        request.mode,
+        "conversation",
+        _RESULTS_PER_PAGE,
+        request.offset,
+        typing=request.typing,
+        correct=request.correct,
+    )
+
+
+def _search_conversations(
+    access: Access, library: Library, request: SearchRequest, filters: ListFilters
+) -> dict[str, Any]:
+    options = search_options(request)
+    page = library.search(
+        request.query, filters.message_filter(), options, audience=access.principal.audience
+    )
+
+    def results(hits: Any) -> list[Result]:
+        return [conversation_result(library, access.principal, hit, page) for hit in hits]
+
+    return {
+        "results": results(page.hits),
+        "nearest": results(page.nearest),
+        "note": _note(page),
+        "corrections": page.corrections,
+        "matched": page.matched,
+        "mode": page.mode,
+        # Conversations beyond the ranked ones are counted only as far as they are shown.
+        "has_more": len(page.hits) == options.limit and not _is_last(page),
+    }
+
+
+def _is_last(page: Page) -> bool:
+    return page.exact and page.offset + len(page.hits) >= page.total
+
+
+def _note(page: Page) -> str:
+    """The note without the sentence about corrections, which the page shows with a button."""
+    note = page.note
+    for typo, word in page.corrections.items():
+        note = note.replace(f"Searched for “{word}” instead of “{typo}”.", "")
+    return note.strip()
 
 
 def _search_items(
@@ -102,8 +137,8 @@ def _search_items(
     if kind == MEDIA and filters.media_types:
         kind_filters = {MEDIA: {"media_types": list(filters.media_types)}}
     options = KnowledgeOptions(
-        sources=api_sources(kind),
-        limit=_HITS_PER_PAGE,
+        sources=api_sources(kind) or _ITEM_SOURCES,
+        limit=_RESULTS_PER_PAGE,
         offset=request.offset,
         mode=request.mode,
         filters=kind_filters,
@@ -113,22 +148,20 @@ def _search_items(
     )
     audience = access.principal.audience
     response = library.knowledge.search(request.query, options, audience=audience)
-    for result in (*response["results"], *response.get("nearest", ())):
-        result["title"] = library.label(result["id"], result["title"] or "")
-    total = request.offset + len(response["results"])
-    if response["has_more"]:
-        total = response["total_estimated"]
+
+    def results(name: str) -> list[Result]:
+        views = []
+        for result in response.get(name, ()):
+            title = library.label(result["id"], result["title"] or "")
+            views.append(item_result(hit_view({**result, "title": title}, request.query)))
+        return views
+
     return {
-        "hits": [hit_view(result, request.query) for result in response["results"]],
-        "total": total,
-        "offset": request.offset,
-        "is_exact": not response["has_more"],
-        "matched": "all",
-        "mode": request.mode,
+        "results": results("results"),
+        "nearest": results("nearest"),
         "note": response.get("note", ""),
         "corrections": response.get("corrections", {}),
-        "nearest": [hit_view(result, request.query) for result in response.get("nearest", ())],
-        "next_offset": response["next_offset"],
+        "matched": "all",
+        "mode": request.mode,
         "has_more": response["has_more"],
-        "uses_filters": bool(kind_filters),
     }

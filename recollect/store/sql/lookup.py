@@ -167,6 +167,29 @@ def summaries(
     return [decode_summary(row) for row in rows], total
 
 
+def list_position(db: Database, id: str, filter: Filter, search: str) -> int | None:
+    """See Store.list_position."""
+    key = key_of(db, id)
+    where, values = db.conditions(resolve_filter(db, filter), search)
+    listed = db.rows(
+        f"select coalesce(d.updated_at, d.created_at) from document d where d.key = ? and {where}",
+        (key, *values),
+    )
+    if not listed:
+        return None
+    ((time,),) = listed
+    changed = "coalesce(d.updated_at, d.created_at)"
+    is_before = f"({changed} is not null or d.key > ?)"
+    bounds = [key]
+    if time is not None:
+        is_before = f"({changed} > ? or ({changed} = ? and d.key > ?))"
+        bounds = [time, time, key]
+    count: int = db.get(
+        f"select count(*) from document d where {is_before} and {where}", (*bounds, *values)
+    )
+    return count
+
+
 def decode_summary(row: tuple[Any, ...]) -> Summary:
     """A summary from a row of SUMMARY_COLUMNS."""
     *texts, created_at, updated_at, count, metadata, original, version = row

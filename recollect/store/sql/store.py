@@ -314,6 +314,9 @@ class SqlStore(Store, Generic[Connection]):
     ) -> tuple[list[Summary], int]:
         return self._search(lambda db: lookup.summaries(db, filter, search, limit, offset))
 
+    def list_position(self, id: str, filter: Filter, search: str) -> int | None:
+        return self._read(lambda db: lookup.list_position(db, id, filter, search))
+
     def summaries_after(
         self, filter: Filter, search: str, limit: int, order: str, after: ListPosition | None
     ) -> tuple[list[Summary], ListPosition | None]:

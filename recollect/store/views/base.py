@@ -127,6 +127,9 @@ class StoreView(Store):
     ) -> tuple[list[Summary], int]:
         return self._store.summaries(filter, search, limit, offset)
 
+    def list_position(self, id: str, filter: Filter, search: str) -> int | None:
+        return self._store.list_position(id, filter, search)
+
     def summaries_after(
         self, filter: Filter, search: str, limit: int, order: str, after: ListPosition | None
     ) -> tuple[list[Summary], ListPosition | None]:

@@ -24,6 +24,7 @@ _API_NAMES = {kind.plural: kind.knowledge for kind in KIND_TABLE}
 
 @dataclass(frozen=True, slots=True)
 class HitView:
+    id: str
     url: str
     tab: Tab
     title: str
@@ -51,6 +52,7 @@ def hit_view(result: Mapping[str, Json], query: str) -> HitView:
     location = result["loc"] or {}
     text, marks = _mark_words(result["snippet"] or "", query)
     return HitView(
+        id=result["id"],
         url=_url(kind, result, location, query),
         tab=TABS[kind],
         title=result["title"] or "",

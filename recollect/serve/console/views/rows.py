@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from recollect.knowledge.results import tags_of
@@ -14,6 +14,7 @@ from recollect.model.kinds import KIND_TABLE, NOTE
 from recollect.serve import links
 from recollect.serve.console.request_params import ListFilters
 from recollect.serve.console.tabs import CONVERSATIONS, MEDIA, Tab, get_tab
+from recollect.serve.console.views.snippets import plain_snippet
 
 ROWS = 50
 """Rows per request."""
@@ -36,6 +37,7 @@ class Row:
     version: int
     details: str
     """Type, author and folder, for items."""
+    is_pinned: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +59,13 @@ def list_rows(
     limit: int = ROWS,
     current: str = "",
 ) -> RowPage:
-    """One page of the list of a kind, most recently changed first."""
+    """One page of the list of a kind, most recently changed first.
+
+    Pinned conversations come before all others.
+    """
+    summaries: Sequence[Summary]
     if kind == CONVERSATIONS:
-        summaries, total = library.conversation_page(
-            filters.message_filter(), title=filters.title, limit=limit, offset=offset
-        )
+        summaries, total = _list_conversations(library, filters, offset, limit)
     else:
         summaries, total = library.knowledge.list(
             kind,
@@ -75,6 +79,37 @@ def list_rows(
     return RowPage(rows, offset, total, current, get_tab(kind))
 
 
+def _list_conversations(
+    library: Library, filters: ListFilters, offset: int, limit: int
+) -> tuple[list[Summary], int]:
+    filter = filters.message_filter()
+    pinned, pinned_total = library.conversation_page(
+        replace(filter, pinned=True), title=filters.title, limit=limit, offset=offset
+    )
+    others, others_total = library.conversation_page(
+        replace(filter, pinned=False),
+        title=filters.title,
+        limit=limit,
+        offset=max(0, offset - pinned_total),
+    )
+    return [*pinned, *others][:limit], pinned_total + others_total
+
+
+def row_index(library: Library, id: str, filters: ListFilters) -> int | None:
+    """The place of a conversation in the list; None if the filters exclude it."""
+    filter = filters.message_filter()
+    position = library.list_position(id, replace(filter, pinned=True), title=filters.title)
+    if position is not None:
+        return position
+    position = library.list_position(id, replace(filter, pinned=False), title=filters.title)
+    if position is None:
+        return None
+    _, pinned_total = library.conversation_page(
+        replace(filter, pinned=True), title=filters.title, limit=1
+    )
+    return position + pinned_total
+
+
 def _row(library: Library, summary: Summary, kind: str) -> Row:
     if kind == CONVERSATIONS:
         url = links.conversation_url(summary.id)
@@ -82,7 +117,7 @@ def _row(library: Library, summary: Summary, kind: str) -> Row:
         url = links.item_url(kind, summary.id)
     return Row(
         id=summary.id,
-        title=library.label(summary.id, summary.title),
+        title=plain_label(library, summary.id, summary.title),
         source=summary.source,
         project=summary.project,
         updated_at=summary.updated_at or summary.created_at,
@@ -91,7 +126,16 @@ def _row(library: Library, summary: Summary, kind: str) -> Row:
         url=url,
         version=summary.version,
         details=_details(summary),
+        is_pinned=summary.metadata.get("pinned") is True,
     )
+
+
+def plain_label(library: Library, id: str, title: str) -> str:
+    """The title, or else the first words of a conversation without Markdown."""
+    label = library.label(id, title)
+    if label != title:
+        label, _ = plain_snippet(label, ())
+    return label
 
 
 def _details(summary: Summary) -> str:

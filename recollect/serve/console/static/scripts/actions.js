@@ -135,14 +135,19 @@ export function toggleExportMenu() {
   if (menu.open) find("button, .popup a", menu).focus();
 }
 
-async function exportAs(format) {
+function exportAs(format) {
   find("[data-menu='export']", page()).open = false;
+  return download(conversationId(), find("[data-name] bdi", page()).textContent, format);
+}
+
+/** Export a conversation as a file. */
+export async function download(id, title, format) {
   try {
-    const response = await request(conversationApi(conversationId(), `/export?format=${format}`), { method: "POST" });
+    const response = await request(conversationApi(id, `/export?format=${format}`), { method: "POST" });
     const text = format === "json" ? await response.text() : (await response.json()).content;
     const link = document.createElement("a");
     link.href = URL.createObjectURL(new Blob([text], { type: MEDIA_TYPES[format] }));
-    link.download = `${fileName(find("[data-name] bdi", page()).textContent)}.${format}`;
+    link.download = `${fileName(title)}.${format}`;
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
   } catch (error) {

@@ -2,7 +2,7 @@
 
 import { find, findAll } from "./dom.js";
 
-const NAMES = ["project", "source", "tag", "type", "role", "after", "before", "title"];
+const NAMES = ["project", "source", "tag", "type", "role", "model", "after", "before", "title"];
 const TYPING_PAUSE = 150; // milliseconds
 const listeners = [];
 const form = () => find("[data-filters]");
@@ -25,11 +25,10 @@ export function withFilters(address) {
   return url.pathname + url.search + url.hash;
 }
 
-/** Set one filter as if the person had chosen it in the form. */
-export function setFilter(name, value) {
+/** Set filters as if the person had chosen them in the form. Empty values remove a filter. */
+export function setFilters(values) {
   const parameters = currentFilters();
-  if (value) parameters.set(name, value);
-  else parameters.delete(name);
+  for (const [name, value] of Object.entries(values)) parameters.set(name, value);
   readFilters(`/?${parameters}`);
   notify();
 }

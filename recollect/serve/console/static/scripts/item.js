@@ -1,7 +1,7 @@
 // Notes, media, characters and prompts: load more of a long text, go to a time or field.
 
 import { fetchFragment, find, findAll } from "./dom.js";
-import { setFilter } from "./filters.js";
+import { setFilters } from "./filters.js";
 import { firstHighlight, highlightTerms } from "./highlight.js";
 import { onPage, page, pageName } from "./navigation.js";
 import { showToast } from "./toast.js";
@@ -17,7 +17,7 @@ export function startItems() {
     if (button.dataset.load) loadMore(button);
     else if (button.dataset.setFilter) {
       event.preventDefault();
-      setFilter(button.dataset.setFilter, button.dataset.value);
+      setFilters({ [button.dataset.setFilter]: button.dataset.value });
     } else button.closest(".menu").open = false;
   });
 }

@@ -5,8 +5,9 @@ import { deleteDocument, focusTagInput, showRenameForm, toggleExportMenu } from 
 import { goToEnd, goToStart, stepMatch } from "./conversation.js";
 import { find, findAll, isTextField, loadSetting, saveSetting } from "./dom.js";
 import { clearFilters, openFilters } from "./filters.js";
-import { goTo, page, pageName, toggleDrawer } from "./navigation.js";
+import { goTo, page, pageName, toggleDrawer, toggleSidebar } from "./navigation.js";
 import { backToResults, focusSearch, leaveSearch, loadMoreHits, searchAsTyped, stepHit } from "./search.js";
+import { openRowMenu } from "./row_menu.js";
 import { stepRow } from "./sidebar.js";
 import { undo } from "./toast.js";
 import { chooseFiles } from "./uploads.js";
@@ -33,6 +34,8 @@ const SHORTCUTS = {
     openFilters();
   },
   i: chooseFiles,
+  m: () => openRowMenu(),
+  "[": toggleSidebar,
   "?": () => help.showModal(),
 };
 for (const [index, tab] of findAll("[data-tab]").entries()) SHORTCUTS[index + 1] = () => tab.click();
@@ -41,6 +44,7 @@ const WRITE_SHORTCUTS = ["r", "c", "t", "#", "u", "i"]; // disabled for read-onl
 
 const COMMANDS = {
   drawer: () => toggleDrawer(!document.body.hasAttribute("data-drawer")),
+  collapse: toggleSidebar,
   help: () => help.showModal(),
   theme: switchTheme,
   search: focusSearch,
@@ -65,7 +69,8 @@ export function startKeyboard() {
     if (button) COMMANDS[button.dataset.command]?.(button, event);
   });
   document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || help.open) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
+    if (event.defaultPrevented || find("dialog[open], :popover-open")) return;
     if (event.key === "Escape") onEscape(event);
     else if (event.key === "ArrowDown" || event.key === "ArrowUp") onArrow(event);
     else if (checkbox.checked) onShortcut(event);

@@ -1,6 +1,6 @@
 // Go from page to page without reloading the frame. Reload, back and new tabs keep working.
 
-import { fetchFragment, find, findAll, isAborted } from "./dom.js";
+import { fetchFragment, find, findAll, isAborted, saveSetting } from "./dom.js";
 import { readFilters, withFilters } from "./filters.js";
 import { listedKind, markCurrent, refreshList, switchKind } from "./sidebar.js";
 import { showToast } from "./toast.js";
@@ -108,14 +108,32 @@ export function showPage() {
   for (const listener of listeners) listener();
 }
 
+/** Show or hide the sidebar on wide screens. The choice is remembered. */
+export function toggleSidebar() {
+  const root = document.documentElement;
+  root.toggleAttribute("data-collapsed");
+  saveSetting("sidebar", root.hasAttribute("data-collapsed") ? "collapsed" : "open");
+  showSidebarState();
+}
+
+function showSidebarState() {
+  const isOpen = !document.documentElement.hasAttribute("data-collapsed");
+  find("button[data-command='collapse']").setAttribute("aria-expanded", String(isOpen));
+}
+
 /** Show or hide the sidebar on small screens. */
 export function toggleDrawer(open) {
+  if (open) {
+    document.documentElement.removeAttribute("data-collapsed");
+    showSidebarState();
+  }
   document.body.toggleAttribute("data-drawer", open);
   find("button[data-command='drawer']").setAttribute("aria-expanded", String(open));
   find(".backdrop").hidden = !open;
 }
 
 export function startNavigation() {
+  showSidebarState();
   document.addEventListener("click", (event) => {
     const link = event.target.closest("a[href]");
     if (!link || event.defaultPrevented || event.button) return;
@@ -124,8 +142,7 @@ export function startNavigation() {
     if (!isConsolePath(link.pathname)) return;
     if (link.hash && link.pathname === location.pathname) return;
     event.preventDefault();
-    if (!isOtherKind(link.href) && setsFilter(link) && readFilters(link.href)) refreshList({ fromTop: true });
-    goTo(link.getAttribute("href"));
+    follow(link.getAttribute("href"));
   });
   addEventListener("popstate", (event) => {
     const address = location.pathname + location.search;
@@ -137,8 +154,15 @@ export function startNavigation() {
   });
 }
 
+/** Go to a URL like a click on a link does. */
+export function follow(address) {
+  const changesFilters = !isOtherKind(address) && setsFilter(address) && readFilters(address);
+  if (changesFilters) refreshList({ fromTop: true });
+  return goTo(address);
+}
+
 /** Links may set a filter. All other links keep the active filters. */
-function setsFilter(link) {
-  const parameters = new URL(link.href).searchParams;
+function setsFilter(address) {
+  const parameters = new URL(address, location.origin).searchParams;
   return ["source", "project", "tag", "type"].some((name) => parameters.has(name));
 }

@@ -1,8 +1,10 @@
 // Search as you type. Responses to outdated queries are dropped.
 
 import { fetchFragment, find, findAll, isAborted } from "./dom.js";
-import { currentFilters, onFiltersChange, withFilters } from "./filters.js";
+import { clearFilters, currentFilters, onFiltersChange, setFilters, withFilters } from "./filters.js";
 import { goTo, page, pageName } from "./navigation.js";
+import { rememberSearch } from "./recent.js";
+import { showResults } from "./results.js";
 import { listedKind } from "./sidebar.js";
 import { showToast } from "./toast.js";
 
@@ -12,36 +14,34 @@ let timer = 0;
 let pendingRequest = null;
 let previousPage = "/";
 let mode = "both";
-let group = "message";
 let kind = ""; // empty: the server chooses
 
 export function startSearch() {
   const parameters = new URLSearchParams(location.search);
   mode = parameters.get("mode") || mode;
-  group = parameters.get("group") || group;
   kind = parameters.get("kind") || kind;
   input.addEventListener("input", () => {
     clearTimeout(timer);
     pendingRequest?.abort();
-    timer = setTimeout(search, TYPING_PAUSE);
+    timer = setTimeout(() => isCompleting() || search({ isTyping: true }), TYPING_PAUSE);
   });
   input.form.addEventListener("submit", (event) => {
     event.preventDefault();
     clearTimeout(timer);
+    rememberSearch(input.value);
     search();
   });
   document.addEventListener("click", (event) => {
-    const button = event.target.closest("[data-mode], [data-group], [data-set-kind], [data-back-to-results]");
+    const button = event.target.closest("[data-mode], [data-suggestion], [data-back-to-results]");
     if (!button) return;
     if (button.matches("[data-back-to-results]")) {
       event.preventDefault();
       backToResults();
-      return;
+    } else if (button.matches("[data-suggestion]")) followSuggestion(button.dataset);
+    else {
+      mode = button.dataset.mode;
+      search();
     }
-    if (button.dataset.mode) mode = button.dataset.mode;
-    else if (button.dataset.setKind) kind = button.dataset.setKind;
-    else group = group === "message" ? "conversation" : "message";
-    search();
   });
   onFiltersChange(() => {
     if (pageName() === "search") search();
@@ -51,9 +51,35 @@ export function startSearch() {
   });
 }
 
+/** Whether the person is choosing the value of a field. An incomplete field is not searched. */
+const isCompleting = () => input.getAttribute("aria-expanded") === "true";
+
 export function focusSearch() {
   input.focus();
   input.select();
+}
+
+/** Search for a text, as if it had been typed and confirmed. */
+export function searchFor(text) {
+  input.value = text;
+  rememberSearch(text);
+  return search();
+}
+
+/** Search in another kind. */
+export function searchKind(name) {
+  kind = name;
+  return search();
+}
+
+/** One of the buttons that are offered if nothing matches. */
+function followSuggestion({ query, clear, toKind, toMode }) {
+  input.value = query;
+  if (toKind) kind = toKind;
+  if (toMode) mode = toMode;
+  if (clear === "all") clearFilters();
+  else if (clear) setFilters(Object.fromEntries(clear.split(" ").map((name) => [name, ""])));
+  else search();
 }
 
 /** Clear the search and go back to the page it was started from. */
@@ -77,7 +103,6 @@ function searchParameters() {
   const hasFilters = parameters.toString() !== "";
   parameters.set("q", input.value);
   if (mode !== "both") parameters.set("mode", mode);
-  if (group !== "message") parameters.set("group", group);
   if (kind) parameters.set("kind", kind);
   else if (hasFilters) parameters.set("kind", listedKind());
   return parameters;
@@ -90,7 +115,7 @@ export function searchAsTyped() {
   return goTo(`/?${parameters}`);
 }
 
-async function search() {
+async function search({ isTyping = false } = {}) {
   const text = input.value.trim();
   if (!text) {
     if (pageName() === "search") await goTo(previousPage, { history: "replace", focus: false });
@@ -106,12 +131,12 @@ async function search() {
   page().setAttribute("aria-busy", "true");
   try {
     const parameters = searchParameters();
-    parameters.set("typing", "1"); // the last word may be unfinished
+    if (isTyping) parameters.set("typing", "1"); // the last word may be unfinished
     const fragment = await fetchFragment(`/console/hits?${parameters}`, { signal: controller.signal });
     if (pendingRequest !== controller || pageName() !== "search") return;
-    page().replaceChildren(fragment);
     page().dataset.title = document.title = `${text} · Recollect`;
     history.replaceState(null, "", withFilters(`/?${searchParameters()}`));
+    showResults(fragment);
     find("#main").scrollTop = 0;
   } catch (error) {
     if (!isAborted(error)) showToast(error.message);
@@ -131,7 +156,7 @@ export async function loadMoreHits(button) {
     const fragment = await fetchFragment(`/console/hits?${parameters}`);
     button.parentElement.remove();
     const firstHit = find(".hit-link", fragment);
-    page().append(fragment);
+    find("[data-results]").append(fragment);
     firstHit?.focus({ preventScroll: true });
   } catch (error) {
     button.disabled = false;
@@ -139,16 +164,17 @@ export async function loadMoreHits(button) {
   }
 }
 
-/** Focus the next or previous hit. Before the first hit is the search box. */
+/** Focus the next or previous line. Before the first line is the search box. */
 export function stepHit(by) {
-  const hits = findAll(".hit-link", page());
-  if (!hits.length) return;
-  const index = hits.indexOf(document.activeElement?.closest?.(".hit")?.querySelector(".hit-link"));
-  if (index >= 0 && index + by < 0) {
+  const lines = findAll(".hit-link, .line-link", page());
+  if (!lines.length) return;
+  let index = lines.indexOf(document.activeElement);
+  if (index < 0 && by < 0) index = 0;
+  if (index + by < 0) {
     focusSearch();
     return;
   }
-  const hit = hits[Math.max(0, Math.min(index + by, hits.length - 1))];
-  hit.focus({ preventScroll: true });
-  hit.closest(".hit").scrollIntoView({ block: "nearest" });
+  const line = lines[Math.min(index + by, lines.length - 1)];
+  line.focus({ preventScroll: true });
+  line.scrollIntoView({ block: "nearest" });
 }

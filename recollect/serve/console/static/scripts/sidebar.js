@@ -1,6 +1,6 @@
 // The list of a kind. Only the rows near the visible area exist in the document.
 
-import { fetchFragment, find, findAll, isAborted, plural } from "./dom.js";
+import { fetchFragment, find, findAll, isAborted, plural, request } from "./dom.js";
 import { currentFilters } from "./filters.js";
 
 const ROWS = 50; // per chunk
@@ -81,10 +81,37 @@ function showTab(kind) {
   }
 }
 
-/** Mark the row of the open document. */
+/** Mark the row of the open document, and scroll to it. */
 export function markCurrent(id) {
+  if (id === currentId) return;
   currentId = id;
   for (const row of rows()) showCurrent(row);
+  if (id) scrollToCurrent(id);
+}
+
+/** The row that has the focus, or that of the open document. */
+export const currentRow = () =>
+  document.activeElement?.closest?.(".row") ??
+  find(".row", document.activeElement?.closest?.(".row-item") ?? document.createElement("div")) ??
+  rows().find((row) => row.dataset.id === currentId);
+
+/** Show the row of the open document. The server knows where it is in the list. */
+async function scrollToCurrent(id) {
+  let index = Number(rows().find((row) => row.dataset.id === id)?.dataset.rowIndex ?? -1);
+  if (index < 0) {
+    const parameters = withKind(currentFilters());
+    parameters.set("id", id);
+    try {
+      const response = await request(`/console/row-index?${parameters}`);
+      index = (await response.json()).index ?? -1;
+    } catch {
+      return; // the list stays where it is
+    }
+  }
+  if (index < 0 || id !== currentId) return;
+  const top = index * rowHeight;
+  const isVisible = top >= list.scrollTop && top + rowHeight <= list.scrollTop + list.clientHeight;
+  if (!isVisible) list.scrollTop = top - list.clientHeight / 3;
 }
 
 /** Reload the visible rows: in place, or from the top after a change of the filters. */

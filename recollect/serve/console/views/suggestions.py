@@ -1,0 +1,65 @@
+"""What a person can try if a search finds nothing, and how a correction is shown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from recollect.language.query import parse_query
+from recollect.language.text import storable, tokens
+from recollect.serve.console.request_params import ListFilters, SearchRequest
+from recollect.serve.console.tabs import ALL_KINDS
+
+_DATE_FIELD = re.compile(r"(?<!\S)(?:before|after):\S+\s*")
+_FIELD = re.compile(r'(?<!\S)-?(?:role|from|in|project|source|tag|title):(?:"[^"]*"|\S+)\s*')
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """A button that changes the search."""
+
+    label: str
+    query: str
+    cleared_filters: str = ""
+    """The filters that the button removes, separated by spaces."""
+    kind: str = ""
+    mode: str = ""
+
+
+def suggest(request: SearchRequest, filters: ListFilters, kind: str) -> list[Suggestion]:
+    query = request.query
+    suggestions = []
+    if '"' in query:
+        suggestions.append(Suggestion("Remove the quotes", query.replace('"', " ").strip()))
+    without_dates = _DATE_FIELD.sub("", query).strip()
+    if without_dates and (without_dates != query or filters.after or filters.before):
+        suggestions.append(Suggestion("Search all time", without_dates, "after before"))
+    without_fields = _FIELD.sub("", query).strip()
+    if without_fields and without_fields != query:
+        suggestions.append(Suggestion("Remove the fields", without_fields))
+    if filters.count:
+        suggestions.append(Suggestion("Clear all filters", query, "all"))
+    if request.mode != "both":
+        suggestions.append(Suggestion("Search by words and meaning", query, mode="both"))
+    if request.kind and kind != ALL_KINDS:
+        suggestions.append(Suggestion("Search everything", query, kind=ALL_KINDS))
+    return suggestions
+
+
+def matching_verb(query: str) -> str:
+    """What a message does that is found: it mentions words, or it matches operators."""
+    if parse_query(storable(query)).plain:
+        return "mentions"
+    return "matches"
+
+
+def corrected_query(query: str, corrections: Mapping[str, str]) -> str:
+    """The query as it was searched; empty if nothing was corrected."""
+    if not corrections:
+        return ""
+    words = []
+    for word in query.split():
+        name = " ".join(tokens(word))
+        words.append(corrections.get(name, word))
+    return " ".join(words)
