@@ -101,6 +101,7 @@ class AsyncLibrary:
     list_page = _in_thread(Library.list_page)
     summary = _in_thread(Library.summary)
     message = _in_thread(Library.message)
+    read_path = _in_thread(Library.read_path)
     messages = _in_thread(Library.messages)
     view = _in_thread(Library.view)
     facets = _in_thread(Library.facets)
