@@ -211,7 +211,8 @@ def test_several_concepts_find_only_conversations_that_have_all_of_them(imported
     output = imported_run("search", "React Router", "--and", "authentication", "--explain")
     assert output.count("matched by words") == 2
     assert "No conversations match" in imported_run("search", "roses", "--and", "authentication")
-    assert "2 to 5 concepts" in imported_run("search", "--and", "roses", fails=True)
+    concepts = [argument for word in "abcdef" for argument in ("--and", word)]
+    assert "2 to 5 concepts" in imported_run("search", *concepts, fails=True)
 
 
 def test_a_search_without_a_query_is_an_error(imported_run: Any) -> None:

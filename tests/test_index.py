@@ -845,7 +845,8 @@ READERS = {
       resolve_id index knowledge label match_expression memory message message_ids messages
       missing_features preview_forget
       purge_status read_only receipts recent related search short_id size stats summary verify
-      version view wake_indexer prepare_imports record_failed_import running_imports""",
+      version view wake_indexer prepare_imports read_path record_failed_import
+      running_imports""",
     Knowledge: "document export find get list media_types search transcript",
     Memory: "get later_first read search successors timeline",
 }

@@ -160,6 +160,7 @@ WITHOUT_ASYNC = {
     "label",
     "message_ids",
     "conversations_with",
+    "list_position",
 }
 
 

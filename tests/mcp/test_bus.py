@@ -544,7 +544,7 @@ def test_a_timeout_is_an_error_on_every_tool(
     def slow(*_: object, **__: object) -> None:
         raise SearchTimeout("details")
 
-    for method in ("conversations", "messages", "match_expression"):
+    for method in ("conversation_page", "messages", "match_expression"):
         monkeypatch.setattr(Library, method, slow)
     for tool, arguments in (
         ("thread_list", {}),
