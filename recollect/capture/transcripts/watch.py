@@ -207,11 +207,13 @@ class Watcher:
         if not ready:
             return
         ready.sort(key=lambda path: path not in self._urgent)
-        deadline = float("inf") if everything else now + _TURN_SECONDS
         exclusion = self._load_exclusion(ready)
         if exclusion is None:
             return
         self.library.prepare_imports(self._roots)  # so that no file is blamed for the time it takes
+        deadline = float("inf")
+        if not everything:
+            deadline = self.clock() + _TURN_SECONDS
         for path in ready:
             if self.clock() > deadline:
                 return
