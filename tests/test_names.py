@@ -9,7 +9,13 @@ from types import SimpleNamespace
 import pytest
 
 ROOT = Path(__file__).parents[1]
-FOLDERS = ["recollect", "tests", "bench", "tools", "examples"]
+FOLDERS = [
+    "recollect",
+    *(
+        pytest.param(name, marks=pytest.mark.full)
+        for name in ("tests", "bench", "tools", "examples")
+    ),
+]
 
 
 @pytest.fixture(scope="module")

@@ -1303,7 +1303,7 @@ def test_refresh_waits_while_another_store_removes_deleted_data(
     store.add_vectors(space, {p: [np.ones(8, np.float32)] for p in store.unembedded(space, 100)[0]})
     lock = path.with_name("index") / part / "lock"
     is_trying = threading.Event()
-    lock_file = file_lock.lock_file
+    lock_file = file_lock._lock
 
     def report_and_lock(file: int, wait: bool) -> None:
         if not os.path.samestat(os.fstat(file), lock.stat()):
@@ -1320,7 +1320,7 @@ def test_refresh_waits_while_another_store_removes_deleted_data(
     refreshing = threading.Thread(target=store.refresh)
     with file_lock.file_lock(lock) as is_locked:
         assert is_locked
-        monkeypatch.setattr(file_lock, "lock_file", report_and_lock)
+        monkeypatch.setattr(file_lock, "_lock", report_and_lock)
         refreshing.start()
         assert is_trying.wait(30)
     refreshing.join(30)

@@ -16,10 +16,10 @@ def file_lock(path: Path, wait: bool = False) -> Iterator[bool]:
     If another process or thread holds the lock, wait for it, or without `wait` yield False.
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    file = open_lock_file(path)
+    file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         try:
-            lock_file(file, wait)
+            _lock(file, wait)
         except OSError:
             yield False
             return
@@ -29,11 +29,7 @@ def file_lock(path: Path, wait: bool = False) -> Iterator[bool]:
             os.close(file)
 
 
-def open_lock_file(path: Path) -> int:
-    return os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-
-
-def lock_file(file: int, wait: bool) -> None:
+def _lock(file: int, wait: bool) -> None:
     """Lock an open file. Raises OSError if that fails, without `wait` also if it is locked."""
     if sys.platform == "win32":
         import msvcrt
@@ -49,15 +45,3 @@ def lock_file(file: int, wait: bool) -> None:
         if not wait:
             operation |= fcntl.LOCK_NB
         fcntl.flock(file, operation)
-
-
-def unlock_file(file: int) -> None:
-    """Unlock an open file before it is closed."""
-    if sys.platform == "win32":
-        import msvcrt
-
-        msvcrt.locking(file, msvcrt.LK_UNLCK, 1)
-    else:
-        import fcntl
-
-        fcntl.flock(file, fcntl.LOCK_UN)

@@ -358,7 +358,7 @@ class SqliteStore(SqlStore[Connection]):
                 file.unlink()
         if self._index_folder.exists():
             self._index_folder.rmdir()
-        for suffix in ("", "-journal", "-wal", "-shm", ".turn.lock"):
+        for suffix in ("", "-journal", "-wal", "-shm"):
             self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
         with suppress(OSError):  # the folder may contain other files
             self.path.parent.rmdir()

@@ -35,7 +35,6 @@ from recollect.store.sqlite.connection import (
     file_stamp,
 )
 from recollect.store.sqlite.database_errors import READ_ONLY, is_disk_full, translate_error
-from recollect.store.sqlite.turns import Turns
 
 T = TypeVar("T")
 
@@ -43,8 +42,6 @@ T = TypeVar("T")
 _MAX_JOBS_PER_COMMIT = 256
 # SQLite calls back after so many instructions of its virtual machine.
 _STEPS_PER_TIME_CHECK = 2_000
-# Seconds. A process that keeps its turn for longer is overtaken, if it does not write.
-_TURN_PATIENCE = 10.0
 # SQLite's own default is 1,000 pages of 4,096 bytes.
 _PAGES_PER_CHECKPOINT = 1_000
 # From this size on, the log starts over at the next moment without readers.
@@ -84,7 +81,6 @@ class Connections:
         """Why nothing may be written; empty if that is allowed."""
         self._writer: Connection | None = None
         self._write_lock = threading.Lock()
-        self._turns = Turns(path)
         self._waiting_jobs: deque[_Job[Any]] = deque()
         self._log_pages = 0
         self._copied_pages = 0
@@ -131,7 +127,7 @@ class Connections:
     def _commit(self, jobs: list[_Job[Any]]) -> None:
         try:
             db = self._open_writer()
-            with _short_thread_turns(), self._turns.take(_TURN_PATIENCE):
+            with _short_thread_turns():
                 db.execute("begin immediate")
                 for job in jobs:
                     self._run(db, job)
@@ -229,7 +225,6 @@ class Connections:
         if self._writer is not None:
             self._writer.close(True)
             self._writer = None
-        self._turns.close()
 
     def truncate_log(self, patience: float = 0.0) -> bool:
         """Copy the write-ahead log into the database and truncate it.
