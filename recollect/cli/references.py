@@ -19,6 +19,7 @@ from recollect.errors import InvalidInput, NotFound
 from recollect.library import Library
 from recollect.places import RESULTS, library_file
 from recollect.settings import READ_ONLY, default_user, home, place
+from recollect.store.sqlite.private_files import create_private_folder
 
 REFERENCE = "a number of the last search or list, an id, or the beginning of an id"
 """The help of an argument that `resolve` understands."""
@@ -42,7 +43,7 @@ def remember(arguments: argparse.Namespace, references: Sequence[Reference]) -> 
     data = json.dumps([list(reference) for reference in references]).encode()
     draft = file.with_name(f"{file.name}.{os.getpid()}")
     try:
-        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        create_private_folder(file.parent)
         draft.write_bytes(_encrypt(file, data))
         draft.chmod(0o600)
         draft.replace(file)

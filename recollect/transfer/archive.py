@@ -31,6 +31,7 @@ from recollect.language.text import truncate
 from recollect.store.sqlite.connection import Connection, connect
 from recollect.store.sqlite.database_errors import translate_error
 from recollect.store.sqlite.encryption import cipher, is_encrypted
+from recollect.store.sqlite.private_files import create_private_folder, protect_file
 from recollect.transfer.encrypted_file import EncryptedReader, EncryptedWriter
 from recollect.transfer.exclusion import without_private_json
 
@@ -206,7 +207,7 @@ class Archive:
         is_continued = is_longer and start_digest.digest() == digest
         if end == 0 or (is_continued and end == size):
             return False
-        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        create_private_folder(target.parent)
         if is_continued and members < _MEMBERS:
             with _private(target, "r+b") as copy:
                 copy.truncate(stored)  # an interrupted append may have left more
@@ -418,8 +419,11 @@ class Archive:
             try:
                 if self._db is None:
                     if create:
-                        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                        create_private_folder(self.folder)
+                    is_new = not path.exists()
                     self._db = connect(path)
+                    if is_new:
+                        protect_file(path)
                     _upgrade(self._db)
                     self._db.run(_SCHEMA)
                 with _transaction(self._db):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ import pytest
 
 import recollect
 from recollect.store.sqlite.volumes import plan
+from recollect.transfer.archive import Stamp
 
 
 @pytest.fixture(autouse=True)
@@ -42,6 +44,19 @@ def test_a_new_home_is_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     home = tmp_path / "deep" / "home"
     fill(home)
     assert (home / "users" / "default" / "index" / "volumes").is_dir()
+    assert not readable_by_others(home)
+
+
+def test_importing_and_watching_keep_a_home_private(tmp_path: Path) -> None:
+    home, sessions = tmp_path / "home", tmp_path / "sessions"
+    (sessions / "loom").mkdir(parents=True)
+    export = {"id": "c", "messages": [{"role": "user", "content": "walrus"}]}
+    (sessions / "export.json").write_text(json.dumps([export]))
+    with recollect.open(home, background=False) as library:
+        library.import_path(sessions / "export.json")
+        library.archive.keep(sessions / "export.json", "loom/export.json", [])
+        library.archive.note(sessions / "export.json", Stamp(1, 1), "loom/export.json", [], "")
+    assert {path.name for path in home.iterdir()} >= {"archive", "importing", "users"}
     assert not readable_by_others(home)
 
 

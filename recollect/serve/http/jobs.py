@@ -31,6 +31,7 @@ from recollect.library import Library
 from recollect.model.receipts import Problem, Receipt
 from recollect.serve.http.libraries import Libraries
 from recollect.settings import LIMITS
+from recollect.store.sqlite.private_files import create_private_folder
 
 log = logging.getLogger(__name__)
 
@@ -106,7 +107,7 @@ class Jobs:
             raise TooManyImports(
                 f"{waiting} imports are waiting. Upload more when some of them have finished."
             )
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        create_private_folder(self.folder)
         upload = Upload(self, user, safe_name(name), kind)
         try:
             yield upload

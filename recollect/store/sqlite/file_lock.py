@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from recollect.store.sqlite.private_files import create_private_folder
+
 
 @contextmanager
 def file_lock(path: Path, wait: bool = False) -> Iterator[bool]:
@@ -15,7 +17,7 @@ def file_lock(path: Path, wait: bool = False) -> Iterator[bool]:
 
     If another process or thread holds the lock, wait for it, or without `wait` yield False.
     """
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    create_private_folder(path.parent)
     file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         try:

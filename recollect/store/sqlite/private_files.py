@@ -26,6 +26,11 @@ def create_private_folder(folder: Path) -> None:
         _protect(path, _FOLDER)
 
 
+def protect_file(file: Path) -> None:
+    """Make a new file private."""
+    _protect(file, _FILE)
+
+
 def protect_library(home: Path, library: Path) -> None:
     """Make a home and the files of one library private, unless the setting forbids it."""
     if PERMISSIONS.get() == "keep" or os.name != "posix":

@@ -42,7 +42,7 @@ from recollect.store.sqlite.file_lock import file_lock
 from recollect.store.sqlite.key_ranges import all_keys, keys_in_few_documents
 from recollect.store.sqlite.migration_backup import delete_copies, delete_expired_copies
 from recollect.store.sqlite.migrations import is_current, migrate
-from recollect.store.sqlite.private_files import create_private_folder
+from recollect.store.sqlite.private_files import create_private_folder, protect_file
 from recollect.store.sqlite.purging import Purging, request_purge
 from recollect.store.sqlite.transactions import Connections
 from recollect.store.sqlite.verification import UNINDEXED
@@ -101,8 +101,7 @@ class SqliteStore(SqlStore[Connection]):
             db = connect(path)
             try:
                 if is_new:
-                    # By name: closing a file descriptor would drop SQLite's locks.
-                    os.chmod(path, 0o600)  # noqa: PTH101
+                    protect_file(path)
                 migrate(db, path)
                 is_behind = verification.is_index_behind(db)
             finally:
