@@ -47,7 +47,7 @@ from recollect.store.views.abbreviated import AbbreviatedStore
 if TYPE_CHECKING:
     from recollect.index.background import BackgroundThread
     from recollect.index.meaning import Meaning
-    from recollect.index.status import EmbeddingStatus
+    from recollect.index.status import EmbeddingStatus, IndexStatus
     from recollect.knowledge.api import Knowledge
     from recollect.knowledge.listing import ConversationList, ListPage
     from recollect.memory.api import Memory
@@ -949,6 +949,28 @@ class Library:
         if self._background is not None:
             self._background.wake()
 
+    def pause_indexing(self) -> None:
+        """Stop indexing in the background, in every process, until `resume_indexing`.
+
+        New messages can be found by their words at once, but not by their meaning.
+        """
+        from recollect.index.pausing import pause
+
+        pause(self._store)
+
+    def resume_indexing(self) -> None:
+        """Index in the background again. Other processes notice within seconds."""
+        from recollect.index.pausing import resume
+
+        resume(self._store)
+        self.wake_indexer()
+
+    def index_status(self) -> IndexStatus:
+        """How much of the library is indexed, and whether indexing is paused."""
+        from recollect.index.status import index_status
+
+        return index_status(self._store, self._background is not None)
+
     def embedding_status(self) -> list[EmbeddingStatus]:
         """For each embedding model that was used: the share of the messages that has vectors."""
         from recollect.index.status import embedding_status
@@ -1030,11 +1052,12 @@ def _background_thread(store: Store) -> BackgroundThread:
         index_job,
         purge_job,
     )
+    from recollect.index.pausing import pausable
     from recollect.memory.observe_job import observe_job
 
-    return BackgroundThread(
-        [observe_job(store), index_job(store), expiry_job(store), purge_job(store)]
-    )
+    # Deleted text is removed from the files even while indexing is paused.
+    jobs = [pausable(store, observe_job(store)), pausable(store, index_job(store))]
+    return BackgroundThread([*jobs, expiry_job(store), purge_job(store)])
 
 
 def _undo_until() -> datetime:

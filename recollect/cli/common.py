@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from recollect.cli import add_library, sentence
-from recollect.errors import NotFound
+from recollect.errors import InvalidInput, NotFound
 from recollect.language.text import iso, printable
 from recollect.library import Library
 from recollect.model.kinds import KIND_TABLE
@@ -125,6 +125,29 @@ def add_origin_filters(command: argparse.ArgumentParser) -> None:
         default=[],
         metavar="NAME",
         help=f"one of {', '.join(SOURCES)}; may be repeated",
+    )
+
+
+def add_folders(command: argparse.ArgumentParser, option: str, help: str) -> None:
+    """An option for folders that must exist; `existing_folders` checks them."""
+    command.add_argument(
+        option, action="append", default=[], metavar="FOLDER", help=f"{help}; may be repeated"
+    )
+
+
+def existing_folders(names: Sequence[str]) -> list[Path]:
+    """The folders with these names. Raises InvalidInput if there is no such folder."""
+    folders = [Path(name).expanduser() for name in names]
+    for folder in folders:
+        if not folder.is_dir():
+            raise InvalidInput(f"There is no folder {folder}.")
+    return folders
+
+
+def add_no_index(command: argparse.ArgumentParser) -> None:
+    """The option of commands that index what they have added."""
+    command.add_argument(
+        "--no-index", action="store_true", help="index later; text search works at once"
     )
 
 

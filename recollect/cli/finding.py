@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from recollect.capture.discovery import Discovery, discover
-from recollect.cli.common import console, safe
+from recollect.cli.common import console, existing_folders, safe
 from recollect.errors import InvalidInput
 
 NOTHING = """\
@@ -21,11 +20,7 @@ def find(download_folders: Sequence[str] = ()) -> list[Discovery]:
     """What could be imported. Only names of files are looked at."""
     if not download_folders:
         return discover()
-    folders = [Path(folder).expanduser() for folder in download_folders]
-    for folder in folders:
-        if not folder.is_dir():
-            raise InvalidInput(f"There is no folder {folder}.")
-    return discover(folders)
+    return discover(existing_folders(download_folders))
 
 
 def ask(discoveries: Sequence[Discovery]) -> list[Discovery]:

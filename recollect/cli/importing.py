@@ -15,6 +15,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from recollect.cli.common import (
+    add_no_index,
     at_terminal,
     console,
     define,
@@ -58,9 +59,7 @@ def define_import(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument("--undo", type=int, metavar="RECEIPT", help="undo one import")
     command.add_argument("--list", action="store_true", help="list the imports of this library")
-    command.add_argument(
-        "--no-index", action="store_true", help="index later; text search works at once"
-    )
+    add_no_index(command)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -28,17 +28,25 @@ from recollect.settings import INDEXING
 _INDEX_EXAMPLES = """\
   recollect index
   recollect index --json
+  recollect index --pause                              not in the background, until --resume
+  recollect index --resume
 """
 _MODEL_EXAMPLES = """\
   recollect model                                      which model embeds messages, and its progress
   recollect model fetch gte-small                      download a better one (160 MB)
 """
 _INTERRUPTED = "Indexing was interrupted. Run `recollect index` to resume it."
+_PAUSED = "Background indexing is paused. Resume it with `recollect index --resume`."
 _WAITING = "Another process is indexing this library; waiting for it to finish."
 
 
 def define_index(command: argparse.ArgumentParser) -> None:
     define(command, index, _INDEX_EXAMPLES)
+    switch = command.add_mutually_exclusive_group()
+    switch.add_argument(
+        "--pause", action="store_true", help="stop indexing in the background, in every program"
+    )
+    switch.add_argument("--resume", action="store_true", help="index in the background again")
 
 
 def define_model(command: argparse.ArgumentParser) -> None:
@@ -51,16 +59,45 @@ def define_model(command: argparse.ArgumentParser) -> None:
 
 
 def index(arguments: argparse.Namespace) -> int:
+    if arguments.pause or arguments.resume:
+        return _switch(arguments)
     with existing(arguments) as library:
         try:
             result = _index(library)
         except KeyboardInterrupt:
             print(f"recollect: {_INTERRUPTED}", file=sys.stderr)
             return 130
+        result["paused"] = library.index_status().paused_since is not None
     if arguments.json:
         print_json(result)
+        return 0
+    console().print(_summary(result), soft_wrap=True)
+    if result["paused"]:
+        console().print(_PAUSED, soft_wrap=True)
+    return 0
+
+
+def _switch(arguments: argparse.Namespace) -> int:
+    """Pause or resume indexing in the background."""
+    with existing(arguments) as library:
+        if arguments.pause:
+            library.pause_indexing()
+        else:
+            library.resume_indexing()
+    if arguments.json:
+        print_json({"paused": arguments.pause})
+    elif arguments.pause:
+        console().print(
+            "Background indexing of this library is paused. New messages can be found by words, "
+            "but not by meaning.",
+            soft_wrap=True,
+        )
     else:
-        console().print(_summary(result), soft_wrap=True)
+        console().print(
+            "Background indexing is resumed. Running programs continue within seconds; "
+            "`recollect index` indexes everything now.",
+            soft_wrap=True,
+        )
     return 0
 
 
@@ -72,6 +109,10 @@ def index_after_import(
     The import itself is complete, whatever happens here.
     """
     if arguments.no_index or INDEXING.get() == "manual":
+        return 0
+    if library.index_status().paused_since is not None:
+        if not arguments.json:
+            console().print(_PAUSED, soft_wrap=True)
         return 0
     try:
         result = _index(library)

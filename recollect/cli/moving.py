@@ -6,7 +6,7 @@ import argparse
 import sys
 from dataclasses import asdict
 
-from recollect.cli.common import console, define, plural, print_json, safe
+from recollect.cli.common import add_no_index, console, define, plural, print_json, safe
 from recollect.cli.indexing import index_after_import
 from recollect.cli.progress import ProgressBar
 from recollect.errors import InvalidInput
@@ -54,9 +54,7 @@ def define_move(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--abort", action="store_true", help="discard what an interrupted move left at TO"
     )
-    command.add_argument(
-        "--no-index", action="store_true", help="index later; text search works at once"
-    )
+    add_no_index(command)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -82,6 +82,9 @@ def index_state(library: Library) -> str:
     """Whether everything can be found by meaning, in words that people know."""
     if models.embedding_setting() == models.OFF:
         return "by words only (embeddings are off)"
+    index = library.index_status()
+    if index.paused_since is not None:
+        return f"{int(100 * index.share)} % complete, paused; `recollect index --resume` resumes it"
     statuses = [status for status in library.embedding_status() if status.searched]
     if not statuses:
         return "by words; `recollect index` adds search by meaning"

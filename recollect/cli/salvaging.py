@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from dataclasses import asdict
 
-from recollect.cli.common import console, define, plural, print_json, safe
+from recollect.cli.common import add_no_index, console, define, plural, print_json, safe
 from recollect.cli.indexing import index_after_import
 from recollect.cli.progress import ProgressBar
 from recollect.errors import InvalidInput
@@ -41,9 +41,7 @@ def define_salvage(command: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="the user who owns the new library (default: the same as --user)",
     )
-    command.add_argument(
-        "--no-index", action="store_true", help="index later; text search works at once"
-    )
+    add_no_index(command)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from recollect.capture.discovery import Discovery
-from recollect.cli.common import console, define, print_json
+from recollect.cli.common import add_folders, add_no_index, console, define, print_json
 from recollect.cli.finding import ask, find, paths_of
 from recollect.cli.importing import import_paths
 
@@ -23,17 +23,9 @@ agree.
 
 def define_setup(command: argparse.ArgumentParser) -> None:
     define(command, run, _EXAMPLES)
-    command.add_argument(
-        "--downloads",
-        action="append",
-        default=[],
-        metavar="FOLDER",
-        help="where exports are (default: your downloads); may be repeated",
-    )
+    add_folders(command, "--downloads", "where exports are (default: your downloads)")
     command.add_argument("--yes", action="store_true", help="import everything without asking")
-    command.add_argument(
-        "--no-index", action="store_true", help="index later; text search works at once"
-    )
+    add_no_index(command)
 
 
 def run(arguments: argparse.Namespace) -> int:

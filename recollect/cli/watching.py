@@ -18,9 +18,12 @@ from rich.table import Table
 
 from recollect.capture.transcripts import hooks
 from recollect.cli.common import (
+    add_folders,
+    add_no_index,
     console,
     define,
     existing,
+    existing_folders,
     plural,
     print_json,
     safe,
@@ -62,17 +65,9 @@ def define_watch(command: argparse.ArgumentParser) -> None:
         choices=WATCHED,
         help="only this agent; may be repeated",
     )
-    command.add_argument(
-        "--folder",
-        action="append",
-        default=[],
-        metavar="PATH",
-        help="a folder with transcripts of any known format; may be repeated",
-    )
+    add_folders(command, "--folder", "a folder with transcripts of any known format")
     command.add_argument("--no-archive", action="store_true", help="do not archive the files")
-    command.add_argument(
-        "--no-index", action="store_true", help="index later; text search works at once"
-    )
+    add_no_index(command)
 
 
 def define_hook(command: argparse.ArgumentParser) -> None:
@@ -102,10 +97,7 @@ def watch(arguments: argparse.Namespace) -> int:
     from recollect.backup.schedule import BackupSchedule
     from recollect.capture.transcripts.watch import Watcher, changes, folders
 
-    watch_folders = folders(arguments.tool, [Path(path) for path in arguments.folder])
-    for path in arguments.folder:
-        if not Path(path).expanduser().is_dir():
-            raise InvalidInput(f"There is no folder {path}.")
+    watch_folders = folders(arguments.tool, existing_folders(arguments.folder))
     show = _print_event_json if arguments.json else _print_event
     background = None
     if arguments.once or arguments.no_index:

@@ -16,7 +16,8 @@ log = logging.getLogger(__name__)
 PAUSE = 0.5
 """Seconds between two passes. Work that arrives in between is done in one go."""
 RETRY = 2.0
-"""Seconds until the next attempt when another process holds the index lock."""
+"""Seconds until the next attempt when another process holds the index lock, or indexing is
+paused."""
 PURGE_PATIENCE = 0.1
 """Seconds that a purge waits for readers. Nobody can write in the meantime."""
 MAX_PURGE_PAUSE = 30.0
@@ -33,8 +34,8 @@ class Job:
     name: str
     """For the log, such as "Indexing"."""
     run: Callable[[Stop], bool]
-    """Do the work. Returns False if another process holds the index lock: it may not have seen all
-    the work, so the job runs again later."""
+    """Do the work. Returns False if it must run again later: another process holds the index lock
+    and may not have seen all the work, or indexing is paused."""
     interval: float = 0.0
     """The shortest time between two runs, in seconds."""
     has_work_left: Callable[[], bool] = lambda: False
@@ -131,7 +132,7 @@ class BackgroundThread:
                 schedule.advance(self._closing.is_set, woken)
             has_work_left = any([schedule.has_work_left() for schedule in schedules])
             pause = PAUSE
-            if any(schedule.is_locked_out for schedule in schedules):
+            if any(schedule.must_retry for schedule in schedules):
                 pause = RETRY
 
 
@@ -143,7 +144,7 @@ class _Schedule:
         self._next_run = float("-inf")
         self._has_failed = False
         self._is_waiting = False
-        self.is_locked_out = False
+        self.must_retry = False
 
     def advance(self, stop: Stop, woken: bool) -> None:
         """Run the job if it is due."""
@@ -155,17 +156,18 @@ class _Schedule:
         if not self._is_waiting and not self.has_work_left():
             return
         self._is_waiting = False
-        self.is_locked_out = False
+        self.must_retry = False
         try:
-            self.is_locked_out = not self._job.run(stop)
+            self.must_retry = not self._job.run(stop)
         except (RecollectError, OSError) as error:
             self._fail(error)
-        self._next_run = time.monotonic() + self._job.interval
+        if not self.must_retry:
+            self._next_run = time.monotonic() + self._job.interval
 
     def has_work_left(self) -> bool:
         if self._has_failed:
             return False
-        if self.is_locked_out:
+        if self.must_retry:
             return True
         try:
             return self._job.has_work_left()

@@ -1,9 +1,12 @@
-"""How much of a library has vectors."""
+"""How much of a library is indexed."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
+from recollect.index.pausing import paused_since
+from recollect.index.refresh import has_work
 from recollect.models import embeddings as models
 from recollect.store.base import Store
 from recollect.store.values import Space
@@ -20,6 +23,43 @@ class EmbeddingStatus:
     """The share of the messages that has vectors, from 0 to 1."""
     searched: bool
     """Whether searches use these vectors."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexStatus:
+    """The index of a library. Its words are indexed in the transaction that stores a message."""
+
+    passages: int
+    """Messages, parts of items, and observations; slightly more if some were deleted."""
+    embedded: int
+    """How many of them have vectors of the current model."""
+    has_work: bool
+    """Whether there is anything to index."""
+    is_background: bool
+    """Whether this process indexes in the background."""
+    paused_since: datetime | None
+
+    @property
+    def share(self) -> float:
+        """The share of the passages that has vectors, from 0 to 1."""
+        if not self.passages:
+            return 1.0
+        return self.embedded / self.passages
+
+
+def index_status(store: Store, is_background: bool) -> IndexStatus:
+    setting = models.embedding_setting()
+    passages = store.size()
+    spaces = [space for space in store.spaces() if space.name == setting]
+    embedded = 0
+    if spaces:
+        batch, queued = store.unembedded(spaces[-1], 1)
+        embedded = passages
+        if batch:  # The queue may still count messages that were deleted.
+            embedded = max(0, passages - queued)
+    return IndexStatus(
+        passages, embedded, has_work(store, setting), is_background, paused_since(store)
+    )
 
 
 def embedding_status(store: Store) -> list[EmbeddingStatus]:
