@@ -27,6 +27,7 @@ SKIP = "RECOLLECT_SKIP_BROWSER"
 SCREENSHOTS = Path(__file__).parents[2] / "artifacts" / "screenshots"
 WITH_SCREENSHOTS = os.environ.get("RECOLLECT_SCREENSHOTS") == "1"
 TIMEOUT = 60_000  # milliseconds; a busy machine must not fail a test
+BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 BROWSER_OPTIONS = (
     "--no-sandbox",
     "--disable-gpu",
@@ -100,11 +101,7 @@ def browser() -> Iterator[Any]:
     """One browser per module: while Playwright runs, its event loop occupies the main thread."""
     if os.environ.get(SKIP) == "1":
         pytest.skip(f"{SKIP}=1")
-    program = (
-        shutil.which("chromium")
-        or shutil.which("chromium-browser")
-        or shutil.which("google-chrome")
-    )
+    program = next(filter(None, map(shutil.which, BROWSERS)), None)
     if program is None:
         pytest.fail(
             "There is no browser to test with. Install one (apt-get install chromium), or set "
