@@ -202,7 +202,6 @@ def test_a_session_shows_tools_diffs_code_formulas_and_pictures(
 
 @pytest.mark.full
 def test_formulas_are_drawn(site: Site, open_page: OpenPage) -> None:
-    pytest.importorskip("math_core")
     add_session(site.library)
     page = open_page("/c/session")
     expect(page.locator("math[display='block'] mfrac")).to_be_visible()

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.serve.console.views import formulas, rendering
+from recollect.serve.console.views.formula_process import FormulaProcess
 from recollect.serve.console.views.rendering import (
     beginning,
     highlight,
@@ -264,3 +265,11 @@ def test_prices_and_variables_are_not_formulas(text: str) -> None:
     html = markdown(text)
     assert "<math" not in html
     assert "formula" not in html
+
+
+@pytest.mark.parametrize("source", ["(_)" * 40, "{" * 200_000])
+def test_a_formula_that_hangs_or_crashes_the_converter_costs_only_itself(source: str) -> None:
+    process = FormulaProcess(max_seconds=1, pause_seconds=0)
+    assert process.convert(source, True) == ""
+    assert process.convert("x", False) == "<math><mi>x</mi></math>"
+    process.close()

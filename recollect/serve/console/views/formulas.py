@@ -1,16 +1,14 @@
 """Formulas in Markdown: LaTeX as MathML, which browsers draw themselves.
 
-The converter is math-core. It escapes what it writes, and the sanitizer checks its output like
-everything else. Without the package, and for formulas that it does not know, the page shows the
-source. Deep nesting could exhaust the stack of a thread, so such formulas are not converted.
+The converter is math-core, in a process of its own. It escapes what it writes, and the sanitizer
+checks its output like everything else. The page shows the source of formulas that the converter
+does not know, and of those that are nested deeply or leave many brackets open.
 """
 
 from __future__ import annotations
 
-import importlib
 import re
 from collections.abc import Sequence
-from functools import cache
 from html import escape
 from typing import Any
 
@@ -21,6 +19,7 @@ from markdown_it.token import Token
 from markdown_it.utils import OptionsDict
 
 from recollect.language.text import storable
+from recollect.serve.console.views.formula_process import FormulaProcess
 
 _TAG_NAMES = (
     "math menclose merror mfrac mi mmultiscripts mn mo mover mpadded mphantom mprescripts mroot "
@@ -40,9 +39,13 @@ _DELIMITERS = (("$$", "$$", True), ("\\[", "\\]", True), ("\\(", "\\)", False), 
 _BLOCK_DELIMITERS = (("$$", "$$"), ("\\[", "\\]"))
 # Commands that take the next one as their argument nest without braces.
 _LONG_RUN = re.compile(r"(?:\\[A-Za-z]++\s*+[0-9A-Za-z]?+\s*+){100}")
+_MAX_UNCLOSED = 8  # the converter takes twice as long for each
+_OPENING = re.compile(r"[(\[]|\\\{|\\l(?:angle|brace|brack|ceil|floor|vert|Vert)\b")
+_CLOSING = re.compile(r"[)\]]|\\\}|\\r(?:angle|brace|brack|ceil|floor|vert|Vert)\b")
 _ENVIRONMENT = re.compile(r"\\(?:left|begin)\b")
 # The page's policy allows no style attributes.
 _CELL_STYLE = re.compile(r'<mtd style="([^"]*)"')
+_PROCESS = FormulaProcess()
 
 
 def add_formulas(parser: MarkdownIt) -> None:
@@ -63,23 +66,7 @@ def mathml(source: str, display: bool) -> str:
 
 def _convert(source: str, display: bool) -> str:
     """A formula as MathML; empty if that is not possible."""
-    math_core = _math_core()
-    if math_core is None:
-        return ""
-    converter = math_core.LatexToMathML(fancy_error=False)
-    try:
-        html = str(converter.convert_with_local_state(source, displaystyle=display))
-    except math_core.LatexError:
-        return ""
-    return _CELL_STYLE.sub(_cell_class, html)
-
-
-@cache
-def _math_core() -> Any:
-    try:
-        return importlib.import_module("math_core")
-    except ImportError:
-        return None
+    return _CELL_STYLE.sub(_cell_class, _PROCESS.convert(source, display))
 
 
 def _cell_class(match: re.Match[str]) -> str:
@@ -91,6 +78,8 @@ def _cell_class(match: re.Match[str]) -> str:
 
 def _is_harmless(source: str) -> bool:
     if len(source) > _MAX_CHARS or len(_ENVIRONMENT.findall(source)) > _MAX_DEPTH:
+        return False
+    if len(_OPENING.findall(source)) - len(_CLOSING.findall(source)) > _MAX_UNCLOSED:
         return False
     return _depth(source) <= _MAX_DEPTH and not _LONG_RUN.search(source)
 
