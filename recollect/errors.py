@@ -23,6 +23,10 @@ class Conflict(InvalidInput):
     """The id is already used for something else."""
 
 
+class OutdatedPosition(Conflict):
+    """Messages were added since the caller read the conversation; nothing was written."""
+
+
 class AmbiguousId(InvalidInput):
     """Several ids begin with the given characters."""
 

@@ -535,14 +535,23 @@ class Library:
         )
 
     def post(
-        self, thread_id: str, author: str, content: str, *, role: str = "user", **fields: Any
+        self,
+        thread_id: str,
+        author: str,
+        content: str,
+        *,
+        role: str = "user",
+        expected_last_seq: int | None = None,
+        **fields: Any,
     ) -> tuple[Passage, bool]:
         """Add a message to a thread. Returns it, and whether it is new.
 
-        Its `position` + 1 is its number in the thread. `fields` are as for `add_message`.
+        Its `position` + 1 is its number in the thread. `fields` are as for `add_message`. If
+        `expected_last_seq` is given and the last message has another number, OutdatedPosition is
+        raised, unless the message was stored before.
         """
         message = new_message(role, content, {**fields, "author": author})
-        appended = self._store.append(thread_id, message)
+        appended = self._store.append(thread_id, message, expected_last_seq)
         self.wake_indexer()
         ((stored,), _) = self._store.passage_page(thread_id, appended.position, 1)
         return stored, appended.new

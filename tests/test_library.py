@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -13,7 +14,13 @@ from typing import Any
 import pytest
 
 import recollect
-from recollect.errors import InvalidInput, NotFound, RecollectError, UnknownFormat
+from recollect.errors import (
+    InvalidInput,
+    NotFound,
+    OutdatedPosition,
+    RecollectError,
+    UnknownFormat,
+)
 from recollect.language.text import storable
 from recollect.model.search import Filter, SearchOptions
 from recollect.places import library_file
@@ -75,6 +82,27 @@ def test_an_import_can_be_undone(library: recollect.Library, tmp_path: Path) -> 
     )
     library.undo_import(receipt.id)
     assert [h.conversation_id for h in library.search("words").hits] == ["c1"]
+
+
+@pytest.mark.both_stores
+def test_of_several_posts_that_expect_the_same_last_message_one_succeeds(place: str) -> None:
+    """Each thread has its own library, as processes do that share a database."""
+    with recollect.open(place, background=False) as library:
+        id_ = library.thread("plans").id
+        library.post(id_, "ann", "one")
+
+    def post(number: int) -> bool:
+        with recollect.open(place, background=False) as library:
+            try:
+                library.post(id_, "bob", f"two {number}", expected_last_seq=1)
+            except OutdatedPosition:
+                return False
+            return True
+
+    with ThreadPoolExecutor(4) as threads:
+        assert sum(threads.map(post, range(8))) == 1
+    with recollect.open(place, background=False) as library:
+        assert library.summary(id_).messages == 2
 
 
 def test_one_invalid_conversation_does_not_affect_the_others(

@@ -109,10 +109,14 @@ class Documents(ABC):
 
     @writer
     @abstractmethod
-    def append(self, document: str, passage: Passage) -> Appended:
+    def append(
+        self, document: str, passage: Passage, expected_passages: int | None = None
+    ) -> Appended:
         """Add a passage after the head of a document, unless it is there already.
 
-        Raises NotFound, or Conflict if another passage has the same id.
+        Raises NotFound, or Conflict if another passage has the same id. If `expected_passages` is
+        given and the document has another number of passages, OutdatedPosition is raised. This is
+        checked in the transaction that writes, so of several processes exactly one succeeds.
         """
 
     @writer

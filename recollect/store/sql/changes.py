@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from recollect.errors import Conflict, NotFound
+from recollect.errors import Conflict, NotFound, OutdatedPosition
 from recollect.language.text import from_micros, identifier, micros, truncate
 from recollect.model.documents import Document, Passage
 from recollect.model.kinds import OBSERVATIONS
@@ -27,9 +27,11 @@ from recollect.store.values import Appended
 # -- adding passages ---
 
 
-def append(db: Database, id: str, passage: Passage, index: TextIndex) -> Appended:
+def append(
+    db: Database, id: str, passage: Passage, index: TextIndex, expected_passages: int | None = None
+) -> Appended:
     """See Store.append."""
-    appended = _append(db, id, passage, index)
+    appended = _append(db, id, passage, index, expected_passages=expected_passages)
     if appended:
         _mark_extended(db, id)
     return appended
@@ -56,7 +58,13 @@ def extend(db: Database, id: str, passages: Sequence[Passage], index: TextIndex)
 
 
 def _append(
-    db: Database, id: str, passage: Passage, index: TextIndex, shared: bool = False
+    db: Database,
+    id: str,
+    passage: Passage,
+    index: TextIndex,
+    *,
+    shared: bool = False,
+    expected_passages: int | None = None,
 ) -> Appended:
     documents = db.rows(
         "select key, head, created_at, updated_at, passages from document where id = ?",
@@ -73,6 +81,11 @@ def _append(
     )
     if id_ in stored_keys:
         return _require_same(passage, read_row(db, stored_keys[id_]))
+    if expected_passages not in (None, position):
+        raise OutdatedPosition(
+            f"Conversation {truncate(id, 80)!r} has {position} messages, not {expected_passages}. "
+            "Read the new ones, then add the message again."
+        )
     follows_head = passage.parent is None or parent == head
     if not follows_head and parent not in stored_keys:
         raise NotFound(

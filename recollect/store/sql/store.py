@@ -197,8 +197,13 @@ class SqlStore(Store, Generic[Connection]):
         self.purge()
         return count
 
-    def append(self, document: str, passage: Passage) -> Appended:
-        return self._write_text(lambda db, index: changes.append(db, document, passage, index))
+    def append(
+        self, document: str, passage: Passage, expected_passages: int | None = None
+    ) -> Appended:
+        def work(db: Connection, index: TextIndex) -> Appended:
+            return changes.append(db, document, passage, index, expected_passages)
+
+        return self._write_text(work)
 
     def extend(self, document: str, passages: Sequence[Passage]) -> int:
         return self._write_text(lambda db, index: changes.extend(db, document, passages, index))

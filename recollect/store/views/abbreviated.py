@@ -57,8 +57,12 @@ class AbbreviatedStore(StoreView):
     ) -> SaveResult:
         return self._change(lambda full: self._store.rewrite(full, replacement, version), document)
 
-    def append(self, document: str, passage: Passage) -> Appended:
-        return self._change(lambda full: self._store.append(full, passage), document)
+    def append(
+        self, document: str, passage: Passage, expected_passages: int | None = None
+    ) -> Appended:
+        return self._change(
+            lambda full: self._store.append(full, passage, expected_passages), document
+        )
 
     def extend(self, document: str, passages: Sequence[Passage]) -> int:
         return self._change(lambda full: self._store.extend(full, passages), document)

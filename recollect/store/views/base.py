@@ -62,8 +62,10 @@ class StoreView(Store):
     ) -> SaveResult:
         return self._store.rewrite(document, replacement, version)
 
-    def append(self, document: str, passage: Passage) -> Appended:
-        return self._store.append(document, passage)
+    def append(
+        self, document: str, passage: Passage, expected_passages: int | None = None
+    ) -> Appended:
+        return self._store.append(document, passage, expected_passages)
 
     def extend(self, document: str, passages: Sequence[Passage]) -> int:
         return self._store.extend(document, passages)

@@ -69,8 +69,10 @@ class RedactingStore(StoreView):
         result.redacted = dict(secrets)
         return result
 
-    def append(self, document: str, passage: Passage) -> Appended:
-        return self._store.append(document, redact_passage(passage, Counter()))
+    def append(
+        self, document: str, passage: Passage, expected_passages: int | None = None
+    ) -> Appended:
+        return self._store.append(document, redact_passage(passage, Counter()), expected_passages)
 
     def extend(self, document: str, passages: Sequence[Passage]) -> int:
         clean = [redact_passage(passage, Counter()) for passage in passages]

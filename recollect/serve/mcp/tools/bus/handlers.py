@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from recollect.errors import NotFound
+from recollect.errors import NotFound, OutdatedPosition
 from recollect.language.query import MalformedQuery
 from recollect.language.text import iso
 from recollect.library import Library
@@ -28,7 +28,7 @@ from recollect.serve.mcp.arguments import (
     json_errors,
     sanitize,
 )
-from recollect.serve.mcp.context import Answer, Context
+from recollect.serve.mcp.context import Answer, Context, ToolError
 from recollect.serve.mcp.tools.bus.definitions import (
     BUS_CONNECT,
     DEFAULT_MESSAGES,
@@ -59,7 +59,6 @@ POLL_SECONDS = 0.25
 MAX_WAITS = 32
 MAX_WAITS_EACH_USER = 8
 """Concurrent msg_wait calls. Each occupies a server thread."""
-POST_LOCKS = 64
 AGENT_ID_NAMESPACE = uuid.UUID("5d0c6a1e-7a55-4a57-9f0c-1d2f7d6d4f11")
 _CONNECT_FIELDS = ("seq", "author", "role", "content", "created_at")
 
@@ -69,7 +68,6 @@ class Handlers:
 
     def __init__(self) -> None:
         self._waits = _Waits()
-        self._post_locks = [threading.Lock() for _ in range(POST_LOCKS)]
 
     # -- search ---
 
@@ -163,21 +161,21 @@ class Handlers:
         expected = None
         if "expected_last_seq" in args:
             expected = args.number("expected_last_seq", 0, MAX_SEQ)
-        lock = self._post_lock(context.user, thread_id, expected)
-        with json_errors(), context.library() as library, lock:
+        with json_errors(), context.library() as library:
             _find_thread(context, library, thread_id)
-            if expected is not None:
-                _check_last_seq(context, library, thread_id, expected, message_id)
             try:
                 message, _ = library.post(
                     thread_id,
                     author,
                     content,
                     role=role,
+                    expected_last_seq=expected,
                     id=message_id or None,
                     metadata=metadata,
                     visibility=visibility,
                 )
+            except OutdatedPosition:
+                raise _outdated(context, library, thread_id, expected or 0) from None
             except NotFound:
                 raise json_error(NO_THREAD) from None
         answer = {
@@ -213,15 +211,6 @@ class Handlers:
                 if page.messages or seconds <= 0 or context.is_cancelled():
                     return page.answer()
                 time.sleep(min(seconds, POLL_SECONDS))
-
-    @contextmanager
-    def _post_lock(self, user: str | None, thread_id: str, expected: int | None) -> Iterator[None]:
-        """Serialize posts with `expected_last_seq` to the same thread in this process."""
-        if expected is None:
-            yield
-            return
-        with self._post_locks[hash((user, thread_id)) % POST_LOCKS]:
-            yield
 
 
 # -- pages of messages ---
@@ -304,19 +293,10 @@ def _agent_name(args: Arguments, context: Context) -> str:
     return program or model or context.client or "agent"
 
 
-def _check_last_seq(
-    context: Context, library: Library, thread_id: str, expected: int, message_id: str
-) -> None:
-    """Raise ToolError with the new messages if others posted since the caller read the thread.
-
-    A message that is already there comes from a call whose answer was lost, and is no conflict.
-    """
+def _outdated(context: Context, library: Library, thread_id: str, expected: int) -> ToolError:
+    """The error for a post after which others have posted, with their messages."""
     page = _MessagePage(context, library, thread_id, expected, MAX_RESULTS)
-    if page.current_seq == expected:
-        return
-    if message_id and _has_message(library, thread_id, message_id):
-        return
-    raise json_error(
+    return json_error(
         f"expected_last_seq is {expected}, but the thread is at {page.current_seq}: "
         "read new_messages, then post again.",
         expected_last_seq=expected,
@@ -324,14 +304,6 @@ def _check_last_seq(
         new_messages=sanitize(page.messages),
         has_more=page.has_more,
     )
-
-
-def _has_message(library: Library, thread_id: str, message_id: str) -> bool:
-    try:
-        library.message(thread_id, message_id)
-    except NotFound:
-        return False
-    return True
 
 
 class _Waits:
