@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
+from statements import Recorder, problem, record_statements
 
 from recollect.store.base import Store
 from recollect.store.sqlite import SqliteStore
@@ -55,3 +57,32 @@ def sqlite_store(path: Path) -> Iterator[SqliteStore]:
     store = SqliteStore(path)
     yield store
     store.close()
+
+
+@pytest.fixture(scope="session")
+def recorder(database: str) -> Iterator[Recorder]:
+    """Records the statements that the tests execute in their database."""
+    name = psycopg.conninfo.conninfo_to_dict(database)["dbname"]
+    with record_statements(str(name)) as recorder:
+        yield recorder
+
+
+@pytest.fixture(scope="session")
+def planner(database: str) -> Iterator[psycopg.Connection]:
+    """A connection without row-level security."""
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("set search_path = recollect, public")
+        yield connection
+
+
+@pytest.fixture(autouse=True)
+def every_statement_names_the_owner(request: pytest.FixtureRequest) -> Iterator[None]:
+    """After each test on PostgreSQL, check the statements that no test executed before."""
+    if "database" not in request.fixturenames and "postgres" not in request.node.name:
+        yield
+        return
+    recorder: Recorder = request.getfixturevalue("recorder")
+    planner: psycopg.Connection = request.getfixturevalue("planner")
+    yield
+    problems = [(sql, problem(planner, (sql, values))) for sql, values in recorder.take()]
+    assert [(sql, reason) for sql, reason in problems if reason] == []

@@ -566,7 +566,9 @@ PROBES = (
     "on conflict (owner, term) do update set stem = 'x' returning stem",
     "insert into account (name) values ('{word}')",
     "insert into account (name) values ('{word}') on conflict do nothing",
-    "insert into space (name, version, dimensions) values ('{word}', '{word}', 4) returning name",
+    "insert into space (id, name, version, dimensions) "
+    "values (1000 + length('{word}') + ascii('{word}'), '{word}', '{word}', 4) "
+    "returning name",
     "insert into derived (name, version) values ('{word}', 1) returning *",
     "update document set id = '{word}', source_id = '{word}' returning id",
     "merge into word w using (select '{word}' as term) x on w.term = x.term "
@@ -1221,6 +1223,7 @@ def test_each_user_has_their_own_receipts_and_can_undo_only_those(
 
 def test_the_vector_space_of_another_user_cannot_be_used(pair: tuple[Library, Library]) -> None:
     ann, bob = (library._store for library in pair)
+    bob.drop_space(bob.add_space("earlier", "1", 4, None))
     spaces = [store.add_space("model", "1", 4, None) for store in (ann, bob)]
     vector = np.array([0.5, 0.5, 0.5, 0.5], np.float32)
     for store, space in zip((ann, bob), spaces, strict=True):

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from recollect.store.audit_log import AuditLogs, Entry, Head, Record, chain
-from recollect.store.postgres.connection import Connection
+from recollect.store.postgres.connection import OWNER, Connection
 from recollect.store.postgres.transactions import Transactions
 
 _MAX_USERS = 16
@@ -64,14 +64,17 @@ class PostgresAuditLogs(AuditLogs):
 
 def _read_page(db: Connection, after: int) -> list[tuple[Any, ...]]:
     return db.rows(
-        "select number, record, hash from audit where number > ? order by number limit ?",
+        f"select number, record, hash from audit where {db.own()} and number > ? "
+        "order by number limit ?",
         (after, _PAGE),
     )
 
 
 def _append(db: Connection, entries: Sequence[Entry]) -> None:
     head = Head()
-    for number, hash_ in db.rows("select number, hash from audit order by number desc limit 1"):
+    last = db.rows(f"select number, hash from {db.own_rows('audit')} order by number desc limit 1")
+    for number, hash_ in last:
         head = Head(number, hash_)
     rows = [(record.number, record.text, record.hash) for record in chain(entries, head)]
-    db.run_many("insert into audit (number, record, hash) values (?, ?, ?)", rows)
+    # Not `insert`, which depends on a row that a removed library has not.
+    db.run_many(f"insert into audit (owner, number, record, hash) values ({OWNER}, ?, ?, ?)", rows)

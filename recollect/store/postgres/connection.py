@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import count
@@ -15,11 +16,16 @@ from recollect.store.postgres.capabilities import Server
 from recollect.store.postgres.filters import conditions, derived_columns, document_conditions
 from recollect.store.postgres.pool import Session
 from recollect.store.sql.encoding import PASSAGE_COLUMNS
+from recollect.store.sql.markers import get_marker, set_marker
 from recollect.store.sql.passages import COLUMNS
 
+OWNER = ":owner"
+"""Stands for the number of the user in our statements."""
 _UPDATE_PASSAGE = (
-    f"update passage set {', '.join(f'{name} = ?' for name in PASSAGE_COLUMNS)} where key = ?"
+    f"update passage set {', '.join(f'{name} = ?' for name in PASSAGE_COLUMNS)} "
+    f"where owner = {OWNER} and key = ?"
 )
+_SPACE_NUMBER = "space number"
 
 
 class Connection:
@@ -42,14 +48,49 @@ class Connection:
         self._execute(sql, values)
 
     def run_many(self, sql: str, values: Iterable[Sequence[Any]]) -> None:
-        rows = list(values)
+        rows = [self._parameters(sql, row) for row in values]
         if rows:
             self._cursor.executemany(number_parameters(sql), rows)
 
-    def insert(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    def own(self, *aliases: str) -> str:
+        if not aliases:
+            return f"owner = {OWNER}"
+        return " and ".join(f"{alias}.owner = {OWNER}" for alias in aliases)
+
+    def own_rows(self, table: str) -> str:
+        return f"{table} where owner = {OWNER}"
+
+    def insert(
+        self,
+        table: str,
+        columns: Sequence[str],
+        rows: Sequence[Sequence[Any]],
+        keep_existing: bool = False,
+    ) -> None:
+        on_conflict = ""
+        if keep_existing:
+            on_conflict = " on conflict do nothing"
+        if len(rows) == 1:
+            placeholders = ", ".join("?" * len(columns))
+            self._execute(
+                f"insert into {table} (owner, {', '.join(columns)}) "
+                f"values ({OWNER}, {placeholders}){on_conflict}",
+                rows[0],
+            )
+        elif rows:
+            self._insert_many(table, columns, rows, on_conflict)
+
+    def _insert_many(
+        self,
+        table: str,
+        columns: Sequence[str],
+        rows: Sequence[Sequence[Any]],
+        on_conflict: str,
+    ) -> None:
         """Insert any number of rows with one statement, which gets each column as an array.
 
-        Columns without any value are left out.
+        Columns without any value are left out. The owner is read from the user's own row, so that
+        a cluster runs the statement where the rows are.
         """
         types = self.server.types[table]
         arrays = {
@@ -58,8 +99,11 @@ class Connection:
             if any(value is not None for value in values)
         }
         parameters = ", ".join(f"?::{types[name]}[]" for name in arrays)
+        names = ", ".join(arrays)
         self._execute(
-            f"insert into {table} ({', '.join(arrays)}) select * from unnest({parameters})",
+            f"insert into {table} (owner, {names}) "
+            f"select o.owner, u.* from last_key o, unnest({parameters}) u({names}) "
+            f"where {self.own('o')}{on_conflict}",
             list(arrays.values()),
         )
 
@@ -78,22 +122,32 @@ class Connection:
         # Operators of `text_pattern_ops`. PostgreSQL uses an index for them under a policy.
         return f"{column} ~>=~ ? and {column} ~<~ ?", [prefix, prefix + "\U0010ffff"]
 
+    def new_space_number(self) -> int:
+        highest: int = self.get(f"select coalesce(max(id), 0) from {self.own_rows('space')}")
+        number = max(highest, get_marker(self, _SPACE_NUMBER) or 0) + 1
+        set_marker(self, _SPACE_NUMBER, number)
+        return number
+
+    def queue_passages(self, space: int, passages: Sequence[int]) -> None:
+        mark = _new_mark()
+        rows = [(mark, key, space) for key in passages]
+        self.insert("unembedded", ("mark", "passage", "space"), rows)
+
     def mark_outdated(self, passages: Sequence[int]) -> None:
         keys = list(passages)
         self.run(
-            """update passage_text t set created_at = p.created_at, role = p.role,
+            f"""update passage_text t set created_at = p.created_at, role = p.role,
               author = p.author, hidden = p.visibility = 'hidden'
             from passage p
-            where p.owner = ?::integer and p.key = any(?::bigint[])
-              and t.owner = ?::integer and t.key = p.key""",
-            (self.owner, keys, self.owner),
+            where {self.own("p", "t")} and p.key = any(?::bigint[]) and t.key = p.key""",
+            (keys,),
         )
         self._delete_vectors(keys)
         self.run(
-            """insert into unembedded (passage, space) select p.key, s.id from passage p, space s
-            where p.owner = ?::integer and p.key = any(?::bigint[])
-              and s.owner = ?::integer and not s.gone""",
-            (self.owner, keys, self.owner),
+            f"""insert into unembedded (owner, mark, passage, space)
+            select p.owner, ?::bigint, p.key, s.id from passage p, space s
+            where {self.own("p", "s")} and p.key = any(?::bigint[]) and not s.gone""",
+            (_new_mark(), keys),
         )
 
     def delete_derived(self, passages: Sequence[int]) -> None:
@@ -103,17 +157,19 @@ class Connection:
         for table in ("vector", "unembedded"):
             self.run(
                 f"""delete from {table} v
-                where v.owner = ?::integer and v.passage = any(?::bigint[])
-                  and v.space in (select s.id from space s where s.owner = ?::integer)""",
-                (self.owner, keys, self.owner),
+                where {self.own("v")} and v.passage = any(?::bigint[])
+                  and v.space in (select s.id from space s where {self.own("s")})""",
+                (keys,),
             )
 
     def add_counts(self, counts: Mapping[tuple[str, str], int]) -> None:
         names = [name for name, _ in counts]
         values = [value for _, value in counts]
         self.run(
-            """insert into tally (name, value, count)
-            select * from unnest(?::text[], ?::text[], ?::bigint[])
+            f"""insert into tally (owner, name, value, count)
+            select o.owner, u.*
+            from last_key o, unnest(?::text[], ?::text[], ?::bigint[]) u(name, value, count)
+            where {self.own("o")}
             on conflict (owner, name, value) do update set count = tally.count + excluded.count""",
             (names, values, list(counts.values())),
         )
@@ -129,8 +185,8 @@ class Connection:
         if filter.of_passages:
             passage_where, passage_values = conditions(filter, "p", "p.visibility = 'hidden'")
             where += (
-                " and exists (select 1 from passage p where p.document = d.key"
-                f" and {passage_where})"
+                f" and exists (select 1 from passage p where {self.own('p')}"
+                f" and p.document = d.key and {passage_where})"
             )
             values += passage_values
         return where, values
@@ -141,7 +197,14 @@ class Connection:
         prepare = None
         if "owner = ?" in sql:
             prepare = False
-        return self._cursor.execute(number_parameters(sql), values, prepare=prepare, binary=True)
+        return self._cursor.execute(
+            number_parameters(sql), self._parameters(sql, values), prepare=prepare, binary=True
+        )
+
+    def _parameters(self, sql: str, values: Sequence[Any]) -> Sequence[Any]:
+        if OWNER in sql:
+            return (self.owner, *values)
+        return values
 
     # -- begin and commit ---
 
@@ -165,8 +228,18 @@ class Connection:
         return self._session.broken
 
 
+def _new_mark() -> int:
+    """A random number by which a change of a queued passage is noticed. It is never zero."""
+    return secrets.randbits(62) + 1
+
+
 @lru_cache(2_000)
 def number_parameters(sql: str) -> str:
-    """Replace each `?` with `$1`, `$2` and so on. Our statements use `?` for nothing else."""
+    """Replace each `?` with `$1`, `$2` and so on. Our statements use `?` for nothing else.
+
+    If the statement names the owner, that is the first parameter.
+    """
     numbers = count(1)
+    if OWNER in sql:
+        sql = sql.replace(OWNER, f"${next(numbers)}::integer")
     return "".join(f"${next(numbers)}" if c == "?" else c for c in sql)

@@ -12,9 +12,9 @@ from recollect.language.query import Node
 from recollect.language.text import storable
 from recollect.model.search import Filter
 from recollect.store.postgres import text
-from recollect.store.postgres.connection import Connection
+from recollect.store.postgres.connection import OWNER, Connection
 from recollect.store.postgres.transactions import Transactions, has_account
-from recollect.store.sql import checking, headings, statistics, transfer
+from recollect.store.sql import checking, headings, markers, statistics, transfer
 from recollect.store.sql import spaces as space_sql
 from recollect.store.sql.database import TextIndex
 from recollect.store.sql.encoding import INDEXED_TITLE
@@ -44,10 +44,10 @@ _TABLES = (
     "undo",
     "last_key",
 )
-_UNINDEXED_PASSAGES = """from passage p where not exists
-  (select from passage_text t where t.owner = p.owner and t.key = p.key)"""
-_ORPHANED_ROWS = """from passage_text t where not exists
-  (select from passage p where p.owner = t.owner and p.key = t.key)"""
+_UNINDEXED_PASSAGES = f"""from passage p where p.owner = {OWNER} and not exists
+  (select from passage_text t where t.owner = {OWNER} and t.key = p.key)"""
+_ORPHANED_ROWS = f"""from passage_text t where t.owner = {OWNER} and not exists
+  (select from passage p where p.owner = {OWNER} and p.key = t.key)"""
 
 
 class PostgresStore(SqlStore[Connection]):
@@ -189,7 +189,7 @@ class PostgresStore(SqlStore[Connection]):
         def work(db: Connection) -> None:
             transfer.require_contents(db, expected, self.path)
             for table in _TABLES:
-                db.run(f"delete from {table}")
+                db.run(f"delete from {db.own_rows(table)}")
 
         self._write(work)
         self.close()
@@ -198,7 +198,9 @@ class PostgresStore(SqlStore[Connection]):
 
     def stats(self) -> dict[str, object]:
         def work(db: Connection) -> dict[str, object]:
-            partly_indexed = db.get("select count(*) from passage_text where not whole")
+            partly_indexed = db.get(
+                f"select count(*) from passage_text where {db.own()} and not whole"
+            )
             return statistics.library_counts(db) | {
                 "indexed_in_part": partly_indexed,
                 "purge": self.purge_status().state,
@@ -281,25 +283,28 @@ def _correct_counts(db: Connection) -> None:
 def _count_lost(db: Connection) -> int:
     """The number of indexed messages that the library had and does not have any more."""
     return int(
-        db.get(f"select count(*) {_ORPHANED_ROWS} and t.key <= (select passage from last_key)")
+        db.get(
+            f"select count(*) {_ORPHANED_ROWS} "
+            f"and t.key <= (select passage from {db.own_rows('last_key')})"
+        )
     )
 
 
 def _clear_index(db: Connection) -> int:
     """Empty the index, and return the number of passages to index."""
-    db.run("delete from passage_text")
-    db.run("delete from word")
-    db.run("delete from derived where name = 'text'")
+    db.run(f"delete from {db.own_rows('passage_text')}")
+    db.run(f"delete from {db.own_rows('word')}")
+    markers.set_marker(db, "text", None)
     space_sql.remove_orphans(db)
-    db.run("update last_key set removed = removed + 1")
-    return int(db.get("select count(*) from passage"))
+    db.run(f"update last_key set removed = removed + 1 where {db.own()}")
+    return int(db.get(f"select count(*) from {db.own_rows('passage')}"))
 
 
 def _index_batch(db: Connection, index: TextIndex) -> int:
     rows = db.rows(
         f"""select p.key, {INDEXED_TITLE}, p.content
         from passage p join document d on d.owner = p.owner and d.key = p.document
-        where p.key in (select p.key {_UNINDEXED_PASSAGES} limit ?)""",
+        where {db.own("p", "d")} and p.key in (select p.key {_UNINDEXED_PASSAGES} limit ?)""",
         (_REBUILD_BATCH,),
     )
     if rows:
@@ -308,11 +313,10 @@ def _index_batch(db: Connection, index: TextIndex) -> int:
 
 
 def _verify(db: Connection) -> Findings:
-    version = db.get("select version from derived where name = 'text'")
-    findings = Findings(outdated=version != text.VERSION)
+    findings = Findings(outdated=markers.get_marker(db, "text") != text.VERSION)
     orphans = db.get(
-        "select count(*) from passage p where not exists "
-        "(select from document d where d.owner = p.owner and d.key = p.document)"
+        f"select count(*) from passage p where {db.own('p')} and not exists "
+        f"(select from document d where {db.own('d')} and d.key = p.document)"
     )
     if orphans == 1:
         findings.damaged.append("1 message belongs to no conversation")

@@ -60,9 +60,9 @@ def insert(
     column_type = "text" if db.server.pgvector else "bytea"
     cast = "::halfvec" if db.server.pgvector else ""
     db.run(
-        f"""insert into vector (space, passage, document, created_at, role, author, hidden, scale,
-          numbers)
-        select ?::integer, p.key, p.document, p.created_at, p.role, p.author,
+        f"""insert into vector (owner, space, passage, document, created_at, role, author, hidden,
+          scale, numbers)
+        select p.owner, ?::integer, p.key, p.document, p.created_at, p.role, p.author,
           p.visibility = 'hidden', k.scale, k.numbers{cast}
         from unnest(?::bigint[], ?::real[], ?::{column_type}[]) k(key, scale, numbers)
         join passage p on p.owner = ?::integer and p.key = k.key""",

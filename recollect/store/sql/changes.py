@@ -44,7 +44,10 @@ def extend(db: Database, id: str, passages: Sequence[Passage], index: TextIndex)
     if not passages:
         return 0
     members, value = db.in_list([identifier(passage.id) for passage in passages])
-    rows = db.rows(f"select id from passage where document = ? and id in ({members})", (key, value))
+    rows = db.rows(
+        f"select id from passage where {db.own()} and document = ? and id in ({members})",
+        (key, value),
+    )
     stored_ids = {id_ for (id_,) in rows}
     count = 0
     for passage in passages:
@@ -67,7 +70,8 @@ def _append(
     expected_passages: int | None = None,
 ) -> Appended:
     documents = db.rows(
-        "select key, head, created_at, updated_at, passages from document where id = ?",
+        "select key, head, created_at, updated_at, passages from document "
+        f"where {db.own()} and id = ?",
         (identifier(id),),
     )
     if not documents:
@@ -76,7 +80,8 @@ def _append(
     id_, parent = identifier(passage.id), identifier(passage.parent or "")
     stored_keys: dict[str, int] = dict(
         db.rows(
-            "select id, key from passage where document = ? and id in (?, ?)", (key, id_, parent)
+            f"select id, key from passage where {db.own()} and document = ? and id in (?, ?)",
+            (key, id_, parent),
         )
     )
     if id_ in stored_keys:
@@ -96,7 +101,9 @@ def _append(
     row = passage_row(
         passage._replace(parent=passage.parent or head, created_at=created_at), position
     )
-    new_key: int = db.get("update last_key set passage = passage + 1 returning passage")
+    new_key: int = db.get(
+        f"update last_key set passage = passage + 1 where {db.own()} returning passage"
+    )
     passage_sql.insert_passages(db, [(new_key, key, None, shared, *row)])
     index.add([(new_key, "", row[-1])])
     dates = _extended_dates(from_micros(started_at), from_micros(updated_at), created_at)
@@ -105,7 +112,7 @@ def _append(
         dates = (dates[0], created_at)
     db.run(
         "update document set head = ?, passages = passages + 1, created_at = ?, updated_at = ? "
-        "where key = ?",
+        f"where {db.own()} and key = ?",
         (id_, micros(dates[0]), micros(dates[1]), key),
     )
     if not follows_head:
@@ -139,7 +146,8 @@ def _require_same(passage: Passage, row: tuple[Any, ...]) -> Appended:
 def _mark_extended(db: Database, id: str) -> None:
     """Count a new version of a document that got passages."""
     ((key, kind),) = db.rows(
-        "update document set version = version + 1 where id = ? returning key, kind",
+        f"update document set version = version + 1 where {db.own()} and id = ? "
+        "returning key, kind",
         (identifier(id),),
     )
     if rewriting.is_rewritable(kind):
@@ -212,7 +220,7 @@ def revise(db: Database, id: str, change: Callable[[Document], Document], index:
     key = key_of(db, id)
     stored = read(db, key)
     revision = change(stored)
-    keys = dict(db.rows("select id, key from passage where document = ?", (key,)))
+    keys = dict(db.rows(f"select id, key from passage where {db.own()} and document = ?", (key,)))
     count = 0
     for before, after in zip(stored.passages, revision.passages, strict=True):
         if after is before:
@@ -242,7 +250,7 @@ def delete_passage(db: Database, id: str, passage: str, index: TextIndex) -> Pas
     deleted_key = passage_key(db, id, passage)
     deleted_passage = decode_passage(read_row(db, deleted_key))
     has_replies = db.get(
-        "select 1 from passage where document = ? and parent = ? limit 1",
+        f"select 1 from passage where {db.own()} and document = ? and parent = ? limit 1",
         (key, identifier(passage)),
     )
     if has_replies:
@@ -252,7 +260,7 @@ def delete_passage(db: Database, id: str, passage: str, index: TextIndex) -> Pas
     if deleted_passage.parent is not None:
         parent = identifier(deleted_passage.parent)
     db.run(
-        "update document set head = ? where key = ? and head = ?",
+        f"update document set head = ? where {db.own()} and key = ? and head = ?",
         (parent, key, identifier(passage)),
     )
     passage_sql.delete_passages(db, {key: [deleted_key]}, index)
@@ -273,7 +281,8 @@ def delete(db: Database, document: int, index: TextIndex) -> None:
     """Delete a document and its observations."""
     receipt_names.forget_document(db, document)
     db.run(
-        "delete from undo where document = (select d.id from document d where d.key = ?)",
+        f"delete from undo where {db.own()} and document = "
+        f"(select d.id from document d where {db.own('d')} and d.key = ?)",
         (document,),
     )
     delete_observations(db, document, index)
@@ -287,16 +296,19 @@ def delete_observations(db: Database, conversation: int, index: TextIndex) -> bo
     """
     rows = db.rows(
         "select o.key from document o join document d on d.id = o.source_id "
-        "where d.key = ? and o.source = ?",
+        f"where {db.own('o', 'd')} and d.key = ? and o.source = ?",
         (conversation, OBSERVATIONS),
     )
     for (key,) in rows:
         _delete(db, key, index)
-    db.run("update document set observed = 0 where key = ? and observed <> 0", (conversation,))
+    db.run(
+        f"update document set observed = 0 where {db.own()} and key = ? and observed <> 0",
+        (conversation,),
+    )
     return bool(rows)
 
 
 def _delete(db: Database, document: int, index: TextIndex) -> None:
-    rows = db.rows("select key from passage where document = ?", (document,))
+    rows = db.rows(f"select key from passage where {db.own()} and document = ?", (document,))
     passage_sql.delete_passages(db, {document: [key for (key,) in rows]}, index)
-    db.run("delete from document where key = ?", (document,))
+    db.run(f"delete from document where {db.own()} and key = ?", (document,))

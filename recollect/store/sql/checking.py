@@ -13,8 +13,8 @@ from typing import Any
 from recollect.model.kinds import CONVERSATION
 from recollect.store.sql.database import Database
 from recollect.store.sql.encoding import matches_digest
+from recollect.store.sql.markers import get_marker, set_marker
 from recollect.store.sql.passages import COLUMNS
-from recollect.store.sql.transfer import get_marker, set_marker
 from recollect.store.values import Findings
 
 MAX_LINES = 20
@@ -24,14 +24,6 @@ _ROWS_PER_QUERY = 500
 _FIRST_COLUMN = COLUMNS.index("digest")
 _ID = COLUMNS.index("id")
 _DIGEST_BYTES = 16
-_COUNTED = (
-    "select d.id, d.passages, count(p.key) from document d "
-    "left join passage p on p.document = d.key group by d.key, d.id, d.passages"
-)
-_MISCOUNTED = (
-    "select d.key from document d left join passage p on p.document = d.key "
-    "group by d.key, d.passages having d.passages < count(p.key)"
-)
 
 
 def add_line(lines: list[str], line: str) -> None:
@@ -54,12 +46,15 @@ def describe_message(id: str, key: int) -> str:
 
 def check_counts(db: Database, findings: Findings, orphaned: int) -> None:
     """Compare the counts of messages. `orphaned` entries of the index have lost their message."""
-    for id_, expected, actual in db.rows(f"{_COUNTED} having d.passages <> count(p.key)"):
+    rows = db.rows(
+        f"select d.id, d.passages, count(p.key) {_counted(db)} having d.passages <> count(p.key)"
+    )
+    for id_, expected, actual in rows:
         if actual < expected:
             add_line(findings.missing, f"conversation {id_!r} has {actual} of {expected} messages")
         else:
             findings.miscounted += 1
-    counted = int(db.get("select coalesce(sum(count), 0) from tally where name = 'role'"))
+    counted = _tallied_messages(db)
     actual = _messages(db)
     if counted > actual:
         findings.missing.append(f"{counted} messages were counted, but there are only {actual}")
@@ -70,9 +65,23 @@ def check_counts(db: Database, findings: Findings, orphaned: int) -> None:
         findings.missing.append(f"messages that were indexed, but are not in the library: {lost}")
 
 
+def _counted(db: Database) -> str:
+    """Documents with their passages, in groups that count the passages."""
+    return (
+        f"from document d left join passage p on {db.own('p')} and p.document = d.key "
+        f"where {db.own('d')} group by d.key, d.id, d.passages"
+    )
+
+
+def _tallied_messages(db: Database) -> int:
+    count = db.get(f"select coalesce(sum(count), 0) from tally where {db.own()} and name = 'role'")
+    return int(count)
+
+
 def _messages(db: Database) -> int:
     count = db.get(
-        "select count(*) from passage p join document d on d.key = p.document and d.kind = ?",
+        "select count(*) from passage p join document d on d.key = p.document "
+        f"where {db.own('p', 'd')} and d.kind = ?",
         (CONVERSATION,),
     )
     return int(count)
@@ -91,11 +100,11 @@ def correct_counts(db: Database) -> bool:
     """
     db.run(
         "update document set passages = "
-        "(select count(*) from passage p where p.document = document.key) "
-        f"where key in ({_MISCOUNTED})"
+        f"(select count(*) from passage p where {db.own('p')} and p.document = document.key) "
+        f"where {db.own()} and key in "
+        f"(select d.key {_counted(db)} having d.passages < count(p.key))"
     )
-    counted = int(db.get("select coalesce(sum(count), 0) from tally where name = 'role'"))
-    return counted < _messages(db)
+    return _tallied_messages(db) < _messages(db)
 
 
 # -- altered messages ---
@@ -125,6 +134,7 @@ def _rows(db: Database) -> Iterator[tuple[Any, ...]]:
 
 def read_rows(db: Database, after: int, limit: int = _ROWS_PER_QUERY) -> list[tuple[Any, ...]]:
     return db.rows(
-        f"select {', '.join(COLUMNS)} from passage where key > ? order by key limit ?",
+        f"select {', '.join(COLUMNS)} from passage where {db.own()} and key > ? "
+        "order by key limit ?",
         (after, limit),
     )

@@ -1,8 +1,12 @@
 """The interface between the shared SQL and a database.
 
 The statements in this package use the SQL that SQLite and PostgreSQL have in common, with `?` for
-values. Where the two differ, there is a method here. A PostgreSQL connection sees only the rows of
-one user, so no statement has to name the user.
+values. Where the two differ, there is a method here.
+
+In PostgreSQL, every table has a column `owner`, and every statement names the owner of every table
+that it uses (`own`). Policies would hide the rows of other users anyway, but only a statement that
+names the owner is sent to one partition, or to one machine of a cluster. An SQLite file has one
+owner and no such column.
 """
 
 from __future__ import annotations
@@ -28,7 +32,23 @@ class Database(Protocol):
 
     def run_many(self, sql: str, values: Iterable[Sequence[Any]]) -> None: ...
 
-    def insert(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None: ...
+    def own(self, *aliases: str) -> str:
+        """The condition that the rows of these tables belong to the user of the library.
+
+        Without an alias, the statement has one table. An outer join needs it in its `on` clause.
+        """
+
+    def own_rows(self, table: str) -> str:
+        """A table of which all rows of the user are read, as in `select count(*) from {…}`."""
+
+    def insert(
+        self,
+        table: str,
+        columns: Sequence[str],
+        rows: Sequence[Sequence[Any]],
+        keep_existing: bool = False,
+    ) -> None:
+        """Insert rows of the user. With `keep_existing`, skip those whose key is in the table."""
 
     def insert_passages(self, rows: Sequence[tuple[Any, ...]]) -> None:
         """Insert passages, given as rows of `passages.COLUMNS`."""
@@ -41,6 +61,12 @@ class Database(Protocol):
 
     def starts_with(self, column: str, prefix: str) -> tuple[str, list[str]]:
         """A condition that a text begins with a prefix, with its values."""
+
+    def new_space_number(self) -> int:
+        """A number that no vector space had before, not even one that was dropped."""
+
+    def queue_passages(self, space: int, passages: Sequence[int]) -> None:
+        """Queue passages to be embedded in a space. They must not be in the queue."""
 
     def mark_outdated(self, passages: Sequence[int]) -> None:
         """Discard the vectors of passages whose text, title or metadata changed."""

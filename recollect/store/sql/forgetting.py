@@ -52,13 +52,15 @@ def save_remembered(
 def forget(db: Database, index: TextIndex, removal: Removal, result: Forgotten) -> int | None:
     """Forget a document or a part of it, and count it. The key of the document if it remains."""
     key: int | None = db.get(
-        "select key from document where id = ?", (identifier(removal.document),)
+        f"select key from document where {db.own()} and id = ?", (identifier(removal.document),)
     )
     if key is None:
         return None
     document = read_header(db, key)
     rows = db.rows(
-        "select id, key, shared, parent from passage where document = ? order by position", (key,)
+        f"select id, key, shared, parent from passage where {db.own()} and document = ? "
+        "order by position",
+        (key,),
     )
     if removal.passages is not None:
         ids = set(map(identifier, removal.passages))
@@ -116,9 +118,11 @@ def _remove_passages(
             reply = passage._replace(parent=find_parent(parent))
             row = passage_row(reply, passage.position, passage.canonical)
             passage_sql.replace_passage(db, passage_key, row, index)
-    head = db.get("select head from document where key = ?", (key,))
+    head = db.get(f"select head from document where {db.own()} and key = ?", (key,))
     if head in ids:
-        db.run("update document set head = ? where key = ?", (find_parent(head), key))
+        db.run(
+            f"update document set head = ? where {db.own()} and key = ?", (find_parent(head), key)
+        )
     passage_keys = [passage_key for id_, passage_key, _, _ in rows if id_ in ids]
     passage_sql.delete_passages(db, {key: passage_keys}, index)
     passage_sql.reorder(db, key, index)

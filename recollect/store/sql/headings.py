@@ -11,18 +11,25 @@ from recollect.store.sql.database import Database, TextIndex
 from recollect.store.sql.encoding import heading
 
 _DOCUMENTS_PER_BATCH = 100
-_PENDING = f"from document d where d.heading is null and d.kind in ('{NOTE}', '{MEDIA}')"
+
+
+def _pending(db: Database) -> str:
+    return (
+        f"from document d where {db.own('d')} "
+        f"and d.heading is null and d.kind in ('{NOTE}', '{MEDIA}')"
+    )
 
 
 def is_complete(db: Database) -> bool:
     """Whether the keywords of all items are indexed."""
-    return not db.get(f"select exists (select 1 {_PENDING})")
+    return not db.get(f"select exists (select 1 {_pending(db)})")
 
 
 def index_batch(db: Database, index: TextIndex) -> int:
     """Index the keywords of some items that have none in the index. Returns their number."""
     rows = db.rows(
-        f"select d.key, d.kind, d.title, d.metadata, d.opening {_PENDING} order by d.key limit ?",
+        f"select d.key, d.kind, d.title, d.metadata, d.opening {_pending(db)} "
+        "order by d.key limit ?",
         (_DOCUMENTS_PER_BATCH,),
     )
     for key, kind, title, metadata, opening in rows:
@@ -31,7 +38,7 @@ def index_batch(db: Database, index: TextIndex) -> int:
         if opening is not None and text != title:
             openings = [opening]
         before = list(passages.index_rows(db, openings))
-        db.run("update document set heading = ? where key = ?", (text, key))
+        db.run(f"update document set heading = ? where {db.own()} and key = ?", (text, key))
         if before:
             index.remove(before)
             index.add(list(passages.index_rows(db, openings)))

@@ -78,6 +78,6 @@ class _Reader:
             where += f" and {condition}"
         return self._db.rows(
             f"select {_TIME}, d.key, {SUMMARY_COLUMNS} from document d "
-            f"where {where} order by {order} limit ?",
+            f"where {self._db.own('d')} and {where} order by {order} limit ?",
             (*self._values, *values, limit),
         )

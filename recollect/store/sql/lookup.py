@@ -38,16 +38,23 @@ _SUMMARY_TEXTS = ("id", "source", "source_id", "kind", "title", "project")
 
 def key_of(db: Database, id: str) -> int:
     """The key of a document. Raises NotFound."""
-    key: int | None = db.get("select key from document where id = ?", (identifier(id),))
+    key: int | None = db.get(
+        f"select key from document where {db.own()} and id = ?", (identifier(id),)
+    )
     if key is None:
         raise missing_document(id)
     return key
 
 
+def id_of(db: Database, key: int) -> str | None:
+    id_: str | None = db.get(f"select id from document where {db.own()} and key = ?", (key,))
+    return id_
+
+
 def passage_key(db: Database, id: str, passage: str) -> int:
     """See Store.passage_key."""
     key: int | None = db.get(
-        "select key from passage where document = ? and id = ?",
+        f"select key from passage where {db.own()} and document = ? and id = ?",
         (key_of(db, id), identifier(passage)),
     )
     if key is None:
@@ -58,7 +65,9 @@ def passage_key(db: Database, id: str, passage: str) -> int:
 def keys(db: Database, filter: Filter) -> list[int]:
     """The keys of the documents that pass the filter, oldest first."""
     where, values = db.conditions(resolve_filter(db, filter))
-    rows = db.rows(f"select d.key from document d where {where} order by d.key", values)
+    rows = db.rows(
+        f"select d.key from document d where {db.own('d')} and {where} order by d.key", values
+    )
     return [key for (key,) in rows]
 
 
@@ -71,7 +80,9 @@ def title_matches(db: Database, words: Sequence[Word]) -> list[int]:
             pattern += "*"
         where, values = db.conditions(Filter(titles=(pattern,)))
         rows = db.rows(
-            f"select d.opening from document d where d.opening is not null and {where}", values
+            "select d.opening from document d "
+            f"where {db.own('d')} and d.opening is not null and {where}",
+            values,
         )
         openings |= dict.fromkeys(key for (key,) in rows)
     return list(openings)
@@ -83,14 +94,18 @@ def title_matches(db: Database, words: Sequence[Word]) -> list[int]:
 def read(db: Database, key: int) -> Document:
     """A document with its passages. Raises NotFound."""
     rows = db.rows(
-        f"select {_PASSAGE_COLUMNS} from passage p where p.document = ? order by p.position", (key,)
+        f"select {_PASSAGE_COLUMNS} from passage p where {db.own('p')} and p.document = ? "
+        "order by p.position",
+        (key,),
     )
     return replace(read_header(db, key), passages=tuple(decode_passage(row) for row in rows))
 
 
 def read_header(db: Database, key: int) -> Document:
     """A document without its passages. Raises NotFound."""
-    rows = db.rows(f"select {', '.join(DOCUMENT_COLUMNS)} from document where key = ?", (key,))
+    rows = db.rows(
+        f"select {', '.join(DOCUMENT_COLUMNS)} from document where {db.own()} and key = ?", (key,)
+    )
     if not rows:
         raise NotFound("The conversation has been deleted.")
     return decode_document(dict(zip(DOCUMENT_COLUMNS, rows[0], strict=True)))
@@ -100,7 +115,8 @@ def ids_with_prefix(db: Database, prefix: str, limit: int) -> list[str]:
     """See Store.ids_with_prefix."""
     condition, values = db.starts_with("id", prefix)
     rows = db.rows(
-        f"select id from document where {condition} and kind <> ? order by id limit ?",
+        f"select id from document where {db.own()} and {condition} and kind <> ? "
+        "order by id limit ?",
         (*values, OBSERVATION, limit),
     )
     return [id_ for (id_,) in rows]
@@ -110,7 +126,8 @@ def passage_ids_with_prefix(db: Database, id: str, prefix: str, limit: int) -> l
     """See Store.passage_ids_with_prefix."""
     condition, values = db.starts_with("id", prefix)
     rows = db.rows(
-        f"select id from passage where document = ? and {condition} order by id limit ?",
+        f"select id from passage where {db.own()} and document = ? and {condition} "
+        "order by id limit ?",
         (key_of(db, id), *values, limit),
     )
     return [id_ for (id_,) in rows]
@@ -119,7 +136,7 @@ def passage_ids_with_prefix(db: Database, id: str, prefix: str, limit: int) -> l
 def find_id(db: Database, source: str, source_id: str) -> str | None:
     """See Store.find_id."""
     rows = db.rows(
-        "select id, original from document where source = ? and source_id = ?",
+        f"select id, original from document where {db.own()} and source = ? and source_id = ?",
         (identifier(source), identifier(source_id)),
     )
     for id_, original in rows:
@@ -137,8 +154,8 @@ def documents_containing(
     members, value = db.in_list([identifier(passage) for passage in passages])
     rows = db.rows(
         "select d.id, p.id from passage p join document d on d.key = p.document "
-        f"where p.shared and p.id in ({members}) and d.source = ? "
-        "order by d.updated_at desc, d.key desc",
+        f"where {db.own('p', 'd')} and p.shared and p.id in ({members}) and d.source = ? "
+        "order by d.updated_at desc, d.key desc, p.position",
         (value, source),
     )
     return [(document, passage) for document, passage in rows]
@@ -157,9 +174,9 @@ def summaries(
 ) -> tuple[list[Summary], int]:
     """See Store.summaries."""
     where, values = db.conditions(resolve_filter(db, filter), search)
-    total: int = db.get(f"select count(*) from document d where {where}", values)
+    total: int = db.get(f"select count(*) from document d where {db.own('d')} and {where}", values)
     rows = db.rows(
-        f"""select {SUMMARY_COLUMNS} from document d where {where}
+        f"""select {SUMMARY_COLUMNS} from document d where {db.own("d")} and {where}
         order by coalesce(d.updated_at, d.created_at) desc nulls last, d.key desc
         limit ? offset ?""",
         (*values, limit, offset),
@@ -172,7 +189,8 @@ def list_position(db: Database, id: str, filter: Filter, search: str) -> int | N
     key = key_of(db, id)
     where, values = db.conditions(resolve_filter(db, filter), search)
     listed = db.rows(
-        f"select coalesce(d.updated_at, d.created_at) from document d where d.key = ? and {where}",
+        "select coalesce(d.updated_at, d.created_at) from document d "
+        f"where {db.own('d')} and d.key = ? and {where}",
         (key, *values),
     )
     if not listed:
@@ -185,7 +203,8 @@ def list_position(db: Database, id: str, filter: Filter, search: str) -> int | N
         is_before = f"({changed} > ? or ({changed} = ? and d.key > ?))"
         bounds = [time, time, key]
     count: int = db.get(
-        f"select count(*) from document d where {is_before} and {where}", (*bounds, *values)
+        f"select count(*) from document d where {db.own('d')} and {is_before} and {where}",
+        (*bounds, *values),
     )
     return count
 
@@ -211,7 +230,8 @@ def decode_summary(row: tuple[Any, ...]) -> Summary:
 def is_linear(db: Database, id: str) -> bool:
     """See Store.is_linear."""
     branch = db.rows(
-        "select 1 from passage where document = ? and not canonical limit 1", (key_of(db, id),)
+        f"select 1 from passage where {db.own()} and document = ? and not canonical limit 1",
+        (key_of(db, id),),
     )
     return not branch
 
@@ -220,7 +240,7 @@ def positions(db: Database, id: str) -> list[Position]:
     """See Store.positions."""
     rows = db.rows(
         "select key, id, parent, position, canonical from passage "
-        "where document = ? order by position",
+        f"where {db.own()} and document = ? order by position",
         (key_of(db, id),),
     )
     return [
@@ -233,11 +253,12 @@ def passage_page(db: Database, id: str, position: int, limit: int) -> tuple[list
     """See Store.passage_page."""
     key = key_of(db, id)
     rows = db.rows(
-        f"select {_PASSAGE_COLUMNS} from passage p where p.document = ? and p.position >= ? "
+        f"select {_PASSAGE_COLUMNS} from passage p "
+        f"where {db.own('p')} and p.document = ? and p.position >= ? "
         "order by p.position limit ?",
         (key, position, limit),
     )
-    total: int = db.get("select passages from document where key = ?", (key,))
+    total: int = db.get(f"select passages from document where {db.own()} and key = ?", (key,))
     return [decode_passage(row) for row in rows], total
 
 
@@ -246,7 +267,8 @@ def passages_by_key(db: Database, keys: Sequence[int]) -> dict[int, tuple[str, P
     members, value = db.in_list(list(keys))
     rows = db.rows(
         f"select p.key, d.id, {_PASSAGE_COLUMNS} "
-        f"from passage p join document d on d.key = p.document where p.key in ({members})",
+        "from passage p join document d on d.key = p.document "
+        f"where {db.own('p', 'd')} and p.key in ({members})",
         (value,),
     )
     return {key: (document, decode_passage(tuple(row))) for key, document, *row in rows}
@@ -254,7 +276,9 @@ def passages_by_key(db: Database, keys: Sequence[int]) -> dict[int, tuple[str, P
 
 def read_row(db: Database, key: int) -> tuple[Any, ...]:
     """The columns of a passage."""
-    (row,) = db.rows(f"select {_PASSAGE_COLUMNS} from passage p where p.key = ?", (key,))
+    (row,) = db.rows(
+        f"select {_PASSAGE_COLUMNS} from passage p where {db.own('p')} and p.key = ?", (key,)
+    )
     return row
 
 
@@ -264,7 +288,8 @@ def change_times(db: Database, keys: Sequence[int]) -> list[tuple[int, str, date
     rows = db.rows(
         "select p.key, d.id, coalesce(case when d.kind = 'conversation' then p.created_at end, "
         "d.updated_at, d.created_at) "
-        f"from passage p join document d on d.key = p.document where p.key in ({members})",
+        "from passage p join document d on d.key = p.document "
+        f"where {db.own('p', 'd')} and p.key in ({members})",
         (value,),
     )
     return [(key, document, from_micros(time)) for key, document, time in rows]

@@ -31,7 +31,7 @@ def with_models(db: Database, rows: Sequence[tuple[Any, ...]]) -> MatchGroups:
     models: dict[str, list[str]] = {}
     pairs = db.rows(
         "select distinct document, model from passage "
-        f"where model is not null and document in ({members}) order by 1, 2",
+        f"where {db.own()} and model is not null and document in ({members}) order by 1, 2",
         (value,),
     )
     for key, model in pairs:

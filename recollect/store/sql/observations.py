@@ -16,7 +16,7 @@ from recollect.store.sql.database import Database, TextIndex
 def unobserved(db: Database, limit: int) -> tuple[list[tuple[str, int]], int]:
     """See Store.unobserved."""
     changed = (
-        "from document d where d.kind = 'conversation' "
+        f"from document d where {db.own('d')} and d.kind = 'conversation' "
         "and d.observed <> d.version and d.observed <> -d.version"
     )
     rows = db.rows(f"select d.id, d.version {changed} order by d.key limit ?", (limit,))
@@ -45,7 +45,7 @@ def save(
         has_removed = result.removed > 0
     if not complete:
         version = -version
-    db.run("update document set observed = ? where key = ?", (version, key))
+    db.run(f"update document set observed = ? where {db.own()} and key = ?", (version, key))
     return has_removed
 
 
@@ -54,4 +54,7 @@ def reset(db: Database, incomplete_only: bool) -> None:
     condition = "observed <> 0"
     if incomplete_only:
         condition = "observed < 0"
-    db.run(f"update document set observed = 0 where kind = ? and {condition}", (CONVERSATION,))
+    db.run(
+        f"update document set observed = 0 where {db.own()} and kind = ? and {condition}",
+        (CONVERSATION,),
+    )

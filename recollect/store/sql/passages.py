@@ -26,7 +26,9 @@ def insert_passages(db: Database, rows: Sequence[tuple[Any, ...]]) -> None:
     """Insert passages, given with all COLUMNS. Their documents must be stored already."""
     db.insert_passages(rows)
     members, value = db.in_list(sorted({row[1] for row in rows}))
-    kinds = dict(db.rows(f"select key, kind from document where key in ({members})", (value,)))
+    kinds = dict(
+        db.rows(f"select key, kind from document where {db.own()} and key in ({members})", (value,))
+    )
     statistics.add_passages(db, [(kinds.get(row[1]), row[_FIRST_COLUMN:]) for row in rows])
 
 
@@ -34,7 +36,7 @@ def load_outline(db: Database, key: int) -> dict[str, Passage]:
     """The passages of a document by id, in reading order: only parents, dates and positions."""
     rows = db.rows(
         "select id, parent, created_at, position, canonical from passage "
-        "where document = ? order by position",
+        f"where {db.own()} and document = ? order by position",
         (key,),
     )
     return {
@@ -54,7 +56,8 @@ def load_outline(db: Database, key: int) -> dict[str, Passage]:
 def renumber(db: Database, key: int, positions: Mapping[str, tuple[int, bool]]) -> None:
     """Set position and canonical flag of passages, given by their ids."""
     db.run_many(
-        "update passage set position = ?, canonical = ? where document = ? and id = ?",
+        "update passage set position = ?, canonical = ? "
+        f"where {db.own()} and document = ? and id = ?",
         [(position, canonical, key, id_) for id_, (position, canonical) in positions.items()],
     )
 
@@ -62,19 +65,21 @@ def renumber(db: Database, key: int, positions: Mapping[str, tuple[int, bool]]) 
 def reorder(db: Database, key: int, index: TextIndex) -> None:
     """Renumber all passages of a document after some were deleted."""
     outline = list(load_outline(db, key).values())
-    head, order = places(outline, db.get("select head from document where key = ?", (key,)))
+    head, order = places(
+        outline, db.get(f"select head from document where {db.own()} and key = ?", (key,))
+    )
     positions = {}
     for position, (n, canonical) in enumerate(order):
         passage = outline[n]
         if (passage.position, passage.canonical) != (position, canonical):
             positions[passage.id] = (position, canonical)
     renumber(db, key, positions)
-    db.run("update document set head = ? where key = ?", (head, key))
+    db.run(f"update document set head = ? where {db.own()} and key = ?", (head, key))
     ensure_opening(db, key, index)
 
 
 def increment_version(db: Database, key: int) -> None:
-    db.run("update document set version = version + 1 where key = ?", (key,))
+    db.run(f"update document set version = version + 1 where {db.own()} and key = ?", (key,))
 
 
 # -- titles in the index ---
@@ -86,14 +91,15 @@ def update_document(db: Database, key: int, row: Mapping[str, Any], index: TextI
     changes = {name: value for name, value in row.items() if name not in _IDENTITY_COLUMNS}
     changes |= db.derived_columns(row)
     ((opening, title),) = db.rows(
-        f"select d.opening, {HEADING} from document d where d.key = ?", (key,)
+        f"select d.opening, {HEADING} from document d where {db.own('d')} and d.key = ?", (key,)
     )
     new_title = changes["heading"] or row["title"]
     before: list[IndexRow] = []
     if opening is not None and new_title != title:
         before = list(index_rows(db, [opening]))
     db.run(
-        f"update document set {', '.join(f'{name} = ?' for name in changes)} where key = ?",
+        f"update document set {', '.join(f'{name} = ?' for name in changes)} "
+        f"where {db.own()} and key = ?",
         (*changes.values(), key),
     )
     if before:
@@ -105,15 +111,17 @@ def update_document(db: Database, key: int, row: Mapping[str, Any], index: TextI
 def ensure_opening(db: Database, key: int, index: TextIndex) -> None:
     """Index the title with the first passage if the document has no opening passage."""
     ((title, opening),) = db.rows(
-        f"select {HEADING}, d.opening from document d where d.key = ?", (key,)
+        f"select {HEADING}, d.opening from document d where {db.own('d')} and d.key = ?", (key,)
     )
     if opening is not None:
         return
     first = db.rows(
-        "select key, content from passage where document = ? order by position limit 1", (key,)
+        f"select key, content from passage where {db.own()} and document = ? "
+        "order by position limit 1",
+        (key,),
     )
     for passage, content in first:
-        db.run("update document set opening = ? where key = ?", (passage, key))
+        db.run(f"update document set opening = ? where {db.own()} and key = ?", (passage, key))
         index.remove([(passage, "", content)])
         index.add([(passage, title, content)])
         db.mark_outdated([passage])
@@ -122,14 +130,17 @@ def ensure_opening(db: Database, key: int, index: TextIndex) -> None:
 def update_opening(db: Database, key: int, index: TextIndex) -> None:
     """Index the title with the first passage, even if another one was the opening passage."""
     ((title, opening),) = db.rows(
-        f"select {HEADING}, d.opening from document d where d.key = ?", (key,)
+        f"select {HEADING}, d.opening from document d where {db.own('d')} and d.key = ?", (key,)
     )
-    first = db.get("select key from passage where document = ? order by position limit 1", (key,))
+    first = db.get(
+        f"select key from passage where {db.own()} and document = ? order by position limit 1",
+        (key,),
+    )
     if opening is None or first == opening:
         ensure_opening(db, key, index)
         return
     before = list(index_rows(db, [opening, first]))
-    db.run("update document set opening = ? where key = ?", (first, key))
+    db.run(f"update document set opening = ? where {db.own()} and key = ?", (first, key))
     if title:
         index.remove(before)
         index.add(list(index_rows(db, [opening, first])))
@@ -145,7 +156,8 @@ def index_rows(db: Database, passages: Sequence[int]) -> Iterator[IndexRow]:
         keys, value = db.in_list(passages[start : start + _PASSAGES_PER_STATEMENT])
         yield from db.rows(
             f"select p.key, {INDEXED_TITLE}, p.content "
-            f"from passage p join document d on d.key = p.document where p.key in ({keys})",
+            "from passage p join document d on d.key = p.document "
+            f"where {db.own('p', 'd')} and p.key in ({keys})",
             (value,),
         )
 
@@ -161,7 +173,7 @@ def replace_passages(db: Database, rows: Mapping[int, tuple[Any, ...]], index: T
     embedded = ", ".join(f"p.{name}" for name in _EMBEDDED_COLUMNS)
     stored = db.rows(
         f"select p.key, d.kind, {embedded} from passage p join document d on d.key = p.document "
-        f"where p.key in ({members})",
+        f"where {db.own('p', 'd')} and p.key in ({members})",
         (value,),
     )
     before = {key: (kind, columns) for key, kind, *columns in stored}
@@ -191,11 +203,12 @@ def delete_passages(db: Database, passages: Mapping[int, Sequence[int]], index: 
         some_keys = keys[start : start + _PASSAGES_PER_STATEMENT]
         statistics.remove_passages(db, some_keys)
         members, value = db.in_list(some_keys)
-        db.run(f"delete from passage where key in ({members})", (value,))
+        db.run(f"delete from passage where {db.own()} and key in ({members})", (value,))
     db.delete_derived(keys)
     db.run_many(
         # Not counted again: if messages were lost, this count shows it.
         "update document set passages = passages - ?, "
-        "opening = (select p.key from passage p where p.key = document.opening) where key = ?",
+        "opening = (select p.key from passage p "
+        f"where {db.own('p')} and p.key = document.opening) where {db.own()} and key = ?",
         [(len(some), document) for document, some in passages.items()],
     )

@@ -28,10 +28,14 @@ def forget_document(db: Database, document: int) -> None:
     The titles that imports replaced are in the receipts as well, as states to restore.
     """
     names: list[str] = []
-    for row in db.rows("select title, source_id from document where key = ?", (document,)):
+    for row in db.rows(
+        f"select title, source_id from document where {db.own()} and key = ?", (document,)
+    ):
         names += row
     states = db.rows(
-        "select before from receipt_document where document = ? and before is not null", (document,)
+        f"select before from receipt_document where {db.own()} and document = ? "
+        "and before is not null",
+        (document,),
     )
     names += [_title_of(json.loads(before)) for (before,) in states]
     forget_names(db, names)
@@ -58,13 +62,13 @@ def _forget_name(db: Database, name: str) -> None:
     escaped = json.dumps(name)[1:-1]
     rows = db.rows(
         "select id, path, files from receipt "
-        "where replace(files, ?, '') <> files or replace(path, ?, '') <> path",
+        f"where {db.own()} and (replace(files, ?, '') <> files or replace(path, ?, '') <> path)",
         (escaped, storable(name)),
     )
     for receipt, path, files in rows:
         records = [_without_name(file, name) for file in json.loads(files or "[]")]
         db.run(
-            "update receipt set path = ?, files = ? where id = ?",
+            f"update receipt set path = ?, files = ? where {db.own()} and id = ?",
             (_path_without_name(path, name), json.dumps(records), receipt),
         )
 

@@ -20,17 +20,14 @@ _COLUMNS = "id, path, started_at, finished_at, undone_at, files, left_out"
 
 def start_import(db: Database, path: str) -> Receipt:
     now = datetime.now(UTC)
-    id_ = db.get(
-        "insert into receipt (id, path, started_at) "
-        "select coalesce(max(r.id), 0) + 1, ?, ? from receipt r returning id",
-        (storable(path), micros(now)),
-    )
+    id_: int = db.get(f"select coalesce(max(id), 0) + 1 from {db.own_rows('receipt')}")
+    db.insert("receipt", ("id", "path", "started_at"), [(id_, storable(path), micros(now))])
     return Receipt(id_, path, now)
 
 
 def finish_import(db: Database, receipt: Receipt) -> None:
     db.run(
-        "update receipt set finished_at = ?, files = ?, left_out = ? where id = ?",
+        f"update receipt set finished_at = ?, files = ?, left_out = ? where {db.own()} and id = ?",
         (
             micros(receipt.finished_at),
             _encode_files(receipt),
@@ -45,11 +42,12 @@ def _encode_files(receipt: Receipt) -> str:
 
 
 def all_receipts(db: Database) -> list[Receipt]:
-    return [_decode(row) for row in db.rows(f"select {_COLUMNS} from receipt order by id desc")]
+    rows = db.rows(f"select {_COLUMNS} from {db.own_rows('receipt')} order by id desc")
+    return [_decode(row) for row in rows]
 
 
 def _read_receipt(db: Database, id: int) -> Receipt:
-    rows = db.rows(f"select {_COLUMNS} from receipt where id = ?", (id,))
+    rows = db.rows(f"select {_COLUMNS} from receipt where {db.own()} and id = ?", (id,))
     if not rows:
         raise NotFound(f"There is no import receipt {id}. `recollect import --list` shows them.")
     return _decode(rows[0])
@@ -89,7 +87,11 @@ def undo_import(db: Database, id: int, index: TextIndex) -> Receipt:
     receipt = _read_receipt(db, id)
     if receipt.undone_at is not None:
         raise InvalidInput(f"Import {id} was undone on {receipt.undone_at:%Y-%m-%d %H:%M} UTC.")
-    states = dict(db.rows("select document, before from receipt_document where receipt = ?", (id,)))
+    states = dict(
+        db.rows(
+            f"select document, before from receipt_document where {db.own()} and receipt = ?", (id,)
+        )
+    )
     rewritten_documents = _rewritten_documents(db, id)
     changed_documents = set()
     for document, before in states.items():
@@ -105,7 +107,7 @@ def undo_import(db: Database, id: int, index: TextIndex) -> Receipt:
         for document in states
         if document not in rewritten_documents
     }
-    db.run("delete from receipt_document where receipt = ?", (id,))
+    db.run(f"delete from receipt_document where {db.own()} and receipt = ?", (id,))
     _remove(db, added_passages, index)
     changed_documents.update(document for document, keys in added_passages.items() if keys)
     for document in sorted(changed_documents):
@@ -115,7 +117,7 @@ def undo_import(db: Database, id: int, index: TextIndex) -> Receipt:
     for file in receipt.files:
         file.samples = {}  # they may be titles of conversations that are gone
     db.run(
-        "update receipt set undone_at = ?, files = ? where id = ?",
+        f"update receipt set undone_at = ?, files = ? where {db.own()} and id = ?",
         (micros(receipt.undone_at), _encode_files(receipt), id),
     )
     return receipt
@@ -128,7 +130,7 @@ def _rewritten_documents(db: Database, id: int) -> set[int]:
     """
     rows = db.rows(
         "select r.document, d.kind, r.before from receipt_document r "
-        "join document d on d.key = r.document where r.receipt = ?",
+        f"join document d on d.key = r.document where {db.own('r', 'd')} and r.receipt = ?",
         (id,),
     )
     documents = set()
@@ -149,7 +151,8 @@ def _undo_rewrite(
     """
     if before is None:
         was_added = db.get(
-            "select 1 from passage where document = ? and receipt = ? limit 1", (document, id)
+            f"select 1 from passage where {db.own()} and document = ? and receipt = ? limit 1",
+            (document, id),
         )
         if not was_added:
             return
@@ -180,7 +183,8 @@ def _restore_document(
 def _next_import(db: Database, id: int, document: int) -> int | None:
     """The next import after this one that contains the document."""
     receipt: int | None = db.get(
-        "select min(receipt) from receipt_document where document = ? and receipt > ?",
+        f"select min(receipt) from receipt_document "
+        f"where {db.own()} and document = ? and receipt > ?",
         (document, id),
     )
     return receipt
@@ -189,7 +193,7 @@ def _next_import(db: Database, id: int, document: int) -> int | None:
 def _hand_over_state(db: Database, document: int, receipt: int, before: str) -> None:
     """Make an earlier state of a document the one that another import restores."""
     db.run(
-        "update receipt_document set before = ? where document = ? and receipt = ?",
+        f"update receipt_document set before = ? where {db.own()} and document = ? and receipt = ?",
         (before, document, receipt),
     )
 
@@ -202,7 +206,7 @@ def _restore_passages(db: Database, id: int, document: int, index: TextIndex) ->
     """
     revisions = db.rows(
         "select r.passage, r.before from receipt_revision r join passage p on p.key = r.passage "
-        "where r.receipt = ? and p.document = ?",
+        f"where {db.own('r', 'p')} and r.receipt = ? and p.document = ?",
         (id, document),
     )
     if not revisions:
@@ -230,7 +234,7 @@ def _restore_passages(db: Database, id: int, document: int, index: TextIndex) ->
 
 def _delete_revisions(db: Database, receipt: int, keys: Sequence[int]) -> None:
     db.run_many(
-        "delete from receipt_revision where receipt = ? and passage = ?",
+        f"delete from receipt_revision where {db.own()} and receipt = ? and passage = ?",
         [(receipt, key) for key in keys],
     )
 
@@ -241,12 +245,15 @@ def _passages_to_remove(db: Database, id: int, document: int) -> list[int]:
     The others now belong to the next import that contains them. To that import they are new, so
     what they said before it no longer matters.
     """
-    rows = db.rows("select key from passage where document = ? and receipt = ?", (document, id))
+    rows = db.rows(
+        f"select key from passage where {db.own()} and document = ? and receipt = ?", (document, id)
+    )
     added_keys = {key for (key,) in rows}
     for other, keys in _other_imports(db, id, document):
         shared_keys = sorted(added_keys & keys)
         db.run_many(
-            "update passage set receipt = ? where key = ?", [(other, key) for key in shared_keys]
+            f"update passage set receipt = ? where {db.own()} and key = ?",
+            [(other, key) for key in shared_keys],
         )
         _delete_revisions(db, other, shared_keys)
         added_keys.difference_update(shared_keys)
@@ -256,7 +263,8 @@ def _passages_to_remove(db: Database, id: int, document: int) -> list[int]:
 def _other_imports(db: Database, id: int, document: int) -> list[tuple[int, set[int]]]:
     """The other imports that contained a document, oldest first, with the keys of its passages."""
     rows = db.rows(
-        "select receipt, runs from receipt_document where document = ? and receipt <> ? "
+        f"select receipt, runs from receipt_document "
+        f"where {db.own()} and document = ? and receipt <> ? "
         "order by receipt",
         (document, id),
     )
@@ -268,14 +276,15 @@ def _remove(db: Database, added_passages: dict[int, list[int]], index: TextIndex
     passages.delete_passages(db, added_passages, index)
     for document, keys in added_passages.items():
         ((remaining, imports),) = db.rows(
-            "select d.passages, (select count(*) from receipt_document r where r.document = d.key) "
-            "from document d where d.key = ?",
+            "select d.passages, (select count(*) from receipt_document r "
+            f"where {db.own('r')} and r.document = d.key) "
+            f"from document d where {db.own('d')} and d.key = ?",
             (document,),
         )
         if keys:
             changes.delete_observations(db, document, index)
         if not remaining and not imports:
             receipt_names.forget_document(db, document)
-            db.run("delete from document where key = ?", (document,))
+            db.run(f"delete from document where {db.own()} and key = ?", (document,))
         elif keys:
             passages.reorder(db, document, index)

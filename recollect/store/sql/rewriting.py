@@ -69,7 +69,9 @@ def replace_passages(
     stored = {
         id_: row
         for id_, *row in db.rows(
-            "select id, key, digest, position, canonical from passage where document = ?", (key,)
+            "select id, key, digest, position, canonical from passage "
+            f"where {db.own()} and document = ?",
+            (key,),
         )
     }
     new_rows = {row[_ID]: row for row in rows}
@@ -99,7 +101,7 @@ def replace_passages(
     if added_rows:
         result.keys |= _add_passages(db, index, key, added_rows, receipt, shared)
         result.new = len(added_rows)
-    db.run("update document set passages = ? where key = ?", (len(new_rows), key))
+    db.run(f"update document set passages = ? where {db.own()} and key = ?", (len(new_rows), key))
     passages.update_opening(db, key, index)
     return result
 
@@ -107,7 +109,10 @@ def replace_passages(
 def _add_passages(
     db: Database, index: TextIndex, key: int, rows: Rows, receipt: int | None, shared: bool
 ) -> set[int]:
-    last: int = db.get("update last_key set passage = passage + ? returning passage", (len(rows),))
+    last: int = db.get(
+        f"update last_key set passage = passage + ? where {db.own()} returning passage",
+        (len(rows),),
+    )
     keys = range(last - len(rows) + 1, last + 1)
     pairs = list(zip(keys, rows, strict=True))
     passages.insert_passages(db, [(passage, key, receipt, shared, *row) for passage, row in pairs])
@@ -144,11 +149,16 @@ def restore_state(db: Database, index: TextIndex, key: int, before: Mapping[str,
 def detach_from_imports(db: Database, key: int) -> None:
     """Delete everything that imports remember of a document that a person has changed."""
     db.run(
-        "update receipt_document set before = null where document = ? and before is not null",
+        "update receipt_document set before = null "
+        f"where {db.own()} and document = ? and before is not null",
         (key,),
     )
     _delete_passage_states(db, key)
-    db.run("update passage set receipt = null where document = ? and receipt is not null", (key,))
+    db.run(
+        "update passage set receipt = null "
+        f"where {db.own()} and document = ? and receipt is not null",
+        (key,),
+    )
 
 
 def delete_document_states(db: Database, key: int) -> None:
@@ -157,7 +167,8 @@ def delete_document_states(db: Database, key: int) -> None:
     Undoing the import that created the document still removes it.
     """
     has_states = db.get(
-        "select 1 from receipt_document where document = ? and before <> ? limit 1", (key, NEW)
+        f"select 1 from receipt_document where {db.own()} and document = ? and before <> ? limit 1",
+        (key, NEW),
     )
     if has_states:
         _clear_before(db, key)
@@ -167,29 +178,38 @@ def delete_document_states(db: Database, key: int) -> None:
 def _delete_passage_states(db: Database, key: int) -> None:
     db.run(
         "delete from receipt_revision "
-        "where passage in (select key from passage where document = ?)",
+        f"where {db.own()} and passage in "
+        f"(select p.key from passage p where {db.own('p')} and p.document = ?)",
         (key,),
     )
 
 
 def delete_undo_states(db: Database, is_unwanted: Callable[[str], bool]) -> int:
     """See Store.delete_undo_states."""
-    states = db.rows("select document, before from receipt_document where before <> ?", (NEW,))
+    states = db.rows(
+        f"select document, before from receipt_document where {db.own()} and before <> ?", (NEW,)
+    )
     documents = [document for document, before in states if is_unwanted(before)]
     for document in sorted(set(documents)):
         _clear_before(db, document)
-    revisions = db.rows("select receipt, passage, before from receipt_revision")
+    revisions = db.rows(f"select receipt, passage, before from {db.own_rows('receipt_revision')}")
     deleted = [(receipt, passage) for receipt, passage, before in revisions if is_unwanted(before)]
-    db.run_many("delete from receipt_revision where receipt = ? and passage = ?", deleted)
+    db.run_many(
+        f"delete from receipt_revision where {db.own()} and receipt = ? and passage = ?", deleted
+    )
     return len(documents) + len(deleted)
 
 
 def _clear_before(db: Database, key: int) -> None:
     """Leave imports of a document nothing to restore, except that one of them created it."""
     db.run(
-        "update receipt_document set before = null where document = ? and before <> ?", (key, NEW)
+        "update receipt_document set before = null "
+        f"where {db.own()} and document = ? and before <> ?",
+        (key, NEW),
     )
-    if is_rewritable(db.get("select kind from document where key = ?", (key,))):
+    if is_rewritable(db.get(f"select kind from document where {db.own()} and key = ?", (key,))):
         db.run(
-            "update passage set receipt = null where document = ? and receipt is not null", (key,)
+            "update passage set receipt = null "
+            f"where {db.own()} and document = ? and receipt is not null",
+            (key,),
         )

@@ -91,8 +91,10 @@ class _Saver:
         self._index = index
         self._receipt = receipt
         self._index_ids = index_ids
-        self._next_passage: int = db.get("select passage + 1 from last_key")
-        self._next_document: int = db.get("select coalesce(max(key), 0) + 1 from document")
+        self._next_passage: int = db.get(f"select passage + 1 from {db.own_rows('last_key')}")
+        self._next_document: int = db.get(
+            f"select coalesce(max(key), 0) + 1 from {db.own_rows('document')}"
+        )
         self._stored_keys = self._find_stored(documents)
         self._used_ids = self._find_used_ids(documents)
         self._shared: dict[tuple[str, str], int] = {}
@@ -113,7 +115,7 @@ class _Saver:
             members, value = self._db.in_list(ids)
             rows = self._db.rows(
                 "select source_id, key from document "
-                f"where source = ? and source_id in ({members})",
+                f"where {self._db.own()} and source = ? and source_id in ({members})",
                 (source, value),
             )
             keys |= {(source, id_): key for id_, key in rows}
@@ -123,7 +125,9 @@ class _Saver:
         """The preferred ids of the documents that other documents have already."""
         ids = [identifier(id_) for document in documents for id_ in _preferred_ids(document)]
         members, value = self._db.in_list(ids)
-        rows = self._db.rows(f"select id from document where id in ({members})", (value,))
+        rows = self._db.rows(
+            f"select id from document where {self._db.own()} and id in ({members})", (value,)
+        )
         return {id_ for (id_,) in rows}
 
     def save(self, document: Document) -> SaveResult:
@@ -141,7 +145,10 @@ class _Saver:
             self._db.insert("document", columns, rows)
         if self._passage_rows:
             passage_sql.insert_passages(self._db, self._passage_rows)
-            self._db.run("update last_key set passage = ?", (self._next_passage - 1,))
+            self._db.run(
+                f"update last_key set passage = ? where {self._db.own()}",
+                (self._next_passage - 1,),
+            )
             self._index.add(self._index_rows)
         if self._receipt_rows:
             columns = ("receipt", "document", "runs", "before")
@@ -191,7 +198,7 @@ class _Saver:
             # The preferred ids were looked up for all documents at once.
             is_used = identifier(id_) in self._used_ids
             if not is_used and id_ not in preferred:
-                sql = "select 1 from document where id = ?"
+                sql = f"select 1 from document where {self._db.own()} and id = ?"
                 is_used = self._db.get(sql, (identifier(id_),)) is not None
             if not is_used:
                 break
@@ -226,7 +233,8 @@ class _Saver:
         members, value = self._db.in_list([identifier(passage.id) for passage in passages])
         rows = self._db.rows(
             "select p.id from passage p join document d on d.key = p.document "
-            f"where p.shared and p.id in ({members}) and d.source = ? and d.key <> ?",
+            f"where {self._db.own('p', 'd')} and p.shared and p.id in ({members}) "
+            "and d.source = ? and d.key <> ?",
             (value, document.source, key),
         )
         copied_ids = {id_ for (id_,) in rows}
@@ -249,7 +257,9 @@ class _Saver:
             if replaces:
                 return self._replace(key, stored, document)
             return self._compare(key, stored, document)
-        rows = self._db.rows("select id, key, digest from passage where document = ?", (key,))
+        rows = self._db.rows(
+            f"select id, key, digest from passage where {self._db.own()} and document = ?", (key,)
+        )
         stored_passages = {id_: (passage_key, digest) for id_, passage_key, digest in rows}
         result = SaveResult(stored.id, False)
         unknown = [p for p in document.passages if identifier(p.id) not in stored_passages]
@@ -298,10 +308,12 @@ class _Saver:
         row = passage_row(passage, position, canonical)
         passage_sql.replace_passage(self._db, key, row, self._index)
         if self._receipt is not None:
-            self._db.run(
-                "insert into receipt_revision (receipt, passage, before) values (?, ?, ?) "
-                "on conflict do nothing",
-                (self._receipt, key, json.dumps([digest.hex(), position, canonical, *rest])),
+            before = json.dumps([digest.hex(), position, canonical, *rest])
+            self._db.insert(
+                "receipt_revision",
+                ("receipt", "passage", "before"),
+                [(self._receipt, key, before)],
+                keep_existing=True,
             )
 
     def _update_document(self, key: int, stored: Document, document: Document) -> str | None:
@@ -347,7 +359,8 @@ class _Saver:
         }
         passage_sql.renumber(self._db, key, moved_places)
         self._db.run(
-            "update document set head = ?, passages = passages + ? where key = ?",
+            "update document set head = ?, passages = passages + ? "
+            f"where {self._db.own()} and key = ?",
             (head, len(added_keys), key),
         )
         self.flush()
@@ -368,7 +381,9 @@ class _Saver:
 
     def _compare(self, key: int, stored: Document, document: Document) -> SaveResult:
         """Count the passages that are the same, without changing anything."""
-        rows = self._db.rows("select digest, key from passage where document = ?", (key,))
+        rows = self._db.rows(
+            f"select digest, key from passage where {self._db.own()} and document = ?", (key,)
+        )
         keys = dict(rows)
         same = sum(passage_digest(passage) in keys for passage in document.passages)
         outdated = len(document.passages) - same
@@ -385,7 +400,9 @@ class _Saver:
         replacement = rewriting.replace_passages(
             self._db, self._index, key, rows, self._receipt, has_indexed_ids
         )
-        self._next_passage = self._db.get("select passage + 1 from last_key")
+        self._next_passage = self._db.get(
+            f"select passage + 1 from {self._db.own_rows('last_key')}"
+        )
         if not replacement:
             head = stored.head
         old_row = document_row(stored)
@@ -417,7 +434,7 @@ class _Saver:
         """Record in the receipt which passages the import contained, and the state before."""
         if self._receipt is None:
             return
-        where = "from receipt_document where receipt = ? and document = ?"
+        where = f"from receipt_document where {self._db.own()} and receipt = ? and document = ?"
         keys = set(passages)
         for earlier_keys, earlier in self._db.rows(
             f"select runs, before {where}", (self._receipt, document)

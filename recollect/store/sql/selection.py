@@ -19,21 +19,17 @@ _MAX_LISTED_PASSAGES = 20_000
 # One index lookup per distinct name, however many rows have it. Names that are too long for an
 # index only match as they are written.
 _NAMES = """with recursive names(name) as (
-    select min({column}) from {table} where {condition}
+    select min(t.{column}) from {table} t where {own} and {condition}
     union all select
-      (select min(t.{column}) from {table} t where {condition} and t.{column} > names.name)
+      (select min(t.{column}) from {table} t
+       where {own} and {condition} and t.{column} > names.name)
       from names where names.name is not null)
   select name from names where name is not null"""
-_AUTHORS = _NAMES.format(
-    column="author", table="passage", condition="author is not null and length(author) <= 200"
+_IS_AUTHOR = "author is not null and length(author) <= 200"
+_IS_OTHER_ROLE = (
+    "role <> 'user' and role <> 'assistant' and role <> 'system' and role <> 'tool' "
+    "and length(role) <= 200"
 )
-_OTHER_ROLES = _NAMES.format(
-    column="role",
-    table="passage",
-    condition="role <> 'user' and role <> 'assistant' and role <> 'system' and role <> 'tool' "
-    "and length(role) <= 200",
-)
-_KINDS = _NAMES.format(column="kind", table="document", condition="kind is not null")
 
 
 def resolve_filter(db: Database, filter: Filter) -> Filter:
@@ -41,16 +37,27 @@ def resolve_filter(db: Database, filter: Filter) -> Filter:
 
     Kinds are dropped from the filter if the library has no other kinds.
     """
-    if filter.kinds and all(kind in filter.kinds for (kind,) in db.rows(_KINDS)):
+    if filter.kinds and all(kind in filter.kinds for kind in _stored_kinds(db)):
         filter = replace(filter, kinds=())
     if not filter.senders:
         return filter
-    names = set(ROLES)
-    for sql in (_AUTHORS, _OTHER_ROLES):
-        names.update(name for (name,) in db.rows(sql))
+    names = {
+        *ROLES,
+        *_distinct_names(db, "passage", "author", _IS_AUTHOR),
+        *_distinct_names(db, "passage", "role", _IS_OTHER_ROLE),
+    }
     senders = {fold(sender) for sender in filter.senders}
     spellings = {name for name in names if fold(name) in senders}
     return replace(filter, senders=tuple(sorted(spellings.union(filter.senders))))
+
+
+def _stored_kinds(db: Database) -> list[str]:
+    return _distinct_names(db, "document", "kind", "kind is not null")
+
+
+def _distinct_names(db: Database, table: str, column: str, condition: str) -> list[str]:
+    sql = _NAMES.format(own=db.own("t"), table=table, column=column, condition=condition)
+    return [name for (name,) in db.rows(sql)]
 
 
 class DocumentKeys(NamedTuple):
@@ -68,7 +75,7 @@ def matching_documents(db: Database, filter: Filter) -> DocumentKeys:
     if filter == Filter(hidden=True):
         return DocumentKeys(None, without)
     where, values = db.conditions(filter)
-    rows = db.rows(f"select d.key from document d where {where}", values)
+    rows = db.rows(f"select d.key from document d where {db.own('d')} and {where}", values)
     return DocumentKeys([key for (key,) in rows], without)
 
 
@@ -79,7 +86,7 @@ def few_documents(db: Database, filter: Filter) -> list[int] | None:
         return None
     where, values = db.conditions(filter)
     rows = db.rows(
-        f"select d.key, d.passages from document d where {where} limit ?",
+        f"select d.key, d.passages from document d where {db.own('d')} and {where} limit ?",
         (*values, _MAX_LISTED_DOCUMENTS + 1),
     )
     if len(rows) > _MAX_LISTED_DOCUMENTS or sum(count for _, count in rows) > _MAX_LISTED_PASSAGES:
@@ -109,7 +116,7 @@ def drop_common_kinds(db: Database, filter: Filter) -> tuple[Filter, list[int]]:
     """
     if not filter.kinds:
         return filter, []
-    other_kinds = [kind for (kind,) in db.rows(_KINDS) if kind not in filter.kinds]
+    other_kinds = [kind for kind in _stored_kinds(db) if kind not in filter.kinds]
     others = _keys_of_kinds(db, other_kinds)
     if len(others) > _MAX_LISTED_DOCUMENTS or len(others) >= len(_keys_of_kinds(db, filter.kinds)):
         return filter, []
@@ -122,7 +129,7 @@ def _keys_of_kinds(db: Database, kinds: Sequence[str]) -> list[int]:
         return []
     members, value = db.in_list(list(kinds))
     rows = db.rows(
-        f"select key from document where kind in ({members}) limit ?",
+        f"select key from document where {db.own()} and kind in ({members}) limit ?",
         (value, _MAX_LISTED_DOCUMENTS + 1),
     )
     return [key for (key,) in rows]

@@ -18,7 +18,7 @@ _MAX_DELETED_VECTORS = 5_000
 def all_spaces(db: Database) -> list[Space]:
     rows = db.rows(
         "select id, name, version, dimensions, state, done, ready, noise_floor, calibrated_size "
-        "from space where not gone order by id"
+        f"from space where {db.own()} and not gone order by id"
     )
     return [
         Space(id_, name, version, dimensions, state, last_key, bool(ready), floor, size)
@@ -27,17 +27,18 @@ def all_spaces(db: Database) -> list[Space]:
 
 
 def add(db: Database, name: str, version: str, dimensions: int, model_state: bytes | None) -> Space:
-    db.run(
-        "insert into space (name, version, dimensions, state) values (?, ?, ?, ?) "
-        "on conflict do nothing",
-        (name, version, dimensions, model_state),
-    )
-    return next(s for s in all_spaces(db) if (s.name, s.version) == (name, version))
+    identity = (name, version)
+    for space in all_spaces(db):
+        if (space.name, space.version) == identity:
+            return space
+    columns = ("id", "name", "version", "dimensions", "state")
+    db.insert("space", columns, [(db.new_space_number(), name, version, dimensions, model_state)])
+    return next(s for s in all_spaces(db) if (s.name, s.version) == identity)
 
 
 def calibrate(db: Database, space: Space, noise_floor: float, size: int) -> None:
     db.run(
-        "update space set noise_floor = ?, calibrated_size = ? where id = ?",
+        f"update space set noise_floor = ?, calibrated_size = ? where {db.own()} and id = ?",
         (noise_floor, size, space.id),
     )
 
@@ -46,7 +47,7 @@ def drop(db: Database, space: Space) -> bool:
     """Mark a space as dropped and delete a part of it; `clear_dropped` deletes the rest."""
     db.run(
         "update space set gone = true, version = version || ' gone ' || id "
-        "where id = ? and not gone",
+        f"where {db.own()} and id = ? and not gone",
         (space.id,),
     )
     return clear_dropped(db)
@@ -54,46 +55,56 @@ def drop(db: Database, space: Space) -> bool:
 
 def clear_dropped(db: Database) -> bool:
     """Delete some vectors of dropped spaces. False if there is nothing left to delete."""
-    dropped: int | None = db.get("select id from space where gone limit 1")
+    dropped: int | None = db.get(f"select id from space where {db.own()} and gone limit 1")
     if dropped is None:
         return False
     rows = db.rows(
-        "select passage from vector where space = ? limit ?", (dropped, _MAX_DELETED_VECTORS)
+        f"select passage from vector where {db.own()} and space = ? limit ?",
+        (dropped, _MAX_DELETED_VECTORS),
     )
     passages = {key for (key,) in rows}
     if passages:
         members, value = db.in_list(sorted(passages))
-        db.run(f"delete from vector where passage in ({members}) and space = ?", (value, dropped))
+        db.run(
+            f"delete from vector where {db.own()} and passage in ({members}) and space = ?",
+            (value, dropped),
+        )
     else:
-        db.run("delete from unembedded where space = ?", (dropped,))
-        db.run("delete from space where id = ?", (dropped,))
+        db.run(f"delete from unembedded where {db.own()} and space = ?", (dropped,))
+        db.run(f"delete from space where {db.own()} and id = ?", (dropped,))
     return True
 
 
 # -- passages without vectors ---
 # New passages have keys after the last embedded one (`done`). Changed ones are in `unembedded`.
 
-_QUEUED = """from unembedded q where q.space = ? and q.passage <= ?
-  and exists (select 1 from passage p where p.key = q.passage)"""
 _TEXT = f"p.key, {INDEXED_TITLE}, p.author, p.content"
+
+
+def _queued(db: Database) -> str:
+    return f"""from unembedded q where {db.own("q")} and q.space = ? and q.passage <= ?
+      and exists (select 1 from passage p where {db.own("p")} and p.key = q.passage)"""
 
 
 def unembedded(db: Database, space: Space, limit: int) -> tuple[list[Unembedded], int]:
     """See Store.unembedded."""
-    last: int = db.get("select done from space where id = ?", (space.id,)) or 0
+    last: int = db.get(f"select done from space where {db.own()} and id = ?", (space.id,)) or 0
     rows = db.rows(
         f"""select {_TEXT}, coalesce(u.mark, 0)
-        from (select q.passage as key {_QUEUED}
+        from (select q.passage as key {_queued(db)}
           union all select key from
-            (select key from passage where key > ? order by key limit ?) n limit ?) k
+            (select key from passage where {db.own()} and key > ? order by key limit ?) n
+          limit ?) k
         join passage p on p.key = k.key join document d on d.key = p.document
-        left join unembedded u on u.passage = p.key and u.space = ? order by p.key""",
+        left join unembedded u on {db.own("u")} and u.passage = p.key and u.space = ?
+        where {db.own("p", "d")} order by p.key""",
         (space.id, last, last, limit, limit, space.id),
     )
     if not rows:
         return [], 0
     total: int = db.get(
-        f"select (select count(*) {_QUEUED}) + (select passage from last_key) - ?",
+        f"select (select count(*) {_queued(db)}) "
+        f"+ (select passage from {db.own_rows('last_key')}) - ?",
         (space.id, last, last),
     )
     return [Unembedded(*row) for row in rows], max(total, len(rows))
@@ -104,9 +115,12 @@ def vectorless(db: Database, space: Space, after: int, limit: int) -> list[Unemb
     rows = db.rows(
         f"""select {_TEXT}, 0
         from passage p join document d on d.key = p.document
-        where p.key > ? and p.key <= (select done from space where id = ?)
-          and not exists (select 1 from vector v where v.passage = p.key and v.space = ?)
-          and not exists (select 1 from unembedded u where u.passage = p.key and u.space = ?)
+        where {db.own("p", "d")} and p.key > ?
+          and p.key <= (select s.done from space s where {db.own("s")} and s.id = ?)
+          and not exists (select 1 from vector v
+            where {db.own("v")} and v.passage = p.key and v.space = ?)
+          and not exists (select 1 from unembedded u
+            where {db.own("u")} and u.passage = p.key and u.space = ?)
         order by p.key limit ?""",
         (after, space.id, space.id, space.id, limit),
     )
@@ -116,27 +130,30 @@ def vectorless(db: Database, space: Space, after: int, limit: int) -> list[Unemb
 def queue(db: Database, space: Space, passages: Sequence[int]) -> None:
     """See Store.queue."""
     members, value = db.in_list(passages)
-    db.run(
-        "insert into unembedded (passage, space) select p.key, s.id from passage p, space s "
-        f"where p.key in ({members}) and s.id = ? and not exists "
-        "(select 1 from unembedded u where u.passage = p.key and u.space = s.id)",
-        (value, space.id),
+    rows = db.rows(
+        f"select p.key from passage p where {db.own('p')} and p.key in ({members}) and exists "
+        f"(select 1 from space s where {db.own('s')} and s.id = ?) and not exists "
+        f"(select 1 from unembedded u where {db.own('u')} and u.passage = p.key and u.space = ?)",
+        (value, space.id, space.id),
     )
+    db.queue_passages(space.id, [key for (key,) in rows])
 
 
-_ORPHANS = (
-    "from unembedded where not exists (select 1 from passage p where p.key = unembedded.passage)"
-)
+def _orphans(db: Database) -> str:
+    return (
+        f"from unembedded where {db.own()} and not exists "
+        f"(select 1 from passage p where {db.own('p')} and p.key = unembedded.passage)"
+    )
 
 
 def count_orphans(db: Database) -> int:
     """How many entries of the embedding queue name a passage that does not exist."""
-    count: int = db.get(f"select count(*) {_ORPHANS}")
+    count: int = db.get(f"select count(*) {_orphans(db)}")
     return count
 
 
 def remove_orphans(db: Database) -> None:
-    db.run(f"delete {_ORPHANS}")
+    db.run(f"delete {_orphans(db)}")
 
 
 # -- vectors ---
@@ -152,20 +169,23 @@ def add_vectors(
     if not vectors:
         return
     unchanged = _unchanged(db, space, list(vectors))
-    last: int = db.get("select done from space where id = ?", (space.id,)) or 0
+    last: int = db.get(f"select done from space where {db.own()} and id = ?", (space.id,)) or 0
     db.run_many(
-        "delete from vector where passage = ? and space = ?",
+        f"delete from vector where {db.own()} and passage = ? and space = ?",
         [(passage.key, space.id) for passage in unchanged if passage.key <= last],
     )
     rows = [(passage.key, vector) for passage in unchanged for vector in vectors[passage]]
     if rows:
         insert(rows)
     db.run_many(
-        "delete from unembedded where passage = ? and space = ?",
+        f"delete from unembedded where {db.own()} and passage = ? and space = ?",
         [(passage.key, space.id) for passage in unchanged if passage.revision],
     )
     newest = max(passage.key for passage in vectors)
-    db.run("update space set done = ? where id = ? and done < ?", (newest, space.id, newest))
+    db.run(
+        f"update space set done = ? where {db.own()} and id = ? and done < ?",
+        (newest, space.id, newest),
+    )
 
 
 def _unchanged(db: Database, space: Space, passages: Sequence[Unembedded]) -> list[Unembedded]:
@@ -173,8 +193,8 @@ def _unchanged(db: Database, space: Space, passages: Sequence[Unembedded]) -> li
     members, value = db.in_list([passage.key for passage in passages])
     rows = db.rows(
         "select p.key, coalesce(u.mark, 0) from passage p "
-        "left join unembedded u on u.passage = p.key and u.space = ? "
-        f"where p.key in ({members})",
+        f"left join unembedded u on {db.own('u')} and u.passage = p.key and u.space = ? "
+        f"where {db.own('p')} and p.key in ({members})",
         (space.id, value),
     )
     revisions = dict(rows)
@@ -187,9 +207,10 @@ def mark_ready(db: Database, space: Space) -> None:
     The last key may belong to a passage that was deleted before it was embedded.
     """
     db.run(
-        """update space set ready = true, done =
-          case when exists (select 1 from passage p where p.key > space.done) then done
-          else (select k.passage from last_key k) end
-        where id = ?""",
+        f"""update space set ready = true, done =
+          case when exists (select 1 from passage p
+            where {db.own("p")} and p.key > space.done) then done
+          else (select k.passage from last_key k where {db.own("k")}) end
+        where {db.own()} and id = ?""",
         (space.id,),
     )

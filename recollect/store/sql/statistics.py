@@ -16,6 +16,7 @@ from recollect.model.kinds import CHARACTER, CONVERSATION, KINDS, MEDIA, NOTE, P
 from recollect.settings import LIMITS
 from recollect.store.sql.database import Database
 from recollect.store.sql.encoding import PASSAGE_COLUMNS, load
+from recollect.store.sql.markers import set_marker
 from recollect.store.values import Activity
 
 COUNTS = "counts"
@@ -56,35 +57,36 @@ def remove_passages(db: Database, keys: Sequence[int]) -> None:
     members, value = db.in_list(keys)
     rows = db.rows(
         "select d.kind, p.type, p.role, p.model, p.tool, p.created_at, length(p.content) "
-        f"from passage p left join document d on d.key = p.document where p.key in ({members})",
+        f"from passage p left join document d on {db.own('d')} and d.key = p.document "
+        f"where {db.own('p')} and p.key in ({members})",
         (value,),
     )
     db.add_counts({key: -count for key, count in _tally(rows).items()})
-    db.run("delete from tally where count = 0")
+    db.run(f"delete from tally where {db.own()} and count = 0")
 
 
 def recount(db: Database) -> None:
     """Count all passages."""
-    db.run("delete from tally")
+    db.run(f"delete from {db.own_rows('tally')}")
     role = _short("coalesce(p.role, 'unknown')")
     day, time = _floor_day("created_at")
-    dated = "from passage where created_at is not null group by 2"
+    dated = f"from passage where {db.own()} and created_at is not null group by 2"
     for sql in (
         f"select 'role', {role}, count(*) from passage p "
-        f"join document d on d.key = p.document and d.kind = '{CONVERSATION}' group by 2",
+        "join document d on d.key = p.document "
+        f"where {db.own('p', 'd')} and d.kind = '{CONVERSATION}' group by 2",
         f"select 'model', {_short('model')}, count(*) from passage "
-        "where model is not null group by 2",
+        f"where {db.own()} and model is not null group by 2",
         f"select 'tool', {_short('tool')}, count(*) from passage "
-        "where tool is not null and type <> 'tool_result' group by 2",
+        f"where {db.own()} and tool is not null and type <> 'tool_result' group by 2",
         f"select 'day', cast({day} as text), count(*) {dated}",
         f"select 'hour', cast({time} / {_HOUR} as text), count(*) {dated}",
         "select 'long', '', count(*) from passage "
-        f"where length(content) > {LIMITS.indexed_characters}",
+        f"where {db.own()} and length(content) > {LIMITS.indexed_characters}",
     ):
-        db.run(f"insert into tally (name, value, count) {sql}")
-    db.run("delete from tally where count = 0")
-    db.run("delete from derived where name = ?", (COUNTS,))
-    db.run("insert into derived (name, version) values (?, ?)", (COUNTS, VERSION))
+        rows = db.rows(sql)
+        db.add_counts({(name, value): count for name, value, count in rows if count})
+    set_marker(db, COUNTS, VERSION)
 
 
 def _short(column: str) -> str:
@@ -125,7 +127,7 @@ def _role_name(role: str | None) -> str:
 
 def _stored_counts(db: Database, name: str) -> list[tuple[str, int]]:
     """The values that are counted under a name, most frequent first."""
-    rows = db.rows("select value, count from tally where name = ?", (name,))
+    rows = db.rows(f"select value, count from tally where {db.own()} and name = ?", (name,))
     return _largest(dict(rows))
 
 
@@ -148,14 +150,15 @@ def library_counts(db: Database) -> dict[str, object]:
     sources: Counter[str] = Counter()
     projects: Counter[str] = Counter()
     messages = 0
-    for kind, source, project, documents, passages in _document_counts(db):
+    for kind, source, project, documents, count in _document_counts(db):
         if kind not in KINDS:  # observations are derived
             continue
         kinds[kind] += documents
         sources[source] += documents
         projects[project] += documents
         if kind == CONVERSATION:
-            messages += passages
+            messages += count
+    passages = db.own_rows("passage")
     return {
         "conversations": kinds[CONVERSATION],
         "messages": messages,
@@ -163,22 +166,23 @@ def library_counts(db: Database) -> dict[str, object]:
         "media": kinds[MEDIA],
         "characters": kinds[CHARACTER],
         "prompts": kinds[PROMPT],
-        "alternates": db.get("select count(*) from passage where not canonical"),
+        "alternates": db.get(f"select count(*) from passage where {db.own()} and not canonical"),
         "sources": dict(_largest(sources)),
         "projects": dict(_largest(projects)[:100]),
         "roles": dict(_stored_counts(db, "role")),
         "models": dict(_stored_counts(db, "model")[:100]),
-        "first": iso(from_micros(db.get("select min(created_at) from passage"))),
-        "last": iso(from_micros(db.get("select max(created_at) from passage"))),
-        "imports": db.get("select count(*) from receipt where undone_at is null"),
-        "words": db.get("select count(*) from word"),
+        "first": iso(from_micros(db.get(f"select min(created_at) from {passages}"))),
+        "last": iso(from_micros(db.get(f"select max(created_at) from {passages}"))),
+        "imports": db.get(f"select count(*) from receipt where {db.own()} and undone_at is null"),
+        "words": db.get(f"select count(*) from {db.own_rows('word')}"),
     }
 
 
 def _document_counts(db: Database) -> list[tuple[str, str, str, int, int]]:
     """The numbers of documents and of their passages, by kind, source and project."""
     rows = db.rows(
-        "select kind, source, project, count(*), sum(passages) from document group by 1, 2, 3"
+        "select kind, source, project, count(*), sum(passages) "
+        f"from {db.own_rows('document')} group by 1, 2, 3"
     )
     return [
         (kind, source, project, count, int(total)) for kind, source, project, count, total in rows
@@ -193,15 +197,18 @@ def _largest(counts: Mapping[str, int]) -> list[tuple[str, int]]:
 def facets(db: Database, kind: str) -> dict[str, list[tuple[str, int]]]:
     """See Store.facets."""
     return {
-        "projects": _most_frequent(db, "project", "document where kind = ?", kind),
-        "sources": _most_frequent(db, "source", "document where kind = ?", kind),
+        "projects": _most_frequent(db, "project", "kind = ?", kind),
+        "sources": _most_frequent(db, "source", "kind = ?", kind),
         "tags": _count_tags(db, kind).most_common(_MAX_NAMES),
     }
 
 
 def _count_tags(db: Database, kind: str) -> Counter[str]:
     counts: Counter[str] = Counter()
-    sql = """select metadata from document where kind = ? and metadata like '%"tags"%'"""
+    sql = (
+        f"select metadata from document where {db.own()} and kind = ? "
+        """and metadata like '%"tags"%'"""
+    )
     for (metadata,) in db.rows(sql, (kind,)):
         tags = load(metadata).get("tags")
         if not isinstance(tags, list):
@@ -212,8 +219,7 @@ def _count_tags(db: Database, kind: str) -> Counter[str]:
 
 def media_types(db: Database) -> list[tuple[str, int]]:
     """See Store.media_types."""
-    rows = "document where media_type is not null and kind = ?"
-    return _most_frequent(db, "media_type", rows, MEDIA)
+    return _most_frequent(db, "media_type", "media_type is not null and kind = ?", MEDIA)
 
 
 def activity(db: Database) -> Activity:
@@ -233,10 +239,11 @@ def activity(db: Database) -> Activity:
     )
 
 
-def _most_frequent(db: Database, column: str, rows: str, *values: str) -> list[tuple[str, int]]:
-    """The most frequent values of a column with their counts."""
+def _most_frequent(db: Database, column: str, where: str, *values: str) -> list[tuple[str, int]]:
+    """The most frequent values of a column of documents, with their counts."""
     counts = db.rows(
-        f"select {column}, count(*) from {rows} group by 1 order by 2 desc, 1 limit {_MAX_NAMES}",
+        f"select {column}, count(*) from document where {db.own()} and {where} "
+        f"group by 1 order by 2 desc, 1 limit {_MAX_NAMES}",
         values,
     )
     return [(str(name), count) for name, count in counts]

@@ -30,6 +30,7 @@ from recollect.store.sql import (
     headings,
     listing,
     lookup,
+    markers,
     match_groups,
     rewriting,
     saving,
@@ -358,9 +359,8 @@ class SqlStore(Store, Generic[Connection]):
             yield document
 
     def _id_of_damaged(self, key: int) -> str:
-        query = "select id from document where key = ?"
         try:
-            return str(self._read(lambda db: db.get(query, (key,))))
+            return str(self._read(partial(lookup.id_of, key=key)))
         except DamagedLibrary:
             return f"row {key}"
 
@@ -525,10 +525,10 @@ class SqlStore(Store, Generic[Connection]):
         return correction
 
     def get_marker(self, name: str) -> int | None:
-        return self._read(lambda db: transfer.get_marker(db, name))
+        return self._read(lambda db: markers.get_marker(db, name))
 
     def set_marker(self, name: str, number: int | None) -> None:
-        self._write(lambda db: transfer.set_marker(db, name, number))
+        self._write(lambda db: markers.set_marker(db, name, number))
 
     # -- care ---
 

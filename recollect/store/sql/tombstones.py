@@ -54,14 +54,12 @@ def metadata_tombstone(document: Document, key: str) -> Tombstone:
 
 
 def add_tombstones(db: Database, tombstones: Iterable[Tombstone]) -> None:
-    db.run_many(
-        "insert into forgotten (high, low) values (?, ?) on conflict do nothing",
-        sorted(set(tombstones)),
-    )
+    rows = sorted(set(tombstones))
+    db.insert("forgotten", ("high", "low"), rows, keep_existing=True)
 
 
 def has_tombstones(db: Database) -> bool:
-    return db.get("select 1 from forgotten limit 1") is not None
+    return db.get(f"select 1 from {db.own_rows('forgotten')} limit 1") is not None
 
 
 def stored_tombstones(db: Database, tombstones: Collection[Tombstone]) -> set[Tombstone]:
@@ -70,7 +68,9 @@ def stored_tombstones(db: Database, tombstones: Collection[Tombstone]) -> set[To
     names = sorted(set(tombstones))
     for start in range(0, len(names), _NAMES_PER_QUERY):
         members, value = db.in_list([high for high, _ in names[start : start + _NAMES_PER_QUERY]])
-        rows = db.rows(f"select high, low from forgotten where high in ({members})", (value,))
+        rows = db.rows(
+            f"select high, low from forgotten where {db.own()} and high in ({members})", (value,)
+        )
         stored.update((high, low) for high, low in rows)
     return stored.intersection(names)
 
@@ -117,7 +117,9 @@ def remembered_passages(db: Database, key: int, passages: Sequence[Passage]) -> 
     """The passages for a stored document, given by its key, that were not forgotten."""
     if not passages or not has_tombstones(db):
         return passages
-    ((source, source_id),) = db.rows("select source, source_id from document where key = ?", (key,))
+    ((source, source_id),) = db.rows(
+        f"select source, source_id from document where {db.own()} and key = ?", (key,)
+    )
     document = Document(source, source_id)
     parents = [passage.parent for passage in passages if passage.parent is not None]
     names: dict[str, set[Tombstone]] = {}

@@ -24,6 +24,7 @@ from recollect.model.kinds import CONVERSATION
 from recollect.store.sql import passages
 from recollect.store.sql.database import Database, IndexRow, TextIndex
 from recollect.store.sql.encoding import DOCUMENT_COLUMNS, HEADING
+from recollect.store.sql.markers import get_marker, set_marker
 from recollect.store.values import Batch, Contents
 
 MOVING = "moving"
@@ -69,8 +70,8 @@ class Table:
         key = ", ".join(self.key)
         placeholders = ", ".join("?" * len(self.key))
         rows = db.rows(
-            f"select {', '.join(self.columns)} from {self.name} where ({key}) > ({placeholders}) "
-            f"order by {key} limit ?",
+            f"select {', '.join(self.columns)} from {self.name} "
+            f"where {db.own()} and ({key}) > ({placeholders}) order by {key} limit ?",
             (*after, limit),
         )
         if not self.flags:
@@ -121,26 +122,12 @@ TABLES = {
 _KIND = TABLES["document"].columns.index("kind")
 
 
-# -- markers ---
-
-
-def get_marker(db: Database, name: str) -> int | None:
-    number: int | None = db.get("select version from derived where name = ?", (name,))
-    return number
-
-
-def set_marker(db: Database, name: str, number: int | None) -> None:
-    db.run("delete from derived where name = ?", (name,))
-    if number is not None:
-        db.run("insert into derived (name, version) values (?, ?)", (name, number))
-
-
 # -- export ---
 
 
 def export_batches(db: Database, receive: Callable[[Batch], None] | None = None) -> Contents:
     """See Store.export_batches."""
-    last_key: int = db.get("select passage from last_key")
+    last_key: int = db.get(f"select passage from {db.own_rows('last_key')}")
     digest = blake2b(b"%d\n" % last_key, digest_size=16)
     counts = dict.fromkeys(TABLES, 0)
     conversations = 0
@@ -229,7 +216,7 @@ def import_batch(db: Database, batch: Batch, index: TextIndex) -> str | None:
         _add(db, table, new, index)
     if batch.highest_key:
         db.run(
-            "update last_key set passage = ? where passage < ?",
+            f"update last_key set passage = ? where {db.own()} and passage < ?",
             (batch.highest_key, batch.highest_key),
         )
     return correction
@@ -239,15 +226,15 @@ def _mark_moving(db: Database) -> None:
     """Mark a new library as one that another is being moved into."""
     state = get_marker(db, MOVING)
     if state is None:
-        if db.get("select exists (select 1 from document)"):
+        if db.get(f"select exists (select 1 from {db.own_rows('document')})"):
             raise InvalidInput(
                 "The library to move into has conversations already. Move into a new one "
                 "(--to-user), or merge the two: `recollect export` here and `recollect import` "
                 "there."
             )
         if db.get(
-            "select exists (select 1 from receipt) "
-            "or exists (select 1 from last_key where passage > 0)"
+            f"select exists (select 1 from {db.own_rows('receipt')}) "
+            f"or exists (select 1 from last_key where {db.own()} and passage > 0)"
         ):
             raise InvalidInput(
                 "The library to move into is not new: it has no conversations, but it had some "
@@ -276,16 +263,17 @@ def _describe(db: Database, table: Table, row: Row) -> str:
         case "document":
             document = values["key"]
         case "receipt_revision":
-            document = db.get("select document from passage where key = ?", (values["passage"],))
+            document = db.get(
+                f"select document from passage where {db.own()} and key = ?", (values["passage"],)
+            )
         case _:
             document = values["document"]
-    return f"conversation {db.get('select id from document where key = ?', (document,))!r}"
+    id_ = db.get(f"select id from document where {db.own()} and key = ?", (document,))
+    return f"conversation {id_!r}"
 
 
 def _add(db: Database, table: Table, rows: list[Row], index: TextIndex) -> None:
     match table.name:
-        case "receipt":
-            _add_receipts(db, table, rows)
         case "document":
             documents = [_with_derived_columns(db, table, row) for row in rows]
             values = [tuple(document.values()) for document in documents]
@@ -295,18 +283,6 @@ def _add(db: Database, table: Table, rows: list[Row], index: TextIndex) -> None:
             index.add(_index_rows(db, rows))
         case _:
             db.insert(table.name, table.columns, rows)
-
-
-def _add_receipts(db: Database, table: Table, rows: list[Row]) -> None:
-    columns = ", ".join(table.columns)
-    for row in rows:
-        placeholders = ", ".join("?" * len(row))
-        number = db.get(
-            f"insert into receipt ({columns}) values ({placeholders}) returning id", row
-        )
-        # PostgreSQL numbers receipts itself.
-        if number != row[0]:
-            db.run("update receipt set id = ? where id = ?", (row[0], number))
 
 
 def _with_derived_columns(db: Database, table: Table, row: Row) -> dict[str, Any]:
@@ -319,7 +295,7 @@ def _index_rows(db: Database, rows: list[Row]) -> list[IndexRow]:
     titles: Mapping[int, str] = dict(
         db.rows(
             f"select d.opening, {HEADING} from document d "
-            f"where d.opening is not null and d.key in ({members})",
+            f"where {db.own('d')} and d.opening is not null and d.key in ({members})",
             (value,),
         )
     )
@@ -334,7 +310,8 @@ def _replace(db: Database, table: Table, row: Row, index: TextIndex) -> None:
             key, _, receipt, shared, *rest = row
             passages.replace_passage(db, key, tuple(rest), index)
             db.run(
-                "update passage set receipt = ?, shared = ? where key = ?", (receipt, shared, key)
+                f"update passage set receipt = ?, shared = ? where {db.own()} and key = ?",
+                (receipt, shared, key),
             )
         case _:
             _update(db, table, dict(zip(table.columns, row, strict=True)))
@@ -342,7 +319,7 @@ def _replace(db: Database, table: Table, row: Row, index: TextIndex) -> None:
 
 def _replace_document(db: Database, values: dict[str, Any], index: TextIndex) -> None:
     """Update a document, and the index: its title is indexed with its opening passage."""
-    opening = db.get("select opening from document where key = ?", (values["key"],))
+    opening = db.get(f"select opening from document where {db.own()} and key = ?", (values["key"],))
     openings = [key for key in {opening, values["opening"]} if key is not None]
     before = list(passages.index_rows(db, openings))
     _update(db, TABLES["document"], values)
@@ -358,6 +335,6 @@ def _update(db: Database, table: Table, values: dict[str, Any]) -> None:
     assignments = ", ".join(f"{name} = ?" for name in changes)
     conditions = " and ".join(f"{name} = ?" for name in table.key)
     db.run(
-        f"update {table.name} set {assignments} where {conditions}",
+        f"update {table.name} set {assignments} where {db.own()} and {conditions}",
         (*changes.values(), *(values[name] for name in table.key)),
     )

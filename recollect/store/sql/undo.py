@@ -24,7 +24,7 @@ from recollect.store.sql import passages as passage_sql
 from recollect.store.sql.database import Database, TextIndex
 from recollect.store.sql.encoding import document_row, dump
 from recollect.store.sql.lookup import key_of, read, read_header
-from recollect.store.sql.transfer import get_marker, set_marker
+from recollect.store.sql.markers import get_marker, set_marker
 
 _NUMBER = "undo number"
 _COLUMNS = "number, action, document, title, changed_at, expires_at"
@@ -116,7 +116,8 @@ def _write(db: Database, key: int, stored: Document, document: Document, index: 
         db.run(
             "update document set version = version + 1, observed = "
             "case when observed = version then version + 1 "
-            "when observed = -version then -version - 1 else observed end where key = ?",
+            "when observed = -version then -version - 1 else observed end "
+            f"where {db.own()} and key = ?",
             (key,),
         )
         return
@@ -153,14 +154,15 @@ def _log(db: Database, action: str, document: Document, state: Json, until: date
 def undo_log(db: Database, now: datetime) -> list[Change]:
     """See Store.undo_log."""
     rows = db.rows(
-        f"select {_COLUMNS} from undo where expires_at > ? order by number desc", (micros(now),)
+        f"select {_COLUMNS} from undo where {db.own()} and expires_at > ? order by number desc",
+        (micros(now),),
     )
     return [_decode(row) for row in rows]
 
 
 def undo_state(db: Database, number: int) -> dict[str, Json]:
     """See Store.undo_state."""
-    text = db.get("select state from undo where number = ?", (number,))
+    text = db.get(f"select state from undo where {db.own()} and number = ?", (number,))
     if text is None:
         raise missing_change(number)
     state: dict[str, Json] = json.loads(text)
@@ -169,7 +171,7 @@ def undo_state(db: Database, number: int) -> dict[str, Json]:
 
 def revert(db: Database, number: int, index: TextIndex) -> Change:
     """See Store.revert."""
-    rows = db.rows(f"select {_COLUMNS} from undo where number = ?", (number,))
+    rows = db.rows(f"select {_COLUMNS} from undo where {db.own()} and number = ?", (number,))
     if not rows:
         raise missing_change(number)
     change = _decode(rows[0])
@@ -180,7 +182,7 @@ def revert(db: Database, number: int, index: TextIndex) -> Change:
         document = _restore(stored, state["before"], state["after"])
         if document != stored:
             _write(db, key, stored, document, index)
-    db.run("delete from undo where number = ?", (number,))
+    db.run(f"delete from undo where {db.own()} and number = ?", (number,))
     return change
 
 
@@ -210,19 +212,19 @@ def _decode(row: tuple[Any, ...]) -> Change:
 
 def has_entries(db: Database, until: datetime | None) -> bool:
     """Whether there are entries that expire until then, or any."""
-    where, values = _expired(until)
-    return db.get(f"select 1 from undo{where} limit 1", values) is not None
+    where, values = _expired(db, until)
+    return db.get(f"select 1 from undo where {where} limit 1", values) is not None
 
 
 def clear(db: Database, until: datetime | None) -> int:
     """Delete the entries that expire until then, or all. Returns their number."""
-    where, values = _expired(until)
-    count: int = db.get(f"select count(*) from undo{where}", values)
-    db.run(f"delete from undo{where}", values)
+    where, values = _expired(db, until)
+    count: int = db.get(f"select count(*) from undo where {where}", values)
+    db.run(f"delete from undo where {where}", values)
     return count
 
 
-def _expired(until: datetime | None) -> tuple[str, list[Any]]:
+def _expired(db: Database, until: datetime | None) -> tuple[str, list[Any]]:
     if until is None:
-        return "", []
-    return " where expires_at <= ?", [micros(until)]
+        return db.own(), []
+    return f"{db.own()} and expires_at <= ?", [micros(until)]

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import apsw
 
-from recollect.store.sql.transfer import get_marker, set_marker
+from recollect.store.sql.markers import get_marker, set_marker
 from recollect.store.sqlite.compression import pack_id
 from recollect.store.sqlite.connection import Connection, connect
 from recollect.store.sqlite.encryption import is_encrypted

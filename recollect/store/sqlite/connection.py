@@ -77,11 +77,23 @@ class Connection(apsw.Connection):
     def run_many(self, sql: str, values: Iterable[Sequence[Any]]) -> None:
         self.executemany(sql, values)
 
-    def insert(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-        self.executemany(
-            f"insert into {table} ({', '.join(columns)}) values ({', '.join('?' * len(columns))})",
-            rows,
-        )
+    def own(self, *aliases: str) -> str:
+        return "true"  # a file has one owner
+
+    def own_rows(self, table: str) -> str:
+        return table
+
+    def insert(
+        self,
+        table: str,
+        columns: Sequence[str],
+        rows: Sequence[Sequence[Any]],
+        keep_existing: bool = False,
+    ) -> None:
+        sql = f"insert into {table} ({', '.join(columns)}) values ({', '.join('?' * len(columns))})"
+        if keep_existing:
+            sql += " on conflict do nothing"
+        self.executemany(sql, rows)
 
     def insert_passages(self, rows: Sequence[tuple[Any, ...]]) -> None:
         self.executemany(_INSERT_PASSAGE, self.codec.rows(rows))
@@ -94,6 +106,13 @@ class Connection(apsw.Connection):
 
     def starts_with(self, column: str, prefix: str) -> tuple[str, list[str]]:
         return f"{column} >= ? and {column} < ?", [prefix, prefix + "\U0010ffff"]
+
+    def new_space_number(self) -> int:
+        last: int = self.get("select seq from sqlite_sequence where name = 'space'") or 0
+        return last + 1
+
+    def queue_passages(self, space: int, passages: Sequence[int]) -> None:
+        self.insert("unembedded", ("passage", "space"), [(key, space) for key in passages])
 
     def mark_outdated(self, passages: Sequence[int]) -> None:
         pass  # done by triggers

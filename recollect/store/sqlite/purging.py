@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable
 
 from recollect.errors import RecollectError
-from recollect.store.sql.transfer import get_marker, set_marker
+from recollect.store.sql.markers import get_marker, set_marker
 from recollect.store.sqlite.connection import Connection
 from recollect.store.sqlite.transactions import Connections
 from recollect.store.values import Purge

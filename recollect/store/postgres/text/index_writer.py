@@ -35,10 +35,11 @@ class IndexWriter:
             vectors.append(text_vector(title, content))
             folded.append(None if content.isascii() else fold(content))
         self._db.run(
-            """insert into passage_text (key, document, created_at, role, author, hidden, opening,
-              sure, whole, length, words, folded)
-            select p.key, p.document, p.created_at, p.role, p.author, p.visibility = 'hidden',
-              k.opening, k.sure, k.whole, k.length, k.words::tsvector, k.folded
+            """insert into passage_text (owner, key, document, created_at, role, author, hidden,
+              opening, sure, whole, length, words, folded)
+            select p.owner, p.key, p.document, p.created_at, p.role, p.author,
+              p.visibility = 'hidden', k.opening, k.sure, k.whole, k.length, k.words::tsvector,
+              k.folded
             from unnest(?::bigint[], ?::boolean[], ?::boolean[], ?::boolean[], ?::integer[],
               ?::text[], ?::text[]) k(key, opening, sure, whole, length, words, folded)
             join passage p on p.owner = ?::integer and p.key = k.key""",

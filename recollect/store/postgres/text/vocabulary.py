@@ -42,22 +42,20 @@ class Vocabulary:
 
 
 def insert_words(db: Connection, words: Sequence[str]) -> None:
-    stems: list[str | None] = []
+    rows: list[tuple[str, str | None]] = []
     for word in words:
         root = stem(word)
-        stems.append(None if root == word else root)
-    db.run(
-        """insert into word (term, stem) select * from unnest(?::text[], ?::text[])
-        on conflict do nothing""",
-        (list(words), stems),
-    )
+        rows.append((word, None if root == word else root))
+    db.insert("word", ("term", "stem"), rows, keep_existing=True)
 
 
 def delete_unused_words(db: Connection, words: Sequence[str]) -> None:
-    db.run(
-        "delete from word where owner = ?::integer and term in (select absent(?::text[]))",
-        (db.owner, list(words)),
-    )
+    unused = db.rows("select absent(?::text[])", (list(words),))
+    if unused:
+        db.run(
+            "delete from word where owner = ?::integer and term = any(?::text[])",
+            (db.owner, [word for (word,) in unused]),
+        )
 
 
 def variants(db: Connection, words: Sequence[str], language: Language) -> list[tuple[str, ...]]:
