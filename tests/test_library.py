@@ -102,7 +102,7 @@ def test_of_several_posts_that_expect_the_same_last_message_one_succeeds(place: 
     with ThreadPoolExecutor(4) as threads:
         assert sum(threads.map(post, range(8))) == 1
     with recollect.open(place, background=False) as library:
-        assert library.summary(id_).messages == 2
+        assert library.summary(id_).message_count == 2
 
 
 def test_one_invalid_conversation_does_not_affect_the_others(
