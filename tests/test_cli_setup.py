@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import plistlib
 import shutil
 import subprocess
@@ -210,8 +211,9 @@ def test_the_completion_script_works_in_the_shell(run: Any, tmp_path: Path, shel
         "zsh": f"compdef() {{ }}; source {script}; functions _recollect",
         "fish": f"source {script}; complete -C 'recollect list --project m'",
     }
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     process = subprocess.run(
-        [shell, "-c", f"PATH={tmp_path}:$PATH; {checks[shell]}"], capture_output=True, text=True
+        [shell, "-c", checks[shell]], capture_output=True, text=True, env=environment
     )
     assert process.returncode == 0, process.stderr
     assert {"bash": "my\\ garden", "zsh": "compadd", "fish": "my garden"}[shell] in process.stdout

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from recollect.backup.contents import WORK
-from recollect.backup.durable import make_folder
+from recollect.backup.durable import TEMPORARY, make_folder
 from recollect.errors import StoreBusy
 from recollect.settings import READ_ONLY
 from recollect.store.sqlite.encryption import copy_key_file
@@ -40,6 +40,8 @@ def work_folder(home: Path) -> Iterator[Path]:
         for path in base.iterdir():
             if path.is_dir():
                 shutil.rmtree(path, ignore_errors=True)
+            elif path.suffix == TEMPORARY:
+                path.unlink(missing_ok=True)
         folder = base / uuid.uuid4().hex
         make_folder(folder)
         try:

@@ -6,6 +6,7 @@ import os
 import random
 import subprocess
 import sys
+import uuid
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -165,6 +166,14 @@ def test_backups_survive_kills_and_the_next_one_cleans_up(home: Path, folder: Pa
     assert not list(folder.rglob("*.tmp"))
     assert {path.name for path in (home / ".backup").iterdir()} == {"lock", "last.json"}
     verify_all(folder, home, len(backups))
+
+
+def test_a_backup_deletes_unfinished_files_of_the_home_folder(home: Path, folder: Path) -> None:
+    """A process that was killed while it remembered the newest backup leaves one."""
+    back_up(home, folder)
+    (home / ".backup" / f"{uuid.uuid4().hex}.tmp").write_bytes(b"{")
+    back_up(home, folder)
+    assert {path.name for path in (home / ".backup").iterdir()} == {"lock", "last.json"}
 
 
 def verify_all(folder: Path, home: Path, count: int) -> None:
