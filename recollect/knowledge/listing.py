@@ -165,15 +165,27 @@ class ConversationList(Sequence[Summary]):
 
     def __getitem__(self, index: int | slice) -> Summary | list[Summary]:
         if isinstance(index, slice):
-            start, stop, step = index.indices(len(self))
-            if step < 0:
-                return [self[number] for number in range(start, stop, step)]
-            return self._range(start, stop)[::step]
+            return self._slice(index)
         if index < 0:
             index += len(self)
         for summary in self._range(index, index + 1):
             return summary
         raise IndexError("There are not so many conversations.")
+
+    def _slice(self, index: slice) -> list[Summary]:
+        is_beginning = index.start in (None, 0) and index.step in (None, 1)
+        if is_beginning and index.stop is not None and index.stop >= 0:
+            return self._first(index.stop)
+        start, stop, step = index.indices(len(self))
+        if step < 0:
+            return [self[number] for number in range(start, stop, step)]
+        return self._range(start, stop)[::step]
+
+    def _first(self, limit: int) -> list[Summary]:
+        """The beginning of the list, without counting the rest of it."""
+        if limit == 0:
+            return []
+        return self._store.summaries_after(self._filter, self._title, limit, "updated", None)[0]
 
     def _range(self, start: int, stop: int) -> list[Summary]:
         if start < 0 or stop <= start:

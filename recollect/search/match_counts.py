@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 
 from recollect.index.meaning import Meaning
 from recollect.language.query import Node, parse_query
@@ -14,12 +13,11 @@ from recollect.model.search import Filter, MatchCounts, SearchOptions
 from recollect.search.engine import narrow_filter, prepare_search
 from recollect.search.long_queries import parse_any_length
 from recollect.store.base import Store
-from recollect.store.values import MatchGroup, MatchGroups
+from recollect.store.values import DocumentGroup, MatchGroups, PassageGroup
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NO_ROLE = "none"
 
-_Names = Callable[[MatchGroup], Iterable[str]]
+_Group = PassageGroup | DocumentGroup
 
 
 def count_matches(
@@ -50,12 +48,6 @@ class _Counting:
 
     def __init__(self, matches: MatchGroups, filter: Filter) -> None:
         self._matches = matches
-        self._names: Mapping[str, _Names] = {
-            "sources": lambda group: (group.source,),
-            "projects": lambda group: (group.project,),
-            "roles": lambda group: (group.role or _NO_ROLE,),
-            "models": lambda group: matches.models.get(group.document, ()),
-        }
         self._selection = {
             "sources": frozenset(filter.sources),
             "projects": frozenset(filter.projects),
@@ -65,58 +57,70 @@ class _Counting:
         self._kinds = frozenset(filter.kinds)
 
     def counts(self) -> MatchCounts:
-        selected = list(self._groups())
+        selected = [group for group in self._matches.passages if self._is_selected(group)]
         return MatchCounts(
             messages=sum(group.matches for group in selected),
-            conversations=len({group.document for group in selected}),
+            conversations=sum(
+                group.documents for group in self._matches.documents if self._is_selected(group)
+            ),
             exact=self._matches.is_complete,
             kinds=_most_first(self._count_kinds(selected)),
             sources=self._count("sources"),
             projects=self._count("projects"),
-            months=self._count_months(selected),
+            months=_count_months(selected),
             models=self._count("models"),
             roles=self._count("roles"),
         )
 
-    def _groups(self, ignoring: str = "") -> Iterator[MatchGroup]:
-        """The messages that pass the selection, except for one property."""
-        checks = [
-            (self._names[name], values)
+    def _is_selected(self, group: _Group, ignoring: str = "") -> bool:
+        """Whether a group is of conversations that pass the selection, except for one property."""
+        if group.profile.kind != CONVERSATION:
+            return False
+        return all(
+            not values.isdisjoint(_NAMES[name](group))
             for name, values in self._selection.items()
             if values and name != ignoring
-        ]
-        for group in self._matches.groups:
-            if group.kind == CONVERSATION and all(
-                not values.isdisjoint(names(group)) for names, values in checks
-            ):
-                yield group
+        )
 
     def _count(self, name: str) -> tuple[tuple[str, int], ...]:
-        names = self._names[name]
+        names = _NAMES[name]
         counts: Counter[str] = Counter()
-        for group in self._groups(ignoring=name):
-            for value in names(group):
-                counts[value] += group.matches
+        for group in self._matches.passages:
+            if self._is_selected(group, ignoring=name):
+                for value in names(group):
+                    counts[value] += group.matches
         return _most_first(counts)
 
-    def _count_kinds(self, selected: Sequence[MatchGroup]) -> Counter[str]:
+    def _count_kinds(self, selected: Sequence[PassageGroup]) -> Counter[str]:
         """Filters are about conversations, so other kinds are counted without them."""
         counts: Counter[str] = Counter()
         counts[CONVERSATION] = sum(group.matches for group in selected)
-        items = {
-            (group.kind, group.document)
-            for group in self._matches.groups
-            if group.kind != CONVERSATION and group.kind in self._kinds
-        }
-        counts.update(kind for kind, _ in items)
+        for group in self._matches.documents:
+            kind = group.profile.kind
+            if kind != CONVERSATION and kind in self._kinds:
+                counts[kind] += group.documents
         return +counts
 
-    def _count_months(self, selected: Sequence[MatchGroup]) -> tuple[tuple[str, int], ...]:
-        counts: Counter[str] = Counter()
-        for group in selected:
-            if group.day is not None:
-                counts[f"{_EPOCH + timedelta(days=group.day):%Y-%m}"] += group.matches
-        return tuple(sorted(counts.items()))
+
+def _count_months(groups: Sequence[PassageGroup]) -> tuple[tuple[str, int], ...]:
+    counts: Counter[str] = Counter()
+    for group in groups:
+        counts.update(group.months)
+    return tuple(sorted(counts.items()))
+
+
+def _roles(group: _Group) -> list[str]:
+    if isinstance(group, PassageGroup):
+        return [group.role or _NO_ROLE]
+    return [role or _NO_ROLE for role in group.roles]
+
+
+_NAMES: Mapping[str, Callable[[_Group], Iterable[str]]] = {
+    "sources": lambda group: (group.profile.source,),
+    "projects": lambda group: (group.profile.project,),
+    "roles": _roles,
+    "models": lambda group: group.profile.models,
+}
 
 
 def _most_first(counts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:

@@ -425,6 +425,11 @@ class TextSearch(ABC):
 
     @reader
     @abstractmethod
+    def group_passages(self, keys: Sequence[int]) -> MatchGroups:
+        """The same groups of some passages."""
+
+    @reader
+    @abstractmethod
     def frequencies(self, nodes: Sequence[Node]) -> tuple[list[int], int]:
         """The number of passages that match each query tree, and the number of all passages."""
 

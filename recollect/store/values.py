@@ -136,26 +136,39 @@ class SubstringMatches(NamedTuple):
     """False if there was no time to look at every passage: newer ones were looked at first."""
 
 
-class MatchGroup(NamedTuple):
-    """The matching passages of one document that have the same role and day."""
+class Profile(NamedTuple):
+    """What all passages of a document have in common, as far as matches are counted by it."""
 
-    document: str
-    """Its id."""
     kind: str
     source: str
     project: str
+    models: tuple[str, ...]
+    """The models that have written messages of the document, in the order of their names."""
+
+
+class PassageGroup(NamedTuple):
+    """The matching passages of documents with the same profile that have the same role."""
+
+    profile: Profile
     role: str | None
-    day: int | None
-    """Days since 1970 in UTC; None if the passages have no date."""
     matches: int
+    months: dict[str, int]
+    """The number of matches by month, like "2025-03", in UTC. Some passages have no date."""
+
+
+class DocumentGroup(NamedTuple):
+    """The documents with the same profile whose matching passages have the same roles."""
+
+    profile: Profile
+    roles: frozenset[str | None]
+    documents: int
 
 
 class MatchGroups(NamedTuple):
-    """All passages that match a query, in groups that can be counted by any of their fields."""
+    """All passages that match a query, and their documents, in groups that can be counted."""
 
-    groups: list[MatchGroup]
-    models: dict[str, tuple[str, ...]]
-    """The models that have written messages of a document, by its id."""
+    passages: list[PassageGroup]
+    documents: list[DocumentGroup]
     is_complete: bool = True
     """False if there are too many matches to group them all."""
 

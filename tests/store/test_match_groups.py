@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
 from messages import NOON, conversation, message
 
 from recollect.language.query import parse
 from recollect.model.search import Filter
 from recollect.store.base import Store
-from recollect.store.values import MatchGroup
+from recollect.store.values import DocumentGroup, MatchGroups, PassageGroup, Profile
 from recollect.store.views.audience import AudienceStore
 
-DAY = int(NOON.timestamp()) // 86_400
+MONTH = f"{NOON:%Y-%m}"
 
 
 def fill(store: Store) -> None:
@@ -31,36 +32,64 @@ def fill(store: Store) -> None:
     )
 
 
-def test_matches_are_grouped_by_document_role_and_day(store: Store) -> None:
+def matches(groups: MatchGroups) -> int:
+    return sum(group.matches for group in groups.passages)
+
+
+def test_matches_are_grouped_by_profile_and_role(store: Store) -> None:
     fill(store)
-    matches = store.match_groups(parse("tram"), Filter())
-    assert sorted(matches.groups, key=str) == [
-        MatchGroup("c1", "conversation", "test", "default", "assistant", DAY, 2),
-        MatchGroup("c1", "conversation", "test", "default", "user", DAY, 1),
-        MatchGroup("c2", "conversation", "test", "work", "user", None, 1),
+    groups = store.match_groups(parse("tram"), Filter())
+    ours = Profile("conversation", "test", "default", ("gpt-4o", "o3"))
+    work = Profile("conversation", "test", "work", ())
+    assert sorted(groups.passages, key=str) == [
+        PassageGroup(ours, "assistant", 2, {MONTH: 2}),
+        PassageGroup(ours, "user", 1, {MONTH: 1}),
+        PassageGroup(work, "user", 1, {}),
     ]
-    assert matches.models == {"c1": ("gpt-4o", "o3")}
-    assert matches.is_complete
-    assert sum(g.matches for g in store.match_groups(None, Filter()).groups) == 5
-    assert sum(g.matches for g in store.match_groups(parse('"tram is"'), Filter()).groups) == 2
+    assert sorted(groups.documents, key=lambda group: group.profile) == [
+        DocumentGroup(ours, frozenset({"user", "assistant"}), 1),
+        DocumentGroup(work, frozenset({"user"}), 1),
+    ]
+    assert groups.is_complete
+    assert matches(store.match_groups(None, Filter())) == 5
+    assert matches(store.match_groups(parse('"tram is"'), Filter())) == 2
+    assert store.match_groups(parse("bus"), Filter()) == MatchGroups([], [])
 
 
 def test_filters_apply_to_groups_also_by_model(store: Store) -> None:
     fill(store)
     tram = parse("tram")
-    (group,) = store.match_groups(tram, Filter.of(projects="work")).groups
-    assert group.document == "c2"
-    assert {g.document for g in store.match_groups(tram, Filter.of(models="o3")).groups} == {"c1"}
-    assert store.match_groups(tram, Filter.of(models="o4")).groups == []
+    (group,) = store.match_groups(tram, Filter.of(projects="work")).passages
+    assert group.profile.project == "work"
+    assert matches(store.match_groups(tram, Filter.of(models="o3"))) == 3
+    assert matches(store.match_groups(tram, Filter.of(models="o4"))) == 0
+    assert matches(store.match_groups(tram, Filter.of(pinned=False))) == 4
     assert len(store.match(tram, Filter.of(models="gpt-4o"), 10)) == 3
     assert store.count(tram, Filter.of(not_sources="test")) == (0, True)
+
+
+def test_many_documents_are_grouped_like_few(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(store)
+    store.save(
+        [
+            conversation(message("x", content="No match", model="o5"), id=f"other-{n}")
+            for n in range(3)
+        ]
+    )
+    few = store.match_groups(parse("tram"), Filter())
+    monkeypatch.setattr("recollect.store.sql.match_groups._MAX_LOOKUPS", 0)
+    many = store.match_groups(parse("tram"), Filter())
+    assert sorted(many.passages, key=str) == sorted(few.passages, key=str)
+    assert sorted(many.documents, key=str) == sorted(few.documents, key=str)
 
 
 def test_an_agent_counts_only_what_it_may_see(store: Store) -> None:
     fill(store)
     secret = message("a", content="A secret tram", role="user", metadata={"human_only": True})
     store.save([conversation(secret, id="c3")])
-    assert sum(g.matches for g in store.match_groups(parse("tram"), Filter()).groups) == 5
-    visible = AudienceStore(store).match_groups(parse("tram"), Filter())
-    assert sum(group.matches for group in visible.groups) == 4
-    assert visible.models == {"c1": ("gpt-4o", "o3")}
+    assert matches(store.match_groups(parse("tram"), Filter())) == 5
+    visible = AudienceStore(store)
+    assert matches(visible.match_groups(parse("tram"), Filter())) == 4
+    keys = store.match(parse("tram"), Filter(), 10)
+    assert matches(store.group_passages(keys)) == 5
+    assert matches(visible.group_passages(keys)) == 4

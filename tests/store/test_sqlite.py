@@ -18,6 +18,7 @@ from recollect.model.documents import Document, Passage
 from recollect.model.search import Filter
 from recollect.settings import LIMITS, Limits
 from recollect.store.sqlite import SqliteStore
+from recollect.store.sqlite.connection import connect
 from recollect.store.sqlite.migrations import MIGRATIONS, VERSION, migrate
 
 
@@ -138,7 +139,7 @@ def test_a_file_that_is_not_a_database_is_rejected(path: Path) -> None:
 
 
 def test_migrations_run_once_and_stop_before_a_name(tmp_path: Path) -> None:
-    db = apsw.Connection(str(tmp_path / "x.db"))
+    db = connect(tmp_path / "x.db")
     first = MIGRATIONS[0][0]
     assert migrate(db, tmp_path, stop_before=first) == []
     assert migrate(db, tmp_path) == [name for name, _ in MIGRATIONS]
@@ -157,6 +158,29 @@ def test_documents_stored_before_there_were_versions_have_version_one(path: Path
     store = SqliteStore(path)
     assert store.document("c1").version == 1
     assert [s.id for s in store.summaries(Filter(characters=("7",)), "", 9, 0)[0]] == ["c1"]
+    store.close()
+
+
+def test_documents_stored_before_lists_had_an_index_are_listed_by_title_and_tag(
+    path: Path,
+) -> None:
+    path.parent.mkdir()
+    db = connect(path)
+    migrate(db, path, stop_before="m023_lists")
+    tags = '{"tags":["Éclair","x y"]}'
+    for id_, title, metadata in (("Ä1", "Über uns", tags), ("b2", "Ümlaut", None)):
+        db.execute(
+            """insert into document (id, source, source_id, kind, title, project, metadata, partial,
+              shared_ids) values (?, 'test', ?, 'conversation', ?, 'default', ?, 0, 0)""",
+            (id_, id_, title, metadata),
+        )
+    db.close()
+    store = SqliteStore(path)
+    assert [s.id for s in store.summaries(Filter(), "ÜBER", 9, 0)[0]] == ["Ä1"]
+    assert [s.id for s in store.summaries(Filter(), "ä1", 9, 0)[0]] == ["Ä1"]
+    assert [s.id for s in store.summaries(Filter(tags=("éclair",)), "", 9, 0)[0]] == ["Ä1"]
+    assert [s.id for s in store.summaries(Filter(not_tags=("X Y",)), "", 9, 0)[0]] == ["b2"]
+    assert store.facets()["tags"] == [("x y", 1), ("Éclair", 1)]
     store.close()
 
 

@@ -21,7 +21,7 @@ from recollect.serve.console.views.completions import complete
 from recollect.serve.console.views.facet_views import list_facets, month_dates
 from recollect.serve.console.views.item_views import open_item
 from recollect.serve.console.views.message_views import open_conversation
-from recollect.serve.console.views.rows import list_rows
+from recollect.serve.console.views.rows import first_rows
 from recollect.serve.http.access import Access, AccessTo
 from recollect.serve.http.limits import SEARCH
 from recollect.serve.http.route_policy import route_policy
@@ -122,9 +122,7 @@ def palette(access: AccessTo, text: str = "") -> Response:
     """Conversations and projects whose names contain a text."""
     name = text.strip()
     with access.read() as library:
-        rows = list_rows(
-            library, CONVERSATIONS, ListFilters(title=name), limit=_PALETTE_CONVERSATIONS
-        ).rows
+        rows = first_rows(library, name, _PALETTE_CONVERSATIONS)
         projects = [
             (project, count)
             for project, count in library.facets()["projects"]

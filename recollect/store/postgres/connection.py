@@ -118,6 +118,22 @@ class Connection:
         type_name = "text" if is_text else "bigint"
         return f"select unnest(?::{type_name}[])", list(values)
 
+    def key_lists(
+        self, table: str, columns: str, key: str, keys: Sequence[int]
+    ) -> list[tuple[Any, ...]]:
+        import numpy as np
+
+        condition = f"{self.own()} and {columns.split(',')[0]} is not null"
+        values: list[Any] = []
+        if keys:
+            condition += f" and {key} = any(?::bigint[])"
+            values.append(list(keys))
+        rows = self.rows(
+            f"select {columns}, array_agg({key}) from {table} where {condition} group by {columns}",
+            values,
+        )
+        return [(*names, np.array(numbers, np.int64)) for *names, numbers in rows]
+
     def starts_with(self, column: str, prefix: str) -> tuple[str, list[str]]:
         # Operators of `text_pattern_ops`. PostgreSQL uses an index for them under a policy.
         return f"{column} ~>=~ ? and {column} ~<~ ?", [prefix, prefix + "\U0010ffff"]

@@ -11,36 +11,19 @@ from typing import Any
 
 from recollect.language.text import fold, micros, storable, tokens
 from recollect.model.search import Filter
-from recollect.store.sql.encoding import FILTER_CHARACTERS, index_columns, load
+from recollect.store.sql.encoding import FILTER_CHARACTERS, index_columns
+from recollect.store.sql.tags import tag_pattern
 
-# Surrounds every tag in the column `tags`.
-_DELIMITER = "\x1f"
 _PINNED = {True: "d.pinned is not null", False: "d.pinned is null"}
 
 
 def derived_columns(row: Mapping[str, Any]) -> dict[str, Any]:
     """Columns that are derived from a document row, for filters and the text index."""
-    tags = _tag_values(load(row["metadata"]).get("tags"))
     return index_columns(row) | {
         "folded_title": fold(row["title"]),
         "folded_id": fold(row["id"]),
         "title_words": _pad(tokens(row["title"])),
-        "tags": _delimit(storable(str(tag)) for tag in tags),
     }
-
-
-def _tag_values(tags: Any) -> list[Any]:
-    if tags is None:
-        return []
-    if isinstance(tags, Mapping):
-        return list(tags.values())
-    if isinstance(tags, list):
-        return tags
-    return [tags]
-
-
-def _delimit(tags: Iterable[str]) -> str:
-    return "".join(f"{_DELIMITER}{fold(tag).replace(_DELIMITER, ' ')}{_DELIMITER}" for tag in tags)
 
 
 def _pad(words: Iterable[str]) -> str:
@@ -97,9 +80,9 @@ def document_conditions(filter: Filter) -> tuple[str, list[Any]]:
         values.append([storable(name) for name in filter.models])
     if filter.tags:
         clauses.append(f"({' or '.join(['strpos(d.tags, ?) > 0'] * len(filter.tags))})")
-        values += [_delimit([tag]) for tag in filter.tags]
+        values += map(tag_pattern, filter.tags)
     clauses += ["strpos(d.tags, ?) = 0"] * len(filter.not_tags)
-    values += [_delimit([tag]) for tag in filter.not_tags]
+    values += map(tag_pattern, filter.not_tags)
     for titles, comparison in ((filter.titles, "> 0"), (filter.not_titles, "= 0")):
         clauses += [f"strpos(d.title_words, ?) {comparison}"] * len(titles)
         values += [_title_substring(title) for title in titles]
@@ -121,7 +104,11 @@ def _name_clauses(
     clauses: list[str] = []
     values: list[Any] = []
     for column, operator, names in conditions:
-        if names:
+        if len(names) == 1:
+            # With a plain comparison, an index on the column also gives the order.
+            clauses.append(f"{column} {operator.split()[0]} ?::text")
+            values.append(storable(names[0]))
+        elif names:
             clauses.append(f"{column} {operator}(?::text[])")
             values.append([storable(name) for name in names])
     return clauses, values

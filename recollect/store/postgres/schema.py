@@ -329,6 +329,18 @@ M022_MODELS = """
 create index passage_models on passage (owner, document, model) where model is not null;
 """
 
+M023_LISTS = """
+-- The tags as they are written, as JSON. It is filled in for older documents when a library is
+-- opened.
+alter table document add column tag_names text;
+-- In this order, all documents of each model are read at once.
+drop index passage_models;
+create index passage_models on passage (owner, model, document) where model is not null;
+create index document_tagged on document (owner, kind) where tag_names is not null;
+create index document_without_tag_names on document (owner, key)
+  where tags <> '' and tag_names is null;
+"""
+
 MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m001_documents", M001_DOCUMENTS),
     ("m002_search", M002_SEARCH),
@@ -346,6 +358,7 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m020_pinned", M020_PINNED),
     ("m021_undo", M021_UNDO),
     ("m022_models", M022_MODELS),
+    ("m023_lists", M023_LISTS),
 )
 
 

@@ -71,6 +71,7 @@ class PostgresStore(SqlStore[Connection]):
 
     def _prepare(self) -> None:
         self._complete_counts()
+        self._complete_tags()
         if self.get_marker("text") == text.VERSION:
             return
         if self.size():

@@ -59,6 +59,15 @@ class Database(Protocol):
     def in_list(self, values: Sequence[int] | Sequence[str]) -> tuple[str, Any]:
         """The right side of `in (…)` for any number of values, and the one value to bind."""
 
+    def key_lists(
+        self, table: str, columns: str, key: str, keys: Sequence[int]
+    ) -> list[tuple[Any, ...]]:
+        """The distinct values of columns, each with an array of the keys of their rows.
+
+        Rows without a value in the first column may be left out. With `keys`, only rows with these
+        keys are read.
+        """
+
     def starts_with(self, column: str, prefix: str) -> tuple[str, list[str]]:
         """A condition that a text begins with a prefix, with its values."""
 

@@ -21,6 +21,7 @@ from recollect.language.text import fold, from_micros, identifier, micros, stora
 from recollect.model.documents import Document, Json, Passage
 from recollect.model.kinds import MEDIA, NOTE
 from recollect.settings import LIMITS
+from recollect.store.sql.tags import tag_columns
 
 PASSAGE_TEXTS = ("id", "role", "type", "author", "model", "tool", "parent", "visibility", "content")
 PASSAGE_COLUMNS = (
@@ -278,6 +279,7 @@ def index_columns(row: Mapping[str, Any]) -> dict[str, str | int | None]:
         "character_id": None,
         "pinned": None,
         "heading": heading(row),
+        **tag_columns(metadata),
     }
     media_type = metadata.get("media_type")
     if isinstance(media_type, str) and media_type:

@@ -11,8 +11,8 @@ from typing import Any
 from recollect.model.documents import Summary
 from recollect.model.search import Filter
 from recollect.store.sql.database import Database
-from recollect.store.sql.lookup import SUMMARY_COLUMNS, decode_summary
-from recollect.store.sql.selection import resolve_filter
+from recollect.store.sql.lookup import summaries_by_key
+from recollect.store.sql.selection import resolve_senders
 from recollect.store.values import ListPosition
 
 _TIME = "coalesce(d.updated_at, d.created_at)"
@@ -27,20 +27,19 @@ def summaries_after(
     after: ListPosition | None,
 ) -> tuple[list[Summary], ListPosition | None]:
     """See Store.summaries_after."""
-    reader = _Reader(db, *db.conditions(resolve_filter(db, filter), search))
+    reader = _Reader(db, *db.conditions(resolve_senders(db, filter), search))
     if order == "added":
         rows = reader.by_key(after, limit + 1)
     else:
         rows = reader.by_time(after, limit + 1)
     position = None
     if len(rows) > limit:
-        time, key, *_ = rows[limit - 1]
-        position = ListPosition(time, key)
-    return [decode_summary(row[2:]) for row in rows[:limit]], position
+        position = ListPosition(*rows[limit - 1])
+    return summaries_by_key(db, [key for _, key in rows[:limit]]), position
 
 
 class _Reader:
-    """Reads rows of documents: the time, the key and SUMMARY_COLUMNS."""
+    """Reads the times and keys of documents."""
 
     def __init__(self, db: Database, where: str, values: list[Any]) -> None:
         self._db = db
@@ -77,7 +76,7 @@ class _Reader:
         if condition:
             where += f" and {condition}"
         return self._db.rows(
-            f"select {_TIME}, d.key, {SUMMARY_COLUMNS} from document d "
+            f"select {_TIME}, d.key from document d "
             f"where {self._db.own('d')} and {where} order by {order} limit ?",
             (*self._values, *values, limit),
         )

@@ -23,7 +23,7 @@ from recollect.store.sql.encoding import (
     load,
     original_texts,
 )
-from recollect.store.sql.selection import resolve_filter
+from recollect.store.sql.selection import resolve_filter, resolve_senders
 
 _PASSAGE_COLUMNS = ", ".join(f"p.{name}" for name in PASSAGE_COLUMNS)
 SUMMARY_COLUMNS = (
@@ -173,21 +173,36 @@ def summaries(
     db: Database, filter: Filter, search: str, limit: int, offset: int
 ) -> tuple[list[Summary], int]:
     """See Store.summaries."""
-    where, values = db.conditions(resolve_filter(db, filter), search)
+    where, values = db.conditions(resolve_senders(db, filter), search)
     total: int = db.get(f"select count(*) from document d where {db.own('d')} and {where}", values)
     rows = db.rows(
-        f"""select {SUMMARY_COLUMNS} from document d where {db.own("d")} and {where}
+        f"""select d.key from document d where {db.own("d")} and {where}
         order by coalesce(d.updated_at, d.created_at) desc nulls last, d.key desc
         limit ? offset ?""",
         (*values, limit, offset),
     )
-    return [decode_summary(row) for row in rows], total
+    return summaries_by_key(db, [key for (key,) in rows]), total
+
+
+def summaries_by_key(db: Database, keys: Sequence[int]) -> list[Summary]:
+    """The summaries of documents, in the order of the keys.
+
+    Lists are filtered and ordered by an index, so that only the documents of a page are read.
+    """
+    members, value = db.in_list(list(keys))
+    rows = db.rows(
+        f"select d.key, {SUMMARY_COLUMNS} from document d "
+        f"where {db.own('d')} and d.key in ({members})",
+        (value,),
+    )
+    by_key = {key: decode_summary(row) for key, *row in rows}
+    return [by_key[key] for key in keys]
 
 
 def list_position(db: Database, id: str, filter: Filter, search: str) -> int | None:
     """See Store.list_position."""
     key = key_of(db, id)
-    where, values = db.conditions(resolve_filter(db, filter), search)
+    where, values = db.conditions(resolve_senders(db, filter), search)
     listed = db.rows(
         "select coalesce(d.updated_at, d.created_at) from document d "
         f"where {db.own('d')} and d.key = ? and {where}",
@@ -209,7 +224,7 @@ def list_position(db: Database, id: str, filter: Filter, search: str) -> int | N
     return count
 
 
-def decode_summary(row: tuple[Any, ...]) -> Summary:
+def decode_summary(row: Sequence[Any]) -> Summary:
     """A summary from a row of SUMMARY_COLUMNS."""
     *texts, created_at, updated_at, count, metadata, original, version = row
     fields = dict(zip(_SUMMARY_TEXTS, texts, strict=True))

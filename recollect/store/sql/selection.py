@@ -33,12 +33,17 @@ _IS_OTHER_ROLE = (
 
 
 def resolve_filter(db: Database, filter: Filter) -> Filter:
-    """The filter with senders spelled as in the library, in every case that occurs there.
-
-    Kinds are dropped from the filter if the library has no other kinds.
-    """
+    """Like `resolve_senders`, and without kinds if the library has no other kinds."""
     if filter.kinds and all(kind in filter.kinds for kind in _stored_kinds(db)):
         filter = replace(filter, kinds=())
+    return resolve_senders(db, filter)
+
+
+def resolve_senders(db: Database, filter: Filter) -> Filter:
+    """The filter with senders spelled as in the library, in every case that occurs there.
+
+    For lists, which have an index that begins with the kind.
+    """
     if not filter.senders:
         return filter
     names = {

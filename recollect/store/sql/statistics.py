@@ -15,8 +15,9 @@ from recollect.language.text import from_micros, iso
 from recollect.model.kinds import CHARACTER, CONVERSATION, KINDS, MEDIA, NOTE, PROMPT
 from recollect.settings import LIMITS
 from recollect.store.sql.database import Database
-from recollect.store.sql.encoding import PASSAGE_COLUMNS, load
+from recollect.store.sql.encoding import PASSAGE_COLUMNS
 from recollect.store.sql.markers import set_marker
+from recollect.store.sql.tags import count_tags
 from recollect.store.values import Activity
 
 COUNTS = "counts"
@@ -196,25 +197,21 @@ def _largest(counts: Mapping[str, int]) -> list[tuple[str, int]]:
 
 def facets(db: Database, kind: str) -> dict[str, list[tuple[str, int]]]:
     """See Store.facets."""
-    return {
-        "projects": _most_frequent(db, "project", "kind = ?", kind),
-        "sources": _most_frequent(db, "source", "kind = ?", kind),
-        "tags": _count_tags(db, kind).most_common(_MAX_NAMES),
-    }
-
-
-def _count_tags(db: Database, kind: str) -> Counter[str]:
-    counts: Counter[str] = Counter()
-    sql = (
-        f"select metadata from document where {db.own()} and kind = ? "
-        """and metadata like '%"tags"%'"""
+    projects: Counter[str] = Counter()
+    sources: Counter[str] = Counter()
+    rows = db.rows(
+        "select source, project, count(*) from document "
+        f"where {db.own()} and kind = ? group by 1, 2",
+        (kind,),
     )
-    for (metadata,) in db.rows(sql, (kind,)):
-        tags = load(metadata).get("tags")
-        if not isinstance(tags, list):
-            tags = [tags]
-        counts.update(str(tag) for tag in tags if tag)
-    return counts
+    for source, project, count in rows:
+        projects[project] += count
+        sources[source] += count
+    return {
+        "projects": _largest(projects)[:_MAX_NAMES],
+        "sources": _largest(sources)[:_MAX_NAMES],
+        "tags": _largest(count_tags(db, kind))[:_MAX_NAMES],
+    }
 
 
 def media_types(db: Database) -> list[tuple[str, int]]:

@@ -35,6 +35,7 @@ from recollect.store.sql import (
     rewriting,
     saving,
     statistics,
+    tags,
     transfer,
 )
 from recollect.store.sql import observations as observation_sql
@@ -91,7 +92,7 @@ class TextQueries(Protocol):
 
     def recent(self, db: Any, text: str | None, filter: Filter, limit: int) -> list[Candidate]: ...
 
-    def match_groups(self, db: Any, node: Node | None, filter: Filter) -> list[tuple[Any, ...]]: ...
+    def match_rows(self, db: Any, node: Node | None, filter: Filter) -> list[tuple[Any, ...]]: ...
 
 
 class SqlStore(Store, Generic[Connection]):
@@ -121,6 +122,11 @@ class SqlStore(Store, Generic[Connection]):
         """Count the passages of a library that an earlier version has written."""
         if self.get_marker(statistics.COUNTS) != statistics.VERSION:
             self._write(statistics.recount)
+
+    def _complete_tags(self) -> None:
+        """Fill in a column of documents that an earlier version has written."""
+        if not self._read(tags.is_complete):
+            self._write(tags.complete)
 
     def _request_purge(self, db: Connection) -> None:
         """Called in a transaction that deletes text, for engines that keep copies of it elsewhere.
@@ -445,10 +451,13 @@ class SqlStore(Store, Generic[Connection]):
 
     def match_groups(self, node: Node | None, filter: Filter) -> MatchGroups:
         def work(db: Connection) -> MatchGroups:
-            rows = self._text.match_groups(db, node, resolve_filter(db, filter))
-            return match_groups.with_models(db, rows)
+            rows = self._text.match_rows(db, node, resolve_filter(db, filter))
+            return match_groups.group_matches(db, rows)
 
         return self._read(work, _COUNTING_SECONDS)
+
+    def group_passages(self, keys: Sequence[int]) -> MatchGroups:
+        return self._read(lambda db: match_groups.group_passages(db, keys), _COUNTING_SECONDS)
 
     # -- vectors ---
 

@@ -19,7 +19,8 @@ import apsw
 from recollect.language.text import fold, indexable, storable
 from recollect.model.search import Filter
 from recollect.settings import LIMITS
-from recollect.store.sql.encoding import index_columns
+from recollect.store.sql.encoding import index_columns, load
+from recollect.store.sql.tags import tag_columns
 from recollect.store.sqlite.compression import STORED_COLUMNS, Codec
 from recollect.store.sqlite.encryption import DataKey, apply_key, data_key
 from recollect.store.sqlite.filters import document_conditions, passage_conditions
@@ -104,6 +105,24 @@ class Connection(apsw.Connection):
     def in_list(self, values: Sequence[int] | Sequence[str]) -> tuple[str, Any]:
         return "select value from json_each(?)", json.dumps(values)
 
+    def key_lists(
+        self, table: str, columns: str, key: str, keys: Sequence[int]
+    ) -> list[tuple[Any, ...]]:
+        import numpy as np
+
+        condition = f"{columns.split(',')[0]} is not null"
+        values = []
+        if keys:
+            members, value = self.in_list(list(keys))
+            condition += f" and {key} in ({members})"
+            values = [value]
+        rows = self.rows(
+            f"select {columns}, group_concat({key}) from {table} where {condition} "
+            f"group by {columns}",
+            values,
+        )
+        return [(*names, np.fromstring(text, np.int64, sep=",")) for *names, text in rows]
+
     def starts_with(self, column: str, prefix: str) -> tuple[str, list[str]]:
         return f"{column} >= ? and {column} < ?", [prefix, prefix + "\U0010ffff"]
 
@@ -128,12 +147,17 @@ class Connection(apsw.Connection):
         )
 
     def derived_columns(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        return index_columns(row)
+        columns = index_columns(row) | {"folded_title": fold(row["title"]), "folded_id": None}
+        if fold(row["id"]) != row["id"]:
+            columns["folded_id"] = fold(row["id"])
+        return columns
 
     def conditions(self, filter: Filter, search: str = "") -> tuple[str, list[Any]]:
         where, values = document_conditions(filter)
         if search:
-            where += " and (contains(d.title, ?) or contains(d.id, ?))"
+            where += (
+                " and (instr(d.folded_title, ?) > 0 or instr(coalesce(d.folded_id, d.id), ?) > 0)"
+            )
             values += [fold(search)] * 2
         if filter.of_passages:
             passage_where, passage_values = passage_conditions(filter)
@@ -225,6 +249,8 @@ def _configure(db: Connection) -> None:
     db.create_scalar_function("contains", _contains, 2, deterministic=True)
     db.create_scalar_function("folded", _fold_bytes, 1, deterministic=True)
     db.create_scalar_function("titled", _is_titled, 2, deterministic=True)
+    db.create_scalar_function("folded_tags", _folded_tags, 1, deterministic=True)
+    db.create_scalar_function("tag_names", _tag_names, 1, deterministic=True)
 
 
 FileStamp = tuple[tuple[int, int, int], ...]
@@ -254,6 +280,14 @@ def _contains(*values: Any) -> bool:
 def _fold_bytes(*values: Any) -> str:
     """Takes bytes, because text in JSON may contain what Python cannot decode."""
     return fold(storable(bytes(values[0]).decode("utf-8", "replace")))
+
+
+def _folded_tags(*values: Any) -> str | None:
+    return tag_columns(load(values[0]))["tags"]
+
+
+def _tag_names(*values: Any) -> str | None:
+    return tag_columns(load(values[0]))["tag_names"]
 
 
 def _is_titled(*values: Any) -> bool:

@@ -7,8 +7,9 @@ from typing import Any
 from recollect.language.text import fold, micros
 from recollect.model.search import Filter
 from recollect.store.sql.encoding import FILTER_CHARACTERS
+from recollect.store.sql.tags import tag_pattern
 
-_PINNED = {True: "d.pinned is not null", False: "d.pinned is null"}
+_PINNED = {True: "d.pinned = 1", False: "d.pinned is null"}
 
 
 def conditions(filter: Filter, many: bool = False) -> tuple[str, list[Any]]:
@@ -18,9 +19,7 @@ def conditions(filter: Filter, many: bool = False) -> tuple[str, list[Any]]:
     """
     passage_clause, passage_values = passage_conditions(filter)
     document_clause, document_values = document_conditions(filter)
-    if many and (
-        filter.tags or filter.not_tags or filter.titles or filter.not_titles or filter.models
-    ):
+    if many and (filter.titles or filter.not_titles or filter.models):
         document_clause = f"p.document in (select d.key from document d where {document_clause})"
     clauses = [clause for clause in (passage_clause, document_clause) if clause != "1"]
     return _all_of(clauses), passage_values + document_values
@@ -71,13 +70,11 @@ def document_conditions(filter: Filter) -> tuple[str, list[Any]]:
             f"and m.model in ({_placeholders(filter.models)}))"
         )
         values += filter.models
-    for tags, operator in ((filter.tags, "exists"), (filter.not_tags, "not exists")):
-        if tags:
-            clauses.append(
-                f"{operator} (select 1 from json_each(d.metadata, '$.tags') t "
-                f"where folded(cast(t.value as blob)) in ({_placeholders(tags)}))"
-            )
-            values += map(fold, tags)
+    if filter.tags:
+        clauses.append(f"({' or '.join(['instr(d.tags, ?) > 0'] * len(filter.tags))})")
+        values += map(tag_pattern, filter.tags)
+    clauses += ["instr(d.tags, ?) = 0"] * len(filter.not_tags)
+    values += map(tag_pattern, filter.not_tags)
     for titles, operator in ((filter.titles, "titled"), (filter.not_titles, "not titled")):
         clauses += [f"{operator}(d.title, ?)"] * len(titles)
         values += titles

@@ -6,21 +6,20 @@ from typing import Any
 
 from recollect.language.query import Node
 from recollect.model.search import Filter
-from recollect.store.sql.match_groups import COLUMNS, GROUPING
+from recollect.store.sql.match_groups import COLUMNS
 from recollect.store.sqlite.connection import Connection
-from recollect.store.sqlite.filters import conditions
+from recollect.store.sqlite.filters import conditions, document_conditions
 from recollect.store.sqlite.fts_query import fts_query
 
 
-def match_groups(db: Connection, node: Node | None, filter: Filter) -> list[tuple[Any, ...]]:
+def match_rows(db: Connection, node: Node | None, filter: Filter) -> list[tuple[Any, ...]]:
+    """All passages that match, as rows of COLUMNS."""
     where, values = conditions(filter, many=True)
     source = "passage p"
     if node is not None:
         source = "passage_text t cross join passage p on p.key = t.rowid"
         where = f"passage_text match ? and {where}"
         values = [fts_query(node), *values]
-    return db.rows(
-        f"select {COLUMNS} from {source} cross join document d on d.key = p.document "
-        f"where {where} {GROUPING}",
-        values,
-    )
+    if document_conditions(filter)[0] != "1":
+        source += " cross join document d on d.key = p.document"
+    return db.rows(f"select {COLUMNS} from {source} where {where}", values)

@@ -394,6 +394,35 @@ M022_MODELS = """
 create index passage_models on passage (document, model) where model is not null;
 """
 
+M023_LISTS = """
+-- Columns for lists; see `store/sql/tags.py`. `folded_id` is null if it is the id.
+alter table document add column folded_title text not null default '';
+alter table document add column folded_id text;
+alter table document add column tags text not null default '';
+alter table document add column tag_names text;
+update document set
+  folded_title = folded(cast(title as blob)),
+  folded_id = nullif(folded(cast(id as blob)), id),
+  tags = folded_tags(metadata),
+  tag_names = tag_names(metadata);
+-- Everything that a list filters or counts by, in the order of the list, so that only the documents
+-- of one page are read.
+drop index document_kind;
+create index document_list on document (
+  kind, coalesce(updated_at, created_at) desc, key desc, pinned, project, source, tags, id,
+  folded_id, folded_title
+);
+drop index document_pinned;
+create index document_pinned on document (
+  kind, pinned, coalesce(updated_at, created_at) desc, key desc
+) where pinned is not null;
+-- In this order, all documents of each model are read at once.
+drop index passage_models;
+create index passage_models on passage (model, document) where model is not null;
+create index document_tagged on document (kind, tag_names) where tag_names is not null;
+create index document_without_tag_names on document (key) where tags <> '' and tag_names is null;
+"""
+
 MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m001_documents", M001_DOCUMENTS),
     ("m002_search", M002_SEARCH),
@@ -415,6 +444,7 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m020_pinned", M020_PINNED),
     ("m021_undo", M021_UNDO),
     ("m022_models", M022_MODELS),
+    ("m023_lists", M023_LISTS),
 )
 VERSION = len(MIGRATIONS)
 

@@ -18,7 +18,7 @@ from recollect.store.sql.selection import drop_common_kinds, few_documents
 from recollect.store.sqlite.connection import Connection
 from recollect.store.sqlite.filters import conditions, passage_conditions
 from recollect.store.sqlite.key_ranges import all_keys
-from recollect.store.sqlite.match_groups import match_groups
+from recollect.store.sqlite.match_groups import match_rows
 from recollect.store.sqlite.substring import (
     MATCHING_KEYS,
     KeyQuery,
@@ -34,7 +34,7 @@ __all__ = [
     "candidates",
     "find_substring",
     "known_words",
-    "match_groups",
+    "match_rows",
     "newest",
     "previous_passages",
     "recent",

@@ -20,7 +20,6 @@ from recollect.model.search import Filter
 from recollect.model.undo import Change
 from recollect.store.base import Store
 from recollect.store.errors import missing_passage
-from recollect.store.sql.match_groups import group_candidates
 from recollect.store.values import (
     Batch,
     Candidate,
@@ -151,16 +150,14 @@ class AudienceStore(StoreView):
     def match_groups(self, node: Node | None, filter: Filter) -> MatchGroups:
         """Groups of the visible matches, up to `MAX_COUNTED` of them."""
         if node is None:
-            candidates = self.newest(filter, MAX_COUNTED + 1, 0)[0]
+            keys = [candidate.key for candidate in self.newest(filter, MAX_COUNTED + 1, 0)[0]]
         else:
-            candidates = self.candidates(self.match(node, filter, MAX_COUNTED + 1), filter)
-        documents = {candidate.document for candidate in candidates}
-        models = self._store.match_groups(node, filter).models
-        return MatchGroups(
-            group_candidates(candidates[:MAX_COUNTED]),
-            {document: names for document, names in models.items() if document in documents},
-            is_complete=len(candidates) <= MAX_COUNTED,
-        )
+            keys = self.match(node, filter, MAX_COUNTED + 1)
+        groups = self._store.group_passages(keys[:MAX_COUNTED])
+        return groups._replace(is_complete=len(keys) <= MAX_COUNTED)
+
+    def group_passages(self, keys: Sequence[int]) -> MatchGroups:
+        return self._store.group_passages(self._visible(keys))
 
     def frequencies(self, nodes: Sequence[Node]) -> tuple[list[int], int]:
         """The frequencies of words in visible messages, since scores depend on them.

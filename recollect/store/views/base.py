@@ -198,6 +198,9 @@ class StoreView(Store):
     def match_groups(self, node: Node | None, filter: Filter) -> MatchGroups:
         return self._store.match_groups(node, filter)
 
+    def group_passages(self, keys: Sequence[int]) -> MatchGroups:
+        return self._store.group_passages(keys)
+
     def title_matches(self, words: Sequence[Word]) -> list[int]:
         return self._store.title_matches(words)
 

@@ -75,6 +75,10 @@ DOCUMENT = (
     ("observed", "I"),
     ("heading", "TN"),
     ("pinned", "IN"),
+    ("folded_title", "T"),
+    ("folded_id", "TN"),
+    ("tags", "T"),
+    ("tag_names", "TN"),
 )
 _MIN_DOCUMENT_COLUMNS = 16
 # The header of a record of either table is at least so many bytes long, and rarely longer.

@@ -10,7 +10,8 @@ from recollect.knowledge.results import tags_of
 from recollect.language.text import truncate
 from recollect.library import Library
 from recollect.model.documents import Summary
-from recollect.model.kinds import KIND_TABLE, NOTE
+from recollect.model.kinds import CONVERSATION, KIND_TABLE, NOTE
+from recollect.model.search import Filter
 from recollect.serve import links
 from recollect.serve.console.request_params import ListFilters
 from recollect.serve.console.tabs import CONVERSATIONS, MEDIA, Tab, get_tab
@@ -83,16 +84,23 @@ def _list_conversations(
     library: Library, filters: ListFilters, offset: int, limit: int
 ) -> tuple[list[Summary], int]:
     filter = filters.message_filter()
-    pinned, pinned_total = library.conversation_page(
-        replace(filter, pinned=True), title=filters.title, limit=limit, offset=offset
-    )
-    others, others_total = library.conversation_page(
-        replace(filter, pinned=False),
-        title=filters.title,
-        limit=limit,
-        offset=max(0, offset - pinned_total),
-    )
-    return [*pinned, *others][:limit], pinned_total + others_total
+    pinned = library.conversations(replace(filter, pinned=True), title=filters.title)
+    others = library.conversations(replace(filter, pinned=False), title=filters.title)
+    pinned_total = len(pinned)
+    summaries = pinned[offset : offset + limit]
+    start = max(0, offset - pinned_total)
+    if len(summaries) < limit:
+        summaries += others[start : start + limit - len(summaries)]
+    return summaries, len(library.conversations(filter, title=filters.title))
+
+
+def first_rows(library: Library, title: str, limit: int) -> list[Row]:
+    """The first rows whose title or id contains a text. The others are not counted."""
+    summaries: list[Summary] = []
+    for is_pinned in (True, False):
+        filter = Filter.of(kinds=CONVERSATION, pinned=is_pinned)
+        summaries += library.conversations(filter, title=title)[: limit - len(summaries)]
+    return [_row(library, summary, CONVERSATIONS) for summary in summaries]
 
 
 def row_index(library: Library, id: str, filters: ListFilters) -> int | None:

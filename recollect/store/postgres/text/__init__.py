@@ -12,7 +12,7 @@ from recollect.store.postgres.text.listing import (
     sample,
     scores,
 )
-from recollect.store.postgres.text.match_groups import match_groups
+from recollect.store.postgres.text.match_groups import match_rows
 from recollect.store.postgres.text.vocabulary import Vocabulary, known_words, variants
 
 __all__ = [
@@ -26,7 +26,7 @@ __all__ = [
     "find_substring",
     "frequencies",
     "known_words",
-    "match_groups",
+    "match_rows",
     "newest",
     "previous_passages",
     "recent",

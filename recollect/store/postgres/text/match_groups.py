@@ -16,7 +16,7 @@ from recollect.store.postgres.text.matches import (
     matches_among,
     matches_outside_index,
 )
-from recollect.store.sql.match_groups import COLUMNS, GROUPING
+from recollect.store.sql.match_groups import COLUMNS
 
 _NO_LIMIT = 1 << 30
 _PASSAGES = (
@@ -24,16 +24,17 @@ _PASSAGES = (
 )
 
 
-def match_groups(db: Connection, node: Node | None, filter: Filter) -> list[tuple[Any, ...]]:
+def match_rows(db: Connection, node: Node | None, filter: Filter) -> list[tuple[Any, ...]]:
+    """All passages that match, as rows of COLUMNS."""
     if node is None:
         where, values = candidate_conditions(filter)
         return db.rows(
-            f"select {COLUMNS} from {_PASSAGES}::integer and {where} {GROUPING}",
+            f"select {COLUMNS} from {_PASSAGES}::integer and {where}",
             (db.owner, *values),
         )
     keys = _matching_keys(db, node, filter)
     return db.rows(
-        f"select {COLUMNS} from {_PASSAGES}::integer and p.key = any(?::bigint[]) {GROUPING}",
+        f"select {COLUMNS} from passage p where p.owner = ?::integer and p.key = any(?::bigint[])",
         (db.owner, keys),
     )
 
