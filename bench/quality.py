@@ -39,7 +39,7 @@ import recollect
 from bench import known_items, languages
 from bench.server import QUICK, Server
 from recollect.model.search import Page, SearchOptions
-from recollect.search import rank
+from recollect.search.ranking.weights import WEIGHTS
 
 FOLDER = Path(__file__).parents[2] / "shared" / "bench"
 DEPTH = 10
@@ -186,8 +186,8 @@ def on_postgres(url: str) -> Place:
 
 def without_features(names: Sequence[str]) -> None:
     """Leave features out of the ranking."""
-    for intent, weights in rank.WEIGHTS.items():
-        rank.WEIGHTS[intent] = {name: w for name, w in weights.items() if name not in names}
+    for intent, weights in WEIGHTS.items():
+        WEIGHTS[intent] = {name: w for name, w in weights.items() if name not in names}
 
 
 class Report:

@@ -13,7 +13,7 @@ import pytest
 import recollect
 from recollect.cli import main
 from recollect.models import embeddings as models
-from recollect.search.rank import WEIGHTS
+from recollect.search.ranking.weights import WEIGHTS
 from recollect.store.postgres import PostgresStore
 from recollect.store.sqlite import SqliteStore
 

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from recollect.language.when import windows
 from recollect.search import rank
-from recollect.search.rank import Question, ScoredCandidate
+from recollect.search.ranking.passages import find_terms
+from recollect.search.ranking.scored import Question, ScoredCandidate
 from recollect.search.terms import Term
 from recollect.store.values import Candidate
 
@@ -53,7 +54,7 @@ def question(text: str, *words: str, weights: tuple[float, ...] = ()) -> Questio
 
 
 def ranking(query: Question, *pool: ScoredCandidate) -> list[ScoredCandidate]:
-    rank.find_terms(query, pool)
+    find_terms(query, pool)
     return rank.rank(query, pool)
 
 
@@ -128,7 +129,7 @@ def test_the_ranking_does_not_depend_on_the_order_of_the_pool(
     values: list[Any], query: Question, rng: Any
 ) -> None:
     pool = pool_of(values)
-    rank.find_terms(query, pool)
+    find_terms(query, pool)
     shuffled_pool = deepcopy(pool)
     rng.shuffle(shuffled_pool)
     first = rank.rank(query, pool)
@@ -142,7 +143,7 @@ def test_ranking_twice_gives_the_same_result_and_changes_only_scores(
     values: list[Any], query: Question
 ) -> None:
     pool = pool_of(values)
-    rank.find_terms(query, pool)
+    find_terms(query, pool)
     before = deepcopy(pool)
     first = deepcopy(rank.rank(query, pool))
     assert rank.rank(query, pool) == first
@@ -323,5 +324,5 @@ def test_inflected_forms_phrases_and_prefixes_are_recognized() -> None:
         candidate(3, "york is new"),
         candidate(4, "two tusks"),
     ]
-    rank.find_terms(query, pool)
+    find_terms(query, pool)
     assert [scored.terms for scored in pool] == [(0,), (1,), (), (2,)]

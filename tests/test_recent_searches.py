@@ -12,7 +12,7 @@ import recollect
 from recollect.model.audience import Audience
 from recollect.model.search import Filter, Page, SearchOptions
 from recollect.search import deadline
-from recollect.search.long_texts import ranked_part
+from recollect.search.ranking.long_texts import ranked_part
 from recollect.search.terms import Term
 from recollect.settings import LIMITS
 from recollect.store.sqlite import passage_queries

@@ -256,4 +256,4 @@ def micros(value: datetime | None) -> int | None:
 def from_micros(value: int | None) -> datetime | None:
     if value is None:
         return None
-    return EPOCH + timedelta(microseconds=value)
+    return EPOCH + timedelta(0, 0, value)

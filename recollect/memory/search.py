@@ -28,7 +28,7 @@ from recollect.search import engine, rank
 from recollect.search.deadline import NOTE
 from recollect.search.engine import CANDIDATES, NEAREST, Search
 from recollect.search.hits import make_hit
-from recollect.search.rank import ScoredCandidate, normalize
+from recollect.search.ranking.scored import ScoredCandidate, normalize
 from recollect.search.rerank import may_rerank, rerank
 from recollect.search.variety import merge_copies, spread
 from recollect.store.base import Store

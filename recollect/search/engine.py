@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
+from functools import cached_property
 from itertools import islice
 from typing import Any
 
@@ -27,7 +28,8 @@ from recollect.search.deadline import NOTE, NOTHING_IN_TIME, Deadline
 from recollect.search.hits import make_hit
 from recollect.search.long_queries import parse_any_length
 from recollect.search.partial_store import PartialStore
-from recollect.search.rank import PERFECT_SCORES, Question, ScoredCandidate, normalize
+from recollect.search.ranking.scored import Question, ScoredCandidate, normalize
+from recollect.search.ranking.weights import PERFECT_SCORES
 from recollect.search.rerank import may_rerank, rerank
 from recollect.search.terms import Term, any_term, form_name, own_terms, query_terms
 from recollect.search.variety import merge_copies, spread
@@ -303,7 +305,7 @@ class Search:
         if options.mode != "text":
             self._embed_query(self._text_to_embed())
 
-    @property
+    @cached_property
     def words(self) -> list[Word]:
         """The words to highlight, in all their forms."""
         return [word for term in self._terms for word in term.words]
@@ -586,11 +588,14 @@ class Search:
 
     def _with_terms(self, candidates: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
         """The candidates with the terms in them, as many as there is time for."""
+        # A server must start without numpy, which takes long to import.
+        from recollect.search.ranking.passages import find_terms
+
         pool: list[ScoredCandidate] = []
         for batch in _batches(candidates):
             if pool and self._deadline.is_over():
                 break
-            rank.find_terms(self.question, batch)
+            find_terms(self.question, batch)
             pool += batch
         return pool
 
@@ -730,8 +735,7 @@ class Search:
         if ranking:
             return page
         nearest = [
-            replace(self._hit(candidate, cosine), arms=("vector",))
-            for candidate, cosine in self.nearest()
+            self._hit(candidate, cosine, arms=("vector",)) for candidate, cosine in self.nearest()
         ]
         return replace(page, nearest=tuple(nearest))
 
@@ -823,16 +827,18 @@ class Search:
             corrections=self.corrections,
         )
 
-    def _hit(self, candidate: Candidate, score: float) -> Hit:
-        return make_hit(candidate, self.words, score, self._options.snippet_length)
+    def _hit(self, candidate: Candidate, score: float, **reasons: Any) -> Hit:
+        length = self._options.snippet_length
+        return make_hit(candidate, self.words, score, length, **reasons)
 
     def hit(self, scored: ScoredCandidate) -> Hit:
         score = normalize(self.question, scored.score)
         share = 0.0
         if scored.score > 0:
             share = score / scored.score
-        return replace(
-            self._hit(scored.candidate, score),
+        return self._hit(
+            scored.candidate,
+            score,
             arms=scored.arms,
             terms=tuple(self._terms[number].name for number in scored.terms),
             parts={name: round(value * share, 4) for name, value in scored.parts.items()},

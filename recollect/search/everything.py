@@ -25,7 +25,7 @@ from recollect.search.deadline import NOTE
 from recollect.search.engine import CANDIDATES, NEAREST, Search, has_words, may_relax, narrow_filter
 from recollect.search.evidence import UNRELATED
 from recollect.search.long_queries import parse_any_length
-from recollect.search.rank import Question, ScoredCandidate, normalize
+from recollect.search.ranking.scored import Question, ScoredCandidate, normalize
 from recollect.search.rerank import may_rerank, rerank
 from recollect.search.snippet import first_match
 from recollect.search.variety import merge_copies, spread

@@ -17,7 +17,8 @@ from recollect.language.languages.english import ENGLISH
 from recollect.language.synonyms import synonyms
 from recollect.language.text import tokens
 from recollect.model.kinds import CONVERSATION
-from recollect.search.rank import DATE_WORDS, Question, ScoredCandidate, term_shares
+from recollect.search.ranking.scored import Question, ScoredCandidate
+from recollect.search.terms import DATE_WORDS, term_shares
 
 UNRELATED = "The results are probably unrelated."
 _BEST = 5
@@ -51,7 +52,8 @@ def is_weak(
     """
     if question.intent != QUESTION or not question.terms or not ranking:
         return False
-    if any(question.terms[number].exact for scored in ranking for number in scored.terms):
+    exact = {number for number, term in enumerate(question.terms) if term.exact}
+    if exact and any(not exact.isdisjoint(scored.terms) for scored in ranking):
         return False
     language = language_of(question.text)
     if language.unspaced:
@@ -77,13 +79,15 @@ def _conversation_share(question: Question, ranking: Sequence[ScoredCandidate]) 
 
 def _exchange_share(question: Question, ranking: Sequence[ScoredCandidate]) -> float:
     """The largest share of the question that one of the best exchanges contains."""
+    best = ranking[:_BEST]
+    documents = {scored.candidate.document for scored in best}
     by_place = {
         (scored.candidate.document, scored.candidate.position): scored.all_terms
         for scored in ranking
-        if scored.candidate.kind == CONVERSATION
+        if scored.candidate.document in documents and scored.candidate.kind == CONVERSATION
     }
     numbers = []
-    for scored in ranking[:_BEST]:
+    for scored in best:
         terms = scored.all_terms
         candidate = scored.candidate
         if candidate.kind == CONVERSATION:

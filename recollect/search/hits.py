@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from recollect.language.query import Word
 from recollect.model.search import Hit
@@ -16,8 +17,12 @@ def make_hit(
     words: Sequence[Word],
     score: float,
     length: int = LIMITS.snippet_length,
+    **reasons: Any,
 ) -> Hit:
-    """A hit with a snippet of about `length` characters around the words."""
+    """A hit with a snippet of about `length` characters around the words.
+
+    `reasons` are fields of the hit that say why it matches.
+    """
     start, text, marks = snippet_at(candidate.content, words, length)
     return Hit(
         message_id=candidate.id,
@@ -37,4 +42,5 @@ def make_hit(
         start=start,
         marks=marks,
         visibility=candidate.visibility,
+        **reasons,
     )

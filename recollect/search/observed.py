@@ -14,9 +14,8 @@ from recollect.language.intent import IDENTIFIER
 from recollect.model.documents import Passage
 from recollect.model.kinds import CONVERSATION, OBSERVATION
 from recollect.model.search import Filter
-from recollect.search import rank
 from recollect.search.engine import Search
-from recollect.search.rank import ScoredCandidate
+from recollect.search.ranking.scored import ScoredCandidate
 from recollect.store.views.observed import ObservationStore
 
 _CANDIDATES = 60
@@ -82,6 +81,8 @@ class ObservedSearch(Search):
 
     def _unranked_message(self, conversation: str, id_: str) -> ScoredCandidate | None:
         """A message with the score 0; None if it was deleted or the reader may not find it."""
+        from recollect.search.ranking.passages import find_terms
+
         try:
             key = self._store.passage_key(conversation, id_)
         except NotFound:
@@ -90,7 +91,7 @@ class ObservedSearch(Search):
         if not candidates:
             return None
         message = ScoredCandidate(candidates[0], by_text=True)
-        rank.find_terms(self.question, [message])
+        find_terms(self.question, [message])
         return message
 
 

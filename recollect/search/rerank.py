@@ -17,7 +17,7 @@ from recollect.language.detection import language_of
 from recollect.language.intent import QUESTION
 from recollect.language.languages.english import ENGLISH
 from recollect.model.search import SearchOptions
-from recollect.search.rank import Question, ScoredCandidate
+from recollect.search.ranking.scored import Question, ScoredCandidate
 from recollect.settings import LIMITS, RERANK
 
 _CLOSE = 0.9  # the second score is at least this share of the first

@@ -1,4 +1,4 @@
-"""The terms of a query, and finding them in a text.
+"""The terms of a query.
 
 A term is a word in any of its inflected forms, a phrase, or an identifier.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from itertools import pairwise
 
 from recollect.language.detection import unspaced_language
@@ -16,6 +17,7 @@ from recollect.language.languages.base import Language
 from recollect.language.query import Node, Or, Query, Word, content_words, words
 from recollect.language.synonyms import synonyms
 from recollect.language.text import is_unspaced, tokens
+from recollect.language.when import date_words
 from recollect.search.compounds import Parts, split_compounds
 from recollect.store.base import Store
 
@@ -23,6 +25,12 @@ _WEAK = 0.3  # the weight of synonyms
 _MIN_PART_LETTERS = 3  # of an identifier
 _MIN_PREFIX_CHARACTERS = 2  # a single letter is the prefix of too many words
 
+DATE_WORDS = frozenset(
+    word
+    for month in range(1, 13)
+    for word in tokens(date_words(datetime(2024, month, month, tzinfo=UTC)))
+)
+"""The names of all months and weekdays."""
 Form = tuple[str, ...]
 """Consecutive words; usually just one."""
 
@@ -319,56 +327,13 @@ def _weight(frequency: int, passages: int) -> float:
     return math.log(1 + (passages - frequency + 0.5) / (frequency + 0.5))
 
 
-class TermFinder:
-    """Finds the terms of a query in texts."""
-
-    def __init__(self, terms: Sequence[Term]) -> None:
-        self._terms = terms
-        self._by_first_word: dict[str, list[tuple[int, Form]]] = {}
-        self._prefixes: list[tuple[str, int]] = []
-        """Terms that are a single prefix, as (prefix, number of the term)."""
-        for number, term in enumerate(terms):
-            for form in term.forms:
-                if term.prefix and len(form) == 1:
-                    self._prefixes.append((form[0], number))
-                else:
-                    self._by_first_word.setdefault(form[0], []).append((number, form))
-        self._prefix_texts = tuple(prefix for prefix, _ in self._prefixes)
-
-    def find(self, text: Sequence[str]) -> list[tuple[int, int]]:
-        """All matches, as (position of the word, number of the term)."""
-        by_first_word = self._by_first_word
-        if not self._prefixes and by_first_word.keys().isdisjoint(text):
-            return []
-        matches = [
-            (position, number)
-            for position, word in enumerate(text)
-            if word in by_first_word
-            for number, form in by_first_word[word]
-            if len(form) == 1 or self._is_at(text, position, number, form)
-        ]
-        if self._prefixes:
-            matches += self._prefix_matches(text)
-            matches.sort()
-        return matches
-
-    def _prefix_matches(self, text: Sequence[str]) -> list[tuple[int, int]]:
-        joined = f" {' '.join(text)}"
-        if not any(f" {prefix}" in joined for prefix in self._prefix_texts):
-            return []  # most texts are done here, much faster than by looking at each word
-        return [
-            (position, number)
-            for position, word in enumerate(text)
-            if word.startswith(self._prefix_texts)
-            for prefix, number in self._prefixes
-            if word.startswith(prefix)
-        ]
-
-    def _is_at(self, text: Sequence[str], position: int, number: int, form: Form) -> bool:
-        """Whether a form of several words occurs at this position."""
-        part = tuple(text[position : position + len(form)])
-        if not self._terms[number].prefix:
-            return part == form
-        if len(part) < len(form) or part[:-1] != form[:-1]:
-            return False
-        return part[-1].startswith(form[-1])
+def term_shares(terms: Sequence[Term]) -> list[float]:
+    """The share of the query, by weight, that each term is. Synonyms are no part of the query."""
+    total = math.fsum(term.weight for term in own_terms(terms)) or 1.0
+    shares = []
+    for term in terms:
+        share = term.weight / total
+        if term.weak:
+            share = 0.0
+        shares.append(share)
+    return shares

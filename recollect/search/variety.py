@@ -8,7 +8,7 @@ from collections.abc import Hashable, Sequence
 from recollect.language.intent import QUESTION
 from recollect.language.text import fold
 from recollect.model.kinds import CONVERSATION
-from recollect.search.rank import Question, ScoredCandidate
+from recollect.search.ranking.scored import Question, ScoredCandidate
 from recollect.settings import LIMITS
 
 MESSAGES_IN_A_ROW = 2
@@ -22,12 +22,12 @@ def merge_copies(ranking: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
 
     Items that are not conversations stay apart, since each is a thing of its own.
     """
-    # Copies have as many words, so other texts need not be compared.
-    lengths = Counter(scored.length for scored in ranking)
+    # Copies have the same words, so other texts need not be compared.
+    fingerprints = Counter([scored.fingerprint for scored in ranking])
     by_text: dict[Hashable, ScoredCandidate] = {}
     for scored in ranking:
         key: Hashable = scored.candidate.key
-        if scored.candidate.kind == CONVERSATION and lengths[scored.length] > 1:
+        if scored.candidate.kind == CONVERSATION and fingerprints[scored.fingerprint] > 1:
             key = _comparable(scored.candidate.content)
         first = by_text.setdefault(key, scored)
         if first is not scored:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from recollect.language.text import from_micros
@@ -15,12 +15,11 @@ _CREATED_AT = Candidate._fields.index("created_at")
 _CANONICAL = Candidate._fields.index("canonical")
 
 
-def decode_candidates(rows: Iterable[tuple[Any, ...]]) -> list[Candidate]:
-    return [_candidate(row) for row in rows]
-
-
-def _candidate(row: tuple[Any, ...]) -> Candidate:
-    values = list(row)
-    values[_CREATED_AT] = from_micros(values[_CREATED_AT])
-    values[_CANONICAL] = bool(values[_CANONICAL])
-    return Candidate._make(values)
+def decode_candidates(rows: Iterable[Sequence[Any]]) -> list[Candidate]:
+    candidates = []
+    for row in rows:
+        values = list(row)
+        values[_CREATED_AT] = from_micros(values[_CREATED_AT])
+        values[_CANONICAL] = bool(values[_CANONICAL])
+        candidates.append(Candidate._make(values))
+    return candidates

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from recollect.errors import DAMAGE_ADVICE, DamagedLibrary
 from recollect.store.sql.passages import COLUMNS
+from recollect.store.sqlite.content_cache import ContentCache
 
 if TYPE_CHECKING:
     import zstandard
@@ -52,6 +53,7 @@ _PARENT_REFERENCE = "\1"
 _METADATA = COLUMNS.index("metadata")
 _PARENT = COLUMNS.index("parent")
 _UUID_CHARACTERS = 36
+_CONTENT_CACHE = ContentCache()
 
 
 def pack_id(id: str | None) -> str | bytes | None:
@@ -182,41 +184,51 @@ class Codec:
             metadata = metadata.replace(_PARENT_REFERENCE, unpack_id(parent_id))
         return metadata or None
 
+    # -- reading ---
+
+    def contents(self, bodies: Iterable[str | bytes]) -> list[str]:
+        """The contents of several rows. Those that were read lately are not decompressed again."""
+        contents = []
+        for body in bodies:
+            if isinstance(body, str):
+                contents.append(body)
+                continue
+            content = _CONTENT_CACHE.get(body)
+            if content is None:
+                content = self._decompress(body).partition(_SEPARATOR)[0].decode()
+                _CONTENT_CACHE.add(body, content)
+            contents.append(content)
+        return contents
+
     def _decompress(self, body: bytes) -> bytes:
+        import zstandard
+
         # Both columns of a row are often read one after the other.
         if body == self._last_body:
             return self._last_text
-        if not body:
-            raise DamagedLibrary(f"The text of a message is lost. {DAMAGE_ADVICE}")
-        decompressor = self._decompressors.get(body[0])
-        if decompressor is None:
-            decompressor = _new_decompressor(body[0])
-            self._decompressors[body[0]] = decompressor
+        decompressor = self._decompressor(body)
         frame = _FRAME_MAGIC + body[1:]
         try:
-            _require_possible_size(frame)
+            size = zstandard.frame_content_size(frame)
+            if size > _MAX_TEXT_BYTES:  # the frame is damaged
+                raise zstandard.ZstdError(f"its size cannot be {size:,} bytes")
             text = decompressor.decompress(frame)
-        except _zstd_error() as error:
+        except zstandard.ZstdError as error:
             raise DamagedLibrary(
                 f"The text of a message cannot be decompressed ({error}). {DAMAGE_ADVICE}"
             ) from error
         self._last_body, self._last_text = body, text
         return text
 
-
-def _zstd_error() -> type[Exception]:
-    import zstandard
-
-    return zstandard.ZstdError
-
-
-def _require_possible_size(frame: bytes) -> None:
-    """Raise an error if the size in a damaged frame is larger than any text."""
-    import zstandard
-
-    size = zstandard.frame_content_size(frame)
-    if size > _MAX_TEXT_BYTES:
-        raise zstandard.ZstdError(f"its size cannot be {size:,} bytes")
+    def _decompressor(self, body: bytes) -> zstandard.ZstdDecompressor:
+        """The decompressor for the dictionary of a body."""
+        if not body:
+            raise DamagedLibrary(f"The text of a message is lost. {DAMAGE_ADVICE}")
+        decompressor = self._decompressors.get(body[0])
+        if decompressor is None:
+            decompressor = _new_decompressor(body[0])
+            self._decompressors[body[0]] = decompressor
+        return decompressor
 
 
 def _new_decompressor(number: int) -> zstandard.ZstdDecompressor:

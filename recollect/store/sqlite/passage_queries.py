@@ -68,10 +68,11 @@ def candidates(db: Connection, keys: Sequence[int], filter: Filter) -> list[Cand
 
 
 def _candidates(db: Connection, rows: Iterable[tuple[Any, ...]]) -> list[Candidate]:
-    content = db.codec.content
-    return decode_candidates(
-        (*row[:_CONTENT], content(row[_CONTENT]), *row[_CONTENT + 1 :]) for row in rows
-    )
+    values = list(map(list, rows))
+    contents = db.codec.contents([row[_CONTENT] for row in values])
+    for row, content in zip(values, contents, strict=True):
+        row[_CONTENT] = content
+    return decode_candidates(values)
 
 
 def previous_passages(db: Connection, keys: Sequence[int]) -> list[Candidate]:

@@ -27,7 +27,7 @@ import threading
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -186,7 +186,10 @@ class Vectors:
         passages = [passage for passage, _ in blobs]
         if len(blobs) == len(rows):
             return passages, integers, scales
-        copied = np.array([(row, passage) for passage, row, blob in rows if not blob], Key)
+        copied_rows = [(row, passage) for passage, row, blob in rows if not blob]
+        # Several times faster than an array of the pairs.
+        numbers = np.fromiter(chain.from_iterable(copied_rows), Key, 2 * len(copied_rows))
+        copied = numbers.reshape(-1, 2)
         copied_passages, copied_integers, copied_scales = self._files(space).read(copied)
         return (
             passages + copied_passages,

@@ -8,7 +8,6 @@ past tense. A question for a time or a number is answered by a passage that has 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cache
 
 from recollect.language.detection import language_of
@@ -34,23 +33,43 @@ _PAST = frozenset(_PAST_FORMS.split())
 _MIN_REGULAR_PAST = 5  # letters; shorter words in -ed are rarely verbs (`bed`, `need`)
 
 
+# The traits of a word.
+FIRST_PERSON = 1
+PAST = 2
+PREFERENCE = 4
+DIGITS = 8
+ANSWER = 16  # only for a certain question
+
+
+def traits(word: str) -> int:
+    """What a word says about an answer. Somebody tells something only in the first person."""
+    flags = 0
+    if word in _FIRST_PERSON:
+        flags |= FIRST_PERSON
+    if word in _PAST or (word.endswith("ed") and len(word) >= _MIN_REGULAR_PAST):
+        flags |= PAST
+    if word in _PREFERENCES:
+        flags |= PREFERENCE
+    if word.isdigit():
+        flags |= DIGITS
+    return flags
+
+
 class AnswerType:
     """What kind of answer a question asks for: a time, a number, or anything."""
 
     def __init__(self, question: str) -> None:
-        self._language = language_of(question)
-        self._is_time = self._language.asks_for_time(question)
-        self._is_number = self._language.asks_for_number(question)
-
-    def is_in(self, words: Sequence[str]) -> bool:
-        """Whether a passage has a time or a number, if the question asks for one."""
-        if not self._is_time and not self._is_number:
-            return False
-        if any(map(str.isdigit, words)):
-            return True
-        if self._is_time and not _times(self._language).isdisjoint(words):
-            return True
-        return self._is_number and not _numbers(self._language).isdisjoint(words)
+        language = language_of(question)
+        self.words: frozenset[str] = frozenset()
+        """The words of such an answer."""
+        self.traits = 0
+        """The traits of the words of such an answer."""
+        if language.asks_for_time(question):
+            self.words |= _times(language)
+            self.traits = DIGITS | ANSWER
+        if language.asks_for_number(question):
+            self.words |= _numbers(language)
+            self.traits = DIGITS | ANSWER
 
 
 @cache
@@ -74,26 +93,3 @@ def _numbers(language: Language) -> frozenset[str]:
     if language is ENGLISH:
         return frozenset(" ".join([*language.times.numbers, _MORE_NUMBERS]).split())
     return frozenset(indexable(" ".join(language.times.numbers[1:])).split())
-
-
-def first_person_share(words: Sequence[str]) -> float:
-    """The share of words such as "I" and "our"."""
-    if not words:
-        return 0.0
-    return sum(map(_FIRST_PERSON.__contains__, words)) / len(words)
-
-
-def tells_past(words: Sequence[str]) -> bool:
-    """Whether somebody tells what happened to them: "I" or "we", and a verb in the past tense."""
-    if _FIRST_PERSON.isdisjoint(words):
-        return False
-    if not _PAST.isdisjoint(words):
-        return True
-    if "ed " not in f"{' '.join(words)} ":  # much faster than to look at each word
-        return False
-    return any(word.endswith("ed") and len(word) >= _MIN_REGULAR_PAST for word in words)
-
-
-def states_preference(words: Sequence[str]) -> bool:
-    """Whether somebody says what they like, want or do, on which advice to them depends."""
-    return not _FIRST_PERSON.isdisjoint(words) and not _PREFERENCES.isdisjoint(words)

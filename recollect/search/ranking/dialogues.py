@@ -1,0 +1,53 @@
+"""Who speaks: dialogues between people, and whom a query is about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from recollect.language.addressee import is_about_user
+from recollect.language.text import tokens
+from recollect.model.kinds import CONVERSATION
+from recollect.search.ranking.scored import Question, ScoredCandidate
+
+
+def mark_dialogues(pool: Sequence[ScoredCandidate]) -> None:
+    """Mark the messages of dialogues between people.
+
+    Their messages name their authors. Chats with an assistant have roles instead, at most with
+    the name of the one user.
+    """
+    authors: dict[str, set[str]] = {}
+    for scored in pool:
+        candidate = scored.candidate
+        if candidate.author and candidate.kind == CONVERSATION:
+            authors.setdefault(candidate.document, set()).add(candidate.author)
+    has_several = len(set().union(*authors.values())) > 1
+    for scored in pool:
+        scored.is_between_people = has_several and scored.candidate.document in authors
+
+
+def prefers_person(question: Question, pool: Sequence[ScoredCandidate]) -> bool:
+    """Whether the user's own messages should rank higher.
+
+    Only if the user and others wrote the candidates, and the query is about the user.
+    """
+    roles = {
+        scored.candidate.role
+        for scored in pool
+        if (scored.by_text or scored.by_vector) and scored.candidate.kind == CONVERSATION
+    }
+    if not question.by_person or "user" not in roles or len(roles) < 2:
+        return False
+    return is_about_user(question.text)
+
+
+def speaker_in_query(question: Question, pool: Sequence[ScoredCandidate]) -> str | None:
+    """The author whom the query names, if it names exactly one."""
+    words = set(tokens(question.text))
+    authors = {scored.candidate.author for scored in pool}
+    speakers = [
+        author for author in authors if author is not None and words.intersection(tokens(author))
+    ]
+    if len(speakers) != 1:
+        return None
+    return speakers[0]

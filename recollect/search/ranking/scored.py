@@ -1,0 +1,107 @@
+"""What the ranker knows about the query and about each candidate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from recollect.language.intent import QUESTION
+from recollect.language.when import Window
+from recollect.search.ranking.weights import BY_MEANING, DIALOGUE, PERFECT_SCORES, WEIGHTS
+from recollect.search.terms import Term
+from recollect.store.values import Candidate
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What the ranker needs to know about the query."""
+
+    text: str
+    terms: tuple[Term, ...]
+    now: datetime
+    windows: tuple[Window, ...] = ()
+    by_person: bool = True
+    """False when searching for messages similar to another message."""
+    intent: str = QUESTION
+    phrase: Term | None = None
+    """The words of a query of keywords as typed, next to each other."""
+
+    def weights_for(self, scored: ScoredCandidate) -> Mapping[str, float]:
+        if self.intent != QUESTION:
+            return WEIGHTS[self.intent]
+        if scored.is_between_people:
+            return WEIGHTS[DIALOGUE]
+        if not self.terms:
+            return WEIGHTS[BY_MEANING]
+        return WEIGHTS[QUESTION]
+
+
+@dataclass(slots=True)
+class ScoredCandidate:
+    """A candidate, what matched in it, and its score.
+
+    Candidates that neither arm found serve as context: they affect the scores of their neighbours
+    but are not ranked themselves.
+    """
+
+    candidate: Candidate
+    by_text: bool = False
+    """Found by the text arm."""
+    by_vector: bool = False
+    """Found by the vector arm."""
+    cosine: float | None = None
+
+    matches: Sequence[tuple[int, int]] = ()
+    """Matches in the text, as (position of the word, number of the term)."""
+    terms: tuple[int, ...] = ()
+    """The numbers of the terms in the text."""
+    metadata_terms: AbstractSet[int] = frozenset()
+    """The numbers of the terms in the author's name and the date."""
+    title_terms: AbstractSet[int] = frozenset()
+    """The numbers of the terms in the title."""
+    has_phrase: bool = False
+    """The text contains the words next to each other, exactly as typed."""
+    is_between_people: bool = False
+    """The conversation is a dialogue between people, not with an assistant."""
+    length: int = 0
+    """Words in the text."""
+    fingerprint: int = 0
+    """The same for texts with the same words."""
+    text_score: float = 0.0
+    """BM25 of the best window."""
+    first_person: float = 0.0
+    """The share of words such as "I" and "our" in the best window."""
+    tells_past: bool = False
+    """In the best window, somebody tells what happened to them."""
+    states_preference: bool = False
+    """In the best window, somebody says what they like, want or do."""
+    has_answer: bool = False
+    """The best window has a time or a number, and the question asks for one."""
+
+    score: float = 0.0
+    parts: Mapping[str, float] = field(default_factory=dict)
+    """The weighted features, which add up to the score."""
+    copies: int = 0
+    """Other candidates with the same text, which this one represents."""
+
+    @property
+    def arms(self) -> tuple[str, ...]:
+        """How it was found: by words ("text"), by meaning ("vector"), or both."""
+        arms = []
+        if self.by_text or self.terms:
+            arms.append("text")
+        if self.by_vector:
+            arms.append("vector")
+        return tuple(arms)
+
+    @property
+    def all_terms(self) -> set[int]:
+        """The numbers of the terms in the text, the title, the author's name and the date."""
+        return {*self.terms, *self.metadata_terms, *self.title_terms}
+
+
+def normalize(question: Question, score: float) -> float:
+    """A score as users see it: greater than 0, at most 1."""
+    return min(max(round(score / PERFECT_SCORES[question.intent], 6), 1e-6), 1.0)
