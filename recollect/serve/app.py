@@ -41,6 +41,7 @@ from recollect.serve.rest import (
     key_routes,
     knowledge_routes,
     openai_routes,
+    saving_routes,
     search_routes,
     session_routes,
 )
@@ -52,6 +53,7 @@ ROUTERS = (
     key_routes.router,
     session_routes.router,
     conversation_routes.router,
+    saving_routes.router,
     bus_routes.router,
     search_routes.router,
     change_routes.router,

@@ -14,7 +14,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.convertors import Convertor, register_url_convertor
 from starlette.routing import compile_path
 
-from recollect.errors import NotFound
+from recollect.errors import InvalidInput, NotFound
 from recollect.serve.http.strict_requests import check_no_body, check_query, has_body, query_names
 from recollect.settings import LIMITS
 
@@ -195,3 +195,19 @@ def created_or_existing(model: Any, existing: str) -> dict[int | str, dict[str, 
         201: {"model": model, "description": "Created."},
         200: {"model": model, "description": existing},
     }
+
+
+def created_status(created: bool) -> int:
+    """The status of such a response."""
+    if created:
+        return 201
+    return 200
+
+
+def one_value(value: str | None, alias: str | None, name: str, alias_name: str) -> str | None:
+    """The value of a field with two names. Raises InvalidInput if they contradict each other."""
+    if value is not None and alias is not None and value != alias:
+        raise InvalidInput(f"{name} and {alias_name} mean the same, but have different values.")
+    if value is not None:
+        return value
+    return alias

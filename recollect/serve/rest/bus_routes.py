@@ -26,6 +26,7 @@ from recollect.serve.http.routing import (
     clamp,
     clamp_page,
     created_or_existing,
+    created_status,
     not_found_as,
 )
 from recollect.serve.identity.principal import BUS, CONVERSATIONS, READ, WRITE
@@ -222,16 +223,13 @@ def post_thread_message(
             metadata=metadata,
             visibility=HUMAN_ONLY if message.human_only else ALL,
         )
-    status = 200
-    if is_new:
-        status = 201
     body = {
         "msg_id": passage.id,
         "thread_id": thread_id,
         "seq": passage.position + 1,
         "created_at": iso(passage.created_at),
     }
-    return json_response(body, status)
+    return json_response(body, created_status(is_new))
 
 
 def _sources(access: Access) -> list[str]:
