@@ -26,7 +26,7 @@ import pytest
 from http_service import Server, server
 
 from recollect.serve import server as server_module
-from recollect.serve.http import edge as edge_module
+from recollect.serve.http import exchange, http_exchange
 from recollect.serve.http.connections import WaitingRoom
 from recollect.settings import LIMITS
 
@@ -110,7 +110,8 @@ def listening(instance: Server) -> Iterator[Address]:
 @pytest.fixture
 def target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Target]:
     monkeypatch.setattr(server_module, "LIMITS", SMALL)
-    monkeypatch.setattr(edge_module, "LIMITS", SMALL)
+    monkeypatch.setattr(exchange, "LIMITS", SMALL)
+    monkeypatch.setattr(http_exchange, "LIMITS", SMALL)
     with server(tmp_path) as instance:
         key = instance.key()
         with listening(instance) as address:
@@ -169,7 +170,7 @@ def test_empty_lines_do_not_keep_a_connection_open(
 
 def test_a_body_has_a_minimal_rate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     limits = replace(LIMITS, body_seconds=0.05, body_bytes_per_second=1_000)
-    monkeypatch.setattr(edge_module, "LIMITS", limits)
+    monkeypatch.setattr(http_exchange, "LIMITS", limits)
     statuses = []
 
     async def receive() -> dict[str, Any]:

@@ -32,7 +32,7 @@ from starlette.testclient import TestClient
 
 from recollect.errors import InvalidInput, StoreUnavailable
 from recollect.serve.app import make_app
-from recollect.serve.http import edge
+from recollect.serve.http import exchange
 from recollect.serve.http.access import AccessTo
 from recollect.serve.http.service import Service, ServiceConfig
 from recollect.serve.identity.accounts import new_key, revoke
@@ -389,7 +389,7 @@ def test_a_stream_ends_when_its_key_is_revoked(
     user: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(edge, "RECHECK_SECONDS", 0.0)
+    monkeypatch.setattr(exchange, "RECHECK_SECONDS", 0.0)
     headers = key(user=user)
 
     @app.get("/stream")

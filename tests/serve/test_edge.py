@@ -19,7 +19,7 @@ from starlette.testclient import TestClient
 from recollect.errors import SearchTimeout
 from recollect.library import Library
 from recollect.serve.app import make_app
-from recollect.serve.http import edge
+from recollect.serve.http import exchange, http_exchange, search_turns
 from recollect.serve.http.access import AccessTo
 from recollect.serve.http.limits import SEARCH
 from recollect.serve.http.origins import is_allowed_host, is_local_path, is_same_origin
@@ -285,7 +285,9 @@ def test_a_configured_origin_cannot_use_the_cookie_of_the_console(
 
 @pytest.fixture
 def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(edge, "LIMITS", replace(LIMITS, request_bytes=1_000, upload_bytes=5_000))
+    monkeypatch.setattr(
+        http_exchange, "LIMITS", replace(LIMITS, request_bytes=1_000, upload_bytes=5_000)
+    )
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
@@ -321,7 +323,7 @@ def test_an_invalid_content_length_is_rejected(app: FastAPI, length: str) -> Non
 def test_a_body_that_never_arrives_times_out(
     probe_client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(edge, "LIMITS", replace(LIMITS, body_seconds=0.01))
+    monkeypatch.setattr(http_exchange, "LIMITS", replace(LIMITS, body_seconds=0.01))
     answer = asyncio.run(raw(probe_client.app, "POST", "/probe", body=None))
     assert (answer.status, answer.json["error"]["code"]) == (408, "REQUEST_TIMEOUT")
 
@@ -333,7 +335,7 @@ def test_a_body_that_never_arrives_times_out(
 def test_too_many_concurrent_requests_get_a_retry_after(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(edge, "LIMITS", replace(LIMITS, requests_at_once=0))
+    monkeypatch.setattr(exchange, "LIMITS", replace(LIMITS, requests_at_once=0))
     answer = client.get("/openapi.json")
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
     assert client.get("/healthz").status_code == 200
@@ -560,7 +562,7 @@ def test_only_a_few_searches_run_at_once(app: FastAPI, monkeypatch: pytest.Monke
 def test_a_search_that_waits_too_long_for_its_turn_gets_a_retry_after(
     app: FastAPI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(edge, "LIMITS", replace(LIMITS, search_wait_seconds=0.01))
+    monkeypatch.setattr(search_turns, "LIMITS", replace(LIMITS, search_wait_seconds=0.01))
     started, proceed = threading.Semaphore(0), threading.Event()
 
     def slow(*_: object, **__: object) -> None:
