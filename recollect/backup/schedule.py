@@ -8,7 +8,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from recollect.backup.locations import backup_folder
-from recollect.backup.making import make_backup
+from recollect.backup.making import Progress, make_backup
+from recollect.backup.manifest import Manifest
 from recollect.backup.passphrase import configured_passphrase
 from recollect.backup.repository import (
     Repository,
@@ -36,6 +37,19 @@ def parse_interval(text: str) -> timedelta | None:
     if text == "off":
         return None
     return timedelta(seconds=int(text[:-1]) * _SECONDS[text[-1]])
+
+
+def backup_user(place: Path | str) -> str:
+    """Whose library a backup contains; empty for all libraries of a home."""
+    if isinstance(place, Path):
+        return ""
+    return default_user()
+
+
+def back_up_now(place: Path | str, progress: Progress) -> Manifest:
+    """Make the backup that the schedule would make, whether it is due or not."""
+    with _open(backup_folder(place)) as repository:
+        return make_backup(repository, place, backup_user(place), progress, work_home=home())
 
 
 class BackupSchedule:
@@ -79,11 +93,8 @@ class BackupSchedule:
         interval = parse_interval(BACKUP_EVERY.get())
         if interval is None:
             return False
-        folder = backup_folder(self._place)
-        user = ""
-        if isinstance(self._place, str):
-            user = default_user()
-        with _open(folder) as repository:
+        user = backup_user(self._place)
+        with _open(backup_folder(self._place)) as repository:
             backups, problems = repository.readable_manifests()
             for problem in problems.values():
                 log.error("%s", problem)
@@ -93,7 +104,7 @@ class BackupSchedule:
             manifest = make_backup(
                 repository, self._place, user, self._stop_if_closing, work_home=home()
             )
-            log.info("Made backup %s in %s.", manifest.id, folder)
+            log.info("Made backup %s in %s.", manifest.id, repository.folder)
             prune(repository, parse_rules(BACKUP_KEEP.get()))
         return True
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 from contextlib import closing
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
@@ -22,7 +22,17 @@ from recollect.cli.common import (
 from recollect.errors import InvalidInput
 from recollect.language.text import bound
 from recollect.places import keys, record
-from recollect.serve.identity.accounts import is_valid, new_key, revoke, rotate
+from recollect.serve.identity.accounts import (
+    BEING_REPLACED,
+    EXPIRED,
+    REPLACED,
+    REVOKED,
+    is_valid,
+    key_state,
+    new_key,
+    revoke,
+    rotate,
+)
 from recollect.serve.identity.principal import SCOPES
 from recollect.serve.identity.sessions import live_sessions
 from recollect.serve.mcp.toolsets import TOOLSETS
@@ -278,16 +288,17 @@ def run_revoke(arguments: argparse.Namespace) -> int:
 
 
 def _state(key: ApiKey, successor: str | None = None) -> str:
-    if key.revoked_at is not None:
+    state = key_state(key, successor)
+    if state == REVOKED:
         return f"[red]revoked[/] {when(key.revoked_at)}"
-    if successor is not None and key.expires_at is not None:
-        if key.expires_at <= datetime.now(UTC):
-            return f"[red]replaced[/] by {successor}"
+    if state == REPLACED:
+        return f"[red]replaced[/] by {successor}"
+    if state == BEING_REPLACED:
         return f"[yellow]being replaced[/] by {successor}, until {when(key.expires_at)}"
+    if state == EXPIRED:
+        return f"[red]expired[/] {when(key.expires_at)}"
     if key.expires_at is None:
         return "[green]valid[/]"
-    if key.expires_at <= datetime.now(UTC):
-        return f"[red]expired[/] {when(key.expires_at)}"
     return f"[green]valid[/] until {when(key.expires_at)}"
 
 

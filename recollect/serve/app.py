@@ -14,6 +14,7 @@ from starlette.types import Receive, Scope, Send
 from recollect import __version__
 from recollect.serve.console import (
     conversation_fragments,
+    first_run,
     fragments,
     item_pages,
     login_pages,
@@ -21,6 +22,7 @@ from recollect.serve.console import (
     row_actions,
     search_fragments,
 )
+from recollect.serve.console.settings import pages as settings_pages
 from recollect.serve.http.edge import Edge
 from recollect.serve.http.error_responses import ERROR_SCHEMA, add_exception_handlers
 from recollect.serve.http.route_policy import ANY_SCOPE, route_policy
@@ -71,6 +73,9 @@ ROUTERS = (
     conversation_fragments.router,
     item_pages.router,
     login_pages.router,
+    settings_pages.page_router,
+    settings_pages.router,
+    first_run.router,
     pages.router,
 )
 _DESCRIPTION = """\

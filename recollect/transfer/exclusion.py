@@ -21,6 +21,7 @@ from recollect.model.documents import Document, Passage
 from recollect.model.kinds import CONVERSATION
 from recollect.model.receipts import Problem
 from recollect.settings import EXCLUDE, home
+from recollect.transfer.exclusion_file import read_patterns
 
 MARKERS = (
     "DO NOT INDEX THIS CHAT",
@@ -46,15 +47,18 @@ def configured_exclusion(folder: Path | None = None) -> Exclusion:
     """The patterns of RECOLLECT_EXCLUDE and of `exclude.txt` in the home folder, one per line."""
     if folder is None:
         folder = home()
-    patterns = list(EXCLUDE.get())
-    try:
-        text = (folder / "exclude.txt").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        text = ""
-    patterns += [line for line in text.splitlines() if not line.lstrip().startswith("#")]
-    stripped = [pattern.strip() for pattern in patterns]
-    # Patterns are not paths, so pathlib does not apply.
-    return Exclusion(tuple(os.path.expanduser(pattern) for pattern in stripped if pattern))  # noqa: PTH111
+    patterns = [*EXCLUDE.get(), *read_patterns(folder)]
+    return Exclusion(tuple(_expand(pattern) for pattern in patterns))
+
+
+def matching_projects(pattern: str, projects: Iterable[str]) -> list[str]:
+    """The projects that a pattern would exclude."""
+    exclusion = Exclusion((_expand(pattern.strip()),))
+    return [project for project in projects if exclusion.matching_pattern(project)]
+
+
+def _expand(pattern: str) -> str:
+    return os.path.expanduser(pattern)  # noqa: PTH111 - a pattern is not a path
 
 
 @dataclass(slots=True)
@@ -103,10 +107,11 @@ class Exclusion:
 
     def _reason_of_project(self, project: str) -> str:
         if project not in self._reasons:
-            self._reasons[project] = self._matching_pattern(project) or self._marker_file(project)
+            self._reasons[project] = self.matching_pattern(project) or self._marker_file(project)
         return self._reasons[project]
 
-    def _matching_pattern(self, project: str) -> str:
+    def matching_pattern(self, project: str) -> str:
+        """Why a project is excluded by a pattern; empty if it is not."""
         path = _path(project)
         names = {project, str(path), path.name, *map(str, path.parents)}
         for pattern in self.patterns:

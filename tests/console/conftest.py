@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import uvicorn
-from sites import Site
+from sites import TIMEOUT, Site
 from starlette.testclient import TestClient
 
 import recollect
@@ -26,7 +26,6 @@ PORT = 8765
 SKIP = "RECOLLECT_SKIP_BROWSER"
 SCREENSHOTS = Path(__file__).parents[2] / "artifacts" / "screenshots"
 WITH_SCREENSHOTS = os.environ.get("RECOLLECT_SCREENSHOTS") == "1"
-TIMEOUT = 60_000  # milliseconds; a busy machine must not fail a test
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 BROWSER_OPTIONS = (
     "--no-sandbox",

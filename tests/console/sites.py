@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import recollect
 from recollect.serve.http.service import Service
 
+TIMEOUT = 60_000  # milliseconds; a busy machine must not fail a test
+
 
 @dataclass(frozen=True)
 class Site:

@@ -122,7 +122,7 @@ def test_people_sign_in_and_read_on_a_full_disk(
             response = browser.post("/knowledge/notes", data={"title": "x"}, headers=headers)
             assert response.status_code == 507
             assert "disk is full" in response.text
-            assert "Sessions" in browser.get("/sessions", headers=headers).text
+            assert "Sessions" in browser.get("/settings", headers=headers).text
             browser.post("/logout", headers=headers)
             response = browser.get("/imports", headers=headers, follow_redirects=False)
             assert response.status_code == 303

@@ -291,13 +291,13 @@ def test_the_page_lists_sessions_and_ends_them(
     log_in(browser, headers)
     with TestClient(app, ADDRESS, headers={"User-Agent": "<b>x</b>"}) as other:
         other.post("/login", data={"key": headers["Authorization"].removeprefix("Bearer ")})
-    page = browser.get("/sessions").text
+    page = browser.get("/settings").text
     assert "Firefox on Linux" in page and "this browser" in page
     assert "<b>x</b>" not in page
     assert page.count("End session") == 1
     action = page.partition('action="/sessions/')[2].partition('"')[0]
-    assert browser.post(f"/sessions/{action}").headers["location"] == "/sessions"
-    assert "End session" not in browser.get("/sessions").text
+    assert browser.post(f"/sessions/{action}").headers["location"] == "/settings#sessions"
+    assert "End session" not in browser.get("/settings").text
     assert browser.post(f"/sessions/{action}").status_code == 303, "a second click does no harm"
 
 

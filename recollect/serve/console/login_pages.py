@@ -1,4 +1,4 @@
-"""The console's login, logout and list of sessions."""
+"""The console's login and logout, and the end of other sessions."""
 
 from __future__ import annotations
 
@@ -12,16 +12,14 @@ from starlette.responses import RedirectResponse, Response
 from recollect.errors import InvalidInput, NotFound
 from recollect.serve import links
 from recollect.serve.console.error_pages import PageRoute
-from recollect.serve.console.frame import frame
-from recollect.serve.console.request_params import Filters
 from recollect.serve.console.tabs import CONVERSATIONS
-from recollect.serve.console.templating import html, page, render
+from recollect.serve.console.templating import html, render
 from recollect.serve.http.access import Access, AccessTo
 from recollect.serve.http.error_responses import Problem
 from recollect.serve.http.route_policy import ANY_SCOPE, PUBLIC, route_policy
 from recollect.serve.http.service import Service
 from recollect.serve.identity.auth import Unauthorized
-from recollect.serve.identity.principal import READ, WRITE, Forbidden
+from recollect.serve.identity.principal import WRITE, Forbidden
 from recollect.serve.identity.sessions import (
     OLD_COOKIE,
     PLAIN_COOKIE,
@@ -100,25 +98,6 @@ def _cookie_name(service: Service) -> str:
     return PLAIN_COOKIE
 
 
-@router.get("/sessions")
-@route_policy(READ, CONVERSATIONS)
-def sessions(access: AccessTo, filters: Filters) -> Response:
-    """Where this person is signed in."""
-    _require_person(access)
-    with access.read() as library:
-        values = frame(library, CONVERSATIONS, filters)
-    own_sessions = live_sessions(access.service.keys, access.principal.user)
-    names = {key.id: key.name for key in access.service.keys.all_keys()}
-    return page(
-        access.request,
-        "sessions.html",
-        sessions=own_sessions,
-        key_names=names,
-        current=access.principal.session,
-        **values,
-    )
-
-
 @router.post("/sessions/{id}/end")
 @route_policy(WRITE, CONVERSATIONS)
 def end_session(access: AccessTo, id: str) -> Response:
@@ -127,7 +106,7 @@ def end_session(access: AccessTo, id: str) -> Response:
     if id in own_ids:
         with suppress(NotFound):
             access.service.keys.end_session(id)
-    return RedirectResponse("/sessions", 303)
+    return RedirectResponse("/settings#sessions", 303)
 
 
 def _require_person(access: Access) -> None:

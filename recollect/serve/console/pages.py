@@ -10,6 +10,7 @@ from starlette.responses import Response
 from recollect.knowledge.results import tags_of
 from recollect.model.sources import source_label
 from recollect.serve.console.error_pages import PageRoute
+from recollect.serve.console.first_run import prepare_first_run
 from recollect.serve.console.frame import frame
 from recollect.serve.console.request_params import Filters, Search
 from recollect.serve.console.search_results import search
@@ -51,6 +52,9 @@ def start(access: AccessTo, request: Search, filters: Filters) -> Response:
             counts = count_items(access, library)
             values["item_counts"] = [(TABS[kind], count) for kind, count in counts.items()]
             values["conversation_count"] = count_conversations(values["facets"])
+            values["first_run"] = None
+            if not values["conversation_count"] and not counts:
+                values["first_run"] = prepare_first_run(access)
     return page(access.request, "start.html", **(values | request.template_values()))
 
 

@@ -23,6 +23,7 @@ from recollect.serve.identity.principal import KNOWLEDGE, WRITE, Principal
 FRAGMENT_HEADER = "x-recollect-fragment"
 """The page's script sends this header with `main` to get a page without its frame."""
 
+_STEP = 1000  # between two units of size
 
 # Browsers imitate each other, so the order matters.
 _BROWSERS = {
@@ -60,6 +61,7 @@ def _environment() -> Environment:
         short_time=short_time,
         number=lambda value: f"{value:,}",
         plural=plural,
+        file_size=file_size,
         source_label=source_label,
         project_name=project_name,
         url_quote=links.quote_segment,
@@ -141,6 +143,18 @@ def plural(number: int, singular: str, plural: str = "") -> str:
     if number == 1:
         return f"1 {singular}"
     return f"{number:,} {plural or singular + 's'}"
+
+
+def file_size(count: int) -> str:
+    """A number of bytes for people: "731 bytes", "12.3 MB"."""
+    if count < _STEP:
+        return plural(count, "byte")
+    size = float(count)
+    for unit in ("kB", "MB", "GB"):
+        size /= _STEP
+        if size < _STEP:
+            return f"{size:.1f} {unit}"
+    return f"{size / _STEP:.1f} TB"
 
 
 def browser_name(user_agent: str) -> str:

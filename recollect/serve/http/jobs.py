@@ -1,4 +1,7 @@
-"""Import jobs: uploaded files are imported in the background, one at a time per user.
+"""Import jobs: files are imported in the background, one at a time per user.
+
+Most files are uploaded. A person in front of the server's own computer can also import files that
+are there already; then the note names them, and nothing is copied.
 
 An upload is accepted once the file and a note about its owner are on disk, in a folder only the
 server can read. From then on it survives a crash: the next start imports what is left in the
@@ -18,7 +21,7 @@ import shutil
 import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -53,7 +56,7 @@ class TooManyImports(RecollectError):
 
 @dataclass(slots=True)
 class Job:
-    """One uploaded file and the state of its import. The id cannot be guessed."""
+    """A file or some local files, and the state of their import. The id cannot be guessed."""
 
     id: str
     user: str
@@ -66,6 +69,8 @@ class Job:
     """The file being read. For archives, a file inside the archive."""
     kind: str | None = None
     """What the file contains, if the user said so."""
+    paths: tuple[str, ...] = ()
+    """The files and folders on this computer to import; empty for an upload."""
     attempts: int = 0
     """How many imports of this file began and did not end."""
     receipt: Receipt | None = None
@@ -100,19 +105,30 @@ class Jobs:
         """A file to write to. It is removed again unless it is accepted within the block."""
         if self._refusal:
             raise InvalidInput(self._refusal)
-        with self._lock:
-            own_jobs = [job for job in self._jobs.values() if job.user == user]
-        waiting = sum(1 for job in own_jobs if not job.is_finished)
-        if waiting >= LIMITS.waiting_imports:
-            raise TooManyImports(
-                f"{waiting} imports are waiting. Upload more when some of them have finished."
-            )
+        self._require_room(user)
         create_private_folder(self.folder)
         upload = Upload(self, user, safe_name(name), kind)
         try:
             yield upload
         finally:
             upload.close()
+
+    def import_local(self, user: str, name: str, paths: Sequence[str]) -> Job:
+        """Queue the import of files and folders on this computer."""
+        self._require_room(user)
+        job = Job(secrets.token_urlsafe(18), user, safe_name(name), 0, paths=tuple(paths))
+        folder = self.folder / job.id
+        create_private_folder(folder)
+        _write_note(folder, job)
+        self.accept(job)
+        return job
+
+    def _require_room(self, user: str) -> None:
+        waiting = sum(1 for job in self.list_for(user) if not job.is_finished)
+        if waiting >= LIMITS.waiting_imports:
+            raise TooManyImports(
+                f"{waiting} imports are waiting. Upload more when some of them have finished."
+            )
 
     def accept(self, job: Job) -> None:
         """Queue a job."""
@@ -134,7 +150,8 @@ class Jobs:
             except (OSError, ValueError, KeyError, TypeError):
                 _remove_if_stale(folder)
             else:
-                if safe_name(job.name) == job.name and (folder / job.name).is_file():
+                has_file = safe_name(job.name) == job.name and (folder / job.name).is_file()
+                if job.paths or has_file:
                     self.accept(job)
                 else:
                     _remove_if_stale(folder)
@@ -226,6 +243,8 @@ class Jobs:
         def report(file: str, done: int, total: int) -> None:
             job.file, job.done, job.total = file, done, total
 
+        if job.paths:
+            return library.import_path(*job.paths, progress=report, stop=self._stop)
         return library.import_path(
             folder / job.name, kind=job.kind, within=folder, progress=report, stop=self._stop
         )
@@ -290,6 +309,7 @@ def _write_note(folder: Path, job: Job) -> None:
         "name": job.name,
         "size": job.size,
         "kind": job.kind,
+        "paths": job.paths,
         "attempts": job.attempts,
     }
     temporary = folder / (_NOTE + ".new")
@@ -309,6 +329,7 @@ def _read_note(folder: Path) -> Job:
         str(note["name"]),
         int(note["size"]),
         kind=note.get("kind"),
+        paths=tuple(map(str, note.get("paths", ()))),
         attempts=int(note.get("attempts", 0)),
     )
 

@@ -22,6 +22,7 @@ from recollect.serve.http.jobs import Jobs
 from recollect.serve.http.libraries import Libraries
 from recollect.serve.http.limits import Limiter
 from recollect.serve.http.metrics import Metrics
+from recollect.serve.http.tasks import Tasks
 from recollect.serve.identity.auth import Authenticator
 from recollect.serve.identity.jwt_settings import JwtSettings
 from recollect.store.api_keys import ApiKeys
@@ -139,6 +140,7 @@ class Service:
         self.metrics = Metrics(self.libraries)
         self.events = Events(self.libraries, self.draining)
         self.jobs = _jobs(self.libraries, place)
+        self.tasks = Tasks()
 
     @property
     def engine(self) -> str:
@@ -161,6 +163,7 @@ class Service:
         """Finish the work that outlives its request."""
         self.draining.set()
         self.jobs.drain()
+        self.tasks.drain()
 
     def close(self) -> None:
         self.drain()

@@ -23,6 +23,13 @@ _KEY = re.compile(r"rk_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
 _TOOLSET = re.compile(r"[a-z][a-z0-9_-]{0,39}")
 _NO_HASH = bytes(32)
 MAX_GRACE = timedelta(days=90)
+VALID, BEING_REPLACED, REPLACED, EXPIRED, REVOKED = (
+    "valid",
+    "being replaced",
+    "replaced",
+    "expired",
+    "revoked",
+)
 
 
 def new_key(
@@ -86,6 +93,22 @@ def is_valid(key: ApiKey) -> bool:
     if key.revoked_at is not None:
         return False
     return key.expires_at is None or key.expires_at > datetime.now(UTC)
+
+
+def key_state(key: ApiKey, successor: str | None = None) -> str:
+    """`valid`, `being replaced`, `replaced`, `expired` or `revoked`.
+
+    `successor` is the id of the key that replaces it.
+    """
+    if key.revoked_at is not None:
+        return REVOKED
+    if successor is not None and key.expires_at is not None:
+        if is_valid(key):
+            return BEING_REPLACED
+        return REPLACED
+    if is_valid(key):
+        return VALID
+    return EXPIRED
 
 
 def rotate(

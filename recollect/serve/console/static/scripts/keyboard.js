@@ -9,6 +9,7 @@ import { goTo, page, pageName, toggleDrawer, toggleSidebar } from "./navigation.
 import { backToResults, focusSearch, leaveSearch, loadMoreHits, searchAsTyped, stepHit } from "./search.js";
 import { openRowMenu } from "./row_menu.js";
 import { stepRow } from "./sidebar.js";
+import { switchTheme } from "./theme_choice.js";
 import { undo } from "./toast.js";
 import { chooseFiles } from "./uploads.js";
 
@@ -122,12 +123,4 @@ function onEscape(event) {
 function renameOrEdit() {
   if (pageName() === "item") find("[data-edit]", page()).click();
   else showRenameForm(true);
-}
-
-function switchTheme() {
-  const root = document.documentElement;
-  const systemTheme = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
-  const theme = root.dataset.theme || systemTheme;
-  root.dataset.theme = theme === "dark" ? "light" : "dark";
-  saveSetting("theme", root.dataset.theme);
 }

@@ -19,7 +19,7 @@ export const pageName = () => page()?.dataset.page ?? "";
 export const onPage = (listener) => listeners.push(listener);
 
 const isConsolePath = (path) =>
-  ["/", "/activity", "/imports"].includes(path) || path.startsWith("/c/") || path.startsWith("/knowledge/");
+  ["/", "/activity", "/imports", "/settings"].includes(path) || path.startsWith("/c/") || path.startsWith("/knowledge/");
 
 /** Whether a URL shows another kind than the sidebar. The filters do not apply to it then. */
 function isOtherKind(address) {

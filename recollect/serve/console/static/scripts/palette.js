@@ -22,6 +22,7 @@ const COMMANDS = {
   start: () => goTo("/"),
   activity: () => goTo("/activity"),
   imports: () => goTo("/imports"),
+  settings: () => goTo("/settings"),
   collapse: toggleSidebar,
   filters: () => {
     toggleDrawer(true);

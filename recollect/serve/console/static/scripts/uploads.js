@@ -54,15 +54,27 @@ function hideDropZone() {
 }
 
 function addFiles(files) {
-  for (const file of files) {
-    const card = find("#upload").content.cloneNode(true).firstElementChild;
-    find("[data-name]", card).textContent = file.name;
-    showState(card, "waiting", "Waiting");
-    tray.append(card);
-    queue.push({ file, card });
-  }
-  tray.hidden = !tray.children.length;
+  for (const file of files) queue.push({ file, card: addCard(file.name) });
   processQueue();
+}
+
+function addCard(name) {
+  const card = find("#upload").content.cloneNode(true).firstElementChild;
+  find("[data-name]", card).textContent = name;
+  showState(card, "waiting", "Waiting");
+  tray.append(card);
+  tray.hidden = false;
+  return card;
+}
+
+/** Show the progress of an import that the server has accepted, until it ends. */
+export async function followImport(job) {
+  const card = addCard(job.name);
+  try {
+    await followJob(job, card);
+  } catch (error) {
+    showState(card, "failed", error.message);
+  }
 }
 
 async function processQueue() {

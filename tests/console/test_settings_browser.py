@@ -1,0 +1,207 @@
+"""The settings page and the first run in a browser. Most tests share one server and one page."""
+
+from __future__ import annotations
+
+import re
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvicorn
+from sites import TIMEOUT, Site
+from test_first_run import prepare_computer
+
+import recollect
+from recollect.serve.app import make_app
+from recollect.serve.http.service import Service, ServiceConfig
+
+SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("settings")
+    with pytest.MonkeyPatch.context() as patch:
+        prepare_computer(folder / "me", patch)
+        yield folder / "home"
+
+
+@pytest.fixture(scope="module")
+def url(home: Path) -> Iterator[str]:
+    listener = socket.create_server(("127.0.0.1", 0))
+    port = listener.getsockname()[1]
+    service = Service(home, ServiceConfig(port=port, rate_per_minute=0))
+    server = uvicorn.Server(
+        uvicorn.Config(make_app(service), log_level="error", timeout_graceful_shutdown=5)
+    )
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+    thread.start()
+    yield f"http://127.0.0.1:{port}"
+    service.draining.set()
+    server.should_exit = True
+    thread.join()
+    listener.close()
+    service.close()
+
+
+@pytest.fixture(scope="module")
+def page(browser: Any, url: str) -> Iterator[Any]:
+    context = browser.new_context(viewport={"width": 1280, "height": 800}, locale="en-GB")
+    context.set_default_timeout(TIMEOUT)
+    page = context.new_page()
+    problems: list[str] = []
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("console", lambda entry: entry.type == "error" and problems.append(entry.text))
+    yield page
+    context.close()
+    assert not problems
+
+
+@pytest.fixture
+def visit(page: Any, url: str, monkeypatch: pytest.MonkeyPatch, home: Path) -> Any:
+    monkeypatch.setenv("HOME", str(home.parent / "me"))
+    monkeypatch.setenv("RECOLLECT_INDEXING", "background")
+    monkeypatch.setenv("RECOLLECT_OBSERVER", "off")
+
+    def open_path(path: str) -> Any:
+        page.goto(url + path)
+        page.wait_for_selector("html[data-ready]")
+        return page
+
+    return open_path
+
+
+def add_secret(home: Path) -> None:
+    message = {"id": "m1", "role": "user", "content": f"my token is {SECRET}"}
+    with recollect.open(home, background=False) as library:
+        library.add_conversation("c1", "Deploying", messages=[message], project="secret-one")
+
+
+def expect(locator: Any) -> Any:
+    from playwright.sync_api import expect as playwright_expect
+
+    return playwright_expect(locator)
+
+
+def test_the_first_run_imports_the_selection_with_progress(visit: Any, home: Path) -> None:
+    with recollect.open(home, background=False) as library:
+        for conversation in library.conversations():
+            library.delete_conversation(conversation.id)
+    page = visit("/")
+    form = page.locator("[data-first-run]")
+    form.get_by_label("chatgpt-export.zip in Downloads").uncheck()
+    form.get_by_role("button", name="Import 1 of 2").click()
+    expect(page.locator(".upload[data-state='done'] strong")).to_have_text("1 Claude Code session")
+    expect(page.get_by_role("heading", name="What are you looking for?")).to_be_visible()
+    expect(page.locator(".row")).to_have_count(1)
+
+
+def test_indexing_is_paused_and_resumed_and_the_pause_survives_a_reload(
+    visit: Any, home: Path
+) -> None:
+    page = visit("/settings")
+    page.get_by_role("button", name="Pause indexing").click()
+    expect(page.locator("#index")).to_contain_text("Paused since")
+    with recollect.open(home, background=False) as library:
+        assert library.index_status().paused_since is not None
+    page = visit("/settings")
+    page.get_by_role("button", name="Resume indexing").click()
+    expect(page.locator("#index")).to_contain_text("Up to date")
+    expect(page.locator("#index .figure")).to_have_text("100 %")
+
+
+@pytest.mark.full
+def test_the_theme_is_chosen_and_remembered(visit: Any) -> None:
+    page = visit("/settings")
+    choice = page.locator("[data-theme-choice]")
+    choice.get_by_text("Dark").click()
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    page = visit("/settings")
+    expect(page.get_by_label("Dark")).to_be_checked()
+    page.get_by_role("button", name="Switch between light and dark").click()
+    expect(page.get_by_label("Light")).to_be_checked()
+    choice.get_by_text("System").click()
+    assert page.locator("html").get_attribute("data-theme") is None
+
+
+@pytest.mark.full
+def test_exclusions_are_previewed_and_changed(visit: Any, home: Path) -> None:
+    add_secret(home)
+    page = visit("/settings")
+    section = page.locator("#exclusions")
+    section.get_by_label("Pattern").fill("secret-*")
+    section.get_by_role("button", name="Preview").click()
+    expect(section).to_contain_text("matches 1 project with 1 conversation")
+    section.get_by_label("Pattern").press("Enter")
+    expect(section.locator(".patterns code")).to_have_text("secret-*")
+    section.get_by_role("button", name="Remove secret-*").click()
+    expect(section.locator(".patterns")).to_have_count(0)
+
+
+@pytest.mark.full
+def test_secrets_are_counted_and_their_conversation_opens(visit: Any, home: Path) -> None:
+    add_secret(home)
+    page = visit("/settings")
+    section = page.locator("#secrets")
+    section.get_by_role("button", name="Scan for secrets").click()
+    expect(section).to_contain_text("1 secret in")
+    section.locator(".secret-kind summary").click()
+    section.get_by_role("link", name="Deploying").click()
+    expect(page.locator("#page[data-page='conversation']")).to_be_visible()
+    page.go_back()
+    expect(page.locator("#page[data-page='settings']")).to_be_visible()
+
+
+@pytest.mark.full
+def test_a_backup_is_made_with_one_click(visit: Any) -> None:
+    page = visit("/settings")
+    section = page.locator("#backup")
+    section.get_by_role("button", name="Back up now").click()
+    expect(section).to_contain_text("verified")
+
+
+@pytest.mark.full
+def test_the_settings_fit_a_phone(visit: Any, page: Any) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    visit("/settings")
+    widths = page.evaluate(
+        "[document.body.scrollWidth, document.querySelector('main').scrollWidth]"
+    )
+    page.set_viewport_size({"width": 1280, "height": 800})
+    assert max(widths) <= 390
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_the_first_key_signs_this_browser_in_and_keys_are_rotated_and_revoked(
+    open_page: Any, site: Site
+) -> None:
+    page = open_page("/settings")
+    section = page.locator("#keys")
+    section.get_by_text("Create an API key").click()
+    section.get_by_label("Name").fill("laptop")
+    section.get_by_role("button", name="Create key").click()
+    expect(section.get_by_label("The new API key")).to_have_value(re.compile("^rk_"))
+    expect(section).to_contain_text("This browser is signed in with it")
+    page.reload()
+    page.wait_for_selector("html[data-ready]")
+    expect(page.get_by_label("The new API key")).to_be_hidden()
+    expect(page.locator("#sessions")).to_contain_text("this browser")
+    section.get_by_text("Create an API key").click()
+    section.get_by_label("Name").fill("phone")
+    section.get_by_role("button", name="Create key").click()
+    expect(section.get_by_label("The new API key")).to_have_value(re.compile("^rk_"))
+    phone = section.locator(".entry", has_text="phone")
+    phone.get_by_text("Revoke", exact=True).click()
+    phone.get_by_role("button", name="Revoke key").click()
+    expect(section).to_contain_text("1 key that no longer works")
+    laptop = section.locator(".entry", has_text="laptop")
+    laptop.get_by_text("Rotate", exact=True).click()
+    laptop.get_by_role("button", name="Rotate key").click()
+    expect(section).to_contain_text("signed in with the new key")
+    expect(section).to_contain_text("2 keys that no longer work")
+    page.reload()
+    expect(page.locator("#keys .entry[data-current]")).to_have_count(1)

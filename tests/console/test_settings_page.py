@@ -1,0 +1,216 @@
+"""The settings page: what it shows to whom, and what its routes change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+import recollect
+from recollect.backup.overview import backup_overview
+from recollect.errors import InvalidInput, RecollectError
+from recollect.serve.app import make_app
+from recollect.serve.http.service import Service
+from recollect.serve.http.tasks import DONE, FAILED, Report, Tasks
+from recollect.settings import default_user
+from recollect.store.audit_reading import RecordFilter, newest_records
+from recollect.transfer.exclusion_file import add_pattern, read_patterns, remove_pattern
+
+ADDRESS = "http://127.0.0.1:8765"
+SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+
+sqlite_only = pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+NewKey = Callable[..., str]
+
+
+@pytest.fixture
+def sign_in(service: Service) -> Iterator[Callable[[str], TestClient]]:
+    clients = []
+
+    def open_browser(key: str) -> TestClient:
+        headers = {"Accept": "text/html", "Origin": ADDRESS}
+        client = TestClient(make_app(service), ADDRESS, headers=headers, follow_redirects=False)
+        client.__enter__()
+        clients.append(client)
+        assert client.post("/login", data={"key": key}).status_code == 303
+        return client
+
+    yield open_browser
+    for client in clients:
+        client.__exit__(None, None, None)
+
+
+def wait_for_task(service: Service, user: str, name: str) -> None:
+    service.tasks._pool.submit(lambda: None).result()
+    service.tasks._pool.shutdown(wait=True)
+    task = service.tasks.get(user, name)
+    assert task is not None and not task.is_running
+
+
+# -- who sees what ---
+
+
+def test_a_person_on_this_computer_sees_every_section(client: TestClient, place: str) -> None:
+    page = client.get("/settings").text
+    for title in ("Library", "Index", "Embeddings", "API keys", "Exclusions", "Backup", "Theme"):
+        assert f">{title}</h2>" in page
+    assert "Sessions</h2>" not in page, "nobody signs in without keys"
+    assert "everybody on this computer has access" in page
+
+
+@sqlite_only
+def test_an_ordinary_user_sees_only_her_own_things(
+    service: Service, new_user_key: NewKey, sign_in: Callable[[str], TestClient], place: str
+) -> None:
+    new_user_key("bob", name_of_key := ("read", "write"))
+    admin = sign_in(new_user_key("root", ("read", "write", "admin")))
+    ann = sign_in(new_user_key("ann", name_of_key))
+    page = ann.get("/settings").text
+    assert "Sessions</h2>" in page
+    for hidden in (place, "user bob", "Backup</h2>", "Exclusions</h2>", "Create an API key"):
+        assert hidden not in page
+    for section in ("backup", "exclusions"):
+        assert ann.get(f"/console/settings/{section}").status_code == 404
+    for path in ("backup/start", "exclusions/add?pattern=x", "exclusions/remove?pattern=x"):
+        assert ann.post(f"/console/settings/{path}").status_code == 403
+    page = admin.get("/settings").text
+    for visible in (place, "user bob", "user ann", "Backup</h2>", "Create an API key"):
+        assert visible in page
+
+
+@sqlite_only
+def test_the_key_of_an_agent_opens_no_settings(client: TestClient, new_user_key: NewKey) -> None:
+    key = new_user_key(agent=True, scopes=("read", "write", "admin"))
+    headers = {"Authorization": f"Bearer {key}"}
+    assert client.get("/settings", headers=headers).status_code == 403
+    for path in ("exclusions/add?pattern=x", "backup/start", "secrets/scan"):
+        assert client.post(f"/console/settings/{path}", headers=headers).status_code == 403
+
+
+@sqlite_only
+def test_other_sites_cannot_change_settings(
+    new_user_key: NewKey, sign_in: Callable[[str], TestClient]
+) -> None:
+    admin = sign_in(new_user_key(scopes=("read", "write", "admin")))
+    for path in (
+        "/console/settings/exclusions/add?pattern=x",
+        "/console/settings/backup/start",
+        "/api/v1/index/pause",
+        "/console/import-found?id=x",
+    ):
+        response = admin.post(path, headers={"Origin": "https://evil.example"})
+        assert response.status_code == 403, path
+
+
+# -- exclusions ---
+
+
+@sqlite_only
+def test_exclusions_are_previewed_added_removed_and_recorded(
+    client: TestClient, service: Service, place: str
+) -> None:
+    with recollect.open(place, background=False) as library:
+        for number, project in enumerate(("secret-one", "secret-two", "web")):
+            message = {"role": "user", "content": "hello"}
+            library.add_conversation(f"c{number}", messages=[message], project=project)
+    path = "/console/settings/exclusions"
+    preview = client.get(f"{path}/preview", params={"pattern": "secret-*"}).text
+    assert "2 projects" in preview and "secret-two" in preview and ">web<" not in preview
+    assert client.post(f"{path}/add", params={"pattern": " secret-* "}).status_code == 200
+    assert client.post(f"{path}/add", params={"pattern": "# no"}).status_code == 400
+    assert "secret-*" in client.get(path).text
+    with recollect.open(place, background=False) as library:
+        assert library.exclusion().patterns == ("secret-*",)
+    assert client.post(f"{path}/remove", params={"pattern": "secret-*"}).status_code == 200
+    assert "<code>secret-*</code>" not in client.get(path).text
+    logs = recollect.places.audit_logs(place)
+    name = recollect.places.audit_name(service.place, None)
+    records = newest_records(logs, name, RecordFilter(("setting",)), 10)
+    assert [record["operation"] for record in records] == ["remove exclusion", "add exclusion"]
+
+
+def test_comments_and_other_lines_of_the_file_survive(tmp_path: Path) -> None:
+    (tmp_path / "exclude.txt").write_text("# mine\n~/clients/*\n\nold\n")
+    add_pattern(tmp_path, "new")
+    add_pattern(tmp_path, "new")
+    remove_pattern(tmp_path, "old")
+    assert (tmp_path / "exclude.txt").read_text() == "# mine\n~/clients/*\n\nnew\n"
+    assert read_patterns(tmp_path) == ["~/clients/*", "new"]
+    assert (tmp_path / "exclude.txt").stat().st_mode & 0o077 == 0
+    for pattern in ("", "  ", "a\nb", "x" * 501):
+        with pytest.raises(InvalidInput):
+            add_pattern(tmp_path, pattern)
+
+
+# -- secrets and backups ---
+
+
+def test_a_scan_counts_secrets_and_links_to_them(
+    client: TestClient, service: Service, place: str
+) -> None:
+    with recollect.open(place, background=False) as library:
+        message = {"id": "m1", "role": "user", "content": f"token {SECRET}"}
+        library.add_conversation("c1", "Deploying", messages=[message])
+        library.add_conversation("c2", "Also", messages=[{**message, "id": "m2"}])
+    assert client.post("/console/settings/secrets/scan").status_code == 200
+    wait_for_task(service, default_user(), "secrets")
+    with recollect.open(place, background=False) as library:
+        library.delete_conversation("c2")
+    section = client.get("/console/settings/secrets").text
+    assert "2 secrets" in section and "Deploying" in section
+    assert "/c/c1?m=m1" in section
+    assert SECRET not in section
+    assert "Also" not in section, "what was deleted since is not linked"
+
+
+@sqlite_only
+def test_a_backup_is_made_on_request_and_the_next_one_is_announced(
+    client: TestClient, service: Service, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with recollect.open(place, background=False) as library:
+        library.add_conversation("c1", messages=[{"role": "user", "content": "hello"}])
+    assert "Not scheduled" in client.get("/console/settings/backup").text
+    monkeypatch.setenv("RECOLLECT_BACKUP_EVERY", "12h")
+    assert client.post("/console/settings/backup/start").status_code == 200
+    wait_for_task(service, "", "backup")
+    section = client.get("/console/settings/backup").text
+    assert "verified" in section and "every 12 hours" in section and "1 backup" in section
+    overview = backup_overview(service.place)
+    assert overview.last is not None and overview.next_at is not None
+    assert (overview.next_at - overview.last.created_at).total_seconds() == 12 * 3600
+
+
+@sqlite_only
+def test_backups_that_cannot_be_read_are_reported(
+    client: TestClient, place: str, service: Service
+) -> None:
+    folder = backup_overview(service.place).folder
+    folder.mkdir()
+    (folder / "recollect-backups.json").write_text("nonsense")
+    assert backup_overview(service.place).problem
+    assert 'role="alert"' in client.get("/console/settings/backup").text
+
+
+def test_a_task_reports_its_progress_and_its_failure() -> None:
+    tasks = Tasks()
+
+    def count(report: Report) -> str:
+        report("Counting", 1, 4)
+        return "result"
+
+    def fail(report: Report) -> None:
+        raise RecollectError("The disk is full.")
+
+    def crash(report: Report) -> None:
+        raise ZeroDivisionError
+
+    done = tasks.start("ann", "count", count)
+    failed = tasks.start("ann", "fail", fail)
+    crashed = tasks.start("ann", "crash", crash)
+    tasks.drain()
+    assert (done.state, done.result, done.percent) == (DONE, "result", 25)
+    assert (failed.state, failed.error) == (FAILED, "The disk is full.")
+    assert crashed.state == FAILED and "server log" in crashed.error
+    assert tasks.get("bob", "count") is None
