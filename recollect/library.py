@@ -776,7 +776,8 @@ class Library:
         return self._store.facets(kind)
 
     def activity(self) -> dict[str, Any]:
-        """The number of messages over time, and by source, model, tool and project."""
+        """The messages that people wrote, by time, source and project, with replies by model
+        and calls by tool."""
         from recollect.knowledge.activity import activity_report
 
         return activity_report(self._store.activity())

@@ -14,6 +14,7 @@ from starlette.types import Receive, Scope, Send
 from recollect import __version__
 from recollect.serve.console import (
     conversation_fragments,
+    error_pages,
     first_run,
     fragments,
     item_pages,
@@ -125,6 +126,7 @@ def make_app(service: Service) -> FastAPI:
         redirect_slashes=False,
     )
     app.state.service = service
+    app.state.error_page = error_pages.respond_with_page
     add_exception_handlers(app)
     for router in ROUTERS:
         # One flat list instead of include_router: the edge looks up policies and methods in it.

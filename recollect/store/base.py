@@ -683,7 +683,7 @@ class Care(ABC):
     @reader
     @abstractmethod
     def activity(self) -> Activity:
-        """The number of passages by hour, source, project, model and tool."""
+        """People's messages by time, source and project; replies by model; calls by tool."""
 
     @neutral
     @abstractmethod

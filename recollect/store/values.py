@@ -290,13 +290,19 @@ class Findings:
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """Numbers of passages. Every list of names starts with the largest number."""
+    """Numbers of messages that people wrote, of replies and of tool calls.
+
+    Every list of names starts with the largest number.
+    """
 
     days: list[tuple[int, int]]
-    """Days since 1970 that have passages, each with their number."""
+    """Days since 1970 on which people wrote, each with the number of their messages."""
     hours: list[tuple[int, int]]
-    """Hours of the day (UTC) that have passages, each with their number."""
+    """The same for hours of the day (UTC)."""
     sources: list[tuple[str, int]]
+    """The number of people's messages of each source."""
     projects: list[tuple[str, int]]
     models: list[tuple[str, int]]
+    """The number of messages by each model."""
     tools: list[tuple[str, int]]
+    """The number of calls of each tool."""

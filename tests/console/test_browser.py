@@ -615,22 +615,32 @@ def test_the_activity_page_shows_charts(site: Site, open_page: OpenPage) -> None
             project=f"project {n % 2}",
             messages=[
                 {
+                    "role": "user",
+                    "content": f"question {n}",
+                    "created_at": f"2026-0{n + 1}-10T1{n}:00:00Z",
+                },
+                {
                     "role": "assistant",
                     "content": f"text {n}",
                     "model": model,
                     "tool": "shears",
                     "created_at": f"2026-0{n + 1}-10T1{n}:00:00Z",
-                }
+                },
             ],
         )
-    page = open_page("/activity")
+    page = open_page("/activity", phone=True)
     expect(page.locator("figure")).to_have_count(7)
     bars = page.locator("figure").first.locator("rect.bar")
     expect(bars).to_have_count(3)
     assert all(bar.bounding_box()["height"] > 20 for bar in bars.all())
-    page.get_by_text("Show as table").nth(2).click()
+    expect(bars.last).to_be_in_viewport()
+    expect(bars.first).not_to_be_in_viewport()
+    page.get_by_text("Show as table").nth(3).click()
     expect(page.get_by_role("row", name="model-a 2")).to_be_visible()
     expect(page.locator("[data-page-link='activity']")).to_have_attribute("aria-current", "page")
+    bars.last.click()
+    expect(page.locator("#q")).to_have_value("role:user after:2026-03 before:2026-03")
+    expect(page.locator("[data-hit]")).to_have_count(1)
 
 
 @pytest.mark.browser_errors("401")

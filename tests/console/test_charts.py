@@ -56,3 +56,12 @@ def test_months_without_messages_are_included() -> None:
 @given(st.integers(0, 10**12))
 def test_an_axis_ends_at_a_round_number_a_little_above_the_maximum(highest: int) -> None:
     assert highest <= round_up(highest) <= max(1, 2 * highest)
+
+
+def test_bars_and_rows_of_the_table_are_links() -> None:
+    chart = column_chart(
+        "Messages", [("2026-01", 3), ("2026-02", 0)], link=lambda name: f"/?m={name}"
+    )
+    hrefs = [element.get("href") for element in ElementTree.fromstring(chart.drawing).iter("a")]
+    assert hrefs == ["/?m=2026-01"]
+    assert chart.link("2026-01") == "/?m=2026-01"

@@ -13,9 +13,13 @@ import pytest
 from starlette.testclient import TestClient
 
 import recollect
+from recollect.errors import StorageFull, StoreBusy
 from recollect.language.text import storable
+from recollect.serve.console import pages
 from recollect.serve.console.templating import project_name, short_time
 from recollect.serve.http import assets
+from recollect.serve.http.error_responses import Problem
+from recollect.serve.http.service import Service
 
 PART = {"X-Recollect-Fragment": "part"}
 ORIGIN = {"Origin": "http://127.0.0.1:8765"}
@@ -442,6 +446,7 @@ def test_the_activity_page_has_charts_with_tables(
                 "model": "model-7",
                 "tool": "shears",
             },
+            {"role": "user", "content": "z", "created_at": "2026-03-11T11:00Z"},
         ],
     )
     html = client.get("/activity").text
@@ -457,7 +462,10 @@ def test_the_activity_page_has_charts_with_tables(
     ):
         assert part in html
     assert html.count("<figure") == html.count("<figcaption>") == html.count("<table>") == 7
-    assert "since January 2026" in html
+    assert "You wrote 2 messages since January 2026." in html
+    assert html.count("/?q=role%3Auser%20after%3A2026-03%20before%3A2026-03") == 2
+    assert client.get("/?q=role%3Auser%20after%3A2026-03%20before%3A2026-03").status_code == 200
+    assert html.count("/?q=role%3Auser&amp;project=garden") == 2
 
 
 def test_the_activity_page_of_an_empty_library_has_no_charts(client: TestClient) -> None:
@@ -521,6 +529,62 @@ def test_errors_are_pages_in_browsers_and_json_in_scripts(client: TestClient) ->
     assert response.json()["error"]["code"] == "NOT_FOUND"
     assert client.get("/?after=nonsense").status_code == 400
     assert client.get("/?q=" + "x" * 5000).status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "message"),
+    [
+        ("/c/nowhere", 404, "There is no conversation"),
+        ("/nowhere", 404, "There is no page at this address."),
+        ("/?after=nonsense", 400, "nonsense"),
+        ("/?offset=-1&q=x", 400, "offset"),
+        ("/conversations?cursor=nonsense", 400, "cursor"),
+    ],
+)
+def test_error_pages_are_inside_the_frame_and_say_what_to_do(
+    client: TestClient, path: str, status: int, message: str
+) -> None:
+    response = client.get(path)
+    assert response.status_code == status
+    assert message in response.text
+    assert 'role="search"' in response.text
+    assert 'href="/"' in response.text
+    assert response.headers["x-request-id"] in response.text
+    assert client.get(path, headers={"Accept": "*/*"}).json()["error"]["details"]
+
+
+def test_errors_of_the_server_are_pages_too(
+    service: Service, client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    errors = {
+        500: RuntimeError("a secret path"),
+        503: StoreBusy("a secret path"),
+        507: StorageFull("a secret path"),
+        413: Problem(413, "Too many characters."),
+        429: Problem(429, "Too many requests. Try again in 7 seconds.", retry_after=7),
+    }
+    for status, error in errors.items():
+
+        def fail(*_: object, error: Exception = error) -> None:
+            raise error
+
+        monkeypatch.setattr(pages, "frame", fail)
+        response = client.get("/activity?source=chatgpt")
+        assert response.status_code == status
+        assert "a secret path" not in response.text
+        assert 'role="search"' in response.text
+        assert ('href="/activity?source=chatgpt">Try again' in response.text) == (status != 413)
+    assert response.headers["retry-after"] == "7"
+
+
+def test_people_who_are_not_signed_in_see_no_frame(
+    client: TestClient, new_user_key: Callable[..., str]
+) -> None:
+    new_user_key()
+    response = client.get("/login?next=" + "x" * 5000)
+    assert response.status_code == 400
+    assert "<h1>Invalid request</h1>" in response.text
+    assert 'role="search"' not in response.text
 
 
 def test_the_script_gets_the_main_part_only(client: TestClient, library: recollect.Library) -> None:

@@ -290,13 +290,14 @@ def test_facets_count_documents(store: Store) -> None:
     }
 
 
-def test_activity_counts_messages(store: Store) -> None:
+def test_activity_counts_what_people_wrote(store: Store) -> None:
     store.save(
         [
             conversation(
-                message("a", model="m1"),
-                message("b", tool="web", model="m1"),
+                message("a"),
+                message("b", role="assistant", tool="web", model="m1"),
                 message("c", tool="web", type="tool_result"),
+                message("d", role="assistant", model="m1"),
             ),
             conversation(
                 message("a", minutes=90),
@@ -304,13 +305,17 @@ def test_activity_counts_messages(store: Store) -> None:
                 id="c2",
                 project="work",
             ),
+            replace(conversation(message("a"), id="n1"), kind="note"),
+            replace(conversation(message("a"), id="o1"), kind="observation"),
         ]
     )
     activity = store.activity()
-    assert activity.days == [(int(NOON.timestamp()) // 86_400, 4)]
-    assert activity.hours == [(12, 3), (13, 1)]
-    assert (activity.sources, activity.projects) == ([("test", 5)], [("default", 3), ("work", 2)])
+    assert activity.days == [(int(NOON.timestamp()) // 86_400, 2)]
+    assert activity.hours == [(12, 1), (13, 1)]
+    assert (activity.sources, activity.projects) == ([("test", 3)], [("work", 2), ("default", 1)])
     assert (activity.models, activity.tools) == ([("m1", 2)], [("web", 1)])
+    store.update("c2", project="default")
+    assert store.activity().projects == [("default", 3)]
 
 
 def test_the_version_changes_with_every_write_of_any_process(

@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from recollect.knowledge.results import tags_of
 from recollect.model.sources import source_label
+from recollect.serve import links
 from recollect.serve.console.error_pages import PageRoute
 from recollect.serve.console.first_run import prepare_first_run
 from recollect.serve.console.frame import frame
@@ -107,19 +108,44 @@ def activity(access: AccessTo, filters: Filters) -> Response:
 
 def _activity_charts(numbers: dict[str, Any], months: charts.Pairs) -> list[charts.Chart]:
     """The charts that have something to show."""
+    source_names = {source_label(name): name for name, _ in numbers["sources"]}
     sources = [(source_label(name), number) for name, number in numbers["sources"]]
     weekdays = list(zip(charts.WEEKDAYS, numbers["weekdays"], strict=True))
     hours = [(f"{hour:02}", number) for hour, number in enumerate(numbers["hours"])]
     all_charts = [
-        charts.column_chart("Messages per month", months, "Month", wide=True),
-        charts.bar_chart("By source", sources, "Source"),
-        charts.bar_chart("By model", numbers["models"], "Model"),
-        charts.bar_chart("By tool", numbers["tools"], "Tool"),
-        charts.bar_chart("Busiest projects", numbers["projects"], "Project"),
+        charts.column_chart("Messages per month", months, "Month", wide=True, link=_month_url),
+        charts.bar_chart(
+            "By source",
+            sources,
+            "Source",
+            link=lambda label: _messages_url(source=source_names.get(label, label)),
+        ),
+        charts.bar_chart(
+            "Busiest projects",
+            numbers["projects"],
+            "Project",
+            link=lambda name: _messages_url(project=name),
+        ),
+        charts.bar_chart("Replies by model", numbers["models"], "Model", "Replies", _replies_url),
+        charts.bar_chart("Tool calls", numbers["tools"], "Tool", "Calls"),
         charts.column_chart("By weekday", weekdays, "Weekday"),
         charts.column_chart("By hour (UTC)", hours, "Hour"),
     ]
     return [chart for chart in all_charts if any(number for _, number in chart.rows)]
+
+
+def _month_url(month: str) -> str:
+    """The messages that people wrote in a month."""
+    return "/?" + links.query({"q": f"role:user after:{month} before:{month}"})
+
+
+def _messages_url(**filters: str) -> str:
+    """The messages that people wrote in a project or source."""
+    return "/?" + links.query({"q": "role:user"} | filters)
+
+
+def _replies_url(model: str) -> str:
+    return "/?" + links.query({"q": "role:assistant", "model": model})
 
 
 @router.get("/imports")

@@ -90,6 +90,7 @@ def page(
     name: str,
     status: int = 200,
     headers: Mapping[str, str] | None = None,
+    is_framed: bool = True,
     **values: Any,
 ) -> Response:
     """A page. The page's own script gets only the main part of it."""
@@ -101,6 +102,8 @@ def page(
     layout = "_layout.html"
     if request.headers.get(FRAGMENT_HEADER) == "main":
         layout = "_main_only.html"
+    elif not is_framed:
+        layout = "_alone.html"
     return html(render(name, layout=layout, **values), status, headers)
 
 

@@ -1,4 +1,4 @@
-"""Error responses. Every error of every route has the same JSON body."""
+"""Error responses. Errors of all routes have the same JSON body; browsers get a page."""
 
 from __future__ import annotations
 
@@ -101,6 +101,10 @@ async def _handle(request: Request, error: Exception) -> Response:
 def error_response(error: Exception, scope: Scope) -> Response:
     """The response to a request that failed with this error."""
     problem = to_problem(error)
+    if scope["type"] == "http":
+        page: Response | None = scope["app"].state.error_page(Request(scope), problem)
+        if page is not None:
+            return page
     status = problem.status_code
     details: dict[str, Any] = {
         "status_code": status,

@@ -454,12 +454,12 @@ class LibraryStats(ResponseBody):
 
 
 class LibraryActivity(ResponseBody):
-    """Numbers of messages."""
+    """Numbers of messages that people wrote, of replies by model and of calls by tool."""
 
     months: Counts
     sources: Counts
-    models: Counts
-    tools: Counts
+    models: Counts = Field(description="Messages by each model.")
+    tools: Counts = Field(description="Calls of each tool.")
     projects: Counts
     weekdays: list[int] = Field(description="Starting with Monday.")
     hours: list[int] = Field(description="Hours of the day in UTC.")

@@ -194,7 +194,8 @@ def get_stats(access: AccessTo) -> Response:
 )
 @route_policy(READ, CONVERSATIONS)
 def get_activity(access: AccessTo) -> Response:
-    """Returns numbers of messages by month, weekday, hour, source, model, tool and project."""
+    """Returns the messages that people wrote, by month, weekday, hour, source and project, and
+    replies by model and calls by tool."""
     with access.read() as library:
         counts = library.activity()
     return json_response(counts)

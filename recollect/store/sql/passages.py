@@ -25,11 +25,8 @@ _EMBEDDED_INDEXES = tuple(PASSAGE_COLUMNS.index(name) for name in _EMBEDDED_COLU
 def insert_passages(db: Database, rows: Sequence[tuple[Any, ...]]) -> None:
     """Insert passages, given with all COLUMNS. Their documents must be stored already."""
     db.insert_passages(rows)
-    members, value = db.in_list(sorted({row[1] for row in rows}))
-    kinds = dict(
-        db.rows(f"select key, kind from document where {db.own()} and key in ({members})", (value,))
-    )
-    statistics.add_passages(db, [(kinds.get(row[1]), row[_FIRST_COLUMN:]) for row in rows])
+    owners = statistics.owners(db, sorted({row[1] for row in rows}))
+    statistics.add_passages(db, [(owners[row[1]], row[_FIRST_COLUMN:]) for row in rows])
 
 
 def load_outline(db: Database, key: int) -> dict[str, Passage]:
@@ -90,8 +87,9 @@ def update_document(db: Database, key: int, row: Mapping[str, Any], index: TextI
     """Write the columns of a document, except those that identify it."""
     changes = {name: value for name, value in row.items() if name not in _IDENTITY_COLUMNS}
     changes |= db.derived_columns(row)
-    ((opening, title),) = db.rows(
-        f"select d.opening, {HEADING} from document d where {db.own('d')} and d.key = ?", (key,)
+    ((opening, title, project),) = db.rows(
+        f"select d.opening, {HEADING}, d.project from document d where {db.own('d')} and d.key = ?",
+        (key,),
     )
     new_title = changes["heading"] or row["title"]
     before: list[IndexRow] = []
@@ -102,6 +100,8 @@ def update_document(db: Database, key: int, row: Mapping[str, Any], index: TextI
         f"where {db.own()} and key = ?",
         (*changes.values(), key),
     )
+    if row["project"] != project:
+        statistics.move_messages(db, key, project, row["project"])
     if before:
         index.remove(before)
         index.add(list(index_rows(db, [opening])))
@@ -172,16 +172,17 @@ def replace_passages(db: Database, rows: Mapping[int, tuple[Any, ...]], index: T
     members, value = db.in_list(keys)
     embedded = ", ".join(f"p.{name}" for name in _EMBEDDED_COLUMNS)
     stored = db.rows(
-        f"select p.key, d.kind, {embedded} from passage p join document d on d.key = p.document "
-        f"where {db.own('p', 'd')} and p.key in ({members})",
+        f"select p.key, p.document, {embedded} from passage p "
+        f"where {db.own('p')} and p.key in ({members})",
         (value,),
     )
-    before = {key: (kind, columns) for key, kind, *columns in stored}
+    before = {key: (document, columns) for key, document, *columns in stored}
+    owners = statistics.owners(db, sorted({document for document, _ in before.values()}))
     indexed_rows = list(index_rows(db, keys))
     statistics.remove_passages(db, keys)
     for key, row in rows.items():
         db.update_passage(key, row)
-    statistics.add_passages(db, [(before[key][0], row) for key, row in rows.items()])
+    statistics.add_passages(db, [(owners[before[key][0]], row) for key, row in rows.items()])
     changed = [
         (key, title, content) for key, title, content in indexed_rows if rows[key][-1] != content
     ]

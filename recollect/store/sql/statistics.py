@@ -1,7 +1,8 @@
 """Counts of what a library contains, the same for both databases.
 
-Counting a million passages takes seconds, so the table `tally` has their numbers by role, model,
-tool and time. Whoever adds, changes or deletes passages updates it in the same transaction.
+Counting a million passages takes seconds, so the table `tally` has their numbers by role, model
+and tool, and those of people's messages by time, source and project. Whoever adds, changes or
+deletes passages updates it in the same transaction.
 Numbers of documents are counted when they are asked for: there are far fewer.
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from recollect.language.text import from_micros, iso
 from recollect.model.kinds import CHARACTER, CONVERSATION, KINDS, MEDIA, NOTE, PROMPT
@@ -22,11 +23,13 @@ from recollect.store.values import Activity
 
 COUNTS = "counts"
 """The marker of a library whose passages are counted."""
-VERSION = 1
+VERSION = 2
 _MAX_NAMES = 200
 _LONGEST_NAME = 200  # a key of an index cannot be much longer in PostgreSQL
 _HOUR = 3_600_000_000
 _DAY = 24 * _HOUR
+_BY_PEOPLE = f"d.kind = '{CONVERSATION}' and p.role = 'user' and p.type <> 'tool_result'"
+"""Messages that people wrote, as opposed to models, tools, observations and imported documents."""
 _TYPE, _ROLE, _MODEL, _TOOL, _CREATED_AT, _CONTENT = (
     PASSAGE_COLUMNS.index(name)
     for name in ("type", "role", "model", "tool", "created_at", "content")
@@ -36,11 +39,46 @@ _TYPE, _ROLE, _MODEL, _TOOL, _CREATED_AT, _CONTENT = (
 # -- stored counts ---
 
 
-def add_passages(db: Database, passages: Iterable[tuple[str | None, Sequence[Any]]]) -> None:
-    """Count new passages, given as the kind of their document and the PASSAGE_COLUMNS."""
+class Owner(NamedTuple):
+    """What counts of its document for a passage."""
+
+    kind: str
+    source: str
+    project: str
+
+
+class _Row(NamedTuple):
+    """What counts of a passage."""
+
+    owner: Owner
+    type: str
+    role: str | None
+    model: str | None
+    tool: str | None
+    created_at: int | None
+    length: int
+
+    @property
+    def is_by_person(self) -> bool:
+        is_message = self.owner.kind == CONVERSATION and self.type != "tool_result"
+        return is_message and self.role == "user"
+
+
+def owners(db: Database, keys: Sequence[int]) -> dict[int, Owner]:
+    """What counts of documents, by their keys."""
+    members, value = db.in_list(keys)
+    rows = db.rows(
+        f"select key, kind, source, project from document where {db.own()} and key in ({members})",
+        (value,),
+    )
+    return {key: Owner(*columns) for key, *columns in rows}
+
+
+def add_passages(db: Database, passages: Iterable[tuple[Owner, Sequence[Any]]]) -> None:
+    """Count new passages, given with their owner and the PASSAGE_COLUMNS."""
     rows = [
-        (
-            kind,
+        _Row(
+            owner,
             row[_TYPE],
             row[_ROLE],
             row[_MODEL],
@@ -48,7 +86,7 @@ def add_passages(db: Database, passages: Iterable[tuple[str | None, Sequence[Any
             row[_CREATED_AT],
             len(row[_CONTENT]),
         )
-        for kind, row in passages
+        for owner, row in passages
     ]
     db.add_counts(_tally(rows))
 
@@ -57,12 +95,29 @@ def remove_passages(db: Database, keys: Sequence[int]) -> None:
     """Stop counting passages that are about to be deleted or changed."""
     members, value = db.in_list(keys)
     rows = db.rows(
-        "select d.kind, p.type, p.role, p.model, p.tool, p.created_at, length(p.content) "
+        "select coalesce(d.kind, ''), coalesce(d.source, ''), coalesce(d.project, ''), "
+        "p.type, p.role, p.model, p.tool, p.created_at, length(p.content) "
         f"from passage p left join document d on {db.own('d')} and d.key = p.document "
         f"where {db.own('p')} and p.key in ({members})",
         (value,),
     )
-    db.add_counts({key: -count for key, count in _tally(rows).items()})
+    counts = _tally([_Row(Owner(*row[:3]), *row[3:]) for row in rows])
+    db.add_counts({key: -count for key, count in counts.items()})
+    db.run(f"delete from tally where {db.own()} and count = 0")
+
+
+def move_messages(db: Database, document: int, old_project: str, new_project: str) -> None:
+    """Count the messages of a document in its new project."""
+    count = db.get(
+        "select count(*) from passage p join document d on d.key = p.document "
+        f"where {db.own('p', 'd')} and d.key = ? and {_BY_PEOPLE}",
+        (document,),
+    )
+    if not count:
+        return
+    counts = Counter({("project", new_project[:_LONGEST_NAME]): count})
+    counts["project", old_project[:_LONGEST_NAME]] -= count
+    db.add_counts(counts)
     db.run(f"delete from tally where {db.own()} and count = 0")
 
 
@@ -70,8 +125,12 @@ def recount(db: Database) -> None:
     """Count all passages."""
     db.run(f"delete from {db.own_rows('tally')}")
     role = _short("coalesce(p.role, 'unknown')")
-    day, time = _floor_day("created_at")
-    dated = f"from passage where {db.own()} and created_at is not null group by 2"
+    day, time = _floor_day("p.created_at")
+    by_people = (
+        "from passage p join document d on d.key = p.document "
+        f"where {db.own('p', 'd')} and {_BY_PEOPLE}"
+    )
+    dated = f"{by_people} and p.created_at is not null group by 2"
     for sql in (
         f"select 'role', {role}, count(*) from passage p "
         "join document d on d.key = p.document "
@@ -82,6 +141,8 @@ def recount(db: Database) -> None:
         f"where {db.own()} and tool is not null and type <> 'tool_result' group by 2",
         f"select 'day', cast({day} as text), count(*) {dated}",
         f"select 'hour', cast({time} / {_HOUR} as text), count(*) {dated}",
+        f"select 'source', {_short('d.source')}, count(*) {by_people} group by 2",
+        f"select 'project', {_short('d.project')}, count(*) {by_people} group by 2",
         "select 'long', '', count(*) from passage "
         f"where {db.own()} and length(content) > {LIMITS.indexed_characters}",
     ):
@@ -101,15 +162,21 @@ def _floor_day(column: str) -> tuple[str, str]:
     return f"({column} - {time}) / {_DAY}", time
 
 
-def _tally(rows: Sequence[Sequence[Any]]) -> dict[tuple[str, str], int]:
+def _tally(rows: Sequence[_Row]) -> dict[tuple[str, str], int]:
     """Count passages by name and value."""
-    roles = Counter(_role_name(row[2]) for row in rows if row[0] == CONVERSATION)
-    models = Counter(row[3] for row in rows if row[3] is not None)
-    tools = Counter(row[4] for row in rows if row[4] is not None and row[1] != "tool_result")
-    hours = Counter(row[5] // _HOUR for row in rows if row[5] is not None)
-    long_count = sum(row[6] > LIMITS.indexed_characters for row in rows)
+    by_people = [row for row in rows if row.is_by_person]
+    tool_calls = [row for row in rows if row.type != "tool_result"]
+    names = {
+        "role": Counter(_role_name(row.role) for row in rows if row.owner.kind == CONVERSATION),
+        "model": Counter(row.model for row in rows if row.model is not None),
+        "tool": Counter(row.tool for row in tool_calls if row.tool is not None),
+        "source": Counter(row.owner.source for row in by_people),
+        "project": Counter(row.owner.project for row in by_people),
+    }
+    hours = Counter(row.created_at // _HOUR for row in by_people if row.created_at is not None)
+    long_count = sum(row.length > LIMITS.indexed_characters for row in rows)
     counts: Counter[tuple[str, str]] = Counter()
-    for name, values in (("role", roles), ("model", models), ("tool", tools)):
+    for name, values in names.items():
         for value, count in values.items():
             counts[name, value[:_LONGEST_NAME]] += count
     for hour, count in hours.items():
@@ -221,16 +288,11 @@ def media_types(db: Database) -> list[tuple[str, int]]:
 
 def activity(db: Database) -> Activity:
     """See Store.activity."""
-    sources: Counter[str] = Counter()
-    projects: Counter[str] = Counter()
-    for _, source, project, _, passages in _document_counts(db):
-        sources[source] += passages
-        projects[project] += passages
     return Activity(
         days=_stored_numbers(db, "day"),
         hours=_stored_numbers(db, "hour"),
-        sources=_largest(sources)[:_MAX_NAMES],
-        projects=_largest(projects)[:_MAX_NAMES],
+        sources=_stored_counts(db, "source")[:_MAX_NAMES],
+        projects=_stored_counts(db, "project")[:_MAX_NAMES],
         models=_stored_counts(db, "model")[:_MAX_NAMES],
         tools=_stored_counts(db, "tool")[:_MAX_NAMES],
     )

@@ -1,17 +1,20 @@
 """Charts as SVG, drawn on the server.
 
-They need no script. Every bar has its number as a tooltip, and a table has all numbers.
+They need no script. Every bar has its number as a tooltip and may be a link. A table has the same
+numbers and links; people who do not use a mouse or see the drawing use that.
 """
 
 from __future__ import annotations
 
 import calendar
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
 
 Pairs = Sequence[tuple[str, int]]
+Link = Callable[[str], str]
+"""The URL that a bar opens, given its name; may be empty."""
 
 WEEKDAYS = tuple(calendar.day_abbr)
 # Drawn at their size on the page, so that the text has its normal size.
@@ -26,6 +29,10 @@ _BAR_LEFT, _MAX_BAR_LENGTH = 180, 195
 _MAX_MONTHS = 60
 
 
+def no_link(name: str) -> str:
+    return ""
+
+
 @dataclass(frozen=True, slots=True)
 class Chart:
     """A drawing and the numbers behind it."""
@@ -35,9 +42,17 @@ class Chart:
     headings: tuple[str, str]
     rows: tuple[tuple[str, int], ...]
     note: str = ""
+    link: Link = no_link
 
 
-def column_chart(title: str, pairs: Pairs, heading: str = "When", *, wide: bool = False) -> Chart:
+def column_chart(
+    title: str,
+    pairs: Pairs,
+    heading: str = "When",
+    *,
+    wide: bool = False,
+    link: Link = no_link,
+) -> Chart:
     """Vertical bars in the given order, for time."""
     rows = tuple((str(name), int(number)) for name, number in pairs)
     width = _NARROW
@@ -52,14 +67,16 @@ def column_chart(title: str, pairs: Pairs, heading: str = "When", *, wide: bool 
     for index, (name, number) in enumerate(rows):
         x = _LEFT_MARGIN + index * step
         if number:
-            parts.append(_column(name, number, x, step, inner_height * number / axis_end))
+            column = _column(name, number, x, step, inner_height * number / axis_end)
+            parts.append(_linked(column, link(name)))
         if index % label_every == 0:
             parts.append(
                 Markup('<text x="{}" y="{}" text-anchor="middle">{}</text>').format(
                     _format(x + step / 2), _HEIGHT - 6, name
                 )
             )
-    return Chart(title, _svg(title, width, _HEIGHT, parts), (heading, "Messages"), rows)
+    drawing = _svg(width, _HEIGHT, parts)
+    return Chart(title, drawing, (heading, "Messages"), rows, link=link)
 
 
 def _label_interval(rows: Pairs, inner_width: int) -> int:
@@ -71,30 +88,50 @@ def _label_interval(rows: Pairs, inner_width: int) -> int:
 
 def _column(name: str, number: int, x: float, step: float, height: float) -> Markup:
     width = min(step * 0.76, _MAX_BAR_WIDTH)
+    # The invisible rectangle lets people hit a low column.
     return Markup(
-        '<rect class="bar" x="{}" y="{}" width="{}" height="{}" rx="2"><title>{}: {}</title></rect>'
+        '<g><title>{name}: {number}</title><rect class="target" x="{left}" y="{top}" '
+        'width="{step}" height="{full_height}"/>'
+        '<rect class="bar" x="{x}" y="{y}" width="{width}" height="{height}" rx="2"/></g>'
     ).format(
-        _format(x + (step - width) / 2),
-        _format(_HEIGHT - _BOTTOM_MARGIN - height),
-        _format(width),
-        _format(max(height, 1)),
-        name,
-        f"{number:,}",
+        name=name,
+        number=f"{number:,}",
+        left=_format(x),
+        top=_TOP_MARGIN,
+        step=_format(step),
+        full_height=_HEIGHT - _BOTTOM_MARGIN - _TOP_MARGIN,
+        x=_format(x + (step - width) / 2),
+        y=_format(_HEIGHT - _BOTTOM_MARGIN - height),
+        width=_format(width),
+        height=_format(max(height, 1)),
     )
 
 
-def bar_chart(title: str, pairs: Pairs, heading: str) -> Chart:
+def _linked(part: Markup, url: str) -> Markup:
+    """A bar as a link, if it has a URL. The keyboard has the links of the table."""
+    if not url:
+        return part
+    return Markup('<a href="{}" tabindex="-1">{}</a>').format(url, part)
+
+
+def bar_chart(
+    title: str, pairs: Pairs, heading: str, unit: str = "Messages", link: Link = no_link
+) -> Chart:
     """Horizontal bars, the longest first. Bars that do not fit are summed up in a note."""
     all_rows = [(str(name) or "(none)", int(number)) for name, number in pairs]
     rows = tuple(sorted(all_rows, key=lambda row: (-row[1], row[0])))
     longest = max((number for _, number in rows), default=0) or 1
-    parts = [_bar(row, index, longest) for index, row in enumerate(rows[:_MAX_BARS])]
+    parts = [
+        _linked(_bar(row, index, longest), link(row[0]))
+        for index, row in enumerate(rows[:_MAX_BARS])
+    ]
     rest = rows[_MAX_BARS:]
     note = ""
     if rest:
-        note = f"and {len(rest):,} more with {sum(number for _, number in rest):,} messages"
+        rest_count = sum(number for _, number in rest)
+        note = f"and {len(rest):,} more with {rest_count:,} {unit.lower()}"
     height = max(1, len(parts)) * _BAR_ROW + 4
-    return Chart(title, _svg(title, _NARROW, height, parts), (heading, "Messages"), rows, note)
+    return Chart(title, _svg(_NARROW, height, parts), (heading, unit), rows, note, link)
 
 
 def _bar(row: tuple[str, int], index: int, longest: int) -> Markup:
@@ -180,10 +217,10 @@ def _grid(axis_end: int, height: float, width: int) -> Markup:
     return Markup("").join(lines)
 
 
-def _svg(title: str, width: int, height: int, parts: Sequence[Markup]) -> Markup:
-    return Markup(
-        '<svg class="chart" viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>'
-    ).format(width, height, title, Markup("").join(parts))
+def _svg(width: int, height: int, parts: Sequence[Markup]) -> Markup:
+    return Markup('<svg class="chart" viewBox="0 0 {} {}" aria-hidden="true">{}</svg>').format(
+        width, height, Markup("").join(parts)
+    )
 
 
 def _shorten(name: str) -> str:

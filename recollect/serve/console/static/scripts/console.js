@@ -1,6 +1,7 @@
 // The entry point. The server renders all HTML; the scripts keep it up to date.
 
 import { startActions } from "./actions.js";
+import { startCharts } from "./charts.js";
 import { startCodeTools } from "./code.js";
 import { startConversation } from "./conversation.js";
 import { startDrafts } from "./drafts.js";
@@ -29,6 +30,7 @@ startFilters();
 onFiltersChange(() => refreshList({ fromTop: true }));
 startConversation();
 startCodeTools();
+startCharts();
 startFind();
 startOutline();
 startItems();

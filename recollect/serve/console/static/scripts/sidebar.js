@@ -46,7 +46,8 @@ export function withKind(parameters) {
 
 /** List another kind, with the filters of a URL. */
 export async function switchKind(kind, address) {
-  if (kind === (kindSwitch?.kind ?? listedKind())) return;
+  const isPending = find("[data-pending]", canvas) !== null; // error pages come without rows
+  if (!isPending && kind === (kindSwitch?.kind ?? listedKind())) return;
   kindSwitch?.controller.abort();
   const pending = (kindSwitch = { kind, controller: new AbortController() });
   const parameters = new URL(address, location.origin).searchParams;
@@ -241,11 +242,15 @@ function showChunk(number, chunk) {
   chunks.set(number, chunk);
   total = Number(chunk.dataset.total);
   canvas.style.height = `${Math.max(total, 1) * rowHeight}px`;
-  find("[data-list-total]").textContent = plural(total, chunk.dataset.singular, chunk.dataset.plural);
+  if (!("pending" in chunk.dataset)) showTotal(chunk);
   if (focusedId) {
     const row = findAll(".row", chunk).find((candidate) => candidate.dataset.id === focusedId);
     row?.focus({ preventScroll: true });
   }
+}
+
+function showTotal(chunk) {
+  find("[data-list-total]").textContent = plural(total, chunk.dataset.singular, chunk.dataset.plural);
 }
 
 function removeChunk(number) {
