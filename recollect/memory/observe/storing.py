@@ -57,7 +57,9 @@ def searchable_text(observation: Observation) -> str:
     """The text of an observation that is indexed, with its concepts and files."""
     lines = [observation.title, observation.subtitle, *observation.facts, observation.narrative]
     if observation.concepts:
-        lines.append(f"{CONCEPTS}{', '.join(observation.concepts)}")
+        # Their order follows from the whole conversation. Sorted, the text stays the same while the
+        # conversation grows, and need not be indexed again.
+        lines.append(f"{CONCEPTS}{', '.join(sorted(observation.concepts))}")
     files = dict.fromkeys((*observation.files_modified, *observation.files_read))
     if files:
         lines.append(f"{FILES}{', '.join(files)}")

@@ -106,3 +106,6 @@ class TextIndex(Protocol):
 
         `count` is the largest number of rows.
         """
+
+    def replace(self, before: Sequence[IndexRow], after: Sequence[IndexRow]) -> None:
+        """Replace passages, given as they were added and as they are now."""

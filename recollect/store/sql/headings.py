@@ -40,7 +40,6 @@ def index_batch(db: Database, index: TextIndex) -> int:
         before = list(passages.index_rows(db, openings))
         db.run(f"update document set heading = ? where {db.own()} and key = ?", (text, key))
         if before:
-            index.remove(before)
-            index.add(list(passages.index_rows(db, openings)))
+            index.replace(before, list(passages.index_rows(db, openings)))
             db.mark_outdated(openings)
     return len(rows)

@@ -103,8 +103,7 @@ def update_document(db: Database, key: int, row: Mapping[str, Any], index: TextI
     if row["project"] != project:
         statistics.move_messages(db, key, project, row["project"])
     if before:
-        index.remove(before)
-        index.add(list(index_rows(db, [opening])))
+        index.replace(before, list(index_rows(db, [opening])))
         db.mark_outdated([opening])
 
 
@@ -122,8 +121,7 @@ def ensure_opening(db: Database, key: int, index: TextIndex) -> None:
     )
     for passage, content in first:
         db.run(f"update document set opening = ? where {db.own()} and key = ?", (passage, key))
-        index.remove([(passage, "", content)])
-        index.add([(passage, title, content)])
+        index.replace([(passage, "", content)], [(passage, title, content)])
         db.mark_outdated([passage])
 
 
@@ -142,8 +140,7 @@ def update_opening(db: Database, key: int, index: TextIndex) -> None:
     before = list(index_rows(db, [opening, first]))
     db.run(f"update document set opening = ? where {db.own()} and key = ?", (first, key))
     if title:
-        index.remove(before)
-        index.add(list(index_rows(db, [opening, first])))
+        index.replace(before, list(index_rows(db, [opening, first])))
     db.mark_outdated([opening, first])
 
 
@@ -187,8 +184,7 @@ def replace_passages(db: Database, rows: Mapping[int, tuple[Any, ...]], index: T
         (key, title, content) for key, title, content in indexed_rows if rows[key][-1] != content
     ]
     if changed:
-        index.remove(changed)
-        index.add([(key, title, rows[key][-1]) for key, title, _ in changed])
+        index.replace(changed, [(key, title, rows[key][-1]) for key, title, _ in changed])
     outdated_keys = [
         key for key in keys if before[key][1] != [rows[key][n] for n in _EMBEDDED_INDEXES]
     ]

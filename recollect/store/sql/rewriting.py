@@ -47,6 +47,8 @@ class Replacement:
     changed: int = 0
     removed: int = 0
     moved: bool = False
+    is_complete: bool = True
+    """False if there was more to change than the limit allowed."""
 
     def __bool__(self) -> bool:
         return bool(self.new or self.changed or self.removed or self.moved)
@@ -63,9 +65,19 @@ def passage_rows(document: Document) -> tuple[str | None, Rows]:
 
 
 def replace_passages(
-    db: Database, index: TextIndex, key: int, rows: Rows, receipt: int | None, shared: bool = False
+    db: Database,
+    index: TextIndex,
+    key: int,
+    rows: Rows,
+    receipt: int | None,
+    shared: bool = False,
+    limit: int | None = None,
 ) -> Replacement:
-    """Make these the only passages of a document."""
+    """Make these the only passages of a document.
+
+    With a limit, at most so many passages are removed, changed and added together. The next call
+    continues.
+    """
     stored = {
         id_: row
         for id_, *row in db.rows(
@@ -77,9 +89,6 @@ def replace_passages(
     new_rows = {row[_ID]: row for row in rows}
     result = Replacement({stored[id_][0] for id_ in new_rows if id_ in stored})
     removed_keys = [passage for id_, (passage, *_) in stored.items() if id_ not in new_rows]
-    if removed_keys:
-        passages.delete_passages(db, {key: removed_keys}, index)
-        result.removed = len(removed_keys)
     positions = {}
     changed_rows = {}
     for id_, row in new_rows.items():
@@ -88,20 +97,30 @@ def replace_passages(
         passage, digest, *place = stored[id_]
         if digest != row[0]:
             changed_rows[passage] = row
-            result.changed += 1
         else:
             result.same += 1
             if tuple(place) != row[_PLACE]:
                 positions[id_] = row[_PLACE]
+    added_rows = [row for id_, row in new_rows.items() if id_ not in stored]
+    if limit is not None:
+        result.is_complete = len(removed_keys) + len(changed_rows) + len(added_rows) <= limit
+        removed_keys = removed_keys[:limit]
+        changed_rows = dict(list(changed_rows.items())[: limit - len(removed_keys)])
+        added_rows = added_rows[: limit - len(removed_keys) - len(changed_rows)]
+    if removed_keys:
+        passages.delete_passages(db, {key: removed_keys}, index)
+        result.removed = len(removed_keys)
     if changed_rows:
         passages.replace_passages(db, changed_rows, index)
-    passages.renumber(db, key, positions)
-    result.moved = bool(positions)
-    added_rows = [row for id_, row in new_rows.items() if id_ not in stored]
+        result.changed = len(changed_rows)
+    if result.is_complete:
+        passages.renumber(db, key, positions)
+        result.moved = bool(positions)
     if added_rows:
         result.keys |= _add_passages(db, index, key, added_rows, receipt, shared)
         result.new = len(added_rows)
-    db.run(f"update document set passages = ? where {db.own()} and key = ?", (len(new_rows), key))
+    count = len(stored) - len(removed_keys) + len(added_rows)
+    db.run(f"update document set passages = ? where {db.own()} and key = ?", (count, key))
     passages.update_opening(db, key, index)
     return result
 

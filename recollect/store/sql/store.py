@@ -44,6 +44,7 @@ from recollect.store.sql import spaces as space_sql
 from recollect.store.sql import undo as undo_sql
 from recollect.store.sql.database import Database, TextIndex
 from recollect.store.sql.selection import resolve_filter
+from recollect.store.turns import Turn, turns
 from recollect.store.values import (
     Activity,
     Appended,
@@ -64,6 +65,9 @@ from recollect.store.values import (
 
 T = TypeVar("T")
 Connection = TypeVar("Connection", bound=Database)
+
+# Changed observations in the first transaction of a save. The next ones adapt.
+_OBSERVATIONS_PER_TURN = 8
 
 # Longer than a search: people see the hits while all matches are counted.
 _COUNTING_SECONDS = 3 * LIMITS.search_seconds
@@ -398,15 +402,27 @@ class SqlStore(Store, Generic[Connection]):
         observations: Document | None,
         complete: bool = True,
     ) -> None:
-        def work(db: Connection, index: TextIndex) -> bool:
-            has_removed = observation_sql.save(
-                db, index, conversation, version, observations, complete
-            )
-            if has_removed:
-                self._request_purge(db)
-            return has_removed
+        draft = None
+        if observations is not None:
+            draft = observation_sql.draft(observations)
 
-        self._purge_if(self._write_text(work))
+        def save(turn: Turn, db: Connection, index: TextIndex) -> observation_sql.Step:
+            step = turn.run(
+                lambda limit: observation_sql.save(
+                    db, index, conversation, version, draft, complete, limit
+                )
+            )
+            if step.has_removed:
+                self._request_purge(db)
+            return step
+
+        has_removed = False
+        for turn in turns(_OBSERVATIONS_PER_TURN):
+            step = self._write_text(partial(save, turn))
+            has_removed = has_removed or step.has_removed
+            if step.is_complete:
+                break
+        self._purge_if(has_removed)
 
     def reset_observations(self, incomplete_only: bool = False) -> None:
         self._write(lambda db: observation_sql.reset(db, incomplete_only))

@@ -325,8 +325,7 @@ def _replace_document(db: Database, values: dict[str, Any], index: TextIndex) ->
     _update(db, TABLES["document"], values)
     after = list(passages.index_rows(db, openings))
     if before != after:
-        index.remove(before)
-        index.add(after)
+        index.replace(before, after)
         db.mark_outdated([key for key, _, _ in after])
 
 

@@ -30,8 +30,8 @@ _MARKER = "uncompressed"
 _MERGED = "merged"
 _HOLES = "holes"
 _MIN_PASSAGES_TO_MERGE = 10_000
-# Pages of the index merged in one transaction, which takes about 50 ms.
-_PAGES_PER_MERGE = 500
+# Pages of the index merged in one transaction, which takes about 20 ms.
+_PAGES_PER_MERGE = 200
 # Rewriting a file blocks other writers, about ten seconds per gigabyte. They wait for thirty.
 _MAX_REWRITTEN_BYTES = 1 << 30
 

@@ -43,6 +43,9 @@ _INSERT_PASSAGE = (
 _UPDATE_PASSAGE = (
     f"update passage set {', '.join(f'{name} = ?' for name in STORED_COLUMNS[4:])} where key = ?"
 )
+# Seconds between two attempts to write while another process does.
+_LONGEST_SLEEP = 0.005
+_WAIT_THAT_HALVES_SLEEPS = 0.05
 # Each value may list many thousand keys.
 _MAX_CACHED_VALUES = 16
 
@@ -303,7 +306,11 @@ def _is_titled(*values: Any) -> bool:
 
 
 def busy_handler(patience: float | None = None) -> Callable[[int], bool]:
-    """Wait for the transaction of another process in short random sleeps, up to the time limit."""
+    """Wait for the transaction of another process in short random sleeps, up to the time limit.
+
+    SQLite has no queue. The sleeps get shorter with the time, so that those who have waited for
+    long are first to notice that they may write.
+    """
     if patience is None:
         patience = LIMITS.write_wait_seconds
     started = 0.0
@@ -312,10 +319,11 @@ def busy_handler(patience: float | None = None) -> Callable[[int], bool]:
         nonlocal started
         if tries == 0:
             started = time.monotonic()
-        if time.monotonic() - started >= patience:
+        waited = time.monotonic() - started
+        if waited >= patience:
             return False
-        # Short: whoever sleeps longer is overtaken by those who do not.
-        time.sleep(random.uniform(0.0005, 0.005))  # noqa: S311
+        longest = _LONGEST_SLEEP / (1 + waited / _WAIT_THAT_HALVES_SLEEPS)
+        time.sleep(random.uniform(longest / 10, longest))  # noqa: S311
         return True
 
     return wait

@@ -170,13 +170,18 @@ class SqliteStore(SqlStore[Connection]):
         return self._connections.write(work)
 
     def _write_text(self, work: Callable[[Connection, TextIndex], T]) -> T:
+        def run(db: Connection) -> T:
+            try:
+                return work(db, text_index.FtsIndex(db, self._vocabulary))
+            except BaseException:
+                # The words of work that is rolled back are not in the vocabulary.
+                self._vocabulary.clear()
+                raise
+
         try:
-            return self._connections.write(
-                lambda db: work(db, text_index.FtsIndex(db, self._vocabulary))
-            )
+            return self._connections.write(run)
         except BaseException:
-            # The words of a transaction that was rolled back are not in the vocabulary.
-            self._vocabulary.clear()
+            self._vocabulary.clear()  # the commit may have failed
             raise
 
     def _complete_vocabulary(self) -> None:

@@ -15,6 +15,7 @@ from recollect.language.stem import stem
 from recollect.language.text import indexable
 from recollect.settings import LIMITS
 from recollect.store.sql.database import IndexRow
+from recollect.store.sql.markers import get_marker, set_marker
 from recollect.store.sqlite.connection import Connection
 from recollect.store.sqlite.fts_query import MAX_TERM_CHARACTERS, quote_term
 
@@ -35,6 +36,8 @@ _BULK_PASSAGES = 2_000
 _BULK_SHARE = 20
 # Words that are read from the index at once, to bound the memory.
 _WORDS_PER_STATEMENT = 10_000
+# This marker counts the transactions that have removed words from the vocabulary.
+_REMOVALS = "word_removals"
 # Wiping one passage from every page of the index takes as long as rewriting so many passages.
 _REWRITES_PER_WIPE = 300
 
@@ -61,14 +64,23 @@ def prepare_text(text: str) -> str:
 
 
 class VocabularyCache:
-    """Words that this process has added to the vocabulary, so that it need not add them again."""
+    """Words that are in the vocabulary, so that this process need not add them again.
+
+    Other processes may remove words. They count it, and then the cache is of no use any more.
+    """
 
     def __init__(self) -> None:
         self._words: set[str] = set()
         self._ascii_words: set[bytes] = set()
+        self._removals: int | None = None
+        """How often words had been removed when the cache was last used."""
 
     def add_words(self, db: Connection, texts: Iterable[str]) -> None:
         """Add the words of some texts to the vocabulary."""
+        removals = get_marker(db, _REMOVALS)
+        if removals != self._removals:
+            self.clear()
+            self._removals = removals
         _insert_words(db, sorted(self._new_terms(texts)))
 
     def _new_terms(self, texts: Iterable[str]) -> set[str]:
@@ -81,10 +93,34 @@ class VocabularyCache:
         self._words |= words
         return _terms(ascii_words, words)
 
+    def remove_terms(self, db: Connection, terms: Sequence[str]) -> None:
+        """Remove words from the vocabulary."""
+        if not terms:
+            return
+        db.run_many("delete from word where term = ?", [(term,) for term in terms])
+        removals = _count_removal(db)
+        if removals - 1 != (self._removals or 0) or _has_truncated(terms):
+            self.clear()
+        self._words.difference_update(terms)
+        self._ascii_words.difference_update(term.encode() for term in terms)
+        self._removals = removals
+
     def clear(self) -> None:
         """Forget all words, because a transaction was rolled back or words were removed."""
         self._words.clear()
         self._ascii_words.clear()
+
+
+def _count_removal(db: Connection) -> int:
+    """Count a transaction that removes words. Returns the number of all of them."""
+    removals = (get_marker(db, _REMOVALS) or 0) + 1
+    set_marker(db, _REMOVALS, removals)
+    return removals
+
+
+def _has_truncated(terms: Iterable[str]) -> bool:
+    """Whether the vocabulary may have only the beginning of one of these words."""
+    return any(len(term) >= MAX_TERM_CHARACTERS for term in terms)
 
 
 def _distinct_words(texts: Iterable[str]) -> tuple[set[bytes], set[str]]:
@@ -165,7 +201,12 @@ def clear(db: Connection) -> None:
         db.execute(f"drop table passage_text; {_CREATE}").fetchall()
     else:
         db.run("insert into passage_text (passage_text) values ('delete-all')")
+    _clear_vocabulary(db)
+
+
+def _clear_vocabulary(db: Connection) -> None:
     db.run("delete from word")
+    _count_removal(db)
 
 
 class FtsIndex:
@@ -176,7 +217,9 @@ class FtsIndex:
         self._vocabulary = vocabulary
 
     def add(self, rows: Iterable[IndexRow]) -> None:
-        prepared = _prepare_rows(rows)
+        self._add(_prepare_rows(rows))
+
+    def _add(self, prepared: Sequence[IndexRow]) -> None:
         self._db.executemany(
             "insert into passage_text (rowid, title, content) values (?, ?, ?)", prepared
         )
@@ -191,8 +234,21 @@ class FtsIndex:
         """
         last_key: int = self._db.get("select passage from last_key")
         if count * _REWRITES_PER_WIPE < last_key:
-            self._wipe(rows)
+            prepared = _prepare_rows(rows)
+            self._db.executemany(_DELETE, prepared)
+            self._remove_unused(_terms_of(prepared))
             return
+        self._rewrite_without(rows)
+
+    def replace(self, before: Sequence[IndexRow], after: Sequence[IndexRow]) -> None:
+        """Replace passages. Only words that are no longer in them may be unused now."""
+        prepared = _prepare_rows(before)
+        self._db.executemany(_DELETE, prepared)
+        replacement = _prepare_rows(after)
+        self._add(replacement)
+        self._remove_unused(_terms_of(prepared) - _terms_of(replacement))
+
+    def _rewrite_without(self, rows: Iterable[IndexRow]) -> None:
         db = self._db
         db.run("insert into passage_text (passage_text, rank) values ('secure-delete', 0)")
         db.executemany(
@@ -201,26 +257,32 @@ class FtsIndex:
         )
         db.run("insert into passage_text (passage_text) values ('optimize')")
         db.run("insert into passage_text (passage_text, rank) values ('secure-delete', 1)")
-        self._vocabulary.clear()
-        db.run("delete from word")
+        _clear_vocabulary(db)
         complete_vocabulary(db)
 
-    def _wipe(self, rows: Iterable[IndexRow]) -> None:
-        prepared = _prepare_rows(rows)
-        self._db.executemany(_DELETE, prepared)
-        self._vocabulary.clear()
-        terms = sorted(_terms(*_distinct_words(_texts(prepared))))
+    def _remove_unused(self, terms: set[str]) -> None:
+        """Remove words from the vocabulary that no passage has."""
+        if not terms:
+            return
+        ordered = sorted(terms)
         # One statement for all terms, because others wait for this transaction.
         rows = self._db.rows(
             "select t.key from json_each(?) t where not exists "
             "(select 1 from passage_text where passage_text match t.value)",
-            (json.dumps([quote_term(term) for term in terms]),),
+            (json.dumps([quote_term(term) for term in ordered]),),
         )
-        self._db.run_many("delete from word where term = ?", [(terms[n],) for (n,) in rows])
+        self._vocabulary.remove_terms(self._db, [ordered[n] for (n,) in rows])
+
+
+def _terms_of(prepared: Iterable[IndexRow]) -> set[str]:
+    return _terms(*_distinct_words(_texts(prepared)))
 
 
 def _prepare_rows(rows: Iterable[IndexRow]) -> list[IndexRow]:
-    return [(key, prepare_text(title), prepare_text(content)) for key, title, content in rows]
+    """Rows as they are indexed, by key: in any other order, FTS5 writes a segment for each."""
+    prepared = [(key, prepare_text(title), prepare_text(content)) for key, title, content in rows]
+    prepared.sort()
+    return prepared
 
 
 def _texts(rows: Iterable[IndexRow]) -> Iterator[str]:

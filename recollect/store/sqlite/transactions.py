@@ -48,6 +48,10 @@ _PAGES_PER_CHECKPOINT = 1_000
 _MAX_LOG_PAGES = 8_000
 # Seconds to wait for such a moment. Nobody can write in the meantime.
 _RESTART_PATIENCE = 0.1
+# After work of this length, in seconds, the next transaction of this process starts later.
+_LONG_TRANSACTION = 0.02
+# Then the other processes, which try every 5 ms, come first.
+_PAUSE_AFTER_LONG = 0.01
 # Seconds after which a thread must let another one run.
 _NORMAL_TURN = sys.getswitchinterval()
 _SHORT_TURN = 0.0002
@@ -82,6 +86,8 @@ class Connections:
         self._writer: Connection | None = None
         self._write_lock = threading.Lock()
         self._waiting_jobs: deque[_Job[Any]] = deque()
+        self._next_turn = 0.0
+        """When the next transaction may start, if the last one was long."""
         self._log_pages = 0
         self._copied_pages = 0
         """The length of the log at the last checkpoint."""
@@ -127,11 +133,16 @@ class Connections:
     def _commit(self, jobs: list[_Job[Any]]) -> None:
         try:
             db = self._open_writer()
+            self._give_way()
             with _short_thread_turns():
                 db.execute("begin immediate")
+                start = time.monotonic()
                 for job in jobs:
                     self._run(db, job)
+                seconds = time.monotonic() - start
                 db.execute("commit")
+            if seconds >= _LONG_TRANSACTION:
+                self._next_turn = time.monotonic() + _PAUSE_AFTER_LONG
         except BaseException as error:
             self._abort(error)
             failure = error
@@ -145,6 +156,16 @@ class Connections:
         else:
             for job in jobs:
                 job.finish()
+
+    def _give_way(self) -> None:
+        """Let other processes write after a long transaction of this one.
+
+        Those that wait sleep between two attempts. A process with one long transaction after the
+        other would begin the next one while they sleep, every time.
+        """
+        pause = self._next_turn - time.monotonic()
+        if pause > 0:
+            time.sleep(pause)
 
     def _run(self, db: Connection, job: _Job[Any]) -> None:
         """Run one job of a transaction. Its error concerns only the thread that waits for it."""
@@ -200,7 +221,11 @@ class Connections:
             with suppress(apsw.Error):
                 db = connect(self.path)
                 try:
-                    ((_, pages, _),) = db.rows("pragma wal_checkpoint(passive)")
+                    ((_, pages, copied_pages),) = db.rows("pragma wal_checkpoint(noop)")
+                    # Another process may have done it. Each checkpoint flushes the database to
+                    # disk, and commits wait for the disk.
+                    if pages - copied_pages >= _PAGES_PER_CHECKPOINT:
+                        db.rows("pragma wal_checkpoint(passive)")
                     if pages >= _MAX_LOG_PAGES:
                         # Readers that never pause all at once would keep the old pages in use, and
                         # the log would grow with every commit.
@@ -208,6 +233,17 @@ class Connections:
                         db.rows("pragma wal_checkpoint(restart)")
                 finally:
                     db.close()
+
+    def _copy_log(self) -> None:
+        """Copy a long log into the database as far as possible, while others write."""
+        if self._is_closed or self._log_pages - self._copied_pages < _PAGES_PER_CHECKPOINT:
+            return
+        with self._checkpoint_lock, suppress(apsw.Error):
+            db = connect(self.path)
+            try:
+                db.rows("pragma wal_checkpoint(passive)")
+            finally:
+                db.close()
 
     def _abort(self, error: BaseException) -> None:
         """Roll back. After a disk error, the connection is not used again."""
@@ -230,8 +266,9 @@ class Connections:
         """Copy the write-ahead log into the database and truncate it.
 
         Returns False if another program reads an older snapshot for longer than `patience`, in
-        seconds. Nobody can write in the meantime.
+        seconds. Nobody can write in the meantime, so most of the log is copied before.
         """
+        self._copy_log()
         with self._checkpoint_lock, self._write_lock:
             db = self._open_writer()
             db.set_busy_handler(busy_handler(patience))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from recollect.language.text import fold
 from recollect.store.postgres.connection import Connection
@@ -78,3 +78,7 @@ class IndexWriter:
         delete_unused_words(self._db, sorted(words))
         self.removed += 1
         self.new_words -= words
+
+    def replace(self, before: Sequence[IndexRow], after: Sequence[IndexRow]) -> None:
+        self.remove(before)
+        self.add(after)

@@ -1,0 +1,263 @@
+"""Writers take turns: long work in short transactions, and no work that nobody needs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import islice
+from types import SimpleNamespace
+from typing import Any
+
+import apsw
+import pytest
+
+from recollect.memory.observe.storing import as_document
+from recollect.model.documents import Document, Passage
+from recollect.model.kinds import OBSERVATION, OBSERVATIONS
+from recollect.model.observations import Observation
+from recollect.model.search import Filter
+from recollect.store import turns
+from recollect.store.base import Store
+from recollect.store.sql import observations as observation_sql
+from recollect.store.sqlite import SqliteStore, connection, transactions
+
+
+def conversation(*texts: str, id: str = "c") -> Document:
+    passages = tuple(Passage(f"m{n}", "user", text) for n, text in enumerate(texts))
+    return Document("test", id, "A title", passages=passages)
+
+
+def observations(*texts: str) -> Document:
+    passages = tuple(
+        Passage(f"o{n}", "decision", text, visibility="hidden") for n, text in enumerate(texts)
+    )
+    return Document(OBSERVATIONS, "c", id=f"{OBSERVATIONS}:c", kind=OBSERVATION, passages=passages)
+
+
+def observation_texts(store: Store) -> list[str]:
+    return [passage.content for passage in store.document(f"{OBSERVATIONS}:c").passages]
+
+
+def clock(sleep: Callable[[float], object], now: Callable[[], float] = time.monotonic) -> Any:
+    """A module `time` for one module only."""
+    return SimpleNamespace(sleep=sleep, monotonic=now)
+
+
+@pytest.fixture
+def steps(monkeypatch: pytest.MonkeyPatch) -> list[observation_sql.Step]:
+    """Every transaction that saves observations. Each saves one observation only."""
+    steps: list[observation_sql.Step] = []
+    save = observation_sql.save
+
+    def save_step(*arguments: object) -> observation_sql.Step:
+        steps.append(save(*arguments))  # type: ignore[arg-type]
+        return steps[-1]
+
+    monkeypatch.setattr(observation_sql, "save", save_step)
+    monkeypatch.setattr("recollect.store.sql.store._OBSERVATIONS_PER_TURN", 1)
+    monkeypatch.setattr(turns, "TURN_SECONDS", 0.0)
+    return steps
+
+
+# -- observations ---
+
+
+def test_many_observations_are_saved_in_many_transactions(
+    store: Store, steps: list[observation_sql.Step]
+) -> None:
+    store.save([conversation("text")])
+    store.save_observations("c", 1, observations("one", "two", "three"))
+    assert observation_texts(store) == ["one", "two", "three"]
+    assert [step.is_complete for step in steps] == [False, False, True]
+    steps.clear()
+    store.save_observations("c", 1, observations("one", "TWO", "THREE", "four"))
+    assert observation_texts(store) == ["one", "TWO", "THREE", "four"]
+    assert len(steps) == 3
+    assert store.unobserved(1) == ([], 0) and store.verify().healthy
+
+
+def test_removed_observations_go_first_and_the_order_is_right_at_the_end(
+    store: Store, steps: list[observation_sql.Step]
+) -> None:
+    store.save([conversation("text")])
+    store.save_observations("c", 1, observations("one", "two", "three"))
+    steps.clear()
+    document = observations("one", "two", "three")
+    reordered = replace(document, passages=(document.passages[2], document.passages[1]))
+    store.save_observations("c", 1, reordered)
+    assert observation_texts(store) == ["three", "two"]
+    assert [step.has_removed for step in steps] == [True]
+    assert store.summary(f"{OBSERVATIONS}:c").message_count == 2
+    assert store.verify().healthy
+
+
+def test_a_save_that_is_interrupted_leaves_the_conversation_unobserved(
+    store: Store, steps: list[observation_sql.Step], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.save([conversation("text")])
+
+    def interrupt(seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(turns, "time", clock(interrupt))
+        with pytest.raises(KeyboardInterrupt):
+            store.save_observations("c", 1, observations("one", "two"))
+    assert store.unobserved(1) == ([("c", 1)], 1) and store.verify().healthy
+    store.save_observations("c", 1, observations("one", "two"))
+    assert observation_texts(store) == ["one", "two"] and store.unobserved(1) == ([], 0)
+
+
+def test_a_conversation_that_is_deleted_meanwhile_gets_no_observations(
+    store: Store, steps: list[observation_sql.Step], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.save([conversation("text")])
+    monkeypatch.setattr(turns, "time", clock(lambda seconds: store.pop("c")))
+    store.save_observations("c", 1, observations("one", "two", "three"))
+    assert store.summaries(Filter(hidden=True), "", 10, 0) == ([], 0)
+    assert steps[-1] == observation_sql.Step(has_removed=False, is_complete=True)
+
+
+def test_the_order_of_concepts_does_not_change_the_text_of_an_observation() -> None:
+    first = Observation("o", "decision", "Use SQLite", "c", ("m0",), concepts=("disk", "cache"))
+    second = replace(first, concepts=("cache", "disk"))
+    documents = [as_document(conversation("text"), [each]) for each in (first, second)]
+    contents = [document.passages[0].content for document in documents]
+    assert contents[0] == contents[1]
+
+
+def test_a_turn_does_less_after_a_long_one_and_more_after_a_short_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr(turns, "time", clock(pauses.append))
+    limits = []
+    for turn, seconds in zip(turns.turns(8), (0.04, 0.0, 10.0, 0.02), strict=False):
+        limits.append(turn.limit)
+        turn.seconds = seconds
+    assert limits == [8, 4, 16, 1]
+    assert pauses == [0.04, 0.0, turns.LONGEST_PAUSE, 0.02]
+    assert [turn.limit for turn in islice(turns.turns(3), 1)] == [3]
+
+
+# -- the text index ---
+
+
+def statements(store: SqliteStore, work: Callable[[], object]) -> list[str]:
+    """The SQL that work runs on the connection that writes."""
+    store.set_marker("warm", 1)
+    writer = store._connections._writer
+    assert writer is not None
+    texts: list[str] = []
+    writer.trace_v2(apsw.SQLITE_TRACE_STMT, lambda event: texts.append(event["sql"]))
+    try:
+        work()
+    finally:
+        writer.trace_v2(0, None)
+    return texts
+
+
+def test_only_words_that_are_gone_are_looked_up_in_the_index(sqlite_store: SqliteStore) -> None:
+    store = sqlite_store
+    store.save([conversation(id="new")])
+    first = statements(store, lambda: store.append("new", Passage("m0", "user", "some words")))
+    assert not [sql for sql in first if "passage_text match" in sql]
+
+    def change(document: Document) -> Document:
+        passages = tuple(p._replace(content="some phrases") for p in document.passages)
+        return replace(document, passages=passages)
+
+    revision = statements(store, lambda: store.revise("new", change))
+    assert len([sql for sql in revision if "passage_text match" in sql]) == 1
+    assert store.known_words(["words", "phrases", "some"]) == {"phrases", "some"}
+    assert store.verify().healthy
+
+
+def test_a_word_that_another_process_has_removed_is_added_again(
+    reopen: Callable[[], Store],
+) -> None:
+    here, there = reopen(), reopen()
+    here.save([conversation("hello", id="a"), conversation("a xylophone", id="b")])
+    there.pop("b")
+    here.append("a", Passage("m1", "user", "another xylophone"))
+    assert here.find_substring("ylopho", Filter(), 10, 0).total == 1
+
+
+def test_a_word_of_a_failed_write_is_added_by_the_next_one(sqlite_store: SqliteStore) -> None:
+    store = sqlite_store
+    store.save([conversation("hello")])
+
+    def fail(db: connection.Connection, index: object) -> None:
+        index.add([(99, "", "a xylophone")])  # type: ignore[attr-defined]
+        raise ValueError
+
+    with pytest.raises(ValueError):
+        store._write_text(fail)
+    store.append("c", Passage("m1", "user", "another xylophone"))
+    assert store.known_words(["xylophone"]) == {"xylophone"}
+
+
+# -- waiting for each other ---
+
+
+def test_who_has_waited_for_long_tries_more_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    sleeps: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+        sleeps.append(seconds)
+
+    monkeypatch.setattr(connection, "time", clock(sleep, lambda: now))
+    monkeypatch.setattr(connection, "random", SimpleNamespace(uniform=lambda low, high: high))
+    wait = connection.busy_handler(1.0)
+    tries = 0
+    while wait(tries):
+        tries += 1
+    assert sleeps == sorted(sleeps, reverse=True)
+    assert sleeps[0] == connection._LONGEST_SLEEP and sleeps[-1] < sleeps[0] / 10
+    assert sum(sleeps) >= 1.0
+
+
+def test_a_process_pauses_after_a_long_transaction(
+    sqlite_store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr(transactions, "time", clock(pauses.append))
+    monkeypatch.setattr(transactions, "_LONG_TRANSACTION", 3600.0)
+    sqlite_store._connections._next_turn = 0.0
+    sqlite_store.set_marker("a", 1)
+    sqlite_store.set_marker("a", 2)
+    assert pauses == []
+    monkeypatch.setattr(transactions, "_LONG_TRANSACTION", 0.0)
+    monkeypatch.setattr(transactions, "_PAUSE_AFTER_LONG", 60.0)
+    sqlite_store.set_marker("a", 3)
+    assert pauses == []
+    sqlite_store.set_marker("a", 4)
+    assert len(pauses) == 1 and 0 < pauses[0] <= 60
+
+
+def test_a_log_that_another_process_has_copied_is_not_copied_again(
+    sqlite_store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = sqlite_store
+    store.save([conversation("hello")])
+    texts: list[str] = []
+
+    def connect(path: object) -> connection.Connection:
+        db = connection.connect(store.path)
+        db.trace_v2(apsw.SQLITE_TRACE_STMT, lambda event: texts.append(event["sql"]))
+        return db
+
+    monkeypatch.setattr(transactions, "connect", connect)
+    monkeypatch.setattr(transactions, "_PAGES_PER_CHECKPOINT", 1)
+    connections = store._connections
+    connections._copied_pages = 0
+    connections._checkpoint()
+    assert texts == ["pragma wal_checkpoint(noop)", "pragma wal_checkpoint(passive)"]
+    texts.clear()
+    connections._copied_pages = 0
+    connections._checkpoint()
+    assert texts == ["pragma wal_checkpoint(noop)"]
