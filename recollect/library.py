@@ -75,6 +75,8 @@ class Library:
         self._store: Store = AbbreviatedStore(store)
         self._archive_folder = archive or home() / "archive" / "default"
         self._background: BackgroundThread | None = None
+        self._facets: dict[str, tuple[object, dict[str, list[tuple[str, int]]]]] = {}
+        """The last facets of each kind, and the version of the library that has them."""
         if not store.read_only:
             with suppress(StorageFull):  # a library on a full disk can be read
                 store.clear_undo_log(expired=True)
@@ -646,9 +648,8 @@ class Library:
         """One page of conversations, and the cursor of the next one.
 
         `sort` is "updated" (last changed first), "pinned" (the same, but pinned ones first) or
-        "added" (newest in the library first). Changes between two pages do not shift the next one.
-        A conversation that changes moves to the front if the list is sorted by its date; sorted by
-        "added", every conversation is listed exactly once. Raises InvalidInput.
+        "added" (newest in the library first). Every conversation is listed once, in the order of
+        the moment when the list began, even if some change meanwhile. Raises InvalidInput.
         """
         from recollect.knowledge.listing import list_page
 
@@ -773,7 +774,13 @@ class Library:
 
     def facets(self, kind: str = CONVERSATION) -> dict[str, list[tuple[str, int]]]:
         """The projects, sources and tags in use, each with its number of documents, most first."""
-        return self._store.facets(kind)
+        # Every page of the console shows them, and every key that is typed into its palette.
+        version = self._store.version()  # read first: what is written meanwhile changes it
+        cached_version, facets = self._facets.get(kind, (None, {}))
+        if cached_version != version:
+            facets = self._store.facets(kind)
+            self._facets[kind] = (version, facets)
+        return {name: list(counts) for name, counts in facets.items()}
 
     def activity(self) -> dict[str, Any]:
         """The messages that people wrote, by time, source and project, with replies by model

@@ -6,7 +6,6 @@ import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import overload
 
 from recollect.errors import InvalidInput
@@ -16,7 +15,7 @@ from recollect.model.documents import Summary
 from recollect.model.search import Filter
 from recollect.settings import LIMITS
 from recollect.store.base import Store
-from recollect.store.values import ListPosition
+from recollect.store.values import ListPosition, list_start
 
 _PAGE = LIMITS.page_size
 SORTS = ("updated", "added", "pinned")
@@ -40,23 +39,31 @@ def list_page(
     """One page of documents. Raises InvalidInput for an unknown sort or a broken cursor."""
     if sort not in SORTS:
         raise InvalidInput(f"sort: {truncate(sort, 80)!r} is not one of {', '.join(SORTS)}.")
-    part, position = _decode_cursor(cursor, sort)
-    parts = _parts(filter, sort)
-    summaries: list[Summary] = []
     limit = page_size(limit)
-    while part < len(parts) and len(summaries) < limit:
-        rest = limit - len(summaries)
-        order = "updated"
-        if sort == "added":
-            order = "added"
-        more, position = store.summaries_after(parts[part], title, rest, order, position)
-        summaries += more
-        if position is None:
-            part += 1
-    _, total = store.summaries(filter, title, 1, 0)
+    if cursor is None:
+        part, position = 0, list_start(store.last_move())
+    else:
+        part, position = _decode_cursor(cursor, sort)
+    parts = _parts(filter, sort)
+    order = "updated"
+    if sort == "added":
+        order = "added"
+    summaries: list[Summary] = []
     next_cursor = None
-    if part < len(parts) and not _is_empty_rest(store, parts[part:], title, position):
-        next_cursor = _encode_cursor(sort, part, position)
+    while part < len(parts) and next_cursor is None:
+        rest = limit - len(summaries)
+        more, next_position = store.summaries_after(
+            parts[part], title, max(1, rest), order, position
+        )
+        if rest == 0 and more:  # The page is full, and the next part is not empty.
+            next_cursor = _encode_cursor(sort, part, position)
+        elif next_position is not None:
+            next_cursor = _encode_cursor(sort, part, next_position)
+        if rest:
+            summaries += more
+        part += 1
+        position = list_start(position.start)
+    _, total = store.summaries(filter, title, 1, 0)
     return ListPage(summaries, total, next_cursor)
 
 
@@ -67,28 +74,16 @@ def _parts(filter: Filter, sort: str) -> list[Filter]:
     return [replace(filter, pinned=True), replace(filter, pinned=False)]
 
 
-def _is_empty_rest(
-    store: Store, parts: Sequence[Filter], title: str, position: ListPosition | None
-) -> bool:
-    """Whether nothing follows the page. Within a part, a position means that something does."""
-    if position is not None:
-        return False
-    return not any(store.summaries(part, title, 1, 0)[1] for part in parts)
-
-
-def _encode_cursor(sort: str, part: int, position: ListPosition | None) -> str:
+def _encode_cursor(sort: str, part: int, position: ListPosition) -> str:
     text = json.dumps([sort, part, position], separators=(",", ":"))
     return urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
-def _decode_cursor(cursor: str | None, sort: str) -> tuple[int, ListPosition | None]:
-    if cursor is None:
-        return 0, None
+def _decode_cursor(cursor: str, sort: str) -> tuple[int, ListPosition]:
     try:
         text = urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
-        name, part, position = json.loads(text)
-        if position is not None:
-            position = _parse_position(*position)
+        name, part, numbers = json.loads(text)
+        position = _parse_position(*numbers)
         if name != sort or part not in (0, 1):
             raise ValueError(name)
     except (ValueError, TypeError, RecursionError):
@@ -99,11 +94,16 @@ def _decode_cursor(cursor: str | None, sort: str) -> tuple[int, ListPosition | N
     return part, position
 
 
-def _parse_position(time: object, key: object) -> ListPosition:
-    is_number = isinstance(key, int) and (time is None or isinstance(time, int))
-    if not is_number or max(abs(key), abs(time or 0)) >= 1 << 63:  # type: ignore[arg-type]
-        raise ValueError(key)
-    return ListPosition(time, key)  # type: ignore[arg-type]
+def _parse_position(time: object, key: object, start: object) -> ListPosition:
+    if time is not None:
+        time = _parse_number(time)
+    return ListPosition(time, _parse_number(key), _parse_number(start))
+
+
+def _parse_number(value: object) -> int:
+    if not isinstance(value, int) or abs(value) >= 1 << 63:
+        raise ValueError(value)
+    return value
 
 
 class ConversationList(Sequence[Summary]):
@@ -128,34 +128,12 @@ class ConversationList(Sequence[Summary]):
         return self._store.summaries(self._filter, self._title, 1, 0)[1]
 
     def __iter__(self) -> Iterator[Summary]:
-        # A conversation that changes moves to the front, maybe before it was visited. So the front
-        # of the list is read again, until there is nothing new.
-        visited: set[str] = set()
-        last_change: datetime | None = None
-        while True:
-            count = len(visited)
-            newest = None
-            for summary in self._pages():
-                changed_at = summary.updated_at or summary.created_at
-                newest = newest or changed_at
-                if count and _is_before(changed_at, last_change):
-                    break
-                if summary.id not in visited:
-                    visited.add(summary.id)
-                    yield summary
-            last_change = newest
-            if len(visited) == count:
-                return
-
-    def _pages(self) -> Iterator[Summary]:
-        position = None
-        while True:
+        position: ListPosition | None = list_start(self._store.last_move())
+        while position is not None:
             summaries, position = self._store.summaries_after(
                 self._filter, self._title, _PAGE, "updated", position
             )
             yield from summaries
-            if position is None:
-                return
 
     @overload
     def __getitem__(self, index: int) -> Summary: ...
@@ -185,15 +163,10 @@ class ConversationList(Sequence[Summary]):
         """The beginning of the list, without counting the rest of it."""
         if limit == 0:
             return []
-        return self._store.summaries_after(self._filter, self._title, limit, "updated", None)[0]
+        start = list_start(self._store.last_move())
+        return self._store.summaries_after(self._filter, self._title, limit, "updated", start)[0]
 
     def _range(self, start: int, stop: int) -> list[Summary]:
         if start < 0 or stop <= start:
             return []
         return self._store.summaries(self._filter, self._title, stop - start, start)[0]
-
-
-def _is_before(time: datetime | None, other: datetime | None) -> bool:
-    if time is None:
-        return True
-    return other is not None and time < other

@@ -278,13 +278,21 @@ class Documents(ABC):
 
     @reader
     @abstractmethod
-    def summaries_after(
-        self, filter: Filter, search: str, limit: int, order: str, after: ListPosition | None
-    ) -> tuple[list[Summary], ListPosition | None]:
-        """The documents after a position, or the first ones, and the position of the last one.
+    def last_move(self) -> int:
+        """The number of the last change that moved a document in lists. See `list_start`."""
 
-        `order` is "updated" (last changed first) or "added" (newest in the library first). There
-        is no position if no more documents follow. See `summaries` for the other arguments.
+    @reader
+    @abstractmethod
+    def summaries_after(
+        self, filter: Filter, search: str, limit: int, order: str, after: ListPosition
+    ) -> tuple[list[Summary], ListPosition | None]:
+        """The documents after a position, and the position of the last one.
+
+        `order` is "updated" (last changed first) or "added" (newest in the library first).
+        Documents that changed since the list began keep their places, so each document that was in
+        it is listed once. Whether it was pinned counts as of then, other conditions as of now.
+        There is no position if no more documents follow. See `summaries` for the other arguments.
+        Raises InvalidInput if too much has changed since the list began.
         """
 
     @reader

@@ -52,11 +52,21 @@ class Appended(NamedTuple):
         return self.new
 
 
+_END = (1 << 63) - 1
+
+
 class ListPosition(NamedTuple):
     """The place of a document in a list: when it last changed, in microseconds, and its key."""
 
     time: int | None
     key: int
+    start: int
+    """What `Store.last_move` was when the list began."""
+
+
+def list_start(last_move: int) -> ListPosition:
+    """The position before all documents."""
+    return ListPosition(_END, _END, last_move)
 
 
 @dataclass(frozen=True, slots=True)

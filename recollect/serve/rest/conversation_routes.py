@@ -69,8 +69,8 @@ class ListParameters(BaseModel):
     sort: Literal["updated", "pinned", "added"] = Field(
         "updated",
         description="`updated`: last changed first. `pinned`: the same, but pinned ones first. "
-        "`added`: newest in the library first. With a cursor and `added`, every conversation is "
-        "listed exactly once, even if conversations change meanwhile.",
+        "`added`: newest in the library first. With a cursor, every conversation is listed exactly "
+        "once, in the order that the list had when it began, even if some change meanwhile.",
     )
     namespace: str = Field("", description="Only conversations of this project.")
     search: str = Field("", description="Only conversations whose title or id contains this text.")

@@ -13,7 +13,8 @@ from functools import partial
 from typing import Any
 
 from recollect.store.audit_log import AuditLogs, Entry, Head, Record, chain
-from recollect.store.postgres.connection import OWNER, Connection
+from recollect.store.postgres.connection import Connection
+from recollect.store.postgres.filters import OWNER
 from recollect.store.postgres.transactions import Transactions
 
 _MAX_USERS = 16

@@ -6,21 +6,28 @@ import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 
 from recollect.language.text import fold
 from recollect.model.search import Filter
 from recollect.store.postgres.capabilities import Server
-from recollect.store.postgres.filters import conditions, derived_columns, document_conditions
+from recollect.store.postgres.filters import (
+    OWNER,
+    conditions,
+    derived_columns,
+    document_conditions,
+)
 from recollect.store.postgres.pool import Session
 from recollect.store.sql.encoding import PASSAGE_COLUMNS
 from recollect.store.sql.markers import get_marker, set_marker
 from recollect.store.sql.passages import COLUMNS
 
-OWNER = ":owner"
-"""Stands for the number of the user in our statements."""
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
 _UPDATE_PASSAGE = (
     f"update passage set {', '.join(f'{name} = ?' for name in PASSAGE_COLUMNS)} "
     f"where owner = {OWNER} and key = ?"
@@ -118,21 +125,13 @@ class Connection:
         type_name = "text" if is_text else "bigint"
         return f"select unnest(?::{type_name}[])", list(values)
 
-    def key_lists(
-        self, table: str, columns: str, key: str, keys: Sequence[int]
-    ) -> list[tuple[Any, ...]]:
+    def array_of(self, column: str) -> str:
+        return f"array_agg({column})"
+
+    def parse_array(self, value: list[int]) -> NDArray[np.int64]:
         import numpy as np
 
-        condition = f"{self.own()} and {columns.split(',')[0]} is not null"
-        values: list[Any] = []
-        if keys:
-            condition += f" and {key} = any(?::bigint[])"
-            values.append(list(keys))
-        rows = self.rows(
-            f"select {columns}, array_agg({key}) from {table} where {condition} group by {columns}",
-            values,
-        )
-        return [(*names, np.array(numbers, np.int64)) for *names, numbers in rows]
+        return np.array(value, np.int64)
 
     def starts_with(self, column: str, prefix: str) -> tuple[str, list[str]]:
         # Operators of `text_pattern_ops`. PostgreSQL uses an index for them under a policy.

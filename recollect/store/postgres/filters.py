@@ -14,6 +14,8 @@ from recollect.model.search import Filter
 from recollect.store.sql.encoding import FILTER_CHARACTERS, index_columns
 from recollect.store.sql.tags import tag_pattern
 
+OWNER = ":owner"
+"""Stands for the number of the user in our statements."""
 _PINNED = {True: "d.pinned is not null", False: "d.pinned is null"}
 
 
@@ -74,7 +76,7 @@ def document_conditions(filter: Filter) -> tuple[str, list[Any]]:
         clauses.append(_PINNED[filter.pinned])
     if filter.models:
         clauses.append(
-            "exists (select from passage m where m.owner = d.owner and m.document = d.key "
+            f"exists (select from passage m where m.owner = {OWNER} and m.document = d.key "
             "and m.model = any(?::text[]))"
         )
         values.append([storable(name) for name in filter.models])

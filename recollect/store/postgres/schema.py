@@ -341,6 +341,18 @@ create index document_without_tag_names on document (owner, key)
   where tags <> '' and tag_names is null;
 """
 
+M024_MOVES = """
+-- The places of documents in lists before the last changes; see `store/sql/moves.py`.
+create table list_move (
+  owner integer not null default current_setting('recollect.owner')::integer,
+  number bigint not null,
+  document bigint not null,
+  time bigint,
+  pinned integer,
+  primary key (owner, number)
+) partition by hash (owner);
+"""
+
 MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m001_documents", M001_DOCUMENTS),
     ("m002_search", M002_SEARCH),
@@ -359,6 +371,7 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m021_undo", M021_UNDO),
     ("m022_models", M022_MODELS),
     ("m023_lists", M023_LISTS),
+    ("m024_moves", M024_MOVES),
 )
 
 

@@ -12,7 +12,8 @@ from recollect.language.query import Node
 from recollect.language.text import storable
 from recollect.model.search import Filter
 from recollect.store.postgres import text
-from recollect.store.postgres.connection import OWNER, Connection
+from recollect.store.postgres.connection import Connection
+from recollect.store.postgres.filters import OWNER
 from recollect.store.postgres.transactions import Transactions, has_account
 from recollect.store.sql import checking, headings, markers, statistics, transfer
 from recollect.store.sql import spaces as space_sql
@@ -42,6 +43,7 @@ _TABLES = (
     "receipt",
     "forgotten",
     "undo",
+    "list_move",
     "last_key",
 )
 _UNINDEXED_PASSAGES = f"""from passage p where p.owner = {OWNER} and not exists

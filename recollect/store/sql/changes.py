@@ -22,6 +22,7 @@ from recollect.store.sql.encoding import (
     passage_row,
 )
 from recollect.store.sql.lookup import key_of, passage_key, read, read_header, read_row
+from recollect.store.sql.moves import record_move
 from recollect.store.values import Appended
 
 # -- adding passages ---
@@ -110,6 +111,7 @@ def _append(
     if position == 0:
         # A conversation without messages has the dates of its creation, not those of its content.
         dates = (dates[0], created_at)
+    record_move(db, key)
     db.run(
         "update document set head = ?, passages = passages + 1, created_at = ?, updated_at = ? "
         f"where {db.own()} and key = ?",

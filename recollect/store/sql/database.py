@@ -12,9 +12,13 @@ owner and no such column.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from recollect.model.search import Filter
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 IndexRow = tuple[int, str, str]
 """A passage in the text index: its key, its title if it opens a document, and its content."""
@@ -59,14 +63,11 @@ class Database(Protocol):
     def in_list(self, values: Sequence[int] | Sequence[str]) -> tuple[str, Any]:
         """The right side of `in (…)` for any number of values, and the one value to bind."""
 
-    def key_lists(
-        self, table: str, columns: str, key: str, keys: Sequence[int]
-    ) -> list[tuple[Any, ...]]:
-        """The distinct values of columns, each with an array of the keys of their rows.
+    def array_of(self, column: str) -> str:
+        """An aggregate of a column of numbers, for `parse_array`."""
 
-        Rows without a value in the first column may be left out. With `keys`, only rows with these
-        keys are read.
-        """
+    def parse_array(self, value: Any) -> NDArray[np.int64]:
+        """The numbers that an aggregate returned."""
 
     def starts_with(self, column: str, prefix: str) -> tuple[str, list[str]]:
         """A condition that a text begins with a prefix, with its values."""

@@ -7,7 +7,7 @@ so they are grouped in arrays: values are numbered, and the numbers of a group m
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -23,12 +23,11 @@ if TYPE_CHECKING:
 T = TypeVar("T", bound=Hashable)
 
 _DAY = 86_400_000_000
-COLUMNS = (
-    "p.document, p.role, "
+_COLUMNS = (
+    "p.role, "
     # Division truncates, so it does not round times before 1970 down.
     f"(p.created_at - ((p.created_at % {_DAY}) + {_DAY}) % {_DAY}) / {_DAY}"
 )
-"""The columns of a match: the key of its document, its role, and the days since 1970 in UTC."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # So many documents are looked up. For more, it is faster to read those of the whole library.
 _MAX_LOOKUPS = 2_000
@@ -37,44 +36,53 @@ _MAX_LOOKUPS = 2_000
 def group_passages(db: Database, keys: Sequence[int]) -> MatchGroups:
     """See Store.group_passages."""
     members, value = db.in_list(list(keys))
-    sql = f"select {COLUMNS} from passage p where {db.own('p')} and p.key in ({members})"
-    return group_matches(db, db.rows(sql, (value,)))
+    source = f"passage p where {db.own('p')} and p.key in ({members})"
+    return group_matches(db, match_rows(db, source, (value,)))
+
+
+def match_rows(db: Database, source: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """The matches by role and day, each row with the documents of its matches.
+
+    `source` is the rest of a statement that selects each match `p`. The day is counted from 1970.
+    """
+    return db.rows(
+        f"select {_COLUMNS}, {db.array_of('p.document')} from {source} group by 1, 2", values
+    )
 
 
 def group_matches(db: Database, rows: Sequence[tuple[Any, ...]]) -> MatchGroups:
-    """Group matches, given as rows of COLUMNS."""
+    """Group matches, given as `match_rows`."""
     import numpy as np
 
     if not rows:
         return MatchGroups([], [])
-    document_column, role_column, day_column = zip(*rows, strict=True)
-    documents = np.array(document_column, np.int64)
+    role_column, day_column, keys = zip(*rows, strict=True)
+    arrays = [db.parse_array(value) for value in keys]
+    lengths = [len(array) for array in arrays]
+    documents = np.concatenate(arrays)
     profiles = _Profiles(db, documents)
     roles, role_numbers = _number_values(role_column)
-    days, day_numbers = _number_values(day_column)
-    months, month_numbers = _number_values(map(_month, days))
+    months, month_numbers = _number_values([_month(day) for day in day_column])
+    role_numbers = np.repeat(role_numbers, lengths)
     counts = Counter(
         _codes(
             profiles.numbers[documents],
             (role_numbers, len(roles)),
-            (month_numbers[day_numbers], len(months)),
+            (np.repeat(month_numbers, lengths), len(months)),
         ).tolist()
     )
-    groups: dict[int, PassageGroup] = {}
+    months_by_group: dict[int, dict[str | None, int]] = {}
     for code, count in counts.items():
         group_code, month = divmod(code, len(months))
-        if group_code not in groups:
-            profile, role = divmod(group_code, len(roles))
-            groups[group_code] = PassageGroup(profiles[profile], roles[role], 0, {})
-        groups[group_code] = _add_matches(groups[group_code], months[month], count)
+        months_by_group.setdefault(group_code, {})[months[month]] = count
+    passages = []
+    for group_code, month_counts in months_by_group.items():
+        profile, role = divmod(group_code, len(roles))
+        matches = sum(month_counts.values())
+        dates = {month: count for month, count in month_counts.items() if month is not None}
+        passages.append(PassageGroup(profiles[profile], roles[role], matches, dates))
     document_groups = _group_documents(profiles, documents, roles, role_numbers)
-    return MatchGroups(list(groups.values()), document_groups)
-
-
-def _add_matches(group: PassageGroup, month: str | None, count: int) -> PassageGroup:
-    if month is not None:
-        group.months[month] = group.months.get(month, 0) + count
-    return group._replace(matches=group.matches + count)
+    return MatchGroups(passages, document_groups)
 
 
 def _group_documents(
@@ -107,13 +115,13 @@ def _month(day: int | None) -> str | None:
 # -- numbers ---
 
 
-def _number_values(values: Iterable[T]) -> tuple[list[T], Numbers]:
+def _number_values(values: Sequence[T]) -> tuple[list[T], Numbers]:
     """The distinct values, and for each value its place among them."""
     import numpy as np
 
-    places: dict[T, int] = {}
-    numbers = [places.setdefault(value, len(places)) for value in values]
-    return list(places), np.array(numbers, np.int64)
+    distinct = list(dict.fromkeys(values))
+    places = {value: place for place, value in enumerate(distinct)}
+    return distinct, np.fromiter(map(places.__getitem__, values), np.int64, len(values))
 
 
 def _codes(numbers: Numbers, *columns: tuple[Numbers, int]) -> Numbers:
@@ -151,16 +159,15 @@ class _Profiles:
         keys = sorted(set(documents.tolist()))
         if len(keys) > _MAX_LOOKUPS:
             keys = []
-        names = db.key_lists("document", "kind, source, project", "key", keys)
-        models = db.key_lists("passage", "model", "document", keys)
+        names = _key_arrays(db, "document", ("kind", "source", "project"), "key", keys)
+        models = _key_arrays(db, "passage", ("model",), "document", keys)
         size = 1 + max(int(numbers.max()) for *_, numbers in names + models)
         name_numbers = np.zeros(size, np.int64)
         for number, (*_, some_keys) in enumerate(names):
             name_numbers[some_keys] = number
         model_sets = _NameSets(size)
         for model, some_keys in sorted(models, key=lambda row: str(row[0])):
-            if model is not None:
-                model_sets.add(model, some_keys)
+            model_sets.add(model, some_keys)
         self._names = names
         self._models = model_sets.sets
         self.numbers = _codes(model_sets.numbers, (name_numbers, len(names)))
@@ -170,3 +177,24 @@ class _Profiles:
         models, names = divmod(number, len(self._names))
         kind, source, project, _ = self._names[names]
         return Profile(kind, source, project, self._models[models])
+
+
+def _key_arrays(
+    db: Database, table: str, columns: Sequence[str], key: str, keys: Sequence[int]
+) -> list[tuple[Any, ...]]:
+    """The distinct values of columns that have some, each with the keys of their rows.
+
+    With `keys`, only rows with these keys are read.
+    """
+    condition = f"{db.own()} and {columns[0]} is not null"
+    values = []
+    if keys:
+        members, value = db.in_list(list(keys))
+        condition += f" and {key} in ({members})"
+        values = [value]
+    names = ", ".join(columns)
+    rows = db.rows(
+        f"select {names}, {db.array_of(key)} from {table} where {condition} group by {names}",
+        values,
+    )
+    return [(*some_names, db.parse_array(value)) for *some_names, value in rows]

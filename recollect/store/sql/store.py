@@ -32,6 +32,7 @@ from recollect.store.sql import (
     lookup,
     markers,
     match_groups,
+    moves,
     rewriting,
     saving,
     statistics,
@@ -333,8 +334,11 @@ class SqlStore(Store, Generic[Connection]):
     def list_position(self, id: str, filter: Filter, search: str) -> int | None:
         return self._read(lambda db: lookup.list_position(db, id, filter, search))
 
+    def last_move(self) -> int:
+        return self._read(moves.last_move)
+
     def summaries_after(
-        self, filter: Filter, search: str, limit: int, order: str, after: ListPosition | None
+        self, filter: Filter, search: str, limit: int, order: str, after: ListPosition
     ) -> tuple[list[Summary], ListPosition | None]:
         return self._search(
             lambda db: listing.summaries_after(db, filter, search, limit, order, after)

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import apsw
 
@@ -24,6 +24,10 @@ from recollect.store.sql.tags import tag_columns
 from recollect.store.sqlite.compression import STORED_COLUMNS, Codec
 from recollect.store.sqlite.encryption import DataKey, apply_key, data_key
 from recollect.store.sqlite.filters import document_conditions, passage_conditions
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 T = TypeVar("T")
 
@@ -108,23 +112,13 @@ class Connection(apsw.Connection):
     def in_list(self, values: Sequence[int] | Sequence[str]) -> tuple[str, Any]:
         return "select value from json_each(?)", json.dumps(values)
 
-    def key_lists(
-        self, table: str, columns: str, key: str, keys: Sequence[int]
-    ) -> list[tuple[Any, ...]]:
+    def array_of(self, column: str) -> str:
+        return f"group_concat({column})"
+
+    def parse_array(self, value: str) -> NDArray[np.int64]:
         import numpy as np
 
-        condition = f"{columns.split(',')[0]} is not null"
-        values = []
-        if keys:
-            members, value = self.in_list(list(keys))
-            condition += f" and {key} in ({members})"
-            values = [value]
-        rows = self.rows(
-            f"select {columns}, group_concat({key}) from {table} where {condition} "
-            f"group by {columns}",
-            values,
-        )
-        return [(*names, np.fromstring(text, np.int64, sep=",")) for *names, text in rows]
+        return np.fromstring(value, np.int64, sep=",")
 
     def starts_with(self, column: str, prefix: str) -> tuple[str, list[str]]:
         return f"{column} >= ? and {column} < ?", [prefix, prefix + "\U0010ffff"]

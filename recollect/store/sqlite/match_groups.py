@@ -6,14 +6,14 @@ from typing import Any
 
 from recollect.language.query import Node
 from recollect.model.search import Filter
-from recollect.store.sql.match_groups import COLUMNS
+from recollect.store.sql import match_groups
 from recollect.store.sqlite.connection import Connection
 from recollect.store.sqlite.filters import conditions, document_conditions
 from recollect.store.sqlite.fts_query import fts_query
 
 
 def match_rows(db: Connection, node: Node | None, filter: Filter) -> list[tuple[Any, ...]]:
-    """All passages that match, as rows of COLUMNS."""
+    """All passages that match, as `match_groups.match_rows` in `store.sql` returns them."""
     where, values = conditions(filter, many=True)
     source = "passage p"
     if node is not None:
@@ -22,4 +22,4 @@ def match_rows(db: Connection, node: Node | None, filter: Filter) -> list[tuple[
         values = [fts_query(node), *values]
     if document_conditions(filter)[0] != "1":
         source += " cross join document d on d.key = p.document"
-    return db.rows(f"select {COLUMNS} from {source} where {where}", values)
+    return match_groups.match_rows(db, f"{source} where {where}", values)

@@ -423,6 +423,16 @@ create index document_tagged on document (kind, tag_names) where tag_names is no
 create index document_without_tag_names on document (key) where tags <> '' and tag_names is null;
 """
 
+M024_MOVES = """
+-- The places of documents in lists before the last changes; see `store/sql/moves.py`.
+create table list_move (
+  number integer primary key,
+  document integer not null,
+  time integer,
+  pinned integer
+);
+"""
+
 MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m001_documents", M001_DOCUMENTS),
     ("m002_search", M002_SEARCH),
@@ -445,6 +455,7 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m021_undo", M021_UNDO),
     ("m022_models", M022_MODELS),
     ("m023_lists", M023_LISTS),
+    ("m024_moves", M024_MOVES),
 )
 VERSION = len(MIGRATIONS)
 

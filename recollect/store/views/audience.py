@@ -45,6 +45,7 @@ SHOWS_NO_TEXT = {
     "summary": "it returns the document without its messages",
     "summaries": "it returns documents without their messages",
     "list_position": "it returns only a number",
+    "last_move": "it returns only a number",
     "summaries_after": "it returns documents without their messages",
     "find_id": "it returns only the id of a document",
     "ids_with_prefix": "it returns only the ids of documents",

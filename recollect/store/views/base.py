@@ -132,8 +132,11 @@ class StoreView(Store):
     def list_position(self, id: str, filter: Filter, search: str) -> int | None:
         return self._store.list_position(id, filter, search)
 
+    def last_move(self) -> int:
+        return self._store.last_move()
+
     def summaries_after(
-        self, filter: Filter, search: str, limit: int, order: str, after: ListPosition | None
+        self, filter: Filter, search: str, limit: int, order: str, after: ListPosition
     ) -> tuple[list[Summary], ListPosition | None]:
         return self._store.summaries_after(filter, search, limit, order, after)
 

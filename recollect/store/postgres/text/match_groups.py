@@ -16,27 +16,23 @@ from recollect.store.postgres.text.matches import (
     matches_among,
     matches_outside_index,
 )
-from recollect.store.sql.match_groups import COLUMNS
+from recollect.store.sql import match_groups
 
 _NO_LIMIT = 1 << 30
-_PASSAGES = (
-    "passage p join document d on d.owner = p.owner and d.key = p.document where p.owner = ?"
-)
 
 
 def match_rows(db: Connection, node: Node | None, filter: Filter) -> list[tuple[Any, ...]]:
-    """All passages that match, as rows of COLUMNS."""
+    """All passages that match, as `match_groups.match_rows` in `store.sql` returns them."""
     if node is None:
         where, values = candidate_conditions(filter)
-        return db.rows(
-            f"select {COLUMNS} from {_PASSAGES}::integer and {where}",
-            (db.owner, *values),
+        source = (
+            "passage p join document d on d.owner = p.owner and d.key = p.document "
+            f"where {db.own('p', 'd')} and {where}"
         )
+        return match_groups.match_rows(db, source, values)
     keys = _matching_keys(db, node, filter)
-    return db.rows(
-        f"select {COLUMNS} from passage p where p.owner = ?::integer and p.key = any(?::bigint[])",
-        (db.owner, keys),
-    )
+    source = f"passage p where {db.own('p')} and p.key = any(?::bigint[])"
+    return match_groups.match_rows(db, source, (keys,))
 
 
 def _matching_keys(db: Connection, node: Node, filter: Filter) -> list[int]:
