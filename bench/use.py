@@ -24,8 +24,12 @@ Row = tuple[str, list[float], str]
 
 
 def everyday_use(home: Path) -> Iterator[Row]:
-    """Typing, turning to the next page, and searching for the same again, in mode `both`."""
-    questions = [" ".join(q.words) for q in corpus.many_queries(SEARCHES + 6)["question"]]
+    """Asking, typing, turning to the next page, searching for the same again, in mode `both`.
+
+    Rare words are searched for in mode `text`.
+    """
+    queries = corpus.many_queries(SEARCHES + 6)
+    questions = [" ".join(query.words) for query in queries["question"]]
     both = SearchOptions(mode="both", limit=LIMIT)
     with recollect.open(home) as library:
 
@@ -40,14 +44,19 @@ def everyday_use(home: Path) -> Iterator[Row]:
         for text in questions[-TYPED:]:
             keys += [milliseconds(text[:end], typing) for end in range(3, len(text) + 1)]
         yield "a key while typing", keys, f"{len(keys)} keys of {TYPED} questions"
+        first_pages = []
         second_pages = []
         repeated = []
         for text in questions[6:]:
-            milliseconds(text, both)
+            first_pages.append(milliseconds(text, both))
             second_pages.append(milliseconds(text, replace(both, offset=LIMIT)))
             repeated.append(milliseconds(text, both))
+        yield "a question", first_pages, ""
         yield "page 2", second_pages, ""
         yield "the same again", repeated, ""
+        by_text = replace(both, mode="text")
+        rare = [milliseconds(" ".join(query.words), by_text) for query in queries["rare word"]]
+        yield "a rare word, mode text", rare, ""
 
 
 def cpu_milliseconds(action: Callable[[], Page]) -> tuple[float, Page]:

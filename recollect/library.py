@@ -809,7 +809,7 @@ class Library:
         fields role: from: in: tag: title: before: after:. A list of two to five texts finds the
         conversations that have all of them; a list of one text is that query.
         """
-        from recollect.search import engine
+        from recollect.search.concepts import search_concepts
 
         filter = self._resolve_filter(filter or Filter())
         if filter.hidden:
@@ -825,7 +825,7 @@ class Library:
             )
         else:
             concepts = [storable(concept) for concept in text]
-            page = engine.search_concepts(store, self._meaning, concepts, filter, options)
+            page = search_concepts(store, self._meaning, concepts, filter, options)
         return self._label_human_only(page, audience)
 
     def count_matches(
@@ -860,9 +860,9 @@ class Library:
         audience: Audience = Audience.PERSON,
     ) -> Page:
         """Messages that resemble a message, in words and in meaning. Raises NotFound."""
-        from recollect.search import engine
+        from recollect.search.similar import related
 
-        page = engine.related(
+        page = related(
             self._visible_store(audience),
             self._meaning,
             conversation_id,

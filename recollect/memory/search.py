@@ -25,9 +25,11 @@ from recollect.model.audience import Audience
 from recollect.model.kinds import CONVERSATION, OBSERVATION, OBSERVATIONS
 from recollect.model.search import Filter, Hit, SearchOptions
 from recollect.search import engine, rank
+from recollect.search.concepts import search_concepts
 from recollect.search.deadline import NOTE
 from recollect.search.engine import CANDIDATES, NEAREST, Search
 from recollect.search.hits import make_hit
+from recollect.search.query_filter import has_words, may_relax, narrow_filter
 from recollect.search.ranking.scored import ScoredCandidate, normalize
 from recollect.search.rerank import may_rerank, rerank
 from recollect.search.variety import merge_copies, spread
@@ -84,10 +86,10 @@ def search_concept(
     if options.mode == "text":
         text = _literal_query(text, scopes)
     query = parse_query(text)
-    scopes = [scope._replace(filter=engine.narrow_filter(scope.filter, query)) for scope in scopes]
+    scopes = [scope._replace(filter=narrow_filter(scope.filter, query)) for scope in scopes]
     coverage = Coverage(store, scopes[0].filter)
     results = _Results(store, coverage, ConversationTexts(store, audience), options.limit)
-    if not engine.has_words(query):
+    if not has_words(query):
         return _search_without_words(query, scopes, results)
     return _ConceptSearch(meaning, query, scopes, options).search(results)
 
@@ -119,7 +121,7 @@ def search_conversations(
     audience: Audience,
 ) -> MemoryResults:
     """Conversations that contain all of several concepts, best first. Raises InvalidInput."""
-    page = engine.search_concepts(
+    page = search_concepts(
         visible_store(store, audience, can_mask=False),
         meaning,
         concepts,
@@ -180,12 +182,13 @@ class _ConceptSearch:
         self._options = options
         observations, messages = scopes
         assert query.node is not None
-        if engine.may_relax(query) and not any(scope.has_match(query.node) for scope in scopes):
+        if may_relax(query) and not any(scope.has_match(query.node) for scope in scopes):
             query = replace(query, plain=True)
         search = Search(messages.store, meaning, query, Filter(), options)
         search.absence = "Nothing"
         self._search = search
         self._words = search.words
+        self._names = [term.name for term in search.question.terms]
         self._observations = search.with_filter(observations.filter, observations.store)
         self._messages = search.with_filter(messages.filter, messages.store)
 
@@ -236,7 +239,7 @@ class _ConceptSearch:
             scored.candidate,
             normalize(question, scored.score),
             self._words,
-            tuple(question.terms[number].name for number in scored.terms),
+            tuple([self._names[number] for number in scored.terms]),
         )
 
     def _unranked_matches(self, score: float) -> Iterator[_Match]:

@@ -6,7 +6,6 @@ The text arm finds candidates by their words, the vector arm by their meaning.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
@@ -17,22 +16,23 @@ from typing import Any
 from recollect.errors import InvalidInput, RecollectError, SearchTimeout
 from recollect.index.meaning import Meaning
 from recollect.language.intent import IDENTIFIER, KEYWORDS, QUESTION, classify
-from recollect.language.query import And, Node, Query, Word, parse_query, words
-from recollect.language.text import fold, has_token, tokens
+from recollect.language.query import And, Node, Query, Word
+from recollect.language.text import fold, tokens
 from recollect.language.when import windows
 from recollect.model.search import Filter, Hit, Page, SearchOptions
-from recollect.model.sources import SOURCES
 from recollect.search import evidence, rank
 from recollect.search.correction import correct_terms
 from recollect.search.deadline import NOTE, NOTHING_IN_TIME, Deadline
 from recollect.search.hits import make_hit
 from recollect.search.long_queries import parse_any_length
 from recollect.search.partial_store import PartialStore
+from recollect.search.query_filter import has_words, may_relax, narrow_filter
 from recollect.search.ranking.scored import Question, ScoredCandidate, normalize
 from recollect.search.ranking.weights import PERFECT_SCORES
 from recollect.search.rerank import may_rerank, rerank
 from recollect.search.terms import Term, any_term, form_name, own_terms, query_terms
 from recollect.search.variety import merge_copies, spread
+from recollect.search.without_words import search_without_words
 from recollect.settings import LIMITS
 from recollect.store.base import Store
 from recollect.store.values import Candidate, Space
@@ -44,16 +44,13 @@ _CANDIDATES_WHILE_TYPING = 60
 # The weight of a term in a tenth of all messages. Terms with less say little and match many
 # messages, so candidates with a rarer term come first.
 _COMMON_WEIGHT = math.log(1 + 0.9 / 0.1)
-_OPERATORS = re.compile(r"(?<![^\s(])(?:AND|OR|NOT|NEAR)\b|\*")
 _CANDIDATES_AT_ONCE = 100
 _CHARACTERS_AT_ONCE = 300_000  # the deadline is checked after each batch
 _CANDIDATES_WITH_CONTEXT = 64  # for the best of them, the previous message is read as well
-_TERMS_OF_MESSAGE = 12  # terms of a message used to find similar ones
 _MORE_MESSAGES = 2  # of a conversation, besides its best
 NEAREST = 3
 """The most messages that are shown if there are no hits."""
 _DISTANT = 12  # more than are shown, because some have the same text
-_NO_NAME = ("\0",)  # matches nothing
 
 
 def search(
@@ -91,160 +88,6 @@ def prepare_search(
     if search_type is None:
         search_type = Search
     return search_type(store, meaning, query, filter, options)
-
-
-def search_concepts(
-    store: Store, meaning: Meaning, concepts: Sequence[str], filter: Filter, options: SearchOptions
-) -> Page:
-    """Conversations that contain all of several concepts, best first."""
-    if not 2 <= len(concepts) <= LIMITS.concepts:
-        raise InvalidInput(
-            f"Give 2 to {LIMITS.concepts} concepts, or a single text, not {len(concepts)} concepts."
-        )
-    searches = []
-    for concept in concepts:
-        query = parse_query(concept)
-        if not has_words(query):
-            raise InvalidInput(f"The concept {concept!r} contains no word to search for.")
-        concept_filter = narrow_filter(filter, query)
-        searches.append(Search(store, meaning, query, concept_filter, options, every_term=True))
-    searches.sort(key=lambda each: each.count()[0])  # the rarest concept narrows the others most
-    best_hits: list[dict[str, ScoredCandidate]] = []  # for each concept, by conversation
-    for one in searches:
-        if best_hits:
-            one.restrict_to(best_hits[-1])
-        best: dict[str, ScoredCandidate] = {}
-        for scored in one.ranking():
-            best.setdefault(scored.candidate.document, scored)
-        best_hits = [{d: s for d, s in each.items() if d in best} for each in best_hits]
-        best_hits.append(best)
-    scores = {
-        document: sum(each[document].score for each in best_hits) / len(best_hits)
-        for document in best_hits[-1]
-    }
-    order = sorted(scores, key=lambda document: (-scores[document], document))
-    hits = []
-    for document in order[options.offset : options.offset + options.limit]:
-        each = [one.hit(best[document]) for one, best in zip(searches, best_hits, strict=True)]
-        first = max(each, key=lambda hit: hit.score)
-        others = tuple(hit for hit in each if hit.message_id != first.message_id)
-        score = normalize(searches[0].question, scores[document])
-        hits.append(replace(first, score=score, also=others))
-    return replace(
-        searches[-1].empty_page(),
-        hits=tuple(hits),
-        total=len(order),
-        exact=all(one.is_exhausted and not one.is_partial for one in searches),
-        partial=any(one.is_partial for one in searches),
-        matched="all",
-    )
-
-
-def related(
-    store: Store,
-    meaning: Meaning,
-    conversation: str,
-    message: str,
-    filter: Filter,
-    options: SearchOptions,
-) -> Page:
-    """Messages similar to a message, in words and in meaning, without the message itself."""
-    key = store.passage_key(conversation, message)
-    (candidate,) = store.candidates([key], Filter(hidden=True))
-    return _SimilarSearch(store, meaning, candidate, filter, options).page()
-
-
-# -- queries -------------------------------------------------------------------
-
-
-def has_words(query: Query) -> bool:
-    """Whether a query has a word that the text engine can find."""
-    return query.node is not None and any(has_token(word.text) for word in words(query.node))
-
-
-def may_relax(query: Query) -> bool:
-    """Whether a query would be plain without its quotes and parentheses.
-
-    Questions may contain both, so such a query becomes plain if nothing matches it exactly.
-    """
-    if query.plain or not isinstance(query.node, And):
-        return False
-    return _has_only_words(query.node) and not _OPERATORS.search(query.rest)
-
-
-def _has_only_words(node: Node) -> bool:
-    if isinstance(node, Word):
-        return True
-    return type(node) is And and all(map(_has_only_words, node.parts))
-
-
-def narrow_filter(filter: Filter, query: Query) -> Filter:
-    """A filter that also requires the fields of a query."""
-    fields = query.fields
-    after = [moment for moment in (filter.after, fields.after) if moment is not None]
-    before = [moment for moment in (filter.before, fields.before) if moment is not None]
-    return replace(
-        filter,
-        after=max(after, default=None),
-        before=min(before, default=None),
-        roles=_intersection(filter.roles, fields.roles),
-        authors=_intersection(filter.authors, fields.authors),
-        projects=_intersection(filter.projects, fields.projects),
-        sources=_intersection(filter.sources, _source_names(fields.sources)),
-        tags=_intersection(filter.tags, fields.tags),
-        titles=filter.titles + _title_patterns(fields.titles),
-        not_roles=filter.not_roles + fields.not_roles,
-        not_authors=filter.not_authors + fields.not_authors,
-        not_projects=filter.not_projects + fields.not_projects,
-        not_sources=filter.not_sources + _source_names(fields.not_sources),
-        not_tags=filter.not_tags + fields.not_tags,
-        not_titles=filter.not_titles + _title_patterns(fields.not_titles),
-    )
-
-
-def _source_names(names: Sequence[str]) -> tuple[str, ...]:
-    """Sources as they are stored. People write `Claude Code` as well as `claude-code`."""
-    by_label = {fold(source.label): source.name for source in SOURCES.values()}
-    by_label |= {fold(source.name): source.name for source in SOURCES.values()}
-    return tuple(by_label.get(fold(name), name) for name in names)
-
-
-def _title_patterns(titles: Sequence[Word]) -> tuple[str, ...]:
-    return tuple(word.text + "*" * word.prefix for word in titles)
-
-
-def _intersection(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
-    """The names in both. An empty tuple allows every name, so no name is a name of its own."""
-    if not first or not second:
-        return first or second
-    return tuple(name for name in first if name in second) or _NO_NAME
-
-
-def search_without_words(store: Store, text: str, filter: Filter, options: SearchOptions) -> Page:
-    """Punctuation is searched for literally. A query with nothing but fields gives the newest."""
-    query = parse_query(text)
-    filter = narrow_filter(filter, query)
-    page = Page((), 0, options.offset, options.limit)
-    literal = query.rest.strip()
-    if literal:
-        matches = store.find_substring(literal, filter, options.limit, options.offset)
-        hits = tuple(
-            make_hit(candidate, [Word(literal)], 1.0, options.snippet_length)
-            for candidate in matches.candidates
-        )
-        page = replace(page, hits=hits, total=matches.total, matched="literal")
-        if not matches.is_complete:
-            page = replace(page, exact=False, partial=True, note=NOTE)
-        return page
-    if not query.text.strip():
-        return page
-    by_document = options.group == "conversation"
-    candidates, total = store.newest(filter, options.limit, options.offset, by_document)
-    hits = tuple(make_hit(candidate, [], 0.0, options.snippet_length) for candidate in candidates)
-    return replace(page, hits=hits, total=total)
-
-
-# -- the pipeline --------------------------------------------------------------
 
 
 class Search:
@@ -846,64 +689,17 @@ class Search:
         )
 
 
-class _SimilarSearch(Search):
-    """A search for messages similar to a message."""
-
-    def __init__(
-        self,
-        store: Store,
-        meaning: Meaning,
-        candidate: Candidate,
-        filter: Filter,
-        options: SearchOptions,
-    ) -> None:
-        self._candidate = candidate
-        text = " ".join(dict.fromkeys(tokens(candidate.content)))
-        super().__init__(store, meaning, parse_query(_truncate_query(text)), filter, options)
-        self._pool_keys.add(candidate.key)  # keeps the message itself out of the pool
-        shared = [term for term in self._own_terms if term.frequency > 1]
-        shared.sort(key=lambda term: -term.weight)
-        self._terms = tuple(shared[:_TERMS_OF_MESSAGE])
-        self.node = self._text_node()
-        now = candidate.created_at or options.now
-        self.question = Question("", self._scoring_terms(), now, by_person=False)
-
-    def _embed_query(self, text: str) -> None:
-        """Use the vectors of the message if it has any."""
-        self._space = self._meaning.space()
-        if self._space is not None:
-            vectors = self._store.vectors(self._space, self._candidate.key)
-            if vectors:
-                total = sum(vectors[1:], vectors[0])
-                self._vector = total / (total @ total) ** 0.5
-                return
-        super()._embed_query(text)
-
-    def _total(self, ranking_size: int) -> tuple[int, bool]:
-        total, is_exact = super()._total(ranking_size)
-        if not is_exact:
-            return total, False
-        if self.node is not None and self.candidates([self._candidate.key]):
-            total -= 1  # the message itself matches
-        return max(total, ranking_size), True
-
-
 def _batches(candidates: Iterable[ScoredCandidate]) -> Iterator[list[ScoredCandidate]]:
     """Candidates in batches of limited length."""
     batch: list[ScoredCandidate] = []
     characters = 0
+    longest = LIMITS.ranked_characters
     for scored in candidates:
         batch.append(scored)
-        characters += min(len(scored.candidate.content), LIMITS.ranked_characters)
+        characters += min(len(scored.candidate.content), longest)
         if characters > _CHARACTERS_AT_ONCE:
             yield batch
             batch = []
             characters = 0
     if batch:
         yield batch
-
-
-def _truncate_query(text: str) -> str:
-    """As much of a text as a query may have."""
-    cut = text.encode()[: LIMITS.query_bytes].decode(errors="ignore")
-    return " ".join(cut.split()[: LIMITS.query_terms])

@@ -22,9 +22,10 @@ from recollect.model.kinds import CONVERSATION
 from recollect.model.search import Filter, SearchOptions
 from recollect.search import rank
 from recollect.search.deadline import NOTE
-from recollect.search.engine import CANDIDATES, NEAREST, Search, has_words, may_relax, narrow_filter
+from recollect.search.engine import CANDIDATES, NEAREST, Search
 from recollect.search.evidence import UNRELATED
 from recollect.search.long_queries import parse_any_length
+from recollect.search.query_filter import has_words, may_relax, narrow_filter
 from recollect.search.ranking.scored import Question, ScoredCandidate, normalize
 from recollect.search.rerank import may_rerank, rerank
 from recollect.search.snippet import first_match

@@ -10,8 +10,9 @@ from recollect.index.meaning import Meaning
 from recollect.language.query import Node, parse_query
 from recollect.model.kinds import CONVERSATION
 from recollect.model.search import Filter, MatchCounts, SearchOptions
-from recollect.search.engine import narrow_filter, prepare_search
+from recollect.search.engine import prepare_search
 from recollect.search.long_queries import parse_any_length
+from recollect.search.query_filter import narrow_filter
 from recollect.store.base import Store
 from recollect.store.values import DocumentGroup, MatchGroups, PassageGroup
 

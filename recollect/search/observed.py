@@ -7,7 +7,8 @@ with messages, and each stands for one of the messages that it was made of.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from recollect.errors import NotFound
 from recollect.language.intent import IDENTIFIER
@@ -22,6 +23,9 @@ _CANDIDATES = 60
 """Observations of each arm. They are short, so the best of them come first."""
 _MAX_OBSERVATIONS = 20
 """The best observations that stand for messages. Further ones are on no first page."""
+
+_MessageId = tuple[str, str]
+"""The id of a conversation and of a message in it."""
 
 
 class ObservedSearch(Search):
@@ -53,46 +57,51 @@ class ObservedSearch(Search):
         observations = [s for s in ranking if s.candidate.kind == OBSERVATION][:_MAX_OBSERVATIONS]
         keys = [scored.candidate.key for scored in observations]
         passages = self._store.passages_by_key(keys)
+        ids = {key: _message_ids(passage) for key, (_, passage) in passages.items()}
+        unranked = self._unranked_messages(
+            [ids[key][0] for key in keys if ids.get(key) and messages.keys().isdisjoint(ids[key])]
+        )
         for observation in observations:
-            if observation.candidate.key not in passages:
-                continue  # deleted during the search
-            _, passage = passages[observation.candidate.key]
-            message = self._message_of(passage, messages)
+            # Without ids, it was deleted during the search.
+            message = _message_of(ids.get(observation.candidate.key, ()), messages, unranked)
             if message is not None and message.score < observation.score:
                 message.score = observation.score
                 message.parts = observation.parts
         return sorted(messages.values(), key=lambda each: (-each.score, -each.candidate.key))
 
-    def _message_of(
-        self, observation: Passage, messages: dict[tuple[str, str], ScoredCandidate]
-    ) -> ScoredCandidate | None:
-        """The best message of an observation, or its first one if none was found itself."""
-        conversation = str(observation.metadata.get("conversation"))
-        ids = [(conversation, str(id_)) for id_ in observation.metadata.get("passages") or ()]
-        ranked = [messages[id_] for id_ in ids if id_ in messages]
-        if ranked:
-            return max(ranked, key=lambda scored: scored.score)
-        for id_ in ids[:1]:
-            message = self._unranked_message(*id_)
-            if message is not None:
-                messages[id_] = message
-                return message
-        return None
-
-    def _unranked_message(self, conversation: str, id_: str) -> ScoredCandidate | None:
-        """A message with the score 0; None if it was deleted or the reader may not find it."""
+    def _unranked_messages(self, ids: Sequence[_MessageId]) -> dict[_MessageId, ScoredCandidate]:
+        """Messages with the score 0, without those deleted or that the reader may not find."""
         from recollect.search.ranking.passages import find_terms
 
-        try:
-            key = self._store.passage_key(conversation, id_)
-        except NotFound:
-            return None
-        candidates = self.candidates([key])
-        if not candidates:
-            return None
-        message = ScoredCandidate(candidates[0], by_text=True)
-        find_terms(self.question, [message])
-        return message
+        by_key: dict[int, _MessageId] = {}
+        for conversation, id_ in dict.fromkeys(ids):
+            with suppress(NotFound):
+                by_key[self._store.passage_key(conversation, id_)] = conversation, id_
+        candidates = self.candidates(list(by_key))
+        messages = [ScoredCandidate(candidate, by_text=True) for candidate in candidates]
+        find_terms(self.question, messages)
+        return {by_key[scored.candidate.key]: scored for scored in messages}
+
+
+def _message_ids(observation: Passage) -> list[_MessageId]:
+    """The messages that an observation was made of."""
+    conversation = str(observation.metadata.get("conversation"))
+    return [(conversation, str(id_)) for id_ in observation.metadata.get("passages") or ()]
+
+
+def _message_of(
+    ids: Sequence[_MessageId],
+    messages: dict[_MessageId, ScoredCandidate],
+    unranked: Mapping[_MessageId, ScoredCandidate],
+) -> ScoredCandidate | None:
+    """The best of an observation's messages, or its first one if none was found itself."""
+    ranked = [messages[id_] for id_ in ids if id_ in messages]
+    if ranked:
+        return max(ranked, key=lambda scored: scored.score)
+    if not ids or ids[0] not in unranked:
+        return None
+    messages[ids[0]] = unranked[ids[0]]
+    return messages[ids[0]]
 
 
 def _may_have_observations(filter: Filter) -> bool:

@@ -12,8 +12,9 @@ from recollect.index.meaning import Meaning
 from recollect.language.synonyms import synonyms_version
 from recollect.model.audience import Audience
 from recollect.model.search import Filter, Page, SearchOptions
-from recollect.search.engine import Search, prepare_search, search_without_words
+from recollect.search.engine import Search, prepare_search
 from recollect.search.observed import ObservedSearch
+from recollect.search.without_words import search_without_words
 from recollect.settings import EMBEDDINGS, RERANK
 from recollect.store.base import Store
 

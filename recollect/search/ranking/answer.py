@@ -42,17 +42,28 @@ ANSWER = 16  # only for a certain question
 
 
 def traits(word: str) -> int:
-    """What a word says about an answer. Somebody tells something only in the first person."""
-    flags = 0
-    if word in _FIRST_PERSON:
-        flags |= FIRST_PERSON
-    if word in _PAST or (word.endswith("ed") and len(word) >= _MIN_REGULAR_PAST):
+    """What a word says about an answer."""
+    flags = _TRAITS.get(word, 0)
+    if word.endswith("ed") and len(word) >= _MIN_REGULAR_PAST:
         flags |= PAST
-    if word in _PREFERENCES:
-        flags |= PREFERENCE
     if word.isdigit():
         flags |= DIGITS
     return flags
+
+
+def _traits_by_word() -> dict[str, int]:
+    table: dict[str, int] = {}
+    for trait, words in (
+        (FIRST_PERSON, _FIRST_PERSON),
+        (PAST, _PAST),
+        (PREFERENCE, _PREFERENCES),
+    ):
+        for word in words:
+            table[word] = table.get(word, 0) | trait
+    return table
+
+
+_TRAITS = _traits_by_word()
 
 
 class AnswerType:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import date
 
 import numpy as np
@@ -30,8 +30,7 @@ def find_terms(question: Question, pool: Sequence[ScoredCandidate]) -> None:
     if max(map(len, contents), default=0) > LIMITS.ranked_characters:
         contents = [ranked_part(content, question.terms) for content in contents]
     metadata = _metadata(question, pool)
-    # Many candidates have the same author or title.
-    labels = list(dict.fromkeys([*metadata, *(scored.candidate.title for scored in pool)]))
+    labels = _labels_to_search(question, [*metadata, *(s.candidate.title for s in pool)])
     texts = Texts(current_vocabulary(), [*contents, *labels])
     matches = TermFinder(texts, question.terms).find()
     label_terms = {
@@ -40,22 +39,38 @@ def find_terms(question: Question, pool: Sequence[ScoredCandidate]) -> None:
         if number in matches
     }
     lengths = (texts.ends - texts.starts).tolist()
-    for scored, label, length, text in zip(pool, metadata, lengths, texts.parts, strict=False):
+    fingerprints = texts.sums().tolist()
+    for scored, label, length, fingerprint in zip(
+        pool, metadata, lengths, fingerprints, strict=False
+    ):
         scored.length = length
-        scored.fingerprint = hash(text.tobytes())
+        scored.fingerprint = fingerprint
         scored.metadata_terms = label_terms.get(label, _NO_TERMS)
         scored.title_terms = label_terms.get(scored.candidate.title, _NO_TERMS)
     windows = [0] * len(pool)
+    weights = [term.weight for term in question.terms]
     for number, scored in enumerate(pool):
         if number in matches:
             scored.matches = matches[number]
             scored.terms = tuple(sorted(_numbers(scored.matches)))
         if scored.matches or scored.metadata_terms:
-            scored.text_score, windows[number] = _best_window(question.terms, scored)
+            scored.text_score, windows[number] = _best_window(weights, scored)
     if question.phrase is not None:
         _find_phrase(question.phrase, pool, texts)
     if question.intent == QUESTION:
         _set_traits(question, pool, texts, windows)
+
+
+def _labels_to_search(question: Question, labels: Iterable[str]) -> list[str]:
+    """Authors, dates and titles, each once, without most of those that contain no term."""
+    first_words = {form[0] for term in question.terms for form in term.forms}
+    remaining = []
+    for label in dict.fromkeys(labels):
+        folded = label.lower()
+        # Other texts than ASCII have more changes than to lower case.
+        if not label.isascii() or any(word in folded for word in first_words):
+            remaining.append(label)
+    return remaining
 
 
 def _numbers(matches: Sequence[Match]) -> frozenset[int]:
@@ -91,7 +106,7 @@ def _metadata(question: Question, pool: Sequence[ScoredCandidate]) -> list[str]:
     return metadata
 
 
-def _best_window(terms: Sequence[Term], scored: ScoredCandidate) -> tuple[float, int]:
+def _best_window(weights: Sequence[float], scored: ScoredCandidate) -> tuple[float, int]:
     """BM25 and the number of the best window. Terms in the metadata count in every window."""
     windows: dict[int, dict[int, int]] = {}
     for position, number in scored.matches:
@@ -107,7 +122,7 @@ def _best_window(terms: Sequence[Term], scored: ScoredCandidate) -> tuple[float,
         norm = _K1 * (1 - _B + _B * length / _AVERAGE_WINDOW_WORDS)
         score = math.fsum(
             [
-                terms[number].weight * count * (_K1 + 1) / (count + norm)
+                weights[number] * count * (_K1 + 1) / (count + norm)
                 for number, count in counts.items()
             ]
         )

@@ -68,7 +68,7 @@ class ScoredCandidate:
     length: int = 0
     """Words in the text."""
     fingerprint: int = 0
-    """The same for texts with the same words."""
+    """A number that is the same for texts with the same words."""
     text_score: float = 0.0
     """BM25 of the best window."""
     first_person: float = 0.0

@@ -20,14 +20,18 @@ class Texts:
 
     def __init__(self, vocabulary: Vocabulary, texts: Sequence[str]) -> None:
         self.vocabulary = vocabulary
-        self.parts: list[Numbers] = list(map(vocabulary.split, texts))
-        """The words of each text."""
-        self.words: Numbers = np.concatenate([*self.parts, np.empty(0, np.int32)])
-        """The words of all texts."""
-        lengths = np.fromiter(map(len, self.parts), np.intp, len(texts))
+        parts = list(map(vocabulary.split, texts))
+        self.words: Numbers = np.concatenate([*parts, np.empty(0, np.int32)])
+        lengths = np.fromiter(map(len, parts), np.intp, len(texts))
         self.ends: NDArray[np.intp] = np.cumsum(lengths)
         """Where each text ends in `words`."""
         self.starts: NDArray[np.intp] = self.ends - lengths
+
+    def sums(self) -> NDArray[np.int64]:
+        """The sum of the numbers of the words of each text: the same for the same words."""
+        sums = np.zeros(len(self.words) + 1, np.int64)
+        np.cumsum(self.words, out=sums[1:])
+        return sums[self.ends] - sums[self.starts]
 
     def traits(self) -> NDArray[np.uint8]:
         """The traits of each word; see `search.ranking.answer`."""

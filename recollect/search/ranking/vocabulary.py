@@ -25,7 +25,7 @@ _MAX_WORDS = 300_000
 # Texts with at most so many words in all are remembered twice over: together about 12 MB.
 _MAX_REMEMBERED = 500_000
 # New words that are looked through one by one for a prefix before they are sorted.
-_MAX_UNSORTED = 2_000
+_MAX_UNSORTED = 200
 
 
 class _WordNumbers(dict[str, int]):
@@ -35,16 +35,15 @@ class _WordNumbers(dict[str, int]):
         super().__init__()
         self.lock = threading.Lock()
         self.words: list[str] = []
-        self.traits: NDArray[np.uint8] = np.zeros(1_024, np.uint8)
+        self.traits = bytearray()
+        """The traits of each word; see `search.ranking.answer`."""
 
     def __missing__(self, word: str) -> int:
         with self.lock:
             if word in self:  # another thread was faster
                 return self[word]
             number = len(self.words)
-            if number == len(self.traits):
-                self.traits = np.concatenate([self.traits, np.zeros_like(self.traits)])
-            self.traits[number] = answer.traits(word)
+            self.traits.append(answer.traits(word))
             self.words.append(word)
             # Last, because other threads look up words without the lock.
             self[word] = number
@@ -116,7 +115,7 @@ class Vocabulary:
 
     def traits(self, numbers: Numbers) -> NDArray[np.uint8]:
         """The traits of words; see `search.ranking.answer`."""
-        return self._numbers.traits[numbers]
+        return np.frombuffer(bytes(self._numbers.traits), np.uint8)[numbers]
 
 
 _vocabulary = Vocabulary()

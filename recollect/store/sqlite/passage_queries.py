@@ -51,6 +51,7 @@ _NEWEST_FIRST = "p.created_at desc, p.key desc"
 # Variants are added to the query, so their number is bounded.
 _MAX_VARIANTS = 50
 _MIN_SUBSTRING_CHARACTERS = 5  # shorter words are in too many others
+_MAX_WORDS_IN_MEMORY = 200_000  # about 2 MB for each connection
 
 
 # -- by key ---
@@ -131,8 +132,33 @@ def _words_containing(db: Connection, word: str) -> set[str]:
     """Somebody who types a part of a word looks for the words that contain it."""
     if len(word) < _MIN_SUBSTRING_CHARACTERS:
         return set()
-    rows = db.rows("select term from word where instr(term, ?) limit ?", (word, _MAX_VARIANTS))
-    return {term for (term,) in rows}
+    vocabulary = db.memoize("vocabulary", lambda: _vocabulary(db))
+    if vocabulary is None:
+        rows = db.rows("select term from word where instr(term, ?) limit ?", (word, _MAX_VARIANTS))
+        return {term for (term,) in rows}
+    words: set[str] = set()
+    position = vocabulary.find(word)
+    while position >= 0 and len(words) < _MAX_VARIANTS:
+        start = vocabulary.rfind("\n", 0, position) + 1
+        end = vocabulary.find("\n", position)
+        words.add(vocabulary[start:end])
+        position = vocabulary.find(word, end)
+    return words
+
+
+def _vocabulary(db: Connection) -> str | None:
+    """All words, each followed by a line break; None if there are very many.
+
+    Reading them takes as long as one query for the words that contain another one.
+    """
+    text, count = db.rows(
+        "select group_concat(term, char(10)), count(*) "
+        "from (select term from word order by term limit ?)",
+        (_MAX_WORDS_IN_MEMORY + 1,),
+    )[0]
+    if count > _MAX_WORDS_IN_MEMORY:
+        return None
+    return f"{text or ''}\n"
 
 
 def _terms_with_stem(db: Connection, word: str) -> set[str]:

@@ -1,0 +1,36 @@
+"""Queries without words: punctuation, or nothing but fields."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from recollect.language.query import Word, parse_query
+from recollect.model.search import Filter, Page, SearchOptions
+from recollect.search.deadline import NOTE
+from recollect.search.hits import make_hit
+from recollect.search.query_filter import narrow_filter
+from recollect.store.base import Store
+
+
+def search_without_words(store: Store, text: str, filter: Filter, options: SearchOptions) -> Page:
+    """Punctuation is searched for literally. A query with nothing but fields gives the newest."""
+    query = parse_query(text)
+    filter = narrow_filter(filter, query)
+    page = Page((), 0, options.offset, options.limit)
+    literal = query.rest.strip()
+    if literal:
+        matches = store.find_substring(literal, filter, options.limit, options.offset)
+        hits = tuple(
+            make_hit(candidate, [Word(literal)], 1.0, options.snippet_length)
+            for candidate in matches.candidates
+        )
+        page = replace(page, hits=hits, total=matches.total, matched="literal")
+        if not matches.is_complete:
+            page = replace(page, exact=False, partial=True, note=NOTE)
+        return page
+    if not query.text.strip():
+        return page
+    by_document = options.group == "conversation"
+    candidates, total = store.newest(filter, options.limit, options.offset, by_document)
+    hits = tuple(make_hit(candidate, [], 0.0, options.snippet_length) for candidate in candidates)
+    return replace(page, hits=hits, total=total)
