@@ -986,7 +986,9 @@ class Library:
         """How much of the library is indexed, and whether indexing is paused."""
         from recollect.index.status import index_status
 
-        return index_status(self._store, self._background is not None)
+        if self._background is None:
+            return index_status(self._store, is_background=False)
+        return index_status(self._store, is_background=True, problem=self._background.problem)
 
     def embedding_status(self) -> list[EmbeddingStatus]:
         """For each embedding model that was used: the share of the messages that has vectors."""

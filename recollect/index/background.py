@@ -99,6 +99,8 @@ class BackgroundThread:
         self._lock = threading.Lock()
         self._woken = False
         self._closing = threading.Event()
+        self.problem = ""
+        """Why a job failed when it ran last; empty if none did."""
 
     def wake(self) -> None:
         with self._lock:
@@ -131,6 +133,7 @@ class BackgroundThread:
             for schedule in schedules:
                 schedule.advance(self._closing.is_set, woken)
             has_work_left = any([schedule.has_work_left() for schedule in schedules])
+            self.problem = next((each.problem for each in schedules if each.problem), "")
             pause = PAUSE
             if any(schedule.must_retry for schedule in schedules):
                 pause = RETRY
@@ -142,16 +145,16 @@ class _Schedule:
     def __init__(self, job: Job) -> None:
         self._job = job
         self._next_run = float("-inf")
-        self._has_failed = False
+        self.problem = ""
         self._is_waiting = False
         self.must_retry = False
 
     def advance(self, stop: Stop, woken: bool) -> None:
         """Run the job if it is due."""
         if woken:
-            self._has_failed = False
+            self.problem = ""
             self._is_waiting = True
-        if self._has_failed or time.monotonic() < self._next_run:
+        if self.problem or time.monotonic() < self._next_run:
             return
         if not self._is_waiting and not self.has_work_left():
             return
@@ -165,7 +168,7 @@ class _Schedule:
             self._next_run = time.monotonic() + self._job.interval
 
     def has_work_left(self) -> bool:
-        if self._has_failed:
+        if self.problem:
             return False
         if self.must_retry:
             return True
@@ -177,4 +180,4 @@ class _Schedule:
 
     def _fail(self, error: RecollectError | OSError) -> None:
         log.warning("%s in the background stopped: %s", self._job.name, error)
-        self._has_failed = True
+        self.problem = str(error)

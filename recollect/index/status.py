@@ -38,6 +38,8 @@ class IndexStatus:
     is_background: bool
     """Whether this process indexes in the background."""
     paused_since: datetime | None
+    problem: str = ""
+    """Why indexing in the background has stopped; empty if it has not."""
 
     @property
     def share(self) -> float:
@@ -47,7 +49,7 @@ class IndexStatus:
         return self.embedded / self.passages
 
 
-def index_status(store: Store, is_background: bool) -> IndexStatus:
+def index_status(store: Store, is_background: bool, problem: str = "") -> IndexStatus:
     setting = models.embedding_setting()
     passages = store.size()
     spaces = [space for space in store.spaces() if space.name == setting]
@@ -57,9 +59,8 @@ def index_status(store: Store, is_background: bool) -> IndexStatus:
         embedded = passages
         if batch:  # The queue may still count messages that were deleted.
             embedded = max(0, passages - queued)
-    return IndexStatus(
-        passages, embedded, has_work(store, setting), is_background, paused_since(store)
-    )
+    has_more = has_work(store, setting)
+    return IndexStatus(passages, embedded, has_more, is_background, paused_since(store), problem)
 
 
 def embedding_status(store: Store) -> list[EmbeddingStatus]:

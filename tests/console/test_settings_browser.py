@@ -99,6 +99,7 @@ def test_the_first_run_imports_the_selection_with_progress(visit: Any, home: Pat
     expect(page.locator(".row")).to_have_count(1)
 
 
+@pytest.mark.full
 def test_indexing_is_paused_and_resumed_and_the_pause_survives_a_reload(
     visit: Any, home: Path
 ) -> None:

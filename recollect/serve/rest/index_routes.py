@@ -30,6 +30,7 @@ class IndexState(BaseModel):
     has_work: bool = Field(description="Whether there is anything to index.")
     background: bool = Field(description="Whether the server indexes in the background.")
     paused_since: datetime | None = Field(description="When indexing was paused; else null.")
+    problem: str = Field(description="Why indexing in the background stopped; else empty.")
 
 
 @router.get("", summary="Retrieve the state of the index", responses={200: {"model": IndexState}})
@@ -67,5 +68,6 @@ def _respond(status: IndexStatus) -> Response:
             "has_work": status.has_work,
             "background": status.is_background,
             "paused_since": status.paused_since,
+            "problem": status.problem,
         }
     )

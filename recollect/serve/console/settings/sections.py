@@ -106,19 +106,23 @@ def _folder_size(folder: Path) -> int:
 
 
 def _index(access: Access, library: Library) -> dict[str, Any]:
+    status = library.index_status()
+    if status.has_work and not status.problem:
+        library.wake_indexer()  # nobody may have searched since the server was started
     return {
-        "index": library.index_status(),
+        "index": status,
         "embeddings_off": embeddings.embedding_setting() == embeddings.OFF,
     }
 
 
 def _embeddings(access: Access, library: Library) -> dict[str, Any]:
     setting = embeddings.embedding_setting()
-    spaces = [space for space in library.embedding_status() if space.name == setting]
+    statuses = library.embedding_status()
+    current = [status for status in statuses if status.name == setting]
     space = None
-    if spaces:
-        space = spaces[-1]
-    older = [status for status in library.embedding_status() if status.name != setting]
+    if current:
+        space = current[-1]
+    older = [status for status in statuses if status is not space]
     return {
         "model": _model_name(setting, is_administrator(access)),
         "is_remote": embeddings.is_remote(setting),
