@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Iterable
+from itertools import count, islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,42 +30,26 @@ _MAX_REMEMBERED = 500_000
 _MAX_UNSORTED = 200
 
 
-class _WordNumbers(dict[str, int]):
-    """The number of each word. A new word gets the next number when it is looked up."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.lock = threading.Lock()
-        self.words: list[str] = []
-        self.traits = bytearray()
-        """The traits of each word; see `search.ranking.answer`."""
-
-    def __missing__(self, word: str) -> int:
-        with self.lock:
-            if word in self:  # another thread was faster
-                return self[word]
-            number = len(self.words)
-            self.traits.append(answer.traits(word))
-            self.words.append(word)
-            # Last, because other threads look up words without the lock.
-            self[word] = number
-            return number
-
-
 class Vocabulary:
     """The words of the texts that were ranked lately. For any number of threads."""
 
     def __init__(self) -> None:
-        self._numbers = _WordNumbers()
+        self._lock = threading.Lock()
+        self._numbers: defaultdict[str, int] = defaultdict(count().__next__)
+        """The number of each word. A new word gets the next one when it is looked up."""
+        self._words: list[str] = []
+        """Words by their numbers, without the newest ones."""
+        self._traits = bytearray()
+        """The traits of these words; see `search.ranking.answer`."""
         self._sorted_words: list[str] = []
-        """The first words that got a number, in alphabetical order."""
+        """The first of these words, in alphabetical order."""
         self._texts: dict[str, Numbers] = {}
         self._earlier_texts: dict[str, Numbers] = {}
         self._remembered = 0
         """How many words the texts have."""
 
     def __len__(self) -> int:
-        return len(self._numbers.words)
+        return len(self._numbers)
 
     # -- texts ---
 
@@ -79,7 +65,8 @@ class Vocabulary:
 
     def _split(self, text: str) -> Numbers:
         words = tokens(text)
-        return np.fromiter(map(self._numbers.__getitem__, words), np.int32, len(words))
+        with self._lock:
+            return np.fromiter(map(self._numbers.__getitem__, words), np.int32, len(words))
 
     def _remember(self, text: str, numbers: Numbers) -> None:
         """Keep a text. What was not used for a while is forgotten."""
@@ -99,23 +86,33 @@ class Vocabulary:
 
     def numbers_with_prefix(self, prefix: str) -> list[int]:
         """The numbers of all words with a prefix."""
-        words = self._numbers.words
-        with self._numbers.lock:
-            count = len(self._sorted_words)
-            if len(words) > count + _MAX_UNSORTED:
+        with self._lock:
+            self._complete_words()
+            size = len(self._sorted_words)
+            if len(self._words) > size + _MAX_UNSORTED:
                 # Sorting again is fast, because most of the list is in order.
-                self._sorted_words += words[count:]
+                self._sorted_words += self._words[size:]
                 self._sorted_words.sort()
-                count = len(self._sorted_words)
+                size = len(self._sorted_words)
             start = bisect_left(self._sorted_words, prefix)
             end = bisect_left(self._sorted_words, prefix + "\U0010ffff")
             matches = self._sorted_words[start:end]
-            matches += [word for word in words[count:] if word.startswith(prefix)]
+            matches += [word for word in self._words[size:] if word.startswith(prefix)]
         return self.numbers(matches)
 
     def traits(self, numbers: Numbers) -> NDArray[np.uint8]:
         """The traits of words; see `search.ranking.answer`."""
-        return np.frombuffer(bytes(self._numbers.traits), np.uint8)[numbers]
+        with self._lock:
+            self._complete_words()
+            traits = bytes(self._traits)
+        return np.frombuffer(traits, np.uint8)[numbers]
+
+    def _complete_words(self) -> None:
+        """Add the newest words to the list."""
+        new_words = list(islice(reversed(self._numbers), len(self._numbers) - len(self._words)))
+        new_words.reverse()
+        self._words += new_words
+        self._traits.extend(map(answer.traits, new_words))
 
 
 _vocabulary = Vocabulary()

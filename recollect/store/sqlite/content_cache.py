@@ -6,8 +6,8 @@ them from the database. The key is the compressed message itself, so no entry is
 
 from __future__ import annotations
 
-# The characters of one generation. Together, both take about 20 MB at most.
-_MAX_CHARACTERS = 4_000_000
+# The characters of one generation. Together, both take about 8 MB, with other scripts 20 MB.
+_MAX_CHARACTERS = 2_500_000
 
 
 class ContentCache:
