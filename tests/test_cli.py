@@ -38,7 +38,9 @@ def test_search_prints_hits_and_a_total(run_with_examples: Any) -> None:
     assert result["total"] == len(result["hits"]) >= 1
     assert {"message_id", "conversation_id", "score", "snippet"} <= result["hits"][0].keys()
     assert "recollect read" in run_with_examples("search", "event loop")
-    assert "No messages match" in run_with_examples("search", "xyzzyplugh")
+    output = run_with_examples("search", "xyzzyplugh")
+    assert output.startswith("No message mentions “xyzzyplugh”.")
+    assert "No messages match" not in output
 
 
 def test_filters_work_from_the_command_line(run_with_examples: Any) -> None:

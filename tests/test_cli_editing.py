@@ -30,7 +30,7 @@ def test_a_deleted_conversation_is_restored_by_undo(filled_run: Any) -> None:
     output = filled_run("delete", "garden-notes")
     assert "Deleted “Roses”." in output and "recollect undo (within 60 minutes)" in output
     assert ids(filled_run) == ["kitchen-talk"]
-    assert "No messages match" in filled_run("search", "roses", "--mode", "text")
+    assert "No message mentions “roses”" in filled_run("search", "roses", "--mode", "text")
     assert filled_run("undo") == "Restored “Roses”.\n"
     assert ids(filled_run) == ["garden-notes", "kitchen-talk"]
     assert "nothing to undo" in filled_run("undo", fails=True)
@@ -42,6 +42,13 @@ def test_several_conversations_are_deleted_and_restored_by_number(filled_run: An
     assert ids(filled_run) == []
     assert filled_run("undo", *command.split()).count("Restored") == 2
     assert ids(filled_run) == ["garden-notes", "kitchen-talk"]
+
+
+def test_a_numbered_result_is_forgotten(filled_run: Any) -> None:
+    filled_run("search", "Chutney", "--mode", "text")
+    assert "Forgotten: 1 message" in filled_run("forget", "1", "--yes")
+    assert ids(filled_run) == ["garden-notes"]
+    assert "There is no result 7" in filled_run("forget", "7", "--yes", fails=True)
 
 
 def test_nothing_is_deleted_if_one_reference_is_wrong(filled_run: Any) -> None:

@@ -72,6 +72,20 @@ def test_words_that_no_message_mentions_find_nothing(garden: recollect.Library, 
         assert len(page.nearest) == 3
 
 
+@pytest.mark.parametrize(
+    ("query", "has_nearest"),
+    [('"zxqv of roses"', True), ("zxqv AND roses", True), ("zxqv NOT roses", False)],
+)
+def test_operators_that_nothing_satisfies_come_with_the_nearest(
+    library: recollect.Library, query: str, has_nearest: bool
+) -> None:
+    for name, texts in GARDEN.items():
+        add(library, name, *texts)
+    library.index()
+    page = library.search(query)
+    assert (page.total, bool(page.nearest)) == (0, has_nearest)
+
+
 def test_nothing_found_in_everything_comes_with_the_nearest(library: recollect.Library) -> None:
     for name, texts in GARDEN.items():
         add(library, name, *texts)

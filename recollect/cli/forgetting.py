@@ -22,6 +22,7 @@ from recollect.cli.common import (
     when,
 )
 from recollect.cli.progress import ProgressBar
+from recollect.cli.references import REFERENCE, resolve
 from recollect.library import Library
 from recollect.model.forgetting import Selection
 from recollect.model.kinds import KINDS
@@ -30,6 +31,7 @@ from recollect.transfer.forgetting import ForgetReport
 
 _EXAMPLES = """\
   recollect forget 3f9a0c                              one conversation or item
+  recollect forget 2                                   the second of the last results, as a whole
   recollect forget 3f9a0c --message MESSAGE            one message; may be repeated
   recollect forget 3f9a0c --from MESSAGE --to MESSAGE  a span of messages
   recollect forget --project clients/acme
@@ -45,7 +47,7 @@ _SHARES = 5
 
 def define_forget(command: argparse.ArgumentParser) -> None:
     define(command, run, _EXAMPLES)
-    command.add_argument("id", nargs="*", metavar="ID", help="a conversation or item")
+    command.add_argument("id", nargs="*", metavar="ID", help=REFERENCE)
     command.add_argument(
         "--message",
         action="append",
@@ -109,7 +111,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _selection(library: Library, arguments: argparse.Namespace) -> Selection:
     return Selection.of(
-        conversations=[library.resolve_id(id_) for id_ in arguments.id],
+        conversations=[resolve(library, arguments, text).id for text in arguments.id],
         messages=arguments.message,
         first=arguments.first,
         last=arguments.last,

@@ -326,7 +326,8 @@ def _print_page(results: Results, arguments: argparse.Namespace, remarks: list[s
         else:
             _show_message(results, number, hit, arguments.explain)
         out.print()
-    _show_total(page, "conversation" if by_conversation else "message")
+    if page.hits or page.total or not any(remark.startswith("No ") for remark in remarks):
+        _show_total(page, "conversation" if by_conversation else "message")
     for remark in remarks:
         out.print(f"[yellow]{safe(remark)}[/]")
     if page.nearest:

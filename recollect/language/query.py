@@ -106,6 +106,16 @@ class Not:
 Node = Word | And | Or | Not
 
 
+def excludes_words(node: Node) -> bool:
+    """Whether a query says what messages must not contain."""
+    match node:
+        case Not():
+            return True
+        case And() | Or():
+            return any(map(excludes_words, node.parts))
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class Fields:
     """The fields of a query.

@@ -16,7 +16,7 @@ from typing import Any
 from recollect.errors import InvalidInput, RecollectError, SearchTimeout
 from recollect.index.meaning import Meaning
 from recollect.language.intent import IDENTIFIER, KEYWORDS, QUESTION, classify
-from recollect.language.query import And, Node, Query, Word
+from recollect.language.query import And, Node, Query, Word, excludes_words
 from recollect.language.text import fold, tokens
 from recollect.language.when import windows
 from recollect.model.search import Filter, Hit, Page, SearchOptions
@@ -260,7 +260,7 @@ class Search:
         """
         text = self._query.rest
         if not self._plain:
-            return text
+            return " ".join(term.name for term in self._own_terms) or text
         meaningless = {term.name for term in self._own_terms if not self._has_meaning(term)}
         if not meaningless and not self.corrections:
             return text
@@ -383,15 +383,18 @@ class Search:
         `has_word`: the text arm found messages with a word of the query.
 
         Nothing for a query with operators, since every hit must satisfy them, nor for a concept,
-        since a conversation must contain its words.
+        since a conversation must contain its words. If nothing satisfies the operators, the
+        neighbours are the closest in meaning, unless the query excludes words.
         """
-        if self._vector is None or self._space is None or not self._plain:
+        if self._vector is None or self._space is None:
+            return []
+        if not self._plain and (has_word or self.node is None or excludes_words(self.node)):
             return []
         if self._every_term and self._options.mode == "both":
             return []
         neighbours = self._store.nearest(self._space, self._vector, self._filter, self._arm_size)
         evidence = []
-        if self._meaning_is_evidence():
+        if self._plain and self._meaning_is_evidence():
             evidence = rank.drop_distant(neighbours)
         if evidence and self._needs_similarity(has_word):
             floor = self._space.noise_floor
