@@ -309,6 +309,18 @@ def _open_store(where: Path | str, user: str) -> Store:
     return SqliteStore(file, read_only)
 
 
+def postgres_url(path_or_url: str | Path | None = None) -> str:
+    """The URL of the database with the libraries. Raises InvalidInput if they are in a folder."""
+    where = place(path_or_url)
+    if isinstance(where, Path):
+        raise InvalidInput(
+            f"The libraries are in the folder {where}. "
+            "Give the URL of a PostgreSQL database: --home postgresql://…"
+        )
+    _postgres_store(where)  # the packages are installed
+    return where
+
+
 def _postgres_store(url: str) -> type[PostgresStore]:
     if not url.startswith(("postgresql://", "postgres://")):
         scheme = url.split(":")[0]

@@ -26,7 +26,7 @@ from starlette.testclient import TestClient
 
 import recollect
 from recollect import __main__, __version__, cli
-from recollect.cli import parser
+from recollect.cli import main, parser
 from recollect.serve.app import make_app
 from recollect.serve.http.service import Service
 from recollect.serve.mcp.toolsets import all_tools
@@ -293,9 +293,9 @@ def test_the_requests_in_the_docs_succeed(place: str) -> None:
 
 
 def test_the_documented_setup_with_two_roles_works(database: str, user: str) -> None:
-    """An administrator runs the SQL of the page; then programs can use the role it creates."""
+    """An administrator runs the SQL and the command; then programs can use the role."""
     name = f"docs_{user[-12:]}"
-    first, second = (text for page, text in blocks("sql") if page == "postgres.md")
+    (script,) = (text for page, text in blocks("sql") if page == "postgres.md")
 
     def rename(sql: str) -> str:
         sql = sql.replace("recollect_login", name)
@@ -304,13 +304,13 @@ def test_the_documented_setup_with_two_roles_works(database: str, user: str) -> 
     parts = psycopg.conninfo.conninfo_to_dict(database)
     with psycopg.connect(database, autocommit=True) as administrator:
         try:
-            for statement in rename(first).split(";"):
+            for statement in rename(script).split(";"):
                 if statement.strip():
                     administrator.execute(statement)
             setup_url = postgres.address(parts | {"dbname": name})
-            (program,) = re.findall(r'python -c "(import recollect;.*)"', page_text("postgres.md"))
-            exec(re.sub("postgresql://.*?(?=')", setup_url, program))
-            administrator.execute(rename(second))
+            pattern = r"recollect (postgres prepare .*) --home postgresql:"
+            (command,) = re.findall(pattern, page_text("postgres.md"))
+            assert main([*rename(command).split(), "--home", setup_url]) == 0
             login = {"dbname": name, "user": name, "password": "a long secret"}
             url = postgres.address(parts | login).replace(" ", "%20")
             with recollect.open(url, user="ann", background=False) as library:

@@ -49,6 +49,7 @@ COMMANDS = {
     "archive": ("watching", "list or restore archived transcripts"),
     "index": ("indexing", "index and embed new messages"),
     "model": ("indexing", "show or download the embedding model"),
+    "postgres": ("postgres", "prepare a PostgreSQL database, and spread it over a cluster"),
     "move": ("moving", "copy a library to another place or database, and verify it"),
     "salvage": ("salvaging", "rescue what can be read from a damaged library"),
     "backup": ("backing_up", "make, list, verify and remove backups"),

@@ -31,7 +31,7 @@ class Recorder:
         self._known: set[str] = set()
 
     def add(self, sql: str, values: Sequence[Any]) -> None:
-        if sql not in self._known and not sql.startswith("explain"):
+        if sql not in self._known and not sql.startswith(("explain", "set ")):
             self._known.add(sql)
             self.new.append((sql, values))
 
@@ -88,8 +88,13 @@ def problem(planner: psycopg.Connection[Any], statement: Statement) -> str:
     cursor = psycopg.RawCursor(planner)
     cursor.execute(f"explain (format json) {sql}", values)
     ((plans,),) = cursor.fetchall()
+    task_counts = list(_values(plans, "Task Count"))
+    if task_counts:  # a cluster; a shard is a task
+        return "it uses several shards" if max(task_counts) > 1 else ""
     tables: dict[str, set[str]] = {}
-    for name in _scanned_tables(plans):
+    for name in _values(plans, "Relation Name"):
+        if not _PARTITION.search(name):
+            continue
         table, _, number = name.rpartition("_")
         tables.setdefault(table, set()).add(number)
     if len(set().union(*tables.values())) > 1:
@@ -97,15 +102,14 @@ def problem(planner: psycopg.Connection[Any], statement: Statement) -> str:
     return ""
 
 
-def _scanned_tables(plan: Any) -> Iterator[str]:
-    """The partitions in a plan."""
+def _values(plan: Any, key: str) -> Iterator[Any]:
+    """The values of a key anywhere in a plan."""
     if isinstance(plan, list):
         for part in plan:
-            yield from _scanned_tables(part)
+            yield from _values(part, key)
     if not isinstance(plan, dict):
         return
-    name = plan.get("Relation Name", "")
-    if _PARTITION.search(name):
-        yield name
+    if key in plan:
+        yield plan[key]
     for part in plan.values():
-        yield from _scanned_tables(part)
+        yield from _values(part, key)

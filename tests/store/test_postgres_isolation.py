@@ -67,7 +67,8 @@ class Neighbours:
         rows = self.mine._read(
             lambda db: db.rows(
                 """select c.relname from pg_class c
-                where c.relnamespace = 'recollect'::regnamespace and c.relkind = 'p'"""
+                where c.relnamespace = 'recollect'::regnamespace and c.relkind in ('r', 'p')
+                  and not c.relispartition and c.relname not in ('account', 'migration')"""
             )
         )
         return [name for (name,) in rows]
@@ -147,7 +148,7 @@ def attacker(neighbours: Neighbours) -> Iterator[psycopg.Connection[Any]]:
 
 
 def become(connection: psycopg.Connection[Any], owner: int | str) -> None:
-    connection.execute("select set_config('recollect.owner', %s, true)", [str(owner)])
+    connection.execute(f"set local recollect.owner = '{owner}'")
 
 
 def rows(
@@ -284,10 +285,33 @@ def test_without_a_valid_owner_every_table_is_empty(
     become(attacker, owner)
     for table in neighbours.tables():
         assert rows(attacker, f"select count(*) from {table}") == [(0,)]
-    counts = rows(
-        attacker, "select * from frequencies(array['mine', 'zebracanary', '!x']::tsquery[], 100)"
-    )
-    assert counts == [(0, 0)] * 3
+    for library in (neighbours.me, neighbours.them):
+        assert frequencies(attacker, library) == [(0, 0)] * 3
+
+
+def frequencies(connection: psycopg.Connection[Any], library: int) -> list[tuple[Any, ...]]:
+    queries = "array['mine', 'zebracanary', '!x']::tsquery[]"
+    return rows(connection, f"select * from frequencies({library}, {queries}, 100)")
+
+
+def test_a_search_function_returns_nothing_for_an_owner_that_the_transaction_does_not_name(
+    neighbours: Neighbours, attacker: psycopg.Connection[Any]
+) -> None:
+    no_filter = ", ".join(["null"] * 9)
+    them = neighbours.them
+    assert frequencies(attacker, neighbours.me)[0] == (MINE, MINE)
+    assert frequencies(attacker, them) == [(0, 0)] * 3
+    for sql, expected in (
+        (f"select counted({them}, 'zebracanary', null, 100, {no_filter}, true)", [(0,)]),
+        (f"select newest({them}, 'zebracanary', null, 100, {no_filter}, true)", []),
+        (
+            f"select * from candidates({them}, array['zebracanary']::tsquery[], array[1.0], null, "
+            f"100, {no_filter}, true)",
+            [],
+        ),
+        (f"select absent({them}, array['zebracanary'])", [("zebracanary",)]),
+    ):
+        assert rows(attacker, sql) == expected
 
 
 def test_a_connection_without_an_owner_sees_nothing_and_writes_nothing(
@@ -385,7 +409,9 @@ def test_partitions_cannot_be_accessed_directly(
 
 def calls(connection: psycopg.Connection[Any], query: str) -> list[str]:
     """A call of every search function, with the query wherever it takes one."""
+    ((owner,),) = rows(connection, "select current_setting('recollect.owner')")
     values = {
+        "library": str(owner),
         "tsquery": f"'{query}'",
         "tsquery[]": f"array['{query}']",
         "double precision[]": "array[1]",
@@ -761,10 +787,10 @@ def test_nobody_can_take_over_the_number_of_another_account(
         "(o integer, k bigint, foreign key (o, k) references recollect.passage)",
         "create temp table heir () inherits (recollect.account)",
         "create function recollect.f() returns integer language sql as 'select 1'",
-        "create or replace function recollect.absent(terms text[]) returns setof text "
-        "language sql as 'select 1::text'",
-        "alter function recollect.absent(text[]) reset all",
-        "alter function recollect.absent(text[]) owner to recollect_app",
+        "create or replace function recollect.absent(library integer, terms text[]) "
+        "returns setof text language sql as 'select 1::text'",
+        "alter function recollect.absent(integer, text[]) reset all",
+        "alter function recollect.absent(integer, text[]) owner to recollect_app",
         "grant recollect_search to recollect_app",
         "alter role recollect_app bypassrls",
         "alter role recollect_app set recollect.owner = '1'",
@@ -818,7 +844,7 @@ def test_a_statement_prepared_for_one_user_is_safe_for_the_next_user(
         neighbours.mine._transactions.server.configure(connection)
         connection.execute("prepare everything as select owner, content from passage")
         connection.execute("""prepare counts as
-            select * from frequencies(array['zebracanary', 'mine']::tsquery[], 100)""")
+            select * from frequencies($1, array['zebracanary', 'mine']::tsquery[], 100)""")
         connection.execute("prepare writing as update passage set role = 'x' returning owner")
         for mode in ("auto", "force_generic_plan", "force_custom_plan"):
             connection.execute(f"set plan_cache_mode = {mode}")
@@ -833,7 +859,10 @@ def test_a_statement_prepared_for_one_user_is_safe_for_the_next_user(
                     assert {o for o, _ in rows(connection, "execute everything")} == (
                         {owner} if owner else set()
                     )
-                    assert tuple(n for n, _ in rows(connection, "execute counts")) == expected
+                    assert (
+                        tuple(n for n, _ in rows(connection, f"execute counts({owner or 0})"))
+                        == expected
+                    )
                     assert {o for (o,) in rows(connection, "execute writing")} == (
                         {owner} if owner else set()
                     )

@@ -621,7 +621,7 @@ ONLY_SQLITE = {
     "m016_parents",
 }
 # In a folder, the audit log is a file.
-ONLY_POSTGRES = {"m008_drop_bm25", "m019_audit"}
+ONLY_POSTGRES = {"m008_drop_bm25", "m019_audit", "m025_cluster"}
 
 
 def test_the_steps_have_the_same_names_as_on_sqlite() -> None:

@@ -284,9 +284,8 @@ def test_embedded_passages_without_a_vector_can_be_listed_and_queued(store: Stor
 
 def queue_missing_passages(store: Store, space: Space, passages: Iterable[int]) -> None:
     """Queue passages that do not exist, as an earlier version did."""
-    rows = [(passage, space.id) for passage in passages]
-    sql = "insert into unembedded (passage, space) values (?, ?)"
-    store._write(lambda db: db.run_many(sql, rows))  # type: ignore[attr-defined]
+    keys = list(passages)
+    store._write(lambda db: db.queue_passages(space.id, keys))  # type: ignore[attr-defined]
 
 
 def test_vectors_of_passages_deleted_in_the_meantime_are_not_stored(store: Store) -> None:

@@ -12,6 +12,7 @@ import psycopg
 from psycopg import sql
 
 from recollect.errors import RecollectError, StoreUnavailable
+from recollect.store.postgres.cluster import PROPAGATE_SETTINGS, is_distributed
 from recollect.store.postgres.migrations import can_use_app_role, extension_schema, migrate
 from recollect.store.postgres.schema import APP, SCHEMA, SEARCH
 
@@ -36,6 +37,8 @@ class Server:
     """The version of pgvector, or empty if the tables do not use it."""
     full_vector: str
     """The qualified name of pgvector's full-precision type. `vector` is also a table of ours."""
+    is_cluster: bool
+    """Whether Citus distributes the tables over several machines."""
     missing_features: tuple[str, ...]
     """Optional features that the server lacks, each with the consequence."""
 
@@ -46,6 +49,8 @@ class Server:
                 sql.Identifier(self.role), sql.SQL(self.search_path)
             )
         )
+        if self.is_cluster:
+            connection.execute(PROPAGATE_SETTINGS)
 
 
 @contextmanager
@@ -74,13 +79,14 @@ def prepare(url: str, location: str) -> Server:
                 f"Recollect needs {OLDEST_VERSION // 10000} or newer."
             )
         migrate(connection, location)
-        server = _inspect(connection, location)
+        server = inspect(connection, location)
     for feature in server.missing_features:
         log.warning("%s: %s", location, feature)
     return server
 
 
-def _inspect(connection: psycopg.Connection[Any], location: str) -> Server:
+def inspect(connection: psycopg.Connection[Any], location: str) -> Server:
+    """What the server of a migrated database provides. Raises if users are not isolated there."""
     role = APP if can_use_app_role(connection) else connection.info.user
     _require_row_security(connection, role, location)
     vector_schema = extension_schema(connection, "vector")
@@ -95,6 +101,7 @@ def _inspect(connection: psycopg.Connection[Any], location: str) -> Server:
         types=types,
         pgvector=_extension_version(connection, "vector") if uses_pgvector else "",
         full_vector=f'"{vector_schema}".vector',
+        is_cluster=is_distributed(connection),
         missing_features=_missing_features(connection, uses_pgvector),
     )
 

@@ -223,9 +223,17 @@ class Connection:
 
     # -- begin and commit ---
 
-    def begin(self, statements: str) -> list[tuple[Any, ...]]:
-        """Send statements without parameters in one message. Returns the rows of the last one."""
-        self._cursor.execute(statements)
+    def begin(self, statements: Sequence[str]) -> list[tuple[Any, ...]]:
+        """Run statements without parameters. Returns the rows of the last one, a query.
+
+        They are sent in one message. Citus passes `set local` on to the workers as the whole
+        message, so there each statement is sent alone.
+        """
+        if self.server.is_cluster:
+            for statement in statements:
+                self._cursor.execute(statement)
+            return self._cursor.fetchall()
+        self._cursor.execute("; ".join(statements))
         while self._cursor.nextset():
             pass
         return self._cursor.fetchall()

@@ -13,12 +13,21 @@ The last two can neither log in nor bypass row-level security.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import psycopg
 from psycopg import errors, sql
 
 from recollect.errors import NewerLibrary, RecollectError
+from recollect.store.postgres.cluster import (
+    ONE_CONNECTION_PER_WORKER,
+    distribute_function,
+    distribute_tables,
+    is_cluster,
+    is_distributed,
+    without_partitions,
+)
 from recollect.store.postgres.schema import (
     APP,
     APPEND_ONLY,
@@ -31,26 +40,33 @@ from recollect.store.postgres.schema import (
 
 _LOCK = 0x5265636F
 # The steps that change the tables or columns which the search functions use.
-_FUNCTION_STEPS = frozenset({"m002_search", "m004_knowledge"})
+_FUNCTION_STEPS = frozenset({"m002_search", "m004_knowledge", "m025_cluster"})
 
 
 def migrate(
     connection: psycopg.Connection[Any], location: str, stop_before: str | None = None
 ) -> list[str]:
     """Run the pending steps in one transaction, and return their names."""
-    if not _pending_steps(connection, location, stop_before):
+    if not pending_steps(connection, location, stop_before):
         return []
     try:
         with connection.transaction():
             # Another process may be migrating the database. Look again when it has finished.
             connection.execute("select pg_advisory_xact_lock(%s, 0)", [_LOCK])
-            steps = _pending_steps(connection, location, stop_before)
-            if "m001_documents" in steps:
+            steps = pending_steps(connection, location, stop_before)
+            is_new = "m001_documents" in steps
+            # If Citus was installed later, the tables have partitions and are not distributed.
+            on_cluster = is_cluster(connection) and (is_new or is_distributed(connection))
+            if on_cluster:
+                connection.execute(ONE_CONNECTION_PER_WORKER)
+            if is_new:
                 _set_up(connection)
             for name in steps:
-                _run_step(connection, name)
+                _run_step(connection, name, on_cluster)
+            if on_cluster:
+                distribute_tables(connection, SCHEMA)
             if not _FUNCTION_STEPS.isdisjoint(steps):
-                _replace_functions(connection)
+                _replace_functions(connection, on_cluster)
     except errors.InsufficientPrivilege as error:
         raise RecollectError(
             f"{location} must be set up or migrated first ({error.diag.message_primary}). Open it "
@@ -60,9 +76,10 @@ def migrate(
     return steps
 
 
-def _pending_steps(
-    connection: psycopg.Connection[Any], location: str, stop_before: str | None
+def pending_steps(
+    connection: psycopg.Connection[Any], location: str, stop_before: str | None = None
 ) -> list[str]:
+    """The names of the steps that have not run in this database."""
     completed: set[str] = set()
     if is_set_up(connection):
         completed = _completed_steps(connection, location)
@@ -136,17 +153,27 @@ def extension_schema(connection: psycopg.Connection[Any], name: str) -> str:
 
 def _set_up(connection: psycopg.Connection[Any]) -> None:
     """Create the roles, the schema, and the extensions that the server offers."""
+    # The coordinator of a cluster logs in to its workers with the role of the transaction.
+    login = "login" if is_cluster(connection) else "nologin"
     for role in (APP, SEARCH):
-        _try(connection, f"create role {role} nologin nobypassrls")
+        _try(connection, f"create role {role} {login} nobypassrls")
+        if login == "login" and not _can_log_in(connection, role):
+            _try(connection, f"alter role {role} login")
         _try(connection, f"grant {role} to current_user")
-    connection.execute(
-        f"create schema if not exists {SCHEMA}; alter schema {SCHEMA} owner to current_user"
-    )
+    connection.execute(f"create schema if not exists {SCHEMA}")
+    connection.execute(f"alter schema {SCHEMA} owner to current_user")
     for extension in ("btree_gin", "vector"):
         _try(connection, f"create extension if not exists {extension}")
     connection.execute(
         f"create table {SCHEMA}.migration (name text primary key, at timestamptz default now())"
     )
+
+
+def _can_log_in(connection: psycopg.Connection[Any], role: str) -> bool:
+    row = connection.execute(
+        "select rolcanlogin from pg_roles where rolname = %s", [role]
+    ).fetchone()
+    return bool(row and row[0])
 
 
 def _try(connection: psycopg.Connection[Any], statement: str) -> None:
@@ -166,7 +193,7 @@ def _try(connection: psycopg.Connection[Any], statement: str) -> None:
         pass  # what depends on it checks for it
 
 
-def _run_step(connection: psycopg.Connection[Any], name: str) -> None:
+def _run_step(connection: psycopg.Connection[Any], name: str, on_cluster: bool) -> None:
     script = dict(MIGRATIONS)[name]
     pgvector = extension_schema(connection, "vector")
     btree_gin = extension_schema(connection, "btree_gin")
@@ -176,7 +203,11 @@ def _run_step(connection: psycopg.Connection[Any], name: str) -> None:
             sql.SQL(", ").join(map(sql.Identifier, schemas))
         )
     )
-    connection.execute(script.replace("{vector}", "halfvec" if pgvector else "bytea"))
+    script = script.replace("{vector}", "halfvec" if pgvector else "bytea")
+    if on_cluster:
+        script = without_partitions(script)
+    for statement in _statements(script):
+        connection.execute(statement)
     if name == "m002_search":
         columns = "owner, words" if btree_gin else "words"
         connection.execute(
@@ -189,35 +220,48 @@ def _run_step(connection: psycopg.Connection[Any], name: str) -> None:
     connection.execute("insert into migration (name) values (%s)", [name])
 
 
+def _statements(script: str) -> list[str]:
+    """The statements of a script. Citus passes a message on as a whole, so each is sent alone."""
+    return [part for part in re.split(r";\s*(?:\n|$)", script) if part.strip()]
+
+
 def _secure_new_tables(connection: psycopg.Connection[Any]) -> None:
     """Create the partitions and policies of new tables, and grant the application access."""
     tables = connection.execute(
-        """select c.relname, c.relkind = 'p'
+        """select c.relname, c.relname = 'account', c.relkind = 'p'
         from pg_class c join pg_namespace n on n.oid = c.relnamespace
         where n.nspname = %s and c.relkind in ('r', 'p') and not c.relispartition
           and not c.relrowsecurity and c.relname <> 'migration'""",
         [SCHEMA],
     ).fetchall()
     app = _app_role(connection)
-    connection.execute(
-        f"grant usage on schema {SCHEMA} to {app}; grant select on migration to {app}"
-    )
-    for table, is_partitioned in tables:
-        if is_partitioned:
-            _secure_table(connection, table, app)
-        else:
+    connection.execute(f"grant usage on schema {SCHEMA} to {app}")
+    connection.execute(f"grant select on migration to {app}")
+    for table, is_account, is_partitioned in tables:
+        if is_account:
             _secure_account(connection, table, app)
+            continue
+        partitions = []
+        if is_partitioned:
+            partitions = _create_partitions(connection, table)
+        _secure_table(connection, table, app, partitions)
     connection.execute(f"grant usage on all sequences in schema {SCHEMA} to {app}")
 
 
-def _secure_table(connection: psycopg.Connection[Any], table: str, app: str) -> None:
-    """Partitions get no policy, so they can only be read through their table."""
+def _create_partitions(connection: psycopg.Connection[Any], table: str) -> list[str]:
     partitions = [f"{table}_{number}" for number in range(PARTITIONS)]
     for number, partition in enumerate(partitions):
         connection.execute(
             f"create table {partition} partition of {table} "
             f"for values with (modulus {PARTITIONS}, remainder {number})"
         )
+    return partitions
+
+
+def _secure_table(
+    connection: psycopg.Connection[Any], table: str, app: str, partitions: list[str]
+) -> None:
+    """Partitions get no policy, so they can only be read through their table."""
     is_own = "owner = nullif(current_setting('recollect.owner', true), '')::integer"
     connection.execute(f"create policy own on {table} using ({is_own}) with check ({is_own})")
     privileges = "select, insert, update, delete"
@@ -237,10 +281,8 @@ def _secure_account(connection: psycopg.Connection[Any], table: str, app: str) -
 
 
 def _force_row_security(connection: psycopg.Connection[Any], table: str) -> None:
-    connection.execute(
-        f"alter table {table} enable row level security; "
-        f"alter table {table} force row level security"
-    )
+    connection.execute(f"alter table {table} enable row level security")
+    connection.execute(f"alter table {table} force row level security")
 
 
 def _app_role(connection: psycopg.Connection[Any]) -> str:
@@ -250,20 +292,25 @@ def _app_role(connection: psycopg.Connection[Any]) -> str:
 # -- the search functions ------------------------------------------------------
 
 
-def _replace_functions(connection: psycopg.Connection[Any]) -> None:
+def _replace_functions(connection: psycopg.Connection[Any], on_cluster: bool) -> None:
     for name in _function_names(connection):
         connection.execute(f"drop function {name}")
-    connection.execute(FUNCTIONS)
+    for statement in _statements(FUNCTIONS):
+        connection.execute(statement)
+    if on_cluster:
+        for name in _function_names(connection):
+            distribute_function(connection, name)
     _try(connection, f"grant {SEARCH} to current_user")
     has_search_role = _can_set_role(connection, SEARCH)
     app = _app_role(connection)
     if has_search_role:
-        connection.execute(
-            f"grant usage, create on schema {SCHEMA} to {SEARCH}; "
-            f"grant select on passage_text to {SEARCH}; "
-            "drop policy if exists search on passage_text; "
-            f"create policy search on passage_text for select to {SEARCH} using (true)"
-        )
+        for statement in (
+            f"grant usage, create on schema {SCHEMA} to {SEARCH}",
+            f"grant select on passage_text to {SEARCH}",
+            "drop policy if exists search on passage_text",
+            f"create policy search on passage_text for select to {SEARCH} using (true)",
+        ):
+            connection.execute(statement)
     connection.execute(f"revoke all on all functions in schema {SCHEMA} from public")
     for name in _function_names(connection):
         connection.execute(f"grant execute on function {name} to {app}")

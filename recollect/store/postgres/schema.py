@@ -1,7 +1,8 @@
 """The PostgreSQL schema: tables, indexes, and the functions that search the text index.
 
 A step has the same name as the SQLite step that makes the same change. Steps are appended, never
-edited.
+edited. A step that runs on distributed tables cannot use `set statistics`, and a statement ends
+with a semicolon at the end of a line.
 
 The owner is the first column of every key and index, and the partition key of every table. So the
 rows of one user are stored together, a search touches one partition, and the tables can be
@@ -353,6 +354,21 @@ create table list_move (
 ) partition by hash (owner);
 """
 
+# What a cluster needs: a primary key on every table, and the owner as an argument of the functions.
+M025_CLUSTER = """
+alter table vector add part integer not null default 0;
+alter table vector no force row level security;
+update vector v set part = n.part
+from (
+  select tableoid, ctid,
+    row_number() over (partition by owner, space, passage order by ctid) - 1 as part
+  from vector) n
+where v.tableoid = n.tableoid and v.ctid = n.ctid and n.part > 0;
+alter table vector force row level security;
+alter table vector add primary key (owner, space, passage, part);
+drop index vector_passage;
+"""
+
 MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m001_documents", M001_DOCUMENTS),
     ("m002_search", M002_SEARCH),
@@ -372,16 +388,21 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m022_models", M022_MODELS),
     ("m023_lists", M023_LISTS),
     ("m024_moves", M024_MOVES),
+    ("m025_cluster", M025_CLUSTER),
 )
 
 
 # -- the search functions ------------------------------------------------------
 
-# The functions belong to `recollect_search`. A filter argument that is null is not applied.
+# The functions belong to `recollect_search`. Their first argument is the owner: a cluster runs them
+# where that user's rows are. It must be the owner that the transaction names. A filter argument
+# that is null is not applied.
 _FILTER_PARAMETERS = """roles text[], authors text[], senders text[], not_roles text[],
   not_authors text[], since bigint, until bigint, documents bigint[], not_documents bigint[],
   with_hidden boolean"""
-_IS_MATCH = """t.owner = nullif(current_setting('recollect.owner', true), '')::integer
+_IS_OWN = """t.owner = library
+    and library = nullif(current_setting('recollect.owner', true), '')::integer"""
+_IS_MATCH = f"""{_IS_OWN}
     and (roles is null or t.role = any(roles)) and (authors is null or t.author = any(authors))
     and (senders is null or t.role = any(senders) or t.author = any(senders))
     and (not_roles is null or coalesce(t.role, '') <> all(not_roles))
@@ -397,25 +418,26 @@ _OPTIONS = """language sql stable security definer set search_path = pg_catalog,
 FUNCTIONS = f"""
 -- For each query: how many passages match, and how many of these are not hidden. Counting stops at
 -- `at_most`.
-create function frequencies(queries tsquery[], at_most integer)
+create function frequencies(library integer, queries tsquery[], at_most integer)
   returns table (passages bigint, visible bigint) {_OPTIONS} as $$
   select c.passages, c.visible from unnest(queries) with ordinality u(query, place), lateral (
     select count(*) as passages, count(*) filter (where not x.hidden) as visible from (
       select t.hidden from recollect.passage_text t
-      where t.owner = nullif(current_setting('recollect.owner', true), '')::integer
-        and t.words @@ u.query
+      where {_IS_OWN} and t.words @@ u.query
       limit at_most) x) c
   order by u.place
 $$;
 -- How many passages match. Counting stops at `at_most`.
-create function counted(query tsquery, sureness boolean, at_most integer, {_FILTER_PARAMETERS})
+create function counted(library integer, query tsquery, sureness boolean, at_most integer,
+  {_FILTER_PARAMETERS})
   returns bigint {_OPTIONS} as $$
   select count(*) from (
     select 1 from recollect.passage_text t where t.words @@ query and {_IS_MATCH}
     limit at_most) x
 $$;
 -- The passages with the largest sum of weights of matching queries, that sum, and their lengths.
-create function candidates(queries tsquery[], weights float8[], sureness boolean, at_most integer,
+create function candidates(library integer, queries tsquery[], weights float8[], sureness boolean,
+  at_most integer,
   {_FILTER_PARAMETERS})
   returns table (key bigint, weight float8, length integer) {_OPTIONS} as $$
   select p.key, sum(u.weight), p.length from unnest(queries, weights) u(query, weight), lateral (
@@ -424,17 +446,17 @@ create function candidates(queries tsquery[], weights float8[], sureness boolean
   group by p.key, p.length order by 2 desc, 1 desc limit at_most
 $$;
 -- The newest passages that match.
-create function newest(query tsquery, sureness boolean, at_most integer, {_FILTER_PARAMETERS})
+create function newest(library integer, query tsquery, sureness boolean, at_most integer,
+  {_FILTER_PARAMETERS})
   returns setof bigint {_OPTIONS} as $$
   select t.key from recollect.passage_text t where t.words @@ query and {_IS_MATCH}
   order by t.created_at desc nulls last, t.key desc limit at_most
 $$;
 -- Those of the words that no passage has.
-create function absent(terms text[]) returns setof text {_OPTIONS} as $$
+create function absent(library integer, terms text[]) returns setof text {_OPTIONS} as $$
   select w.term from unnest(terms) w(term) where not exists (
     select 1 from recollect.passage_text t
-    where t.owner = nullif(current_setting('recollect.owner', true), '')::integer
-      and t.words @@ quote_literal(w.term)::tsquery
+    where {_IS_OWN} and t.words @@ quote_literal(w.term)::tsquery
     limit 1)
 $$;
 """

@@ -19,8 +19,8 @@ from recollect.errors import (
 )
 from recollect.settings import LIMITS
 
-# SQLSTATE classes: connection exceptions, and intervention by an operator, such as a shutdown.
-_CONNECTION_LOST = ("08", "57")
+# SQLSTATEs: connection exceptions, and a server that shuts down, crashed or is starting.
+_CONNECTION_LOST = ("08", "57P")
 
 
 def location_of(url: str) -> str:
@@ -95,8 +95,16 @@ def _first_line(error: psycopg.Error) -> str:
     return type(error).__name__
 
 
+def is_worker_lost(error: psycopg.Error) -> bool:
+    """Whether a server reports that a connection was lost: the coordinator lost that to a worker.
+
+    The connection to the coordinator still works.
+    """
+    return error.sqlstate is not None and error.sqlstate.startswith(_CONNECTION_LOST)
+
+
 def _is_connection_lost(error: psycopg.Error) -> bool:
     if not isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
         return False
     # An error that the client raised has no state.
-    return error.sqlstate is None or error.sqlstate[:2] in _CONNECTION_LOST
+    return error.sqlstate is None or error.sqlstate.startswith(_CONNECTION_LOST)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeVar
 
@@ -29,11 +29,17 @@ from recollect.errors import (
 )
 from recollect.settings import LIMITS
 from recollect.store.postgres.capabilities import Server, connect_as_login
+from recollect.store.postgres.cluster import PROPAGATE_SETTINGS, is_distributed
 from recollect.store.postgres.connection import Connection
 from recollect.store.postgres.migrations import can_use_app_role, is_set_up
 from recollect.store.postgres.pool import Pool
 from recollect.store.postgres.schema import APP
-from recollect.store.postgres.server_errors import explain_error, explain_errors, location_of
+from recollect.store.postgres.server_errors import (
+    explain_error,
+    explain_errors,
+    is_worker_lost,
+    location_of,
+)
 
 T = TypeVar("T")
 Rows = list[tuple[Any, ...]]
@@ -42,6 +48,9 @@ Rows = list[tuple[Any, ...]]
 _BEGIN = "begin isolation level read committed"
 # A transaction that breaks its connection this often is given up: it may be the cause.
 _ATTEMPTS = 5
+# Seconds to wait for a worker that is away, at first and at most.
+_FIRST_PAUSE = 0.05
+_LONGEST_PAUSE = 2.0
 # Commit tokens stored for each user.
 _TOKENS = 64
 # The server should cancel a search at its time limit. If it does not, we stop waiting this many
@@ -89,7 +98,7 @@ class Transactions:
                 raise NotFound(f"There is no library of {self.user!r} at {self.location}.")
             return owner
 
-        return self._retry(lambda: "begin read only; select 1", attempt, _deadline())
+        return self._retry(lambda: ["begin read only", "select 1"], attempt, _deadline())
 
     def _get_or_create_account(self) -> int:
         """The number of the user, assigned on first use."""
@@ -100,12 +109,12 @@ class Transactions:
             if db.get(select_id, [self.user]) is None:
                 db.run("insert into account (name) values (?) on conflict do nothing", [self.user])
             owner = int(db.get(select_id, [self.user]))
-            db.run("select set_config('recollect.owner', ?, true)", [str(owner)])
+            db.run(_set_owner(owner))
             db.run("insert into last_key (owner) values (?) on conflict do nothing", [owner])
             db.commit()
             return owner
 
-        return self._retry(lambda: f"{_BEGIN}; select 1", attempt, _deadline())
+        return self._retry(lambda: [_BEGIN, "select 1"], attempt, _deadline())
 
     # -- writing ---
 
@@ -135,7 +144,7 @@ class Transactions:
                     f"where owner = {self.owner}; "
                 )
             except psycopg.Error as error:
-                if db.is_broken:
+                if db.is_broken or is_worker_lost(error):
                     raise _ReplyLost(token, tokens, value) from error
                 raise
             return value
@@ -158,11 +167,12 @@ class Transactions:
         If the connection breaks at the wrong moment, the records are added twice. Without
         `durable`, the server may lose them in a crash.
         """
-        begin = (
-            f"{_BEGIN}; {self._set_owner_sql()}, "
-            f"set_config('synchronous_commit', '{'on' if durable else 'off'}', true), "
-            f"pg_advisory_xact_lock({_AUDIT_LOCK}, {self.owner:d})"
-        )
+        begin = [
+            _BEGIN,
+            _set_owner(self.owner),
+            f"set local synchronous_commit = {'on' if durable else 'off'}",
+            f"select pg_advisory_xact_lock({_AUDIT_LOCK}, {self.owner:d})",
+        ]
 
         def attempt(db: Connection, _: Rows) -> None:
             work(db)
@@ -170,13 +180,15 @@ class Transactions:
 
         self._retry(lambda: begin, attempt, _deadline())
 
-    def _begin_write_sql(self, deadline: float) -> str:
+    def _begin_write_sql(self, deadline: float) -> list[str]:
         """Begin when no other write of the user is in progress, and read the commit tokens."""
         timeout = max(1, round((deadline - time.monotonic()) * 1000))
-        return (
-            f"{_BEGIN}; {self._set_owner_sql()}, set_config('lock_timeout', '{timeout}', true); "
-            f"select marks from last_key where owner = {self.owner} for update"
-        )
+        return [
+            _BEGIN,
+            _set_owner(self.owner),
+            f"set local lock_timeout = {timeout}",
+            f"select marks from last_key where owner = {self.owner} for update",
+        ]
 
     def _was_committed(self, lost: _ReplyLost) -> bool:
         """Look up the token of a write. If the write is still running, it holds the user's lock."""
@@ -216,10 +228,12 @@ class Transactions:
             limit = seconds * LIMITS.search_slowdown
             timeout = max(1, round(limit * 1000))
             response_timeout = limit + _HANG_SECONDS
-        begin = (
-            "begin isolation level repeatable read read only; "
-            f"{self._set_owner_sql()}, set_config('statement_timeout', '{timeout}', true)"
-        )
+        begin = [
+            "begin isolation level repeatable read read only",
+            _set_owner(self.owner),
+            f"set local statement_timeout = {timeout}",
+            "select 1",
+        ]
 
         def attempt(db: Connection, _: Rows) -> T:
             try:
@@ -236,23 +250,21 @@ class Transactions:
 
         return self._retry(lambda: begin, attempt, _deadline(), response_timeout)
 
-    def _set_owner_sql(self) -> str:
-        return f"select set_config('recollect.owner', '{self.owner:d}', true)"
-
     def _retry(
         self,
-        begin_sql: Callable[[], str],
+        begin_sql: Callable[[], Sequence[str]],
         attempt: Callable[[Connection, Rows], T],
         deadline: float,
         response_timeout: float | None = None,
     ) -> T:
         """Run `attempt` in a new transaction, with the rows that `begin_sql` returns.
 
-        If the connection breaks, try again on another one.
+        If the connection breaks, try again on another one. In a cluster, the coordinator may have
+        lost the connection to a worker; then wait a little until the worker is back.
         """
         if self._is_closed:
             raise RecollectError("This library is closed.")
-        attempts = 0
+        attempts = pauses = 0
         while True:
             with self._pool.connection(deadline) as session:
                 session.response_timeout = response_timeout
@@ -262,8 +274,14 @@ class Transactions:
                     attempts += 1
                     return attempt(db, rows)
                 except psycopg.Error as error:
-                    if not db.is_broken or attempts == _ATTEMPTS or time.monotonic() >= deadline:
+                    is_lost = db.is_broken or is_worker_lost(error)
+                    if not is_lost or time.monotonic() >= deadline:
                         raise explain_error(error, self.location) from error
+                    if db.is_broken and attempts >= _ATTEMPTS:
+                        raise explain_error(error, self.location) from error
+                    pauses += not db.is_broken
+            if pauses:
+                time.sleep(min(_FIRST_PAUSE * 2**pauses, _LONGEST_PAUSE))
 
     @contextmanager
     def indexing_lock(self) -> Iterator[bool]:
@@ -288,6 +306,10 @@ class _ReplyLost(Exception):
         self.value = value
 
 
+def _set_owner(owner: int) -> str:
+    return f"set local recollect.owner = '{owner:d}'"
+
+
 def _deadline() -> float:
     return time.monotonic() + LIMITS.write_wait_seconds
 
@@ -295,13 +317,16 @@ def _deadline() -> float:
 def has_account(url: str, user: str) -> bool:
     """Whether the user has a library in the database. Creates nothing."""
     location = location_of(url)
-    with (
-        explain_errors(location),
-        connect_as_login(url, location) as connection,
-        connection.transaction(),
-    ):
+    with explain_errors(location), connect_as_login(url, location) as connection:
         if not is_set_up(connection):
             return False
+        if is_distributed(connection):
+            connection.execute(PROPAGATE_SETTINGS)
+        return _has_library(connection, user)
+
+
+def _has_library(connection: psycopg.Connection[Any], user: str) -> bool:
+    with connection.transaction():
         if can_use_app_role(connection):
             connection.execute(f"set local role {APP}")
         connection.execute("select set_config('recollect.user', %s, true)", [user])
@@ -312,7 +337,7 @@ def has_account(url: str, user: str) -> bool:
             return False
         # An account is never deleted. Only a library has a row in `last_key`.
         (owner,) = account
-        connection.execute("select set_config('recollect.owner', %s, true)", [str(owner)])
+        connection.execute(_set_owner(owner))
         library = connection.execute(
             "select 1 from recollect.last_key where owner = %s", [owner]
         ).fetchone()

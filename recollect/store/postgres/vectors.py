@@ -12,6 +12,7 @@ of pgvector use half-precision instructions that not every processor has.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -61,19 +62,31 @@ def insert(
     cast = "::halfvec" if db.server.pgvector else ""
     db.run(
         f"""insert into vector (owner, space, passage, document, created_at, role, author, hidden,
-          scale, numbers)
+          scale, numbers, part)
         select p.owner, ?::integer, p.key, p.document, p.created_at, p.role, p.author,
-          p.visibility = 'hidden', k.scale, k.numbers{cast}
-        from unnest(?::bigint[], ?::real[], ?::{column_type}[]) k(key, scale, numbers)
+          p.visibility = 'hidden', k.scale, k.numbers{cast}, k.part
+        from unnest(?::bigint[], ?::integer[], ?::real[], ?::{column_type}[])
+          k(key, part, scale, numbers)
         join passage p on p.owner = ?::integer and p.key = k.key""",
         (
             space.id,
             [key for key, _ in rows],
+            _part_numbers([key for key, _ in rows]),
             [float(scale) for _, (_, scale) in rows],
             [_encode(db, integers) for _, (integers, _) in rows],
             db.owner,
         ),
     )
+
+
+def _part_numbers(keys: Sequence[int]) -> list[int]:
+    """Number the vectors of each passage. A long passage has several."""
+    counts: Counter[int] = Counter()
+    numbers = []
+    for key in keys:
+        numbers.append(counts[key])
+        counts[key] += 1
+    return numbers
 
 
 def _encode(db: Connection, integers: Integers) -> Any:
@@ -188,7 +201,12 @@ def has_graph(db: Connection, space: Space) -> bool:
 
 
 def graph_name(db: Connection, space: Space) -> str:
-    """The name of the graph with the user's vectors, or empty if there are no vectors."""
+    """The name of the graph with the user's vectors, or empty if there are no vectors.
+
+    In a cluster, all shards have one.
+    """
+    if db.server.is_cluster:
+        return f"vector_graph_{_padded_length(space.dimensions)}"
     partition = db.get(
         "select tableoid::regclass::text from vector where owner = ?::integer limit 1", (db.owner,)
     )
@@ -223,7 +241,7 @@ def _prefer_graph(db: Connection) -> None:
         ("hnsw.ef_search", str(_GRAPH_CANDIDATES)),
         ("enable_sort", "off"),
     ):
-        db.run("select set_config(?, ?, true)", (name, value))
+        db.run(f"set local {name} = '{value}'")
 
 
 def _full_precision(server: Server, space: Space, alias: str = "") -> str:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from recollect.language.query import Node, Or, words
 from recollect.model.search import Filter
 from recollect.store.postgres.connection import Connection
+from recollect.store.postgres.filters import OWNER
 from recollect.store.postgres.text.counts import Counts, frequencies
 from recollect.store.postgres.text.lexemes import TextQuery, text_query
 from recollect.store.postgres.text.matches import (
@@ -33,8 +34,8 @@ _RARE_WORDS_CANDIDATES = 300
 # Candidates are sorted by score in groups of this size (see `_sort`).
 _GROUP = 600
 
-_CANDIDATES = f"""select * from candidates(?::tsquery[], ?::float8[], ?::boolean, ?::integer,
-  {FILTER_PARAMETERS})"""
+_CANDIDATES = f"""select * from candidates({OWNER}, ?::tsquery[], ?::float8[], ?::boolean,
+  ?::integer, {FILTER_PARAMETERS})"""
 
 
 class _Part(NamedTuple):

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from recollect.language.query import Node, Or
 from recollect.model.search import Filter
 from recollect.store.postgres.connection import Connection
+from recollect.store.postgres.filters import OWNER
 from recollect.store.postgres.text.lexemes import TextQuery, text_query
 from recollect.store.postgres.text.matches import (
     FILTER_PARAMETERS,
@@ -63,7 +64,9 @@ class Counts:
             else:
                 missing.append(query)
         if missing:
-            rows = db.rows("select * from frequencies(?::tsquery[], ?::integer)", (missing, _LIMIT))
+            rows = db.rows(
+                f"select * from frequencies({OWNER}, ?::tsquery[], ?::integer)", (missing, _LIMIT)
+            )
             new_entries = {
                 query: _Entry(passages, visible, size, removed)
                 for query, (passages, visible) in zip(missing, rows, strict=True)
@@ -127,7 +130,7 @@ def _count(db: Connection, node: Node, query: TextQuery, arguments: tuple[Any, .
     if query.is_exact:
         # With phrases, the index only counts passages with all positions.
         total = db.get(
-            f"select counted(?::tsquery, ?::boolean, ?::integer, {FILTER_PARAMETERS})",
+            f"select counted({OWNER}, ?::tsquery, ?::boolean, ?::integer, {FILTER_PARAMETERS})",
             (query.tsquery, query.has_phrases or None, _LIMIT, *arguments),
         )
     return int(total) + len(matches_outside_index(db, node, query, arguments))

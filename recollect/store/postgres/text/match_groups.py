@@ -7,7 +7,7 @@ from typing import Any
 from recollect.language.query import Node
 from recollect.model.search import Filter
 from recollect.store.postgres.connection import Connection
-from recollect.store.postgres.filters import candidate_conditions
+from recollect.store.postgres.filters import OWNER, candidate_conditions
 from recollect.store.postgres.text.lexemes import text_query
 from recollect.store.postgres.text.matches import (
     FILTER_PARAMETERS,
@@ -45,7 +45,7 @@ def _matching_keys(db: Connection, node: Node, filter: Filter) -> list[int]:
     if query.is_exact:
         # With phrases, the index decides only about passages with all positions.
         rows = db.rows(
-            f"select newest(?::tsquery, ?::boolean, ?::integer, {FILTER_PARAMETERS})",
+            f"select newest({OWNER}, ?::tsquery, ?::boolean, ?::integer, {FILTER_PARAMETERS})",
             (query.tsquery, query.has_phrases or None, _NO_LIMIT, *arguments),
         )
         keys += [key for (key,) in rows]

@@ -14,7 +14,7 @@ from recollect.language.query import Node
 from recollect.language.text import micros, storable
 from recollect.model.search import Filter
 from recollect.store.postgres.connection import Connection
-from recollect.store.postgres.filters import conditions
+from recollect.store.postgres.filters import OWNER, conditions
 from recollect.store.postgres.text.lexemes import TextQuery
 from recollect.store.sql.encoding import INDEXED_TITLE
 from recollect.store.sql.selection import few_documents, matching_documents
@@ -100,7 +100,7 @@ def matches_outside_index(
             return {}
         has_all_positions = False
     rows = db.rows(
-        f"select newest(?::tsquery, ?::boolean, ?::integer, {FILTER_PARAMETERS})",
+        f"select newest({OWNER}, ?::tsquery, ?::boolean, ?::integer, {FILTER_PARAMETERS})",
         (query.without_positions, has_all_positions, _NO_LIMIT, *arguments),
     )
     return _matches_by_text(db, node, [key for (key,) in rows])

@@ -9,6 +9,7 @@ from __future__ import annotations
 from recollect.language.text import fold, indexable, tokens
 from recollect.model.search import Filter
 from recollect.store.postgres.connection import Connection
+from recollect.store.postgres.filters import OWNER
 from recollect.store.postgres.text.lexemes import LONGEST, NO_MATCH
 from recollect.store.postgres.text.matches import FILTER_PARAMETERS, filter_arguments
 from recollect.store.postgres.text.vocabulary import words_with_fragment
@@ -95,7 +96,7 @@ def passages_with_text(db: Connection, text: str) -> list[int] | None:
 
 def _newest(db: Connection, query: str) -> list[int]:
     rows = db.rows(
-        f"select newest(?::tsquery, null, ?::integer, {FILTER_PARAMETERS})",
+        f"select newest({OWNER}, ?::tsquery, null, ?::integer, {FILTER_PARAMETERS})",
         (query, _MANY, *filter_arguments(db, Filter(hidden=True))),
     )
     return [key for (key,) in rows]

@@ -9,6 +9,7 @@ from recollect.language.languages.english import ENGLISH
 from recollect.language.stem import related_words, stem
 from recollect.settings import LIMITS
 from recollect.store.postgres.connection import Connection
+from recollect.store.postgres.filters import OWNER
 from recollect.store.postgres.text.lexemes import LONGEST
 
 _CACHE_SIZE = 500_000
@@ -50,7 +51,7 @@ def insert_words(db: Connection, words: Sequence[str]) -> None:
 
 
 def delete_unused_words(db: Connection, words: Sequence[str]) -> None:
-    unused = db.rows("select absent(?::text[])", (list(words),))
+    unused = db.rows(f"select absent({OWNER}, ?::text[])", (list(words),))
     if unused:
         db.run(
             "delete from word where owner = ?::integer and term = any(?::text[])",

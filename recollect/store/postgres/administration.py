@@ -1,0 +1,182 @@
+"""Administer a database: prepare it, show its state, and spread it over the nodes of a cluster."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import psycopg
+from psycopg import errors, sql
+
+from recollect.errors import InvalidInput, NotFound, RecollectError
+from recollect.store.postgres.capabilities import Server, connect_as_login, inspect, prepare
+from recollect.store.postgres.cluster import is_distributed
+from recollect.store.postgres.migrations import pending_steps
+from recollect.store.postgres.schema import APP, SCHEMA
+from recollect.store.postgres.server_errors import explain_errors, location_of
+
+_NOT_DISTRIBUTED = (
+    "The libraries at {location} are not distributed over several machines. Prepare a new database "
+    "in which the extension citus is installed, and move users into it with `recollect move`. See "
+    "docs/postgres.md."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A machine of a cluster."""
+
+    host: str
+    port: int
+    is_active: bool
+    shards: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseStatus:
+    location: str
+    version: str
+    pending_steps: list[str]
+    """Migrations that must run before programs can use the database."""
+    missing_features: tuple[str, ...] = ()
+    users: int | None = None
+    """None if this login may not count them."""
+    nodes: list[Node] = field(default_factory=list)
+    """Empty unless the database is a cluster."""
+
+
+def prepare_database(url: str, login: str | None = None) -> DatabaseStatus:
+    """Create or migrate the schema, and let a login act as the application."""
+    location = location_of(url)
+    with explain_errors(location):
+        prepare(url, location)
+        if login is not None:
+            with connect_as_login(url, location) as connection:
+                _grant_app_role(connection, login)
+    return database_status(url)
+
+
+def _grant_app_role(connection: psycopg.Connection[Any], login: str) -> None:
+    try:
+        connection.execute(sql.SQL(f"grant {APP} to {{}}").format(sql.Identifier(login)))
+    except errors.UndefinedObject as error:
+        raise NotFound(
+            f"There is no role {login!r}. Create it first: create role {login} login password …"
+        ) from error
+
+
+def database_status(url: str) -> DatabaseStatus:
+    location = location_of(url)
+    with explain_errors(location), connect_as_login(url, location) as connection:
+        steps = pending_steps(connection, location)
+        version = connection.info.server_version
+        server: Server | None = None
+        if not steps:
+            server = inspect(connection, location)
+        return DatabaseStatus(
+            location,
+            f"{version // 10000}.{version % 10000}",
+            steps,
+            server.missing_features if server else (),
+            _count_users(connection) if server else None,
+            _nodes(connection),
+        )
+
+
+def _count_users(connection: psycopg.Connection[Any]) -> int | None:
+    """The number of users, which only a login that bypasses the policies can see."""
+    ((can_see_all,),) = connection.execute(
+        "select rolsuper or rolbypassrls from pg_roles where rolname = current_user"
+    ).fetchall()
+    if not can_see_all:
+        return None
+    ((count,),) = connection.execute(f"select count(*) from {SCHEMA}.account").fetchall()
+    return int(count)
+
+
+def _nodes(connection: psycopg.Connection[Any]) -> list[Node]:
+    if not is_distributed(connection):
+        return []
+    rows = connection.execute(
+        """select n.nodename, n.nodeport, n.isactive, count(s.shardid),
+          coalesce(sum(s.shard_size), 0)
+        from pg_dist_node n
+          left join citus_shards s on s.nodename = n.nodename and s.nodeport = n.nodeport
+        group by 1, 2, 3, n.groupid order by n.groupid"""
+    ).fetchall()
+    return [Node(host, port, active, count, int(size)) for host, port, active, count, size in rows]
+
+
+# -- clusters ---
+
+
+def spread(url: str) -> DatabaseStatus:
+    """Give every worker of a cluster its share of the users, while they read and write."""
+    location = location_of(url)
+    with explain_errors(location), connect_as_login(url, location) as connection:
+        _require_cluster(connection, location)
+        connection.execute("select citus_rebalance_start()")
+        connection.execute("select citus_rebalance_wait()")
+    return database_status(url)
+
+
+def move_user(url: str, user: str, host: str, port: int) -> None:
+    """Move a user to another worker of a cluster, while the user reads and writes."""
+    location = location_of(url)
+    with explain_errors(location), connect_as_login(url, location) as connection:
+        _require_cluster(connection, location)
+        owner = _owner_of(connection, user, location)
+        shard = _isolate(connection, owner)
+        ((source_host, source_port),) = connection.execute(
+            "select nodename, nodeport from pg_dist_shard_placement where shardid = %s", [shard]
+        ).fetchall()
+        if (source_host, source_port) == (host, port):
+            return
+        _require_worker(connection, host, port)
+        connection.execute(
+            "select citus_move_shard_placement(%s, %s, %s, %s, %s)",
+            [shard, source_host, source_port, host, port],
+        )
+
+
+def _require_cluster(connection: psycopg.Connection[Any], location: str) -> None:
+    if not is_distributed(connection):
+        raise RecollectError(_NOT_DISTRIBUTED.format(location=location))
+
+
+def _require_worker(connection: psycopg.Connection[Any], host: str, port: int) -> None:
+    rows = connection.execute(
+        "select nodename, nodeport from pg_dist_node where shouldhaveshards order by groupid"
+    ).fetchall()
+    if (host, port) not in rows:
+        names = ", ".join(f"{name}:{number}" for name, number in rows)
+        raise InvalidInput(f"{host}:{port} is not a worker of this cluster. Its workers: {names}.")
+
+
+def _owner_of(connection: psycopg.Connection[Any], user: str, location: str) -> int:
+    with connection.transaction():
+        connection.execute("select set_config('recollect.user', %s, true)", [user])
+        row = connection.execute(
+            f"select id from {SCHEMA}.account where name = %s", [user]
+        ).fetchone()
+    if row is None:
+        raise NotFound(f"There is no library of {user!r} at {location}.")
+    return int(row[0])
+
+
+def _isolate(connection: psycopg.Connection[Any], owner: int) -> int:
+    """Give a user shards of her own, and return one of them. The others move with it."""
+    table = f"{SCHEMA}.last_key"
+    ((shard, is_alone),) = connection.execute(
+        """select s.shardid, s.shardminvalue = s.shardmaxvalue from pg_dist_shard s
+        where s.shardid = get_shard_id_for_distribution_column(%s, %s)""",
+        [table, owner],
+    ).fetchall()
+    if not is_alone:
+        ((shard,),) = connection.execute(
+            "select isolate_tenant_to_new_shard(%s::regclass, %s, 'CASCADE', "
+            "shard_transfer_mode => 'auto')",
+            [table, owner],
+        ).fetchall()
+    return int(shard)

@@ -1,0 +1,137 @@
+"""The store on a cluster of three nodes. See tests/citus.py for how to get one."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import citus
+import postgres
+import psycopg
+import pytest
+
+from recollect.language.query import parse
+from recollect.model.documents import Document, Passage
+from recollect.model.search import Filter
+from recollect.store.postgres import PostgresStore
+
+pytestmark = pytest.mark.full
+
+TESTS = Path(__file__).parents[1]
+SUITES = {
+    "contract": ["store/test_contract.py", "-k", "postgres"],
+    "rewriting": ["store/test_rewriting.py", "store/test_parts.py", "-k", "postgres"],
+    "vectors": ["store/test_vectors.py", "-k", "postgres"],
+    "moving": ["test_move.py", "-k", "postgres"],
+    "isolation": ["store/test_postgres_isolation.py", "-k", "user or owner or own"],
+}
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[citus.Cluster]:
+    with citus.start() as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def url(cluster: citus.Cluster) -> str:
+    """A database in the cluster with our schema."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(postgres.URL, cluster.url)
+        return postgres.new_database("recollect_own")
+
+
+def query(url: str, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+    with psycopg.connect(url, autocommit=True) as db:
+        return db.execute(statement, values).fetchall()  # type: ignore[arg-type]
+
+
+def conversation(id: str, *texts: str) -> Document:
+    passages = tuple(Passage(f"{id}-{n}", "user", text) for n, text in enumerate(texts))
+    return Document("test", id, passages=passages)
+
+
+@pytest.mark.parametrize("suite", SUITES)
+def test_the_tests_of_the_store_pass_on_a_cluster(cluster: citus.Cluster, suite: str) -> None:
+    environment = os.environ | {postgres.URL: cluster.url, "PYTEST_XDIST_WORKER": suite}
+    files = [str(TESTS / name) if name.endswith(".py") else name for name in SUITES[suite]]
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", "-n", "0", "-m", "", *files],
+        cwd=TESTS.parent,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stdout[-5_000:]
+    assert "skipped" not in run.stdout
+
+
+def test_every_table_is_distributed_by_its_owner_and_can_be_moved(url: str) -> None:
+    with_store = PostgresStore(url, "ann")
+    with_store.close()
+    rows = query(
+        url,
+        """select c.relname, t.distribution_column, t.colocation_id,
+          exists (select from pg_index i where i.indrelid = c.oid and i.indisprimary)
+        from pg_class c left join citus_tables t on t.table_name = c.oid
+        where c.relnamespace = 'recollect'::regnamespace and c.relkind in ('r', 'p')""",
+    )
+    local = {name for name, column, _, _ in rows if column is None}
+    assert local == {"account", "migration"}
+    distributed = [row[1:] for row in rows if row[0] not in local]
+    assert {column for column, _, _ in distributed} == {"owner"}
+    assert len({group for _, group, _ in distributed}) == 1
+    assert all(has_key for _, _, has_key in distributed)
+
+
+def test_search_functions_run_on_the_worker_of_the_user(url: str) -> None:
+    rows = query(
+        url,
+        """select p.proname, o.distribution_argument_index, o.force_delegation
+        from pg_proc p left join pg_dist_object o
+          on o.classid = 'pg_proc'::regclass and o.objid = p.oid
+        where p.pronamespace = 'recollect'::regnamespace and p.prosecdef""",
+    )
+    assert len(rows) == 5
+    assert {row[1:] for row in rows} == {(0, True)}
+
+
+def test_callers_wait_while_a_worker_is_away(cluster: citus.Cluster, url: str) -> None:
+    """Writes and searches of its users are retried, and nothing is stored twice."""
+    store = PostgresStore(url, "bob")
+    store.save([conversation("c", "the first message")])
+    owner = store._transactions.owner
+    ((port,),) = query(
+        url,
+        """select nodeport from pg_dist_shard_placement
+        where shardid = get_shard_id_for_distribution_column('recollect.last_key', %s)""",
+        owner,
+    )
+    cluster.stop_worker(port)
+    results: list[Any] = []
+
+    def write() -> None:
+        results.append(store.append("c", Passage("late", "user", "a message for later")))
+        results.append(store.count(parse("later"), Filter()))
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    cluster.start_worker(port)
+    thread.join(60)
+    assert [type(result).__name__ for result in results] == ["Appended", "tuple"]
+    assert results[1] == (1, True)
+    assert [p.id for p in store.document("c").passages] == ["c-0", "late"]
+    store.close()
+
+
+def test_without_a_cluster_the_tests_say_how_to_get_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(citus.VARIABLE, raising=False)
+    with pytest.raises(pytest.skip.Exception, match=citus.VARIABLE), citus.start():
+        pass
+    assert re.search(r"URL of a coordinator.*folder", citus.MISSING)
