@@ -85,7 +85,9 @@ def _last_event(body: bytes) -> bytes:
     """The JSON of a response. A slow call is answered as a stream of events, the result last."""
     if body.startswith(b"{"):
         return body
-    return body.rpartition(b"data: ")[2].strip()
+    prefix = b"data: "  # a result may contain these words as well
+    events = [line for line in body.splitlines() if line.startswith(prefix)]
+    return events[-1].removeprefix(prefix)
 
 
 @dataclass

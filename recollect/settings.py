@@ -586,7 +586,9 @@ class Limits:
         512, "Requests in progress, without those whose bodies are incomplete; more get 503."
     )
     requests_each_user: int = _limit(384, "The same for one user.")
-    searches_at_once: int = _limit(4, "Searches in progress; more wait.")
+    searches_at_once: int = _limit(
+        4, "Searches in progress, on fewer processors one each; more wait."
+    )
     search_wait_seconds: float = _limit(10.0, "Waiting for a turn to search; then 503.")
     connections: int = _limit(
         1_000, "Connections to the server; beyond that, idle ones are closed for new ones."

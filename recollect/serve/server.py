@@ -28,6 +28,7 @@ from recollect import __version__
 from recollect.backup.schedule import BackupSchedule
 from recollect.errors import RecollectError
 from recollect.places import keys
+from recollect.serve import memory
 from recollect.serve.app import make_app
 from recollect.serve.http import logs
 from recollect.serve.http.connections import WaitingRoom
@@ -59,6 +60,7 @@ def serve(
     with closing(keys(place)) as api_keys:
         require_keys(config, api_keys)
         has_users = bool(config.jwt) or api_keys.has_any()
+    memory.limit_heaps()
     listener = _listen(config.host, config.port)
     try:
         config = replace(config, port=listener.getsockname()[1])
@@ -174,6 +176,7 @@ class _Server(uvicorn.Server):
     def __init__(self, service: Service, on_started: Callable[[], None]) -> None:
         self._service = service
         self._on_started = on_started
+        self._trimming: asyncio.Task[None] | None = None
         config = _Config(
             make_app(service),
             http=_HttpProtocol,
@@ -194,12 +197,17 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        self._trimming = asyncio.create_task(
+            memory.trim_regularly(lambda: self.server_state.total_requests)
+        )
         logs.event("started", version=__version__, engine=self._service.engine, pid=os.getpid())
         self._on_started()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._service.draining.set()
         logs.event("stopping")
+        if self._trimming is not None:
+            self._trimming.cancel()
         await super().shutdown(sockets)
         logs.event("stopped")
 

@@ -41,6 +41,7 @@ from wire import (
 )
 
 from recollect.serve.app import make_app
+from recollect.serve.http.search_turns import searches_at_once
 from recollect.serve.http.service import Service, ServiceConfig
 from recollect.serve.identity.accounts import new_key
 from recollect.serve.mcp.catalog import Catalog
@@ -1026,7 +1027,7 @@ def test_the_number_of_concurrent_searches_is_limited(
 ) -> None:
     running, most, lock = 0, 0, threading.Lock()
     # Each search waits until as many run as are allowed.
-    barrier = threading.Barrier(LIMITS.searches_at_once)
+    barrier = threading.Barrier(searches_at_once())
 
     def search(*_: object) -> str:
         nonlocal running, most
@@ -1043,7 +1044,7 @@ def test_the_number_of_concurrent_searches_is_limited(
     with ThreadPoolExecutor(12) as pool:
         results = pool.map(lambda _: ann.post(call()), range(12))
         assert {answer.status_code for answer in results} == {200}
-    assert most == LIMITS.searches_at_once
+    assert most == searches_at_once()
 
 
 @pytest.mark.full

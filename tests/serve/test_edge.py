@@ -556,7 +556,7 @@ def test_only_a_few_searches_run_at_once(app: FastAPI, monkeypatch: pytest.Monke
         return [answer.status for answer in await asyncio.gather(*requests)]
 
     assert asyncio.run(ask()) == [200] * 24
-    assert 1 <= highest <= LIMITS.searches_at_once
+    assert 1 <= highest <= search_turns.searches_at_once()
 
 
 def test_a_search_that_waits_too_long_for_its_turn_gets_a_retry_after(
@@ -575,7 +575,7 @@ def test_a_search_that_waits_too_long_for_its_turn_gets_a_retry_after(
     async def ask() -> tuple[int, str | None]:
         first = [
             asyncio.ensure_future(raw(app, "GET", "/api/v1/search", query="q=walrus"))
-            for _ in range(LIMITS.searches_at_once)
+            for _ in range(search_turns.searches_at_once())
         ]
         for _ in first:
             await asyncio.to_thread(started.acquire, timeout=30)
