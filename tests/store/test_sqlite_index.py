@@ -1016,6 +1016,28 @@ def test_vectors_in_lost_files_are_embedded_again(
     assert store.verify().healthy
 
 
+@pytest.mark.parametrize("size", [None, 333])
+def test_vector_files_may_vanish_or_shrink_while_they_are_opened(
+    store: SqliteStore, copied_space: Space, monkeypatch: pytest.MonkeyPatch, size: int | None
+) -> None:
+    """As another process does that drops a space or damaged files."""
+    count_rows = vectors._SpaceFiles._complete_rows
+
+    def count_and_lose(files: Any) -> int:
+        rows = count_rows(files)
+        for file in files_of(store, copied_space):
+            if size is None:
+                file.unlink()
+            else:
+                os.truncate(file, size)
+        monkeypatch.undo()
+        return rows
+
+    monkeypatch.setattr(vectors._SpaceFiles, "_complete_rows", count_and_lose)
+    store.needs_refresh()
+    assert store.needs_refresh()  # the vectors are lost, so they are computed again
+
+
 def test_files_that_are_newer_than_the_database_are_cut(
     store: SqliteStore, space: Space, path: Path
 ) -> None:

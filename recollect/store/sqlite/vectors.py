@@ -400,10 +400,18 @@ class _SpaceFiles:
         self._attributes_file, self._row = _attributes_file(folder, space)
         self._integers_file = folder / f"space-{space.id}.vectors"
         self._dimensions = space.dimensions
-        self._size = self._complete_rows()
         self._columns: dict[str, NDArray[Any]] = {}
+        self._size = 0
         self._attributes: NDArray[Any] = np.empty(0, self._row)
         self._integers: Integers = np.empty((0, space.dimensions), np.int8)
+        try:
+            self._map_files()
+        except (FileNotFoundError, ValueError):
+            # Another process removed or truncated them between looking and mapping.
+            self._map_files()
+
+    def _map_files(self) -> None:
+        self._size = self._complete_rows()
         if self._size:
             self._attributes = np.asarray(self._map_attributes("r"))
             self._integers = np.asarray(self._map_integers("r"))
