@@ -1,4 +1,4 @@
-.PHONY: test test-all test-encryption check pytest browser clients demo format bench bench-disk bench-indexing bench-knowledge bench-mcp bench-memory bench-quality bench-service bench-speed bench-startup bench-teams soak dist docs pictures audit tools clean
+.PHONY: test test-all test-encryption check pytest browser clients demo format bench bench-console bench-disk bench-indexing bench-knowledge bench-mcp bench-memory bench-quality bench-service bench-speed bench-startup bench-teams soak dist docs pictures audit tools clean
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -56,6 +56,9 @@ format: $(READY)
 
 bench: $(READY)
 	$(BIN)/python -m bench
+
+bench-console: $(READY)
+	$(BIN)/python -m bench.console
 
 bench-disk: $(READY)
 	$(BIN)/python -m bench.disk

@@ -257,12 +257,20 @@ def measure_requests(site: Site, runs: int) -> None:
 def measure_weight(site: Site) -> None:
     """What a browser loads for the first page; styles and scripts only once."""
     page = site.get("/").body
-    names = sorted(set(re.findall(rb'(?:href|src)="(/static/[^"]+)"', page)))
     parts: dict[str, list[bytes]] = {"HTML": [page], "CSS": [], "JavaScript": [], "icons": []}
-    for name in names:
-        path = name.decode()
+    waiting = re.findall(rb'(?:href|src)="(/static/[^"]+)"', page)
+    paths: set[str] = set()
+    while waiting:
+        path = waiting.pop().decode()
+        if path in paths:
+            continue
+        paths.add(path)
         kind = {".css": "CSS", ".js": "JavaScript"}.get(Path(path).suffix, "icons")
-        parts[kind].append(site.get(path).body)
+        body = site.get(path).body
+        parts[kind].append(body)
+        if kind == "JavaScript":
+            folder = path.rpartition("/")[0].encode()
+            waiting += [folder + name for name in re.findall(rb'from "\.(/[^"]+)"', body)]
     table_head("weight of the start page", "files", "bytes", "gzip")
     for kind, bodies in parts.items():
         compressed = sum(len(gzip.compress(body)) for body in bodies)

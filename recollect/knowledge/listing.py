@@ -151,9 +151,11 @@ class ConversationList(Sequence[Summary]):
         raise IndexError("There are not so many conversations.")
 
     def _slice(self, index: slice) -> list[Summary]:
-        is_beginning = index.start in (None, 0) and index.step in (None, 1)
-        if is_beginning and index.stop is not None and index.stop >= 0:
-            return self._first(index.stop)
+        start, stop, step = index.start or 0, index.stop, index.step
+        if step in (None, 1) and stop is not None and min(start, stop) >= 0:
+            if start == 0:
+                return self._first(stop)
+            return self._range(start, stop)  # no index depends on the length
         start, stop, step = index.indices(len(self))
         if step < 0:
             return [self[number] for number in range(start, stop, step)]

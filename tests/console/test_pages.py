@@ -594,6 +594,22 @@ def test_the_script_gets_the_main_part_only(client: TestClient, library: recolle
     assert 'data-title="C · Recollect"' in html
 
 
+@pytest.mark.parametrize(
+    ("accepted", "encoding"),
+    [("gzip, br", "gzip"), ("br;q=1.0, GZIP;q=0.5", "gzip"), ("gzip;q=0", None), ("", None)],
+)
+def test_scripts_and_styles_are_compressed_on_request(
+    client: TestClient, accepted: str, encoding: str | None
+) -> None:
+    address = re.findall(r'"(/static/[^"]+css)"', client.get("/").text)[0]
+    response = client.get(address, headers={"Accept-Encoding": accepted})
+    assert response.headers.get("content-encoding") == encoding
+    assert response.text == client.get(address, headers={"Accept-Encoding": "identity"}).text
+    tag = response.headers["etag"]
+    headers = {"Accept-Encoding": accepted, "If-None-Match": tag}
+    assert client.get(address, headers=headers).status_code == 304
+
+
 def test_static_files_can_be_cached_forever(client: TestClient) -> None:
     for address in set(re.findall(r'"(/static/[^"]+)"', client.get("/").text)):
         response = client.get(address)

@@ -1,11 +1,15 @@
 """Style sheets, scripts and icons.
 
-Their URL contains a hash of all files, so browsers may cache them forever.
+Their URL contains a hash of all files, so browsers may cache them forever. They are compressed for
+browsers that accept it. Pages are not: the length of a compressed page that repeats a part of the
+request can reveal what else is in it.
 """
 
 from __future__ import annotations
 
+import gzip
 import hashlib
+from functools import cache
 from pathlib import Path
 
 from starlette.requests import Request
@@ -21,6 +25,7 @@ _MEDIA_TYPES = {
     ".svg": "image/svg+xml",
     ".webmanifest": "application/manifest+json",
 }
+_COMPRESSED_TYPES = (".css", ".js", ".svg", ".webmanifest")
 _FILES = {
     path.name: path.read_bytes()
     for path in sorted((FOLDER / "static").rglob("*"))
@@ -60,10 +65,28 @@ def serve(request: Request, version: str, name: str) -> Response:
     if data is None:
         raise NotFound(f"There is no file {name!r}.")
     tag = f'"{VERSION}"'
+    encoding = {}
+    if _accepts_gzip(request) and Path(name).suffix in _COMPRESSED_TYPES:
+        data = _compress(name)
+        tag = f'"{VERSION}-gzip"'
+        encoding = {"Content-Encoding": "gzip"}
     cache_control = "no-cache"
     if version == VERSION:
         cache_control = "public, max-age=31536000, immutable"
-    headers = {"Cache-Control": cache_control, "ETag": tag}
+    headers = {"Cache-Control": cache_control, "ETag": tag, "Vary": "Accept-Encoding"} | encoding
     if request.headers.get("if-none-match") == tag:
         return Response(status_code=304, headers=headers)
     return Response(data, headers=headers, media_type=_MEDIA_TYPES[Path(name).suffix])
+
+
+@cache
+def _compress(name: str) -> bytes:
+    return gzip.compress(_FILES[name], mtime=0)
+
+
+def _accepts_gzip(request: Request) -> bool:
+    for part in request.headers.get("accept-encoding", "").split(","):
+        name, _, quality = part.replace(" ", "").lower().partition(";q=")
+        if name == "gzip":
+            return quality.strip("0.") != "" or quality == ""
+    return False

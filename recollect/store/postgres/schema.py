@@ -369,6 +369,17 @@ alter table vector add primary key (owner, space, passage, part);
 drop index vector_passage;
 """
 
+# Pinned documents and the others are lists of their own. Without statistics, which cover all users,
+# the planner takes "not pinned" for rare, and would sort instead of reading the list in its order.
+M026_PINNED_LISTS = """
+drop index document_pinned;
+create index document_pinned on document
+  (owner, kind, coalesce(updated_at, created_at) desc nulls last, key desc)
+  where pinned is not null;
+create index document_unpinned on document
+  (owner, kind, coalesce(updated_at, created_at) desc nulls last, key desc) where pinned is null;
+"""
+
 MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m001_documents", M001_DOCUMENTS),
     ("m002_search", M002_SEARCH),
@@ -389,6 +400,7 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m023_lists", M023_LISTS),
     ("m024_moves", M024_MOVES),
     ("m025_cluster", M025_CLUSTER),
+    ("m026_pinned_lists", M026_PINNED_LISTS),
 )
 
 

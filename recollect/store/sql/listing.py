@@ -67,7 +67,7 @@ class _Reader:
         rows: list[Row] = []
         if time is not None:
             condition = f"{_TIME} <= ? and ({_TIME} < ? or d.key < ?){except_moved}"
-            order = f"{_TIME} desc, d.key desc"
+            order = f"{_TIME} desc nulls last, d.key desc"  # as in the index
             rows = self._rows(filter, condition, [time, time, key, *values], order, limit)
         if len(rows) < limit:
             condition, bounds = f"{_TIME} is null", []
