@@ -1018,14 +1018,14 @@ def test_vectors_in_lost_files_are_embedded_again(
 
 @pytest.mark.parametrize("size", [None, 333])
 def test_vector_files_may_vanish_or_shrink_while_they_are_opened(
-    store: SqliteStore, copied_space: Space, monkeypatch: pytest.MonkeyPatch, size: int | None
+    store: SqliteStore, space: Space, monkeypatch: pytest.MonkeyPatch, size: int | None
 ) -> None:
     """As another process does that drops a space or damaged files."""
     count_rows = vectors._SpaceFiles._complete_rows
 
     def count_and_lose(files: Any) -> int:
         rows = count_rows(files)
-        for file in files_of(store, copied_space):
+        for file in files_of(store, space):
             if size is None:
                 file.unlink()
             else:
@@ -1035,7 +1035,8 @@ def test_vector_files_may_vanish_or_shrink_while_they_are_opened(
 
     monkeypatch.setattr(vectors._SpaceFiles, "_complete_rows", count_and_lose)
     store.needs_refresh()
-    assert store.needs_refresh()  # the vectors are lost, so they are computed again
+    store.refresh()
+    assert store.unembedded(space, 100)[0]  # the vectors are lost, so they are computed again
 
 
 def test_files_that_are_newer_than_the_database_are_cut(
