@@ -698,7 +698,8 @@ def test_removing_deletes_all_of_the_library_and_nothing_else(places: Places, ki
                     "select c.relname from pg_class c "
                     "join pg_namespace n on n.oid = c.relnamespace "
                     "join pg_attribute a on a.attrelid = c.oid and a.attname = 'owner' "
-                    "where n.nspname = 'recollect' and c.relkind = 'p'"
+                    "where n.nspname = 'recollect' and c.relkind in ('r', 'p') "
+                    "and not c.relispartition"
                 )
             ]
             assert len(tables) >= 12

@@ -734,3 +734,19 @@ def test_checking_for_a_user_creates_nothing(rows: Rows, database: str) -> None:
         assert not PostgresStore.exists(url, "ann")
         assert execute(url, "select nspname from pg_namespace where nspname = 'recollect'") == []
     assert not PostgresStore.exists(database, str(uuid.uuid4()))
+
+
+def test_migrating_numbers_the_vectors_of_each_passage(rows: Rows, database: str) -> None:
+    with own_database(database) as url:
+        migrate_database(url, stop_before="m025_cluster")
+        execute(
+            url,
+            """insert into recollect.vector
+              (owner, space, passage, document, hidden, scale, numbers)
+            select o, 1, p, 1, false, 1, '[1,2]' from (values (1), (2)) u(o),
+              (values (7), (8), (8), (8)) v(p)""",
+        )
+        migrate_database(url)
+        parts = "select passage, part from recollect.vector where owner = %s order by 1, 2"
+        for owner in (1, 2):
+            assert execute(url, parts, owner) == [(7, 0), (8, 0), (8, 1), (8, 2)]
