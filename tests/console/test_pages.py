@@ -594,6 +594,17 @@ def test_the_script_gets_the_main_part_only(client: TestClient, library: recolle
     assert 'data-title="C · Recollect"' in html
 
 
+def test_the_console_can_be_installed(client: TestClient) -> None:
+    (address,) = re.findall(r'rel="manifest" href="([^"]+)"', client.get("/").text)
+    response = client.get(address)
+    assert response.headers["content-type"] == "application/manifest+json"
+    manifest = response.json()
+    assert (manifest["start_url"], manifest["scope"]) == ("/", "/")
+    (icon,) = manifest["icons"]
+    assert client.get(address.rsplit("/", 1)[0] + "/" + icon["src"]).status_code == 200
+    assert "manifest-src 'self'" in response.headers["content-security-policy"]
+
+
 @pytest.mark.parametrize(
     ("accepted", "encoding"),
     [("gzip, br", "gzip"), ("br;q=1.0, GZIP;q=0.5", "gzip"), ("gzip;q=0", None), ("", None)],
