@@ -56,7 +56,7 @@ ELSEWHERE = re.compile(
 """Commands that name other computers, disks, keys or backups, need more packages, or change the
 computer."""
 EMPTY = re.compile(
-    r"^(No (messages|conversations|more|results|observations)\b|Nothing )"
+    r"^(No (messages?|conversations|more|results|observations)\b|Nothing )"
     r'|^  "(hits|results)": \[\]',
     re.MULTILINE,
 )
