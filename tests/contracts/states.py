@@ -13,6 +13,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from recollect.index import background
 from recollect.index.refresh import has_work
 from recollect.library import Library
 from recollect.models import embeddings as models
@@ -46,6 +47,8 @@ def activate(state: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         monkeypatch.setattr(plan, "MIN_VOLUME_PASSAGES", 1)
     if state == BACKGROUND:
         monkeypatch.setenv("RECOLLECT_INDEXING", "background")
+        # Tests write and then wait for the index, message by message.
+        monkeypatch.setattr(background, "PAUSE", 0.02)
     _active = state
     yield
     _active = FRESH

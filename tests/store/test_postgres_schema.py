@@ -434,6 +434,7 @@ def new_server() -> Iterator[str]:
             server.stop()
 
 
+@pytest.mark.full  # starts a server
 def test_a_new_server_is_used_as_far_as_the_login_allows(database: str) -> None:
     """First by an owner that cannot create roles, then by two that can, then by a member."""
     with new_server() as server, login(server) as owner, own_database(server, owner) as small:
@@ -689,8 +690,7 @@ def test_a_database_of_a_newer_version_is_refused_and_not_changed(
 @pytest.mark.parametrize(
     "name",
     [
-        NAMES[1],
-        *(pytest.param(name, marks=pytest.mark.full) for name in NAMES[2:-1]),
+        *(pytest.param(name, marks=pytest.mark.full) for name in NAMES[1:-1]),
         NAMES[-1],
     ],
 )
