@@ -33,6 +33,8 @@ ROUTES: dict[str, tuple[str, tuple[str, ...] | frozenset[str]]] = {
     "GET /login": (PUBLIC, NONE),
     "POST /login": (PUBLIC, NONE),
     "GET /static/{version}/{name}": (PUBLIC, NONE),
+    "GET /service-worker.js": (PUBLIC, NONE),
+    "GET /offline": (PUBLIC, NONE),
     "POST /logout": (ANY, NONE),
     "GET /docs": (ANY, NONE),
     "GET /openapi.json": (ANY, NONE),

@@ -138,6 +138,7 @@ def open_page(
             locale="en-GB",
             timezone_id="UTC",
             accept_downloads=True,
+            service_workers="block",  # see test_offline.py
         )
         context.set_default_timeout(TIMEOUT)
         page = context.new_page()

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import re
 import socket
-import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-import uvicorn
 from playwright.sync_api import expect
-from sites import Site
+from sites import Server, Site
 
 import recollect
 from recollect.model.documents import Passage
-from recollect.serve.app import make_app
-from recollect.serve.http.service import Service, ServiceConfig
-from recollect.settings import place as library_place
 
 OpenPage = Callable[..., Any]
 START = datetime(2026, 1, 1, 9, 30, tzinfo=UTC)
@@ -286,29 +281,6 @@ def test_the_page_says_that_the_server_is_gone_and_recovers(
     expect(page.locator("[data-unreachable]")).to_be_hidden()
     expect(page.locator(".message").last).to_contain_text("saved in the meantime")
     server.stop()
-
-
-class Server:
-    """A server that can be stopped while a page is open."""
-
-    def __init__(self, place: str, listener: socket.socket) -> None:
-        port = listener.getsockname()[1]
-        self._listener = listener
-        self._service = Service(library_place(place), ServiceConfig(port=port, rate_per_minute=0))
-        app = make_app(self._service)
-        config = uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1)
-        self._server = uvicorn.Server(config)
-        self._thread = threading.Thread(
-            target=self._server.run, kwargs={"sockets": [self._listener]}
-        )
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._service.draining.set()
-        self._server.should_exit = True
-        self._thread.join()
-        self._listener.close()
-        self._service.close()
 
 
 @pytest.mark.full

@@ -16,7 +16,7 @@ from recollect.serve.console.frame import frame
 from recollect.serve.console.request_params import Filters, Search
 from recollect.serve.console.search_results import search
 from recollect.serve.console.tabs import ALL_KINDS, CONVERSATIONS, TABS, count_items
-from recollect.serve.console.templating import page
+from recollect.serve.console.templating import html, page, render
 from recollect.serve.console.views import charts, rendering
 from recollect.serve.console.views.message_views import open_conversation
 from recollect.serve.console.views.receipt_views import list_receipts
@@ -170,3 +170,19 @@ def imports(access: AccessTo, filters: Filters) -> Response:
 @route_policy(PUBLIC)
 def static(request: Request, version: str, name: str) -> Response:
     return assets.serve(request, version, name)
+
+
+# -- the server cannot be reached ---
+
+
+@router.get("/service-worker.js")
+@route_policy(PUBLIC)
+def service_worker() -> Response:
+    """At the root, because a service worker controls only pages below its own path."""
+    return assets.serve_service_worker()
+
+
+@router.get("/offline")
+@route_policy(PUBLIC)
+def offline() -> Response:
+    return html(render("offline.html"))

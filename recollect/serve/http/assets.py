@@ -79,6 +79,12 @@ def serve(request: Request, version: str, name: str) -> Response:
     return Response(data, headers=headers, media_type=_MEDIA_TYPES[Path(name).suffix])
 
 
+def serve_service_worker() -> Response:
+    """Serve the script with the version of the files, so that browsers replace it with them."""
+    script = f'const VERSION = "{VERSION}";\n'.encode() + _FILES["service_worker.js"]
+    return Response(script, media_type=_MEDIA_TYPES[".js"])
+
+
 @cache
 def _compress(name: str) -> bytes:
     return gzip.compress(_FILES[name], mtime=0)

@@ -69,7 +69,7 @@ export function showRenameForm(visible) {
   if (!conversationId()) return;
   const form = find("[data-rename]", page());
   form.hidden = !visible;
-  find("[data-name]", page()).hidden = visible;
+  find("[data-name]", page()).classList.toggle("visually-hidden", visible); // a page has a heading
   if (!visible) return;
   const input = form.elements.title;
   input.value = find("[data-name] bdi", page()).textContent;

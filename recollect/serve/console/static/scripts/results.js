@@ -29,6 +29,7 @@ export function startResults() {
   document.addEventListener("focusin", (event) => {
     if (event.target.matches?.(".hit a[data-preview]")) select(event.target);
   });
+  addEventListener("resize", onResize);
 }
 
 /** Replace the results. The facets stay until the new ones arrive, so that nothing jumps. */
@@ -111,10 +112,17 @@ function select(link, { isNew = false } = {}) {
     line.toggleAttribute("data-current", line.dataset.preview === url && !line.matches(".title"));
   }
   if (url === selectedUrl && !isNew) return; // it is shown, or on its way
-  selectedUrl = url;
   clearTimeout(previewTimer);
-  if (!isPaneVisible()) return;
+  selectedUrl = isPaneVisible() ? url : "";
+  if (!selectedUrl) return;
   previewTimer = setTimeout(loadPreview, PREVIEW_DELAY, url);
+}
+
+/** A window that was too narrow for the preview has become wide enough. */
+function onResize() {
+  if (selectedUrl || !isPaneVisible()) return;
+  const link = find(".hit[data-selected] a[data-preview]", page());
+  if (link) select(link);
 }
 
 async function loadPreview(url) {
