@@ -20,11 +20,16 @@ _GREETING = re.compile(
     r"(?: there| claude| chatgpt| gemini)?[\s,.!?]*",
     re.IGNORECASE,
 )
-# Marks of headings, quotes and lists at the start of a line; emphasis and code; links.
-_LINE_MARK = re.compile(r"^[ \t]*(?:#{1,6}[ \t]|>[ \t]?|[-*+][ \t])+", re.MULTILINE)
-_EMPHASIS = re.compile(r"(?<!\w)(\*\*|__|~~|``?|\*)(?=\S)([^*`~\n]+?)(?<=\S)\1(?!\w)")
+# Marks of headings, quotes, lists and tasks at the start of a line; emphasis and code; links.
+_LINE_MARK = re.compile(
+    r"^[ \t]*(?:#{1,6}[ \t]|>[ \t]?|[-*+][ \t]|\d{1,3}[.)][ \t]|\[[ xX]\][ \t])+", re.MULTILINE
+)
+_EMPHASIS = re.compile(r"(?<!\w)(\*{1,3}|_{1,3}|~~|``?)(?=\S)([^*`~\n]+?)(?<=\S)\1(?!\w)")
 _LINK = re.compile(r"!?\[([^\[\]\n]*)\]\([^()\s]*\)")
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~).*$", re.MULTILINE)
+_CODE_BLOCK = re.compile(
+    r"^[ \t]*(```|~~~)[^\n]*\n.*?(?:^[ \t]*\1[^\n]*$|\Z)", re.MULTILINE | re.DOTALL
+)
 
 
 def label_of(passages: Iterable[Passage]) -> str:
@@ -42,11 +47,15 @@ def label_of(passages: Iterable[Passage]) -> str:
 
 
 def first_words(text: str) -> str:
-    """The first words of a text on one line, as many as fit, without Markdown."""
+    """The first words of a text on one line, as many as fit, without Markdown.
+
+    Code in a block counts only if there is nothing else.
+    """
     start = storable(text[: 20 * LABEL_LENGTH])
-    line = " ".join(_without_markdown(start).split())
-    if not line:
-        line = " ".join(start.split())
+    prose = _CODE_BLOCK.sub("", start)
+    line = ""
+    for candidate in (_without_markdown(prose), _without_markdown(start), start):
+        line = line or " ".join(candidate.split())
     if len(line) <= LABEL_LENGTH:
         return line
     end = line.rfind(" ", LABEL_LENGTH // 2, LABEL_LENGTH)

@@ -12,7 +12,6 @@ from recollect.model.search import Hit, Page
 from recollect.serve import links
 from recollect.serve.console.tabs import CONVERSATIONS, TABS, Tab
 from recollect.serve.console.views.hit_views import HitView
-from recollect.serve.console.views.rows import plain_label
 from recollect.serve.console.views.snippets import plain_snippet
 from recollect.serve.identity.principal import Principal
 from recollect.serve.masking import mask_hit
@@ -64,7 +63,7 @@ def conversation_result(library: Library, principal: Principal, hit: Hit, page: 
     return Result(
         id=hit.conversation_id,
         tab=TABS[CONVERSATIONS],
-        title=plain_label(library, hit.conversation_id, hit.title),
+        title=library.label(hit.conversation_id, hit.title),
         source=hit.source,
         project=hit.project,
         time=hit.created_at,

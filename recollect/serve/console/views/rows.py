@@ -15,7 +15,6 @@ from recollect.model.search import Filter
 from recollect.serve import links
 from recollect.serve.console.request_params import ListFilters
 from recollect.serve.console.tabs import CONVERSATIONS, MEDIA, Tab, get_tab
-from recollect.serve.console.views.snippets import plain_snippet
 
 ROWS = 50
 """Rows per request."""
@@ -125,7 +124,7 @@ def _row(library: Library, summary: Summary, kind: str) -> Row:
         url = links.item_url(kind, summary.id)
     return Row(
         id=summary.id,
-        title=plain_label(library, summary.id, summary.title),
+        title=library.label(summary.id, summary.title),
         source=summary.source,
         project=summary.project,
         updated_at=summary.updated_at or summary.created_at,
@@ -136,14 +135,6 @@ def _row(library: Library, summary: Summary, kind: str) -> Row:
         details=_details(summary),
         is_pinned=summary.metadata.get("pinned") is True,
     )
-
-
-def plain_label(library: Library, id: str, title: str) -> str:
-    """The title, or else the first words of a conversation without Markdown."""
-    label = library.label(id, title)
-    if label != title:
-        label, _ = plain_snippet(label, ())
-    return label
 
 
 def _details(summary: Summary) -> str:
