@@ -19,6 +19,8 @@ from recollect.serve.console.views.snippets import plain_snippet
         ("1. one. 2. two: - three", "one. two: three"),
         ("- [x] ready. > quoted", "ready. quoted"),
         ("| a | b | |---|---| | 1 | 2 |", "a b 1 2 "),
+        ("the [[barrel]] and [[beds/four|bed *four*]]", "the barrel and bed four"),
+        ("a[[1]] and b[[0, 1]]", "a[[1]] and b[[0, 1]]"),
         ("cut off **bold", "cut off bold"),
         ("2 * 3 * 4, snake_case_name, f(*args), a-b", "2 * 3 * 4, snake_case_name, f(*args), a-b"),
         ("C# and #hashtag and a > b - c", "C# and #hashtag and a > b - c"),

@@ -15,6 +15,7 @@ _MARKUP = re.compile(
     | (?:(?<=[.:;!?)\]]\s)|^|(?<=…))(?:>|[-*+])\s(?:\[[ xX]\]\s)?
     | !\[(?P<image>[^\]\n]{0,300})\]\([^)\s]*\)                   # ![image](url)
     | \[(?P<link>[^\]\n]{1,300})\]\([^)\s]*\)                     # [link](url)
+    | (?<!\w)\[\[(?:[^\]|\n]{1,300}\|)?(?P<note>[^\]|\n]{1,300})\]\]    # [[note]], [[note|name]]
     | ```[A-Za-z0-9_+-]*\s?                                       # a fence with its language
     | (?P<ticks>`+)(?P<code>[^`]{1,300})(?P=ticks)
     | (?P<bold>\*\*|__|~~)(?P<strong>\S(?:[^*_~\n]{0,300}\S)?)(?P=bold)
@@ -25,7 +26,7 @@ _MARKUP = re.compile(
     """,
     re.VERBOSE,
 )
-_GROUPS = ("image", "link", "code", "strong", "star", "low")
+_GROUPS = ("image", "link", "note", "code", "strong", "star", "low")
 _MAX_DEPTH = 3  # bold text in a link, and so on
 
 
