@@ -350,6 +350,7 @@ def test_a_login_with_the_privileges_of_the_search_role_is_refused(
             PostgresStore(of(database, name), user)
 
 
+@pytest.mark.usefixtures("database")
 def test_a_database_with_an_unprotected_table_is_refused() -> None:
     with own_database(superuser()) as url:
         with open_store(url):
@@ -718,6 +719,7 @@ create event trigger strike on ddl_command_end when tag in ('CREATE TABLE')
   execute function strike()"""
 
 
+@pytest.mark.usefixtures("database")
 def test_a_migration_that_was_killed_leaves_nothing_and_can_be_repeated() -> None:
     with own_database(superuser()) as url:
         execute(url, KILL)

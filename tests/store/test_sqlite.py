@@ -19,7 +19,7 @@ from recollect.model.search import Filter
 from recollect.settings import LIMITS, Limits
 from recollect.store.sqlite import SqliteStore
 from recollect.store.sqlite.connection import connect
-from recollect.store.sqlite.migrations import MIGRATIONS, VERSION, migrate
+from recollect.store.sqlite.migrations import MIGRATIONS, VERSION, is_current, migrate
 
 
 @pytest.fixture
@@ -219,6 +219,31 @@ def test_several_processes_can_open_a_new_library_at_once(path: Path) -> None:
     )
     processes = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(4)]
     assert [p.wait() for p in processes] == [0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("statement", [1, 2, 3])
+def test_a_library_that_another_process_creates_meanwhile_is_recognized(
+    path: Path, statement: int
+) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    db = connect(path)
+    count = 0
+
+    def create_between(*_: object) -> bool:
+        nonlocal count
+        count += 1
+        if count == statement:
+            other = connect(path)
+            migrate(other, path)
+            other.close()
+        return True
+
+    db.exec_trace = create_between
+    is_current(db, path)
+    assert count >= statement
+    db.exec_trace = None
+    assert is_current(db, path)
+    db.close()
 
 
 # -- the index ---

@@ -494,9 +494,12 @@ def is_current(db: apsw.Connection, path: Path) -> bool:
 
 
 def _version(db: apsw.Connection, path: Path) -> int:
-    version: int = db.pragma("user_version")
+    # In this order: another process may create the library meanwhile, with its tables and its
+    # application id in one transaction.
+    has_tables = bool(db.execute("select count(*) from sqlite_schema").get)
     application: int = db.pragma("application_id")
-    if application != APPLICATION_ID and db.execute("select count(*) from sqlite_schema").get:
+    version: int = db.pragma("user_version")
+    if has_tables and application != APPLICATION_ID:
         raise DamagedLibrary(f"{path} is a database of another program, not a Recollect library.")
     if version > VERSION:
         raise NewerLibrary(
