@@ -218,6 +218,15 @@ def test_a_typing_error_is_corrected_visibly_and_reversibly(garden: recollect.Li
     assert (ids(as_typed), as_typed.corrections) == ([], {})
 
 
+def test_the_word_being_typed_is_corrected_if_no_word_begins_with_it(
+    garden: recollect.Library,
+) -> None:
+    page = search(garden, "tomatoez", typing=True)
+    assert page.corrections == {"tomatoez": "tomatoes"}
+    assert set(ids(page)) == {"soup-0", *(f"tomatoes-{n}" for n in range(4))}
+    assert search(garden, "tomat", typing=True).corrections == {}
+
+
 @pytest.mark.parametrize("query", ["festivel", "rian", "x" * 900])
 def test_rare_short_and_very_long_words_are_not_corrected(
     garden: recollect.Library, query: str

@@ -13,7 +13,7 @@ from recollect.language.languages.base import Language
 from recollect.language.query import Word
 from recollect.language.spelling import MAX_CHARACTERS, MIN_CHARACTERS, neighbours
 from recollect.model.search import Filter
-from recollect.search.terms import Term, inflected_term
+from recollect.search.terms import Term, form_name, inflected_term
 from recollect.store.base import Store
 
 _FREQUENT = 3  # a word in fewer messages may itself be a misspelling
@@ -33,11 +33,12 @@ def correct_terms(
     corrections: dict[str, str] = {}
     corrected = []
     for term in terms:
+        spelling = form_name(term.forms[0])
         word = ""
-        if _may_be_misspelled(term) and not is_known(term.name):
-            word = _probable_word(term.name, store, filter)
+        if _may_be_misspelled(term, spelling) and not is_known(spelling):
+            word = _probable_word(spelling, store, filter)
         if word:
-            corrections[term.name] = word
+            corrections[spelling] = word
             term = inflected_term(word, store, language)
         corrected.append(term)
     # A query with more words that occur nowhere is about something else, not misspelled.
@@ -46,13 +47,13 @@ def correct_terms(
     return tuple(corrected), corrections
 
 
-def _may_be_misspelled(term: Term) -> bool:
-    word = term.name
-    if term.frequency or term.exact or term.prefix or len(term.forms[0]) > 1:
+def _may_be_misspelled(term: Term, spelling: str) -> bool:
+    """Also the word that the user is still typing, if no word begins with it."""
+    if term.frequency or term.exact or len(term.forms[0]) > 1:
         return False
-    if not MIN_CHARACTERS <= len(word) <= MAX_CHARACTERS:
+    if not MIN_CHARACTERS <= len(spelling) <= MAX_CHARACTERS:
         return False
-    return word.isascii() and word.isalpha()
+    return spelling.isascii() and spelling.isalpha()
 
 
 def _probable_word(word: str, store: Store, filter: Filter) -> str:
