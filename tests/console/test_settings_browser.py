@@ -94,7 +94,9 @@ def test_the_first_run_imports_the_selection_with_progress(visit: Any, home: Pat
     form = page.locator("[data-first-run]")
     form.get_by_label("chatgpt-export.zip in Downloads").uncheck()
     form.get_by_role("button", name="Import 1 of 2").click()
-    expect(page.locator(".upload[data-state='done'] strong")).to_have_text("1 Claude Code session")
+    expect(page.locator(".upload[data-state='done'] [data-name]")).to_have_text(
+        "1 Claude Code session"
+    )
     expect(page.get_by_role("heading", name="What are you looking for?")).to_be_visible()
     expect(page.locator(".row")).to_have_count(1)
 
