@@ -88,16 +88,10 @@ def _append(
     if id_ in stored_keys:
         return _require_same(passage, read_row(db, stored_keys[id_]))
     if expected_passages not in (None, position):
-        raise OutdatedPosition(
-            f"Conversation {truncate(id, 80)!r} has {position} messages, not {expected_passages}. "
-            "Read the new ones, then add the message again."
-        )
+        raise _outdated_position(id, position, expected_passages)
     follows_head = passage.parent is None or parent == head
     if not follows_head and parent not in stored_keys:
-        raise NotFound(
-            f"Message {truncate(passage.parent or '', 80)!r}, named as the parent, "
-            f"is not in conversation {truncate(id, 80)!r}."
-        )
+        raise _missing_parent(id, passage.parent or "")
     created_at = passage.created_at or datetime.now(UTC)
     row = passage_row(
         passage._replace(parent=passage.parent or head, created_at=created_at), position
@@ -122,6 +116,20 @@ def _append(
     if position == 0:
         passage_sql.ensure_opening(db, key, index)
     return Appended(position, True)
+
+
+def _outdated_position(id: str, passages: int, expected: int | None) -> OutdatedPosition:
+    return OutdatedPosition(
+        f"Conversation {truncate(id, 80)!r} has {passages} messages, not {expected}. "
+        "Read the new ones, then add the message again."
+    )
+
+
+def _missing_parent(id: str, parent: str) -> NotFound:
+    return NotFound(
+        f"Message {truncate(parent, 80)!r}, named as the parent, "
+        f"is not in conversation {truncate(id, 80)!r}."
+    )
 
 
 def _extended_dates(
