@@ -132,6 +132,16 @@ def test_the_error_for_an_unknown_format_lists_the_known_ones(
     assert library.receipts() == []
 
 
+def test_a_path_without_a_known_format_does_not_affect_the_others(
+    library: recollect.Library, tmp_path: Path
+) -> None:
+    (tmp_path / "x.xyz").write_text("hello")
+    path = own_export(tmp_path / "a.json", conversation("c1", "good"))
+    receipt = library.import_path(tmp_path / "x.xyz", path)
+    assert [file.conversations.new for file in receipt.files] == [1]
+    assert list(receipt.left_out.failed) == [f"{tmp_path / 'x.xyz'} has no known format"]
+
+
 def test_progress_is_reported_up_to_the_end(library: recollect.Library, tmp_path: Path) -> None:
     path = own_export(tmp_path / "a.json", conversation("c1", "x" * 300_000))
     reports: list[tuple[str, int, int]] = []

@@ -18,7 +18,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import IO, Any
 
-from recollect.errors import RecollectError
+from recollect.errors import RecollectError, UnknownFormat
 from recollect.importers.documents import transcriber
 from recollect.importers.entries import Entry
 from recollect.importers.registry import Format, find, find_conversations
@@ -93,14 +93,30 @@ class Worker:
         self._send(encoding.frame(encoding.END))
 
     def _discover(self, request: dict[str, Any]) -> Iterator[tuple[Entry, Format] | Problem]:
+        """What can be imported. A path without a known format does not affect the others."""
+        errors: dict[str, UnknownFormat] = {}
+        has_files = False
+        for path in request["paths"]:
+            try:
+                for item in self._discover_at(Path(path), request):
+                    has_files = has_files or not isinstance(item, Problem)
+                    yield item
+            except UnknownFormat as error:
+                errors[path] = error
+        for path, unknown in errors.items():
+            if not has_files:
+                raise unknown
+            yield Problem(f"{path} has no known format", path, failed=True, unit="files")
+
+    def _discover_at(
+        self, path: Path, request: dict[str, Any]
+    ) -> Iterator[tuple[Entry, Format] | Problem]:
+        if request["sources"] is not None:
+            return find_conversations(path, request["sources"], self._visit)
         within = request["within"]
         if within is not None:
             within = Path(within)
-        for path in request["paths"]:
-            if request["sources"] is None:
-                yield from find(Path(path), request["kind"], within, self._visit)
-            else:
-                yield from find_conversations(Path(path), request["sources"], self._visit)
+        return find(path, request["kind"], within, self._visit)
 
     def _visit(self, name: str, place: str, size: int) -> bool:
         """Tell the parent what is examined next, and begin to measure its cost."""
