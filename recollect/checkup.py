@@ -122,3 +122,14 @@ def check_keys(path_or_url: str | Path | None) -> list[str]:
     except RecollectError as error:
         return [str(error)]
     return []
+
+
+def check_server_database(path_or_url: str | Path | None) -> list[str]:
+    """Problems of the database that the servers of a folder share."""
+    where = place(path_or_url)
+    if not isinstance(where, Path):
+        return []
+    file = where / "server.db"
+    if not file.exists() or file.stat().st_size == 0:  # a server is creating it
+        return []
+    return check_small_database(file, "concept")

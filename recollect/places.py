@@ -25,6 +25,7 @@ from recollect.store.base import Store
 if TYPE_CHECKING:
     from recollect.store.api_keys import ApiKeys
     from recollect.store.postgres import PostgresStore
+    from recollect.store.shared.database import SharedDatabase
     from recollect.transfer.moving import MoveResult
     from recollect.transfer.salvage.report import SalvageReport
 
@@ -213,6 +214,19 @@ def keys(path_or_url: str | Path | None = None) -> ApiKeys:
     from recollect.store.postgres.api_keys import PostgresKeys
 
     return PostgresKeys(where)
+
+
+def shared_database(path_or_url: str | Path | None = None) -> SharedDatabase:
+    """What the servers of a place share. Creates nothing before its first use."""
+    where = place(path_or_url)
+    if isinstance(where, Path):
+        from recollect.store.sqlite.shared_database import FILE_NAME, SqliteSharedDatabase
+
+        return SqliteSharedDatabase(where / FILE_NAME)
+    _postgres_store(where)
+    from recollect.store.postgres.shared_database import PostgresSharedDatabase
+
+    return PostgresSharedDatabase(where)
 
 
 def audit_logs(path_or_url: str | Path | None = None) -> AuditLogs:

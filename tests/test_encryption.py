@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from recollect.errors import (
     StoreBusy,
 )
 from recollect.library import Library
+from recollect.store.shared.database import Tables
 from recollect.store.sqlite import encryption
 from recollect.store.sqlite.encryption import ENCRYPTED, ENCRYPTING, KEY_FILE
 from recollect.transfer.encrypted_file import EncryptedReader, EncryptedWriter
@@ -38,6 +40,8 @@ needs_encryption = pytest.mark.skipif(
     reason="apsw is built without encryption: run `make test-encryption`",
 )
 CANARIES = ("canarytitle", "canaryword", "canarynote", "canarykey", "canaryarchive", "canaryupload")
+CANARIES += ("canaryquery",)
+CANARY_TABLE = Tables("canaries", (("create table canary (query text)",),))
 
 
 @pytest.fixture(autouse=True)
@@ -80,6 +84,8 @@ def fill(home: Path, transcripts: Path) -> None:
     with recollect.open(home, background=False) as library:
         fill_library(library, transcripts)
     assert main(["keys", "add", "canarykey", "--home", str(home)]) == 0
+    with closing(places.shared_database(home)) as database:
+        database.execute(CANARY_TABLE, "insert into canary (query) values ('canaryquery')")
 
 
 def fill_library(library: Library, transcripts: Path) -> None:
@@ -255,7 +261,7 @@ def test_converting_a_home_encrypts_everything_in_it(home: Path, tmp_path: Path)
     assert len(leaks(home)) >= 3  # the control: the same scan finds plain text
     before = hits(home, "which bird sings in the castle")
     result = encrypt_home(home, PASSPHRASE)
-    assert (result.databases, result.archived_files) == (3, 1)
+    assert (result.databases, result.archived_files) == (4, 1)
     assert leaks(home) == []
     forget_keys()
     with recollect.open(home, background=False) as library:

@@ -1,7 +1,7 @@
 """Which files of a home folder a backup contains.
 
 Everything is included, except what can be made again: the index files and the vectors of a library,
-downloaded models, logs, locks, and copies that Recollect made itself.
+downloaded models, logs, locks, copies that Recollect made itself, and what servers share.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 
 from recollect.backup.durable import TEMPORARY
 from recollect.store.sqlite.encryption import KEY_FILE
+from recollect.store.sqlite.shared_database import FILE_NAME as SERVER_DATABASE
 
 WORK = ".backup"
 """The folder in a home folder for copies of databases while they are backed up or restored."""
@@ -20,7 +21,7 @@ REPLACED = "replaced-"
 BEFORE_MIGRATION = "before-migration"
 LIBRARY = "library.db"
 
-_HOME_LEVEL = {"models", "hook.log", WORK}
+_HOME_LEVEL = {"models", "hook.log", SERVER_DATABASE, WORK}
 _LIBRARY_LEVEL = {"index", BEFORE_MIGRATION}
 _SUFFIXES = ("-wal", "-shm", "-journal", ".lock", TEMPORARY)
 

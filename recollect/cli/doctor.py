@@ -9,7 +9,7 @@ from typing import Any
 from rich.table import Table
 
 from recollect import __version__
-from recollect.checkup import Checkup, check_keys, check_libraries
+from recollect.checkup import Checkup, check_keys, check_libraries, check_server_database
 from recollect.cli.common import console, define, existing, no_library, print_json, safe
 from recollect.cli.indexing import space_records, space_summary
 from recollect.cli.overview import contents, index_state
@@ -45,6 +45,10 @@ _INTERNALS = (
 _RESTORE_ADVICE = "Messages are damaged or lost. Restore a backup: recollect restore"
 _KEYS_ADVICE = (
     "Restore the file from a backup, or remove it and create new keys: recollect keys add NAME"
+)
+_SERVER_ADVICE = (
+    "It has no documents, only the sessions and jobs of servers. Stop `recollect serve` and remove "
+    "the file."
 )
 
 
@@ -143,20 +147,23 @@ def doctor(arguments: argparse.Namespace) -> int:
     if not checkups:
         raise no_library(arguments)
     key_problems = check_keys(arguments.home)
-    healthy = all(checkup.healthy for checkup in checkups) and not key_problems
+    server_problems = check_server_database(arguments.home)
+    libraries_are_healthy = all(checkup.healthy for checkup in checkups)
+    healthy = libraries_are_healthy and not key_problems and not server_problems
     if arguments.json:
         print_json(
             {
                 "recollect": __version__,
                 "healthy": healthy,
                 "keys": key_problems,
+                "server": server_problems,
                 "parser_bounds": active_bounds(),
                 "libraries": [_record(checkup) for checkup in checkups],
                 "limits": LIMITS.table(),
             }
         )
     else:
-        _show(checkups, key_problems)
+        _show(checkups, key_problems, server_problems)
     return int(not healthy)
 
 
@@ -166,7 +173,7 @@ def _record(checkup: Checkup) -> dict[str, Any]:
     return record
 
 
-def _show(checkups: list[Checkup], key_problems: list[str]) -> None:
+def _show(checkups: list[Checkup], key_problems: list[str], server_problems: list[str]) -> None:
     out = console()
     out.print(f"recollect: {__version__}")
     out.print(f"bounds of the process that parses files: {', '.join(active_bounds())}")
@@ -176,6 +183,10 @@ def _show(checkups: list[Checkup], key_problems: list[str]) -> None:
         out.print(f"[red]API keys[/]: {safe(line)}", soft_wrap=True)
     if key_problems:
         out.print(_KEYS_ADVICE, soft_wrap=True)
+    for line in server_problems:
+        out.print(f"[red]servers[/]: {safe(line)}", soft_wrap=True)
+    if server_problems:
+        out.print(_SERVER_ADVICE, soft_wrap=True)
 
 
 def _show_library(checkup: Checkup) -> None:

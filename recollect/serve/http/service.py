@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from recollect import settings
 from recollect.capture.proxy.upstream import Upstream
 from recollect.errors import InvalidInput
-from recollect.places import keys
+from recollect.places import keys, shared_database
 from recollect.serve.http.events import Events
 from recollect.serve.http.hosts import parse_networks
 from recollect.serve.http.jobs import Jobs
@@ -133,6 +133,8 @@ class Service:
         """Set when the server begins to shut down. Anything long-running ends then."""
         self.libraries = Libraries(place)
         self.keys: ApiKeys = keys(place)
+        self.shared = shared_database(place)
+        """What all servers of the place have in common."""
         self.limiter = Limiter(self.config.rate_per_minute, clock)
         self.auth = Authenticator(
             self.keys, self.config.jwt, self.config.host, self.config.user, clock
@@ -170,6 +172,7 @@ class Service:
         self.libraries.close()
         self.auth.close()
         self.keys.close()
+        self.shared.close()
 
 
 def _jobs(libraries: Libraries, place: Path | str) -> Jobs:

@@ -1,0 +1,216 @@
+"""The schema `recollect_server`, which the servers of a PostgreSQL installation share.
+
+It is used with the role that logs in, because the application's role has no access to it. A login
+other than the one that created the schema needs the role `recollect_server`. On a cluster, the
+tables stay on the coordinator.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import psycopg
+from psycopg import errors
+from psycopg_pool import ConnectionPool, PoolTimeout
+
+from recollect.errors import ReadOnlyLibrary, RecollectError, StoreUnavailable
+from recollect.settings import LIMITS, READ_ONLY
+from recollect.store.postgres.connection import number_parameters
+from recollect.store.postgres.server_errors import explain_error, location_of
+from recollect.store.shared.database import VERSIONS, Rows, SharedDatabase, Tables
+
+ROLE = "recollect_server"
+_LOCK = 0x52656373
+_NOW = "(extract(epoch from clock_timestamp()) * 1000000)::bigint"
+_TYPES = {
+    "bytes": "bytea",
+    "identity": "bigint generated always as identity primary key",
+}
+_GRANTS = f"""
+grant usage on schema {ROLE} to {ROLE};
+grant select, insert, update, delete on all tables in schema {ROLE} to {ROLE};
+"""
+_CONNECTION_OPTIONS: dict[str, Any] = {
+    "autocommit": True,
+    "prepare_threshold": 3,
+    "connect_timeout": 5,
+    "application_name": "recollect server",
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 60_000,
+}
+# A connection that was used this recently is not checked before it is used again.
+_SECONDS_TRUSTED = 5.0
+_WAIT_SECONDS = 2.5
+_MAX_CONNECTIONS = 8
+
+
+class _Session(psycopg.Connection[Any]):
+    last_use = 0.0
+
+
+class _Transaction:
+    """See `store.shared.database.Transaction`."""
+
+    now = _NOW
+    skip_locked = "for update skip locked"
+
+    def __init__(self, session: _Session) -> None:
+        self._cursor = psycopg.RawCursor(session)
+
+    def rows(self, sql: str, values: Sequence[Any] = ()) -> Rows:
+        self._cursor.execute(number_parameters(sql), values)
+        if self._cursor.description is None:
+            return []
+        return self._cursor.fetchall()
+
+    def get(self, sql: str, values: Sequence[Any] = ()) -> Any:
+        for row in self.rows(sql, values):
+            return row[0]
+        return None
+
+    def run(self, sql: str, values: Sequence[Any] = ()) -> None:
+        self._cursor.execute(number_parameters(sql), values)
+
+    def run_many(self, sql: str, values: Iterable[Sequence[Any]]) -> None:
+        self._cursor.executemany(number_parameters(sql), list(values))
+
+    def in_list(self, values: Sequence[int] | Sequence[str]) -> tuple[str, Any]:
+        is_text = len(values) > 0 and isinstance(values[0], str)
+        type_name = "text" if is_text else "bigint"
+        return f"select unnest(?::{type_name}[])", list(values)
+
+
+class PostgresSharedDatabase(SharedDatabase):
+    engine = "postgresql"
+    now = _NOW
+
+    def __init__(self, url: str) -> None:
+        self._location = location_of(url)
+        self._existing_tables: set[str] = set()
+        self._pool: ConnectionPool[_Session] = ConnectionPool(
+            url,
+            connection_class=_Session,
+            kwargs=_CONNECTION_OPTIONS,
+            min_size=0,
+            max_size=_MAX_CONNECTIONS,
+            timeout=_WAIT_SECONDS,
+            configure=_configure,
+            check=_check,
+            open=False,
+            name=f"recollect server {self._location}",
+        )
+
+    @contextmanager
+    def transaction(self, tables: Tables) -> Iterator[_Transaction]:
+        with self._session(tables) as session:
+            # Without a wait for the disk, if the tables need none.
+            begin = "begin"
+            if not tables.is_durable:
+                begin += "; set local synchronous_commit = off"
+            session.execute(begin)
+            try:
+                yield _Transaction(session)
+                session.execute("commit")
+            except BaseException:
+                with suppress(psycopg.Error):
+                    session.execute("rollback")
+                raise
+
+    def execute(self, tables: Tables, sql: str, values: Sequence[Any] = ()) -> Rows:
+        with self._session(tables) as session:
+            return _Transaction(session).rows(sql, values)
+
+    def close(self) -> None:
+        self._pool.close()
+
+    @contextmanager
+    def _session(self, tables: Tables) -> Iterator[_Session]:
+        if READ_ONLY.get():
+            raise ReadOnlyLibrary(f"Recollect is in read-only mode ({READ_ONLY.name}).")
+        try:
+            session = self._get_session()
+            try:
+                if tables.name not in self._existing_tables:
+                    _create_tables(session, tables)
+                    self._existing_tables.add(tables.name)
+                yield session
+                session.last_use = time.monotonic()
+            finally:
+                self._pool.putconn(session)
+        except errors.InsufficientPrivilege as error:
+            raise RecollectError(
+                f"The database login may not use what the servers at {self._location} share. "
+                f"PostgreSQL says: {error.diag.message_primary}. The login of the first server can "
+                f"allow it: grant {ROLE} to this login. After an update, it must start a server "
+                "first (docs/postgres.md)."
+            ) from error
+        except psycopg.Error as error:
+            raise explain_error(error, self._location) from error
+
+    def _get_session(self) -> _Session:
+        """A connection. Waits for the server as long as a write does."""
+        self._pool.open()
+        deadline = time.monotonic() + LIMITS.write_wait_seconds
+        while True:
+            try:
+                return self._pool.getconn()
+            except PoolTimeout as error:
+                if time.monotonic() >= deadline:
+                    raise StoreUnavailable(
+                        f"The PostgreSQL server {self._location} cannot be reached."
+                    ) from error
+
+
+def _configure(session: _Session) -> None:
+    session.execute(f"set search_path = {ROLE}, pg_temp; set client_min_messages = warning")
+
+
+def _check(session: _Session) -> None:
+    if time.monotonic() - session.last_use > _SECONDS_TRUSTED:
+        ConnectionPool.check_connection(session)
+
+
+def _create_tables(session: _Session, tables: Tables) -> None:
+    """Bring the tables of a concept up to date."""
+    if _version(session, tables) >= len(tables.versions):
+        return
+    with session.transaction():
+        # Another process may be doing the same.
+        session.execute("select pg_advisory_xact_lock(%s, 0)", [_LOCK])
+        session.execute(f"create schema if not exists {ROLE}")
+        session.execute(f"revoke all on schema {ROLE} from public")
+        session.execute(VERSIONS)
+        for statements in tables.versions[_version(session, tables) :]:
+            for statement in statements:
+                session.execute(statement.format(**_TYPES))
+        session.execute(
+            "insert into concept (name, version) values (%s, %s) on conflict (name) do update "
+            "set version = excluded.version where excluded.version > concept.version",
+            [tables.name, len(tables.versions)],
+        )
+        _grant_access(session)
+
+
+def _version(session: _Session, tables: Tables) -> int:
+    """The version of the tables in the database; 0 if they do not exist."""
+    statement = "select to_regclass(%s) is not null"
+    ((exists,),) = session.execute(statement, [f"{ROLE}.concept"]).fetchall()
+    if not exists:
+        return 0
+    rows = session.execute("select version from concept where name = %s", [tables.name]).fetchall()
+    return sum(version for (version,) in rows)
+
+
+def _grant_access(session: _Session) -> None:
+    with (
+        suppress(errors.InsufficientPrivilege, errors.DuplicateObject, errors.UniqueViolation),
+        session.transaction(),
+    ):
+        session.execute(f"create role {ROLE} nologin nobypassrls")
+    with suppress(errors.InsufficientPrivilege, errors.UndefinedObject), session.transaction():
+        session.execute(_GRANTS)

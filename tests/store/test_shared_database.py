@@ -1,0 +1,246 @@
+"""The database that the servers of one installation share."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import psycopg
+import pytest
+from logins import login, of, own_database, superuser
+
+from recollect import places
+from recollect.backup import contents
+from recollect.checkup import check_server_database
+from recollect.errors import DamagedLibrary, ReadOnlyLibrary, RecollectError
+from recollect.store.shared.database import SharedDatabase, Tables
+
+Open = Callable[[], SharedDatabase]
+
+FRUIT = Tables(
+    "fruit",
+    (
+        (
+            "create table fruit (number {identity}, name text not null unique, seed {bytes})",
+            "create index fruit_seed on fruit (seed)",
+        ),
+    ),
+)
+SOFT_FRUIT = Tables(
+    "fruit", (*FRUIT.versions, ("alter table fruit add column weight bigint default 5",)), False
+)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def shared_place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str | Path]:
+    if request.param == "sqlite":
+        yield tmp_path / "home"
+        return
+    url: str = request.getfixturevalue("database")
+    yield url
+    with psycopg.connect(url, autocommit=True) as db:
+        db.execute("drop schema if exists recollect_server cascade")
+
+
+@pytest.fixture
+def open_server(shared_place: str | Path) -> Iterator[Open]:
+    """Open the database as another server would."""
+    databases: list[SharedDatabase] = []
+
+    def open_database() -> SharedDatabase:
+        database = places.shared_database(shared_place)
+        databases.append(database)
+        return database
+
+    yield open_database
+    for database in databases:
+        database.close()
+
+
+def names(database: SharedDatabase) -> list[str]:
+    rows = database.execute(FRUIT, "select name from fruit order by number")
+    return [name for (name,) in rows]
+
+
+def test_what_one_server_writes_another_server_reads(open_server: Open) -> None:
+    one, other = open_server(), open_server()
+    with one.transaction(FRUIT) as db:
+        db.run("insert into fruit (name, seed) values (?, ?)", ("pear", b"\x00\xff"))
+        number = db.get("select number from fruit where name = ?", ("pear",))
+    insert = "insert into fruit (name) values (?) returning number"
+    assert other.execute(FRUIT, insert, ("plum",)) == [(number + 1,)]
+    assert names(one) == ["pear", "plum"]
+    seeds = other.execute(FRUIT, "select seed from fruit where name = ?", ("pear",))
+    assert [bytes(seed) for (seed,) in seeds] == [b"\x00\xff"]
+
+
+def test_an_error_rolls_the_transaction_back(open_server: Open) -> None:
+    database = open_server()
+    with pytest.raises(ZeroDivisionError), database.transaction(FRUIT) as db:
+        db.run("insert into fruit (name) values (?)", ("pear",))
+        raise ZeroDivisionError
+    with pytest.raises(RecollectError), database.transaction(FRUIT) as db:
+        db.run("insert into fruit (name) values (?)", ("pear",))
+        db.run("insert into fruit (name) values (?)", ("pear",))
+    assert names(database) == []
+
+
+def test_many_rows_can_be_inserted_and_selected_at_once(open_server: Open) -> None:
+    database = open_server()
+    with database.transaction(FRUIT) as db:
+        db.run_many("insert into fruit (name) values (?)", [("fig",), ("pear",), ("plum",)])
+        for values in (["fig", "plum"], [1, 3]):
+            column = "name" if isinstance(values[0], str) else "number"
+            condition, value = db.in_list(values)  # type: ignore[arg-type]
+            rows = db.rows(f"select name from fruit where {column} in ({condition})", (value,))
+            assert sorted(rows) == [("fig",), ("plum",)]
+        assert db.rows(f"select name from fruit order by number limit 1 {db.skip_locked}")
+
+
+def test_the_clock_is_that_of_the_database(open_server: Open) -> None:
+    database = open_server()
+    ((earlier,),) = database.execute(FRUIT, f"select {database.now}")
+    with database.transaction(FRUIT) as db:
+        later = db.get(f"select {db.now}")
+    assert isinstance(earlier, int)
+    assert 1_700_000_000_000_000 < earlier <= later < earlier + 60_000_000
+
+
+def test_a_newer_program_adds_columns_and_an_older_one_continues(open_server: Open) -> None:
+    old, new = open_server(), open_server()
+    old.execute(FRUIT, "insert into fruit (name) values ('pear')")
+    assert new.execute(SOFT_FRUIT, "select name, weight from fruit") == [("pear", 5)]
+    assert names(old) == ["pear"]
+    assert names(open_server()) == ["pear"]
+    assert open_server().execute(SOFT_FRUIT, "select weight from fruit") == [(5,)]
+
+
+def test_servers_that_start_together_create_the_tables_once(open_server: Open) -> None:
+    databases = [open_server() for _ in range(4)]
+    problems: list[Exception] = []
+
+    def insert(number: int) -> None:
+        try:
+            with databases[number].transaction(FRUIT) as db:
+                db.run("insert into fruit (name) values (?)", (str(number),))
+        except Exception as error:
+            problems.append(error)
+
+    threads = [threading.Thread(target=insert, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert problems == []
+    assert sorted(names(databases[0])) == ["0", "1", "2", "3"]
+
+
+def test_threads_of_one_server_share_the_database(open_server: Open) -> None:
+    database = open_server()
+    database.execute(FRUIT, "insert into fruit (name) values ('0')")
+
+    def count_up() -> None:
+        for _ in range(5):
+            with database.transaction(FRUIT) as db:
+                name = db.get(
+                    f"select name from fruit {db.skip_locked.removesuffix('skip locked')}"
+                )
+                db.run("update fruit set name = ?", (str(int(name) + 1),))
+
+    threads = [threading.Thread(target=count_up) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert names(database) == ["20"]
+
+
+def test_read_only_mode_writes_nothing(open_server: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    database = open_server()
+    monkeypatch.setenv("RECOLLECT_READ_ONLY", "on")
+    with pytest.raises(ReadOnlyLibrary):
+        database.execute(FRUIT, "insert into fruit (name) values ('pear')")
+
+
+# -- the file ---
+
+
+def test_the_file_is_private_and_created_with_the_first_use(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    with closing(places.shared_database(home)) as database:
+        assert not home.exists()
+        database.execute(FRUIT, "insert into fruit (name) values ('pear')")
+        files = sorted(home.iterdir())
+        assert [file.name for file in files] == ["server.db", "server.db-shm", "server.db-wal"]
+        assert [file.stat().st_mode & 0o777 for file in files] == [0o600] * 3
+
+
+def test_a_deleted_file_is_replaced_by_a_new_one(tmp_path: Path) -> None:
+    with closing(places.shared_database(tmp_path)) as database:
+        database.execute(FRUIT, "insert into fruit (name) values ('pear')")
+        for file in tmp_path.iterdir():
+            file.unlink()
+        assert names(database) == []
+        database.execute(FRUIT, "insert into fruit (name) values ('plum')")
+        assert names(database) == ["plum"]
+
+
+def test_a_damaged_file_says_that_it_can_be_removed(tmp_path: Path) -> None:
+    (tmp_path / "server.db").write_bytes(b"no database" * 1_000)
+    with (
+        closing(places.shared_database(tmp_path)) as database,
+        pytest.raises(DamagedLibrary, match="delete it"),
+    ):
+        names(database)
+    assert check_server_database(tmp_path)
+
+
+def test_a_backup_omits_the_file(tmp_path: Path) -> None:
+    with closing(places.shared_database(tmp_path)) as database:
+        database.execute(FRUIT, "insert into fruit (name) values ('pear')")
+    assert contents.files(tmp_path) == []
+
+
+# -- the schema ---
+
+
+@pytest.mark.full
+def test_another_login_needs_the_role(database: str) -> None:
+    server = superuser()
+    with own_database(server) as url, login(server) as name:
+        with closing(places.shared_database(url)) as database:
+            database.execute(FRUIT, "insert into fruit (name) values ('pear')")
+        other = places.shared_database(of(url, name))
+        with closing(other), pytest.raises(RecollectError, match="grant recollect_server"):
+            names(other)
+        with psycopg.connect(server, autocommit=True) as db:
+            db.execute(f"grant recollect_server to {name}")
+        with closing(places.shared_database(of(url, name))) as database:
+            assert names(database) == ["pear"]
+
+
+def test_the_role_of_the_application_has_no_access(database: str) -> None:
+    with closing(places.shared_database(database)) as shared:
+        names(shared)
+    with psycopg.connect(database, autocommit=True) as db:
+        db.execute("set role recollect_app")
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            db.execute("select * from recollect_server.fruit")
+        db.execute("reset role; drop schema recollect_server cascade")
+
+
+def test_a_connection_that_the_server_closed_is_replaced(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("recollect.store.postgres.shared_database._SECONDS_TRUSTED", 0.0)
+    with closing(places.shared_database(database)) as shared:
+        names(shared)
+        with psycopg.connect(database, autocommit=True) as db:
+            db.execute(
+                "select pg_terminate_backend(pid) from pg_stat_activity "
+                "where application_name = 'recollect server' and datname = current_database()"
+            )
+            assert names(shared) == []
+            db.execute("drop schema recollect_server cascade")
