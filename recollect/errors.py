@@ -51,6 +51,10 @@ class StoreUnavailable(RecollectError):
     """The database server cannot be reached, or went away; what was saved stays saved."""
 
 
+class LibraryMoved(StoreUnavailable):
+    """The library is being moved, or is now at another place; nothing was written here."""
+
+
 class LockedLibrary(StoreUnavailable):
     """The library is encrypted, and cannot be decrypted with the settings of this process."""
 

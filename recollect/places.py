@@ -95,13 +95,16 @@ def move(
     user: str | None = None,
     to_user: str | None = None,
     *,
+    switch: bool = False,
     remove: bool = False,
     progress: MoveProgress | None = None,
 ) -> MoveResult:
     """Copy a user's library to another place, or resume an interrupted copy.
 
     Both places are as for `open`. The target must be empty, or the result of an interrupted move.
-    The copy is compared with the source; `remove` then deletes the source.
+    Programs may write to the source in the meantime; what they write is copied too. With `switch`,
+    the source is closed when the copy is complete: whoever writes to it gets LibraryMoved. With
+    `remove`, it is then deleted.
     """
     from recollect.transfer import moving
 
@@ -121,7 +124,35 @@ def move(
         closing(_open_store(source_place, user)) as source_store,
         closing(_open_store(target_place, target_user)) as target_store,
     ):
-        return moving.move(source_store, target_store, remove=remove, progress=progress)
+        return moving.move(
+            source_store,
+            target_store,
+            address=_address(target_place, target_user),
+            switch=switch,
+            remove=remove,
+            progress=progress,
+        )
+
+
+def reopen(path_or_url: str | Path, user: str | None = None) -> None:
+    """Let people write to a library again that a move with `switch` has closed."""
+    from recollect.transfer import moving
+
+    where = place(path_or_url)
+    user = _validate_user(user)
+    if not _exists(where, user):
+        raise _no_library(where, user)
+    with closing(_open_store(where, user)) as store:
+        moving.reopen(store)
+
+
+def _address(where: Path | str, user: str) -> str:
+    """What people are told about the place of a library. It contains no password."""
+    if isinstance(where, Path):
+        return str(library_file(where, user))
+    from recollect.store.postgres.server_errors import location_of
+
+    return f"postgresql://{location_of(where)} (user {user})"
 
 
 def abort_move(target: str | Path, user: str | None = None) -> None:
@@ -353,6 +384,7 @@ def _postgres_store(url: str) -> type[PostgresStore]:
 
 def _complete(store: Store) -> Store:
     """The store, unless an interrupted move has left only a part of a library in it."""
+    from recollect.store.sql.closing import closed_error
     from recollect.store.sql.transfer import MOVING
 
     if store.get_marker(MOVING) is not None:
@@ -361,4 +393,8 @@ def _complete(store: Store) -> Store:
             f"{store.path} is incomplete: a move into it was interrupted. Run the same "
             "`recollect move` again to resume it, or with --abort to delete the copy."
         )
+    reason = store.closure()
+    if reason is not None:
+        store.close()
+        raise closed_error(store.path, reason)
     return store

@@ -10,7 +10,7 @@ from recollect.cli.common import add_no_index, console, define, plural, print_js
 from recollect.cli.indexing import index_after_import
 from recollect.cli.progress import ProgressBar
 from recollect.errors import InvalidInput
-from recollect.places import abort_move, move, open, record
+from recollect.places import abort_move, move, open, record, reopen
 from recollect.settings import default_user
 from recollect.store.audit_log import MOVE, Entry
 from recollect.store.values import Contents
@@ -20,9 +20,12 @@ _EXAMPLES = """\
   recollect move ~/old-place ~/new-place
   recollect move ~/.local/share/recollect postgresql://me:secret@server/recollect
   recollect move postgresql://me:secret@server/recollect ~/recollect --user ann --remove
+  recollect move FROM TO --switch                      programs that write to FROM must use TO
   recollect move FROM TO --abort                       discard an interrupted move
+  recollect move FROM TO --reopen                      accept writes at FROM again
 
-Without --remove, the library at FROM stays as it is.
+Programs may write to the library in the meantime; what they write is copied too.
+Without --switch and --remove, the library at FROM stays as it is.
 Run the same command again to resume an interrupted move.
 The command moves one library; to move several, use a loop:
   for user in ann ben; do recollect move FROM TO --user "$user"; done
@@ -47,9 +50,17 @@ def define_move(command: argparse.ArgumentParser) -> None:
         "--to-user", metavar="NAME", help="the user who owns the copy (default: the same as --user)"
     )
     command.add_argument(
+        "--switch",
+        action="store_true",
+        help="close the library at FROM when TO has everything: writes to it are refused",
+    )
+    command.add_argument(
         "--remove",
         action="store_true",
-        help="remove the library at FROM after the copy is verified",
+        help="remove the library at FROM after the copy is verified (includes --switch)",
+    )
+    command.add_argument(
+        "--reopen", action="store_true", help="accept writes at FROM again after --switch"
     )
     command.add_argument(
         "--abort", action="store_true", help="discard what an interrupted move left at TO"
@@ -68,6 +79,8 @@ def run(arguments: argparse.Namespace) -> int:
         to_user = user
     if arguments.abort:
         return _abort(arguments, to_user)
+    if arguments.reopen:
+        return _reopen(arguments, user)
     try:
         with ProgressBar("Copying") as bar:
             result = move(
@@ -75,6 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
                 arguments.target,
                 user,
                 to_user,
+                switch=arguments.switch,
                 remove=arguments.remove,
                 progress=bar.report,
             )
@@ -85,7 +99,13 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(
             asdict(result.contents)
-            | {"copied": result.copied, "removed": result.removed, "user": user, "to_user": to_user}
+            | {
+                "copied": result.copied,
+                "removed": result.removed,
+                "closed": result.closed,
+                "user": user,
+                "to_user": to_user,
+            }
         )
     else:
         _show(result)
@@ -103,6 +123,11 @@ def _show(result: MoveResult) -> None:
         out.print("The copy was already complete.")
     if result.removed:
         out.print("The library at FROM was removed.")
+    elif result.closed:
+        out.print(
+            "The library at FROM is closed: programs that write to it are told to use TO. "
+            "Run the same command with [bold]--remove[/] to remove it."
+        )
     else:
         out.print(
             "The library at FROM is still there. "
@@ -125,4 +150,13 @@ def _abort(arguments: argparse.Namespace, user: str) -> int:
         print_json({"aborted": True, "to_user": user})
     else:
         console().print(f"The incomplete library of {safe(user)} at TO was removed.")
+    return 0
+
+
+def _reopen(arguments: argparse.Namespace, user: str) -> int:
+    reopen(arguments.source, user)
+    if arguments.json:
+        print_json({"reopened": True, "user": user})
+    else:
+        console().print(f"The library of {safe(user)} at FROM accepts writes again.")
     return 0

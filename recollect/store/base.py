@@ -32,8 +32,10 @@ from recollect.store.values import (
     Appended,
     Batch,
     Candidate,
+    Closure,
     Contents,
     Findings,
+    Fingerprints,
     Forgotten,
     ListPosition,
     MatchGroups,
@@ -621,11 +623,61 @@ class Transfer(ABC):
     def import_batch(self, batch: Batch) -> str | None:
         """Add a batch from another library. Batches must come in the order they were exported.
 
-        Existing rows stay, and rows that differ are corrected, so an interrupted move can be
-        resumed. Returns a name for what was corrected, if anything was. From the first batch on,
-        the library has the marker MOVING (see store/sql/transfer.py). Raises InvalidInput if the
-        library contains anything that the other one does not.
+        Existing rows stay, rows that differ are corrected, and rows in the range of the batch that
+        it does not contain are deleted, so an interrupted move can be resumed. Returns a name for
+        what was corrected, if anything was. From the first batch on, the library has the marker
+        MOVING (see store/sql/transfer.py), and nobody else can write to it.
         """
+
+    @reader
+    @abstractmethod
+    def fingerprints(self) -> Fingerprints:
+        """A hash of each block of rows, to find what differs between a library and its copy."""
+
+    @reader
+    @abstractmethod
+    def export_changes(self, copy: Fingerprints, receive: Callable[[Batch], None]) -> int:
+        """Pass the blocks that differ from a copy to `receive`, from one snapshot.
+
+        Returns their number.
+        """
+
+    @reader
+    @writer
+    @abstractmethod
+    def hand_over(
+        self,
+        copy: Fingerprints,
+        receive: Callable[[Batch], None],
+        seconds: float,
+        close: Callable[[str], Closure | None],
+    ) -> None:
+        """The same while nobody can write, and close the library.
+
+        Others who want to write wait. `close` is called at the end, with a hash of the contents. If
+        it returns a reason, the library is closed for that reason when the others continue. Raises
+        StoreBusy, and leaves the library as it is, if this takes longer than `seconds`.
+        """
+
+    @reader
+    @abstractmethod
+    def rows_in_range(self, batch: Batch) -> list[tuple[Any, ...]]:
+        """The rows of this library in the range of a batch of another one."""
+
+    @neutral
+    @abstractmethod
+    def join_move(self) -> None:
+        """Let this object write to the library even if it is closed."""
+
+    @reader
+    @abstractmethod
+    def closure(self) -> Closure | None:
+        """Why nobody may write to the library, or None."""
+
+    @writer
+    @abstractmethod
+    def complete_move(self) -> None:
+        """Remove the marker MOVING, and open the library to everybody."""
 
     @reader
     @abstractmethod
@@ -639,8 +691,11 @@ class Transfer(ABC):
 
     @writer
     @abstractmethod
-    def remove_library(self, expected: Contents | None = None) -> None:
-        """Delete the library and close the store; only if it has the `expected` contents."""
+    def remove_library(self, expected: Contents | str | None = None) -> None:
+        """Delete the library and close the store; only if it has the `expected` contents.
+
+        These are given as `export_batches` returns them, or as the hash that `hand_over` computed.
+        """
 
 
 class Care(ABC):

@@ -1,25 +1,42 @@
-"""Move a library to another place: copy it, verify the copy, then remove the original if asked to.
+"""Move a library to another place, while people write to it.
 
-The copy is a snapshot of the source. It is read back, and both are compared by a hash of every
-value. If the source changed meanwhile, the changes are copied too. Until all of that is complete
-the target is marked as incomplete, and the same call resumes the move.
+1. A snapshot of the source is copied and read back, and both are compared by a hash of every value.
+2. What changed in the meantime is found by comparing hashes of blocks of rows, and copied too,
+   until little is left.
+3. The last changes are copied while nobody can write to the source. Writers wait for that, usually
+   less than a second. To switch over, the source is closed in the same transaction: whoever waited
+   gets LibraryMoved, and nothing can be written that the copy does not have.
+4. The target is opened. Then the source is removed, if that is wanted.
+
+Until step 4 the target is marked as incomplete, and the same call resumes the move from any point.
 """
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
-from recollect.errors import DamagedLibrary, InvalidInput, RecollectError
+from recollect.errors import DamagedLibrary, InvalidInput, RecollectError, StoreBusy
 from recollect.model.search import Filter
+from recollect.settings import LIMITS
 from recollect.store.base import Store
 from recollect.store.errors import reason_of
-from recollect.store.sql.transfer import ARRIVED, MOVING
-from recollect.store.values import Batch, Contents
+from recollect.store.sql.transfer import ARRIVED, CARRIED_MARKERS, MOVING
+from recollect.store.values import Batch, Closure, Contents
 
-_ROUNDS = 3
+# Attempts to correct a copy that differs from the snapshot it was made of.
+_ROUNDS = 2
+# Passes over what changed in the meantime, each shorter than the one before.
+_PASSES = 10
+# So many changed blocks can be copied while writers wait.
+_FEW_BLOCKS = 20
+# Attempts to copy the last changes within the time for which writers may wait.
+_ATTEMPTS = 5
 _TWIN = "twin"
+_MOVE = "move"
+"""The marker in the target with the number of the move, until the source is removed."""
 
 Progress = Callable[[str, int, int], None]
 """Called with ("Copying" or "Verifying", messages done, total messages)."""
@@ -34,40 +51,90 @@ class MoveResult:
     """False if the copy was already complete."""
     removed: bool
     """Whether the original was removed."""
+    closed: bool = False
+    """Whether the original was closed: it refuses writes, and says where the library is now."""
 
 
 def move(
-    source: Store, target: Store, *, remove: bool = False, progress: Progress | None = None
+    source: Store,
+    target: Store,
+    *,
+    address: str = "",
+    switch: bool = False,
+    remove: bool = False,
+    progress: Progress | None = None,
 ) -> MoveResult:
-    """Copy a library to a new place, or resume that. The source is removed only with `remove`."""
+    """Copy a library to a new place, or resume that.
+
+    With `switch`, the source is closed when the target has everything, and writers are told its
+    `address`. With `remove`, the source is then removed too.
+    """
     if source.get_marker(MOVING) is not None:
         raise InvalidInput(
             f"{source.path} is incomplete: a move into it was interrupted. Finish that move first."
         )
+    source.join_move()
+    target.join_move()
     if _is_same(source, target):
         raise InvalidInput(f"FROM and TO are the same library: {source.path}.")
+    closure = source.closure()
+    if closure is not None:
+        return _finish_switch(source, target, closure, remove)
     contents = _existing_copy(source, target)
-    copied = contents is None
-    if contents is None:
-        try:
-            contents = _copy(source, target, progress or (lambda *_: None))
-        except DamagedLibrary as error:
-            raise _damaged_source(source, error) from error
+    if contents is not None:
+        if remove:
+            source.remove_library(contents)
+        return MoveResult(contents, False, remove)
+    report = progress or (lambda *_: None)
+    try:
+        _copy(source, target, report)
+        _copy_changes(source, target)
+        closure = _hand_over(source, target, address if switch or remove else "")
+    except DamagedLibrary as error:
+        raise _damaged_source(source, error) from error
+    contents = _open(target)
     if remove:
-        if copied:
-            target.set_marker(MOVING, ARRIVED)
-        source.remove_library(contents)
-    if copied:
-        target.set_marker(MOVING, None)
-    return MoveResult(contents, copied, remove)
+        _remove(source, target, closure)
+    return MoveResult(contents, True, remove, closure is not None)
+
+
+def _finish_switch(source: Store, target: Store, closure: Closure, remove: bool) -> MoveResult:
+    """Finish a move that was interrupted after the source was closed."""
+    if target.get_marker(_MOVE) != closure.token:
+        raise InvalidInput(f"{source.path} was moved to {closure.moved_to}, not to {target.path}.")
+    contents = _open(target)
+    if remove:
+        _remove(source, target, closure)
+    return MoveResult(contents, False, remove, closed=True)
+
+
+def _remove(source: Store, target: Store, closure: Closure | None) -> None:
+    assert closure is not None
+    try:
+        source.remove_library(closure.state)
+    except StoreBusy as error:
+        raise StoreBusy(
+            f"The library is now at {closure.moved_to}, and programs can use it there. {error}"
+        ) from error
+    target.set_marker(_MOVE, None)
+
+
+def reopen(source: Store) -> None:
+    """Let people write to a library again that was closed by a move."""
+    if source.get_marker(MOVING) is not None:
+        raise InvalidInput(f"{source.path} is incomplete: a move into it was interrupted.")
+    if source.closure() is None:
+        raise InvalidInput(f"{source.path} is not closed.")
+    source.complete_move()
 
 
 def finish(target: Store) -> MoveResult | None:
     """Finish a move that was interrupted after the source was removed; None if there is none."""
-    if target.get_marker(MOVING) != ARRIVED:
+    if target.get_marker(MOVING) != ARRIVED and target.get_marker(_MOVE) is None:
         return None
-    contents = target.export_batches()
-    target.set_marker(MOVING, None)
+    target.join_move()
+    contents = _open(target)
+    target.set_marker(_MOVE, None)
     return MoveResult(contents, True, True)
 
 
@@ -83,6 +150,7 @@ def abort(target: Store) -> None:
             f"{target.path} is a complete copy, and may be the only one. "
             "Run the same move again to finish it."
         )
+    target.join_move()
     target.remove_library()
 
 
@@ -119,11 +187,10 @@ def _existing_copy(source: Store, target: Store) -> Contents | None:
     return contents
 
 
-def _copy(source: Store, target: Store, report: Progress) -> Contents:
-    is_same = False
+def _copy(source: Store, target: Store, report: Progress) -> None:
+    """Copy a snapshot of the source, and compare the copy with it."""
     correction: str | None = None
     for _ in range(_ROUNDS):
-        before = _fingerprint(source)
         total = source.size()
 
         def receive(batch: Batch, total: int = total) -> None:
@@ -137,23 +204,81 @@ def _copy(source: Store, target: Store, report: Progress) -> Contents:
                 report("Verifying", batch.highest_key, total)
 
         contents = source.export_batches(receive)
-        is_same = target.export_batches(read_back) == contents
-        if is_same and _fingerprint(source) == before:
-            return contents
-    if is_same:
-        raise RecollectError(
-            f"{source.path} kept changing while it was copied. Stop the programs that use it, then "
-            "run the same command again."
-        )
+        if target.export_batches(read_back) == contents:
+            return
+    raise _different(source, correction)
+
+
+def _different(source: Store, correction: str | None) -> RecollectError:
     detail = ""
     if correction:
         detail = f": {correction}"
-    raise RecollectError(
+    return RecollectError(
         f"The copy of {source.path} differs from it and could not be corrected{detail}. "
         "Nothing was removed."
     )
 
 
-def _fingerprint(store: Store) -> tuple[object, ...]:
-    """Values that change when a library changes, without reading all of it."""
-    return store.size(), store.receipts(), store.summaries(Filter(), "", 1, 0)
+def _copy_changes(source: Store, target: Store) -> None:
+    """Copy what changed in the meantime, until little is left."""
+    for _ in range(_PASSES):
+        count = source.export_changes(target.fingerprints(), _receiver(source, target))
+        if count <= _FEW_BLOCKS:
+            return
+
+
+def _receiver(source: Store, target: Store) -> Callable[[Batch], None]:
+    """A function that copies a batch to the target, and compares what is stored there."""
+
+    def receive(batch: Batch) -> None:
+        correction = target.import_batch(batch)
+        if target.rows_in_range(batch) != list(batch.rows):
+            raise _different(source, correction)
+
+    return receive
+
+
+def _hand_over(source: Store, target: Store, address: str) -> Closure | None:
+    """Copy the last changes while nobody can write to the source.
+
+    With an address, the source is closed. Then the reason is returned.
+    """
+    closure: Closure | None = None
+
+    def close(state: str) -> Closure | None:
+        nonlocal closure
+        for name in CARRIED_MARKERS:
+            target.set_marker(name, source.get_marker(name))
+        if address:
+            closure = Closure(address, secrets.randbelow(1 << 31), state)
+            target.set_marker(_MOVE, closure.token)
+            target.set_marker(MOVING, ARRIVED)
+        return closure
+
+    # Writers give up after their time is over, so they must not wait for longer.
+    seconds = LIMITS.write_wait_seconds / 3
+    for _ in range(_ATTEMPTS):
+        with suppress(StoreBusy):
+            source.hand_over(target.fingerprints(), _receiver(source, target), seconds, close)
+            return closure
+        _copy_changes(source, target)
+    raise RecollectError(
+        f"{source.path} changes faster than it can be copied. Stop some of the programs that write "
+        "to it, then run the same command again."
+    )
+
+
+def _open(target: Store) -> Contents:
+    """Let people use the target, and return what was moved.
+
+    That is read from a snapshot from before they could write. It exists from the first batch on.
+    """
+    is_open = False
+
+    def open_once(batch: Batch) -> None:
+        nonlocal is_open
+        if not is_open:
+            is_open = True
+            target.complete_move()
+
+    return target.export_batches(open_once)

@@ -62,6 +62,8 @@ _PUBLIC_MESSAGES: dict[type[Exception], str] = {
     errors.StoreBusy: "The library is busy. Try again in a few seconds.",
     errors.ReadOnlyLibrary: "The library is read-only, so nothing was written. Searching and "
     "reading work.",
+    errors.LibraryMoved: "The library is being moved to another place, so nothing was written. "
+    "Try again in a few seconds.",
     errors.StoreUnavailable: "The database cannot be reached. Try again in a few seconds.",
 }
 

@@ -380,6 +380,12 @@ create index document_unpinned on document
   (owner, kind, coalesce(updated_at, created_at) desc nulls last, key desc) where pinned is null;
 """
 
+# Why nobody may write to a library, as JSON; null if that is allowed. It is in the row that every
+# write locks, so a write that waited for the lock sees it. See `store/sql/handover.py`.
+M027_CLOSED = """
+alter table last_key add column closed text;
+"""
+
 MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m001_documents", M001_DOCUMENTS),
     ("m002_search", M002_SEARCH),
@@ -401,6 +407,7 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m024_moves", M024_MOVES),
     ("m025_cluster", M025_CLUSTER),
     ("m026_pinned_lists", M026_PINNED_LISTS),
+    ("m027_closed", M027_CLOSED),
 )
 
 

@@ -15,7 +15,7 @@ from recollect.store.postgres import text
 from recollect.store.postgres.connection import Connection
 from recollect.store.postgres.filters import OWNER
 from recollect.store.postgres.transactions import Transactions, has_account
-from recollect.store.sql import checking, headings, markers, statistics, transfer
+from recollect.store.sql import checking, handover, headings, markers, statistics
 from recollect.store.sql import spaces as space_sql
 from recollect.store.sql.database import TextIndex
 from recollect.store.sql.encoding import INDEXED_TITLE
@@ -188,9 +188,12 @@ class PostgresStore(SqlStore[Connection]):
 
     # -- transfer ---
 
-    def remove_library(self, expected: Contents | None = None) -> None:
+    def join_move(self) -> None:
+        self._transactions.is_mover = True
+
+    def remove_library(self, expected: Contents | str | None = None) -> None:
         def work(db: Connection) -> None:
-            transfer.require_contents(db, expected, self.path)
+            handover.require_contents(db, expected, self.path)
             for table in _TABLES:
                 db.run(f"delete from {db.own_rows(table)}")
 

@@ -21,6 +21,7 @@ import psycopg
 from psycopg import errors
 
 from recollect.errors import (
+    LibraryMoved,
     NotFound,
     ReadOnlyLibrary,
     RecollectError,
@@ -40,6 +41,7 @@ from recollect.store.postgres.server_errors import (
     is_worker_lost,
     location_of,
 )
+from recollect.store.sql.closing import closed_error, parse_closure
 
 T = TypeVar("T")
 Rows = list[tuple[Any, ...]]
@@ -65,6 +67,8 @@ class Transactions:
         self.user = user
         self.owner = 0
         self.read_only = read_only
+        self.is_mover = False
+        """Whether this may write to a library that is closed."""
         self._is_closed = False
         try:
             self.owner = self._find_account() if read_only else self._get_or_create_account()
@@ -131,11 +135,7 @@ class Transactions:
         deadline = _deadline()
 
         def attempt(db: Connection, rows: Rows) -> T:
-            if not rows:
-                raise RecollectError(
-                    f"The library of {self.user} in {self.location} has been removed."
-                )
-            ((tokens,),) = rows
+            tokens = self._require_writable(rows)
             value = work(db)
             token = secrets.randbits(62)
             try:
@@ -160,6 +160,19 @@ class Transactions:
                         f"The connection to the PostgreSQL server {self.location} was lost, and "
                         "nothing was saved. Try again."
                     ) from lost
+
+    def _require_writable(self, rows: Rows) -> list[int]:
+        """The commit tokens, unless the library is closed or gone."""
+        if not rows:
+            raise LibraryMoved(
+                f"The library of {self.user} in {self.location} has been removed. If it was moved, "
+                "use it at its new place."
+            )
+        ((tokens, closed),) = rows
+        reason = parse_closure(closed)
+        if reason is not None and not self.is_mover:
+            raise closed_error(f"{self.location}, user {self.user}", reason)
+        return list(tokens)
 
     def append(self, work: Callable[[Connection], None], durable: bool) -> None:
         """Run `work`, which adds to the audit log. It does not count as a change of the library.
@@ -187,7 +200,7 @@ class Transactions:
             _BEGIN,
             _set_owner(self.owner),
             f"set local lock_timeout = {timeout}",
-            f"select marks from last_key where owner = {self.owner} for update",
+            f"select marks, closed from last_key where owner = {self.owner} for update",
         ]
 
     def _was_committed(self, lost: _ReplyLost) -> bool:
@@ -197,7 +210,7 @@ class Transactions:
             if not rows:
                 # The library has been removed, by this write or after it.
                 return True
-            ((tokens,),) = rows
+            ((tokens, _),) = rows
             if lost.token in tokens:
                 return True
             if len(tokens) < _TOKENS or lost.earlier_tokens[0] in tokens:

@@ -196,14 +196,7 @@ def replace_passages(db: Database, rows: Mapping[int, tuple[Any, ...]], index: T
 
 def delete_passages(db: Database, passages: Mapping[int, Sequence[int]], index: TextIndex) -> None:
     """Delete passages, given by document, with everything derived from them."""
-    keys = [key for some in passages.values() for key in some]
-    index.remove(index_rows(db, keys), len(keys))
-    for start in range(0, len(keys), _PASSAGES_PER_STATEMENT):
-        some_keys = keys[start : start + _PASSAGES_PER_STATEMENT]
-        statistics.remove_passages(db, some_keys)
-        members, value = db.in_list(some_keys)
-        db.run(f"delete from passage where {db.own()} and key in ({members})", (value,))
-    db.delete_derived(keys)
+    delete_rows(db, [key for some in passages.values() for key in some], index)
     db.run_many(
         # Not counted again: if messages were lost, this count shows it.
         "update document set passages = passages - ?, "
@@ -211,3 +204,14 @@ def delete_passages(db: Database, passages: Mapping[int, Sequence[int]], index: 
         f"where {db.own('p')} and p.key = document.opening) where {db.own()} and key = ?",
         [(len(some), document) for document, some in passages.items()],
     )
+
+
+def delete_rows(db: Database, keys: Sequence[int], index: TextIndex) -> None:
+    """Delete passages with everything derived from them. Their documents stay as they are."""
+    index.remove(index_rows(db, keys), len(keys))
+    for start in range(0, len(keys), _PASSAGES_PER_STATEMENT):
+        some_keys = keys[start : start + _PASSAGES_PER_STATEMENT]
+        statistics.remove_passages(db, some_keys)
+        members, value = db.in_list(some_keys)
+        db.run(f"delete from passage where {db.own()} and key in ({members})", (value,))
+    db.delete_derived(keys)

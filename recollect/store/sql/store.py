@@ -6,6 +6,7 @@ and whatever differs: its own index, its vectors, and its care.
 
 from __future__ import annotations
 
+import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -26,7 +27,9 @@ from recollect.store.base import Store
 from recollect.store.errors import damaged_document, reason_of
 from recollect.store.sql import (
     changes,
+    closing,
     forgetting,
+    handover,
     headings,
     listing,
     lookup,
@@ -51,7 +54,9 @@ from recollect.store.values import (
     Appended,
     Batch,
     Candidate,
+    Closure,
     Contents,
+    Fingerprints,
     Forgotten,
     ListPosition,
     MatchGroups,
@@ -548,10 +553,56 @@ class SqlStore(Store, Generic[Connection]):
         return self._read(lambda db: transfer.export_batches(db, receive))
 
     def import_batch(self, batch: Batch) -> str | None:
-        correction = self._write_text(lambda db, index: transfer.import_batch(db, batch, index))
+        self.join_move()
+
+        def work(db: Connection, index: TextIndex) -> transfer.Import:
+            result = transfer.import_batch(db, batch, index)
+            if result.has_removed:
+                self._request_purge(db)
+            return result
+
+        result = self._write_text(work)
         if batch.is_last:
             self._complete_vocabulary()
-        return correction
+        return result.correction
+
+    def fingerprints(self) -> Fingerprints:
+        return self._read(handover.fingerprints)
+
+    def export_changes(self, copy: Fingerprints, receive: Callable[[Batch], None]) -> int:
+        return self._read(lambda db: handover.export_changes(db, copy, receive)[0])
+
+    def hand_over(
+        self,
+        copy: Fingerprints,
+        receive: Callable[[Batch], None],
+        seconds: float,
+        close: Callable[[str], Closure | None],
+    ) -> None:
+        def work(db: Connection) -> None:
+            deadline = time.monotonic() + seconds
+            _, state = handover.export_changes(db, copy, receive, deadline)
+            handover.require_time(deadline)
+            reason = close(state)
+            if reason is not None:
+                closing.close(db, reason)
+
+        self._write(work)
+
+    def rows_in_range(self, batch: Batch) -> list[tuple[Any, ...]]:
+        return self._read(lambda db: handover.rows_in_range(db, batch))
+
+    def closure(self) -> Closure | None:
+        return self._read(closing.closure)
+
+    def complete_move(self) -> None:
+        def work(db: Connection) -> None:
+            markers.set_marker(db, transfer.MOVING, None)
+            closing.close(db, None)
+
+        self.join_move()
+        self._write(work)
+        self.purge()
 
     def get_marker(self, name: str) -> int | None:
         return self._read(lambda db: markers.get_marker(db, name))

@@ -5,27 +5,31 @@ target must be a new library. Derived data is not copied but built again in the 
 
 Tables are copied in an order in which every row comes after the rows it refers to, and rows in the
 order of their keys. Every batch is compared with the target, so an interrupted move is resumed by
-copying everything again. Rows that only the target has are never deleted, because they may be the
-only copy of something a person wrote; they are an error.
+copying everything again.
+
+The first batch closes the target to everybody else (see handover.py). So a row that only the target
+has was copied earlier, and has been deleted in the source since: it is deleted in the target too.
+If the target is not closed, such a row may be the only copy of something that a person wrote. Then
+it is an error.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
-from recollect.errors import InvalidInput, RecollectError
+from recollect.errors import InvalidInput
 from recollect.model.kinds import CONVERSATION
-from recollect.store.sql import passages
+from recollect.store.sql import passages, statistics
+from recollect.store.sql.closing import close, closure
 from recollect.store.sql.database import Database, IndexRow, TextIndex
 from recollect.store.sql.encoding import DOCUMENT_COLUMNS, HEADING
 from recollect.store.sql.markers import get_marker, set_marker
-from recollect.store.values import Batch, Contents
+from recollect.store.values import Batch, Closure, Contents
 
 MOVING = "moving"
 """The marker of a library that another one is being moved into."""
@@ -38,6 +42,7 @@ ARRIVED = 2
 MAX_BATCH_ROWS = 10_000
 _MAX_BATCH_CHARACTERS = 16_000_000
 _ROWS_PER_QUERY = 200
+_KEYS_PER_QUERY = 10_000
 
 Row = tuple[Any, ...]
 
@@ -53,6 +58,10 @@ class Table:
     """Columns that never change in a row."""
     flags: tuple[str, ...] = ()
     """Columns that are numbers in SQLite and booleans in PostgreSQL."""
+    digested: tuple[str, ...] = ()
+    """Columns that differ if anything in a row does; empty if that takes all columns."""
+    block_size: int = 256
+    """Rows are compared in blocks: ranges of this many values of the first key column."""
 
     @property
     def start(self) -> tuple[int, ...]:
@@ -62,21 +71,38 @@ class Table:
     def key_of(self, row: Row) -> tuple[int, ...]:
         return row[: len(self.key)]
 
+    def block_of(self, row: Row) -> int:
+        number: int = row[0] // self.block_size
+        return number
+
     def identity(self, row: Row) -> Row:
         return tuple(row[self.columns.index(name)] for name in (*self.key, *self.fixed))
 
-    def rows(self, db: Database, after: tuple[int, ...], limit: int) -> list[Row]:
-        """The rows after a key, in the order of their keys."""
+    def rows(
+        self,
+        db: Database,
+        after: tuple[int, ...],
+        limit: int,
+        until: tuple[int, ...] | None = None,
+        columns: tuple[str, ...] = (),
+    ) -> list[Row]:
+        """The rows after a key and up to another one, in the order of their keys."""
+        columns = columns or self.columns
         key = ", ".join(self.key)
         placeholders = ", ".join("?" * len(self.key))
+        condition = f"({key}) > ({placeholders})"
+        values = list(after)
+        if until is not None:
+            condition += f" and ({key}) <= ({placeholders})"
+            values += until
         rows = db.rows(
-            f"select {', '.join(self.columns)} from {self.name} "
-            f"where {db.own()} and ({key}) > ({placeholders}) order by {key} limit ?",
-            (*after, limit),
+            f"select {', '.join(columns)} from {self.name} "
+            f"where {db.own()} and {condition} order by {key} limit ?",
+            (*values, limit),
         )
-        if not self.flags:
+        indexes = [columns.index(name) for name in self.flags if name in columns]
+        if not indexes:
             return rows
-        indexes = [self.columns.index(name) for name in self.flags]
         return [_with_flags(row, indexes) for row in rows]
 
 
@@ -98,7 +124,7 @@ TABLES = {
         Table(
             "document",
             ("key",),
-            ("key", *DOCUMENT_COLUMNS, "opening", "passages"),
+            ("key", *DOCUMENT_COLUMNS, "opening", "passages", "observed"),
             fixed=("id", "source", "source_id", "kind"),
             flags=("partial", "shared_ids"),
         ),
@@ -108,6 +134,8 @@ TABLES = {
             passages.COLUMNS,
             fixed=("document", "id"),
             flags=("shared", "canonical"),
+            # The digest covers everything else.
+            digested=("key", "document", "receipt", "shared", "digest", "position", "canonical"),
         ),
         Table(
             "receipt_document",
@@ -115,10 +143,18 @@ TABLES = {
             ("receipt", "document", "runs", "before"),
         ),
         Table("receipt_revision", ("receipt", "passage"), ("receipt", "passage", "before")),
-        Table("forgotten", ("high", "low"), ("high", "low")),
+        Table("forgotten", ("high", "low"), ("high", "low"), block_size=1 << 56),
+        Table(
+            "undo",
+            ("number",),
+            ("number", "action", "document", "title", "changed_at", "expires_at", "state"),
+        ),
+        Table("list_move", ("number",), ("number", "document", "time", "pinned")),
     )
 }
 """The copied tables, in the order in which they are copied."""
+CARRIED_MARKERS = ("undo number", "observer", "observer_tried")
+"""The markers that are copied. The others are about derived data."""
 _KIND = TABLES["document"].columns.index("kind")
 
 
@@ -180,50 +216,123 @@ def _read_batch(db: Database, table: Table, after: tuple[int, ...], last_key: in
     return Batch(table.name, after, rows, is_last, highest_key)
 
 
-def require_contents(db: Database, expected: Contents | None, path: Path | str) -> None:
-    """Raise an error if a library no longer has the expected contents."""
-    if expected is not None and export_batches(db) != expected:
-        raise RecollectError(
-            f"{path} was written to after it was copied, so it was not removed. "
-            "Run the same command again to copy what is new."
-        )
-
-
 # -- import ---
 
 
-def import_batch(db: Database, batch: Batch, index: TextIndex) -> str | None:
+class Import(NamedTuple):
+    """What importing a batch did."""
+
+    correction: str | None
+    """A name for a row that differed."""
+    has_removed: bool
+    """Whether text was deleted or replaced."""
+
+
+def import_batch(db: Database, batch: Batch, index: TextIndex) -> Import:
     """See Store.import_batch."""
-    _mark_moving(db)
+    may_delete = _mark_moving(db)
     table = TABLES[batch.table]
-    stored_rows = table.rows(db, batch.after, len(batch.rows) + 1)
-    stored = {table.key_of(row): row for row in stored_rows}
+    has_removed = _delete_unexpected(db, table, batch, index, may_delete)
+    end = batch.end(len(table.key))
+    stored = {
+        table.key_of(row): row for row in table.rows(db, batch.after, len(batch.rows) + 1, end)
+    }
     new: list[Row] = []
     correction = None
     for row in batch.rows:
-        stored_row = stored.pop(table.key_of(row), None)
+        stored_row = stored.get(table.key_of(row))
         if stored_row is None:
             new.append(row)
         elif stored_row != row:
+            has_removed = True
             if table.identity(stored_row) != table.identity(row):
-                raise _unexpected_row(db, table, stored_row)
+                if not may_delete:
+                    raise _unexpected_row(db, table, stored_row)
+                _delete(db, table, [table.key_of(row)], index)
+                new.append(row)
+                continue
             correction = correction or _describe(db, table, row)
             _replace(db, table, row, index)
-    for key, row in stored.items():
-        if batch.is_last or key <= table.key_of(batch.rows[-1]):
-            raise _unexpected_row(db, table, row)
     if new:
+        if may_delete and table.name == "document":
+            has_removed |= _delete_namesakes(db, new, index)
         _add(db, table, new, index)
     if batch.highest_key:
         db.run(
             f"update last_key set passage = ? where {db.own()} and passage < ?",
             (batch.highest_key, batch.highest_key),
         )
-    return correction
+    return Import(correction, has_removed)
 
 
-def _mark_moving(db: Database) -> None:
-    """Mark a new library as one that another is being moved into."""
+def _delete_unexpected(
+    db: Database, table: Table, batch: Batch, index: TextIndex, may_delete: bool
+) -> bool:
+    """Delete the rows in the range of a batch that it does not contain."""
+    keys = {table.key_of(row) for row in batch.rows}
+    end = batch.end(len(table.key))
+    after, has_deleted = batch.after, False
+    while True:
+        stored = table.rows(db, after, _KEYS_PER_QUERY, end, table.key)
+        unexpected = [key for key in stored if key not in keys]
+        if unexpected and not may_delete:
+            first = unexpected[0]
+            (row,) = table.rows(db, (*first[:-1], first[-1] - 1), 1)
+            raise _unexpected_row(db, table, row)
+        if unexpected:
+            _delete(db, table, unexpected, index)
+            has_deleted = True
+        if len(stored) < _KEYS_PER_QUERY:
+            return has_deleted
+        after = stored[-1]
+
+
+def _delete_namesakes(db: Database, rows: list[Row], index: TextIndex) -> bool:
+    """Delete documents that have the names of new ones, and another key: they are outdated."""
+    columns = TABLES["document"].columns
+    names = [columns.index(name) for name in ("id", "source", "source_id")]
+    ids, source_ids = set(), set()
+    for row in rows:
+        id_, source, source_id = (row[n] for n in names)
+        ids.add(id_)
+        source_ids.add((source, source_id))
+    members, value = db.in_list(sorted(ids))
+    others, other_value = db.in_list(sorted({source_id for _, source_id in source_ids}))
+    stored = db.rows(
+        f"select key, id, source, source_id from document where {db.own()} "
+        f"and (id in ({members}) or source_id in ({others}))",
+        (value, other_value),
+    )
+    keys = [
+        (key,)
+        for key, id_, source, source_id in stored
+        if id_ in ids or (source, source_id) in source_ids
+    ]
+    if keys:
+        _delete(db, TABLES["document"], keys, index)
+    return bool(keys)
+
+
+def _delete(db: Database, table: Table, keys: Sequence[Row], index: TextIndex) -> None:
+    """Delete rows by their keys, with everything derived from them."""
+    if table.name == "document":
+        members, value = db.in_list([key for (key,) in keys])
+        rows = db.rows(
+            f"select key from passage where {db.own()} and document in ({members})", (value,)
+        )
+        passages.delete_rows(db, [key for (key,) in rows], index)
+    if table.name == "passage":
+        passages.delete_rows(db, [key for (key,) in keys], index)
+        return
+    conditions = " and ".join(f"{name} = ?" for name in table.key)
+    db.run_many(f"delete from {table.name} where {db.own()} and {conditions}", keys)
+
+
+def _mark_moving(db: Database) -> bool:
+    """Mark a new library as one that another is being moved into, and close it to others.
+
+    Returns whether it is closed. An unfinished library of an earlier version is not.
+    """
     state = get_marker(db, MOVING)
     if state is None:
         if db.get(f"select exists (select 1 from {db.own_rows('document')})"):
@@ -240,8 +349,10 @@ def _mark_moving(db: Database) -> None:
                 "The library to move into is not new: it has no conversations, but it had some "
                 "before. Delete what is left of it with `recollect move FROM TO --abort`."
             )
+        close(db, Closure())
     if state != ARRIVING:
         set_marker(db, MOVING, ARRIVING)
+    return closure(db) is not None
 
 
 def _unexpected_row(db: Database, table: Table, row: Row) -> InvalidInput:
@@ -321,8 +432,11 @@ def _replace_document(db: Database, values: dict[str, Any], index: TextIndex) ->
     """Update a document, and the index: its title is indexed with its opening passage."""
     opening = db.get(f"select opening from document where {db.own()} and key = ?", (values["key"],))
     openings = [key for key in {opening, values["opening"]} if key is not None]
+    project = db.get(f"select project from document where {db.own()} and key = ?", (values["key"],))
     before = list(passages.index_rows(db, openings))
     _update(db, TABLES["document"], values)
+    if values["project"] != project:
+        statistics.move_messages(db, values["key"], project, values["project"])
     after = list(passages.index_rows(db, openings))
     if before != after:
         index.replace(before, after)

@@ -433,6 +433,12 @@ create table list_move (
 );
 """
 
+M027_CLOSED = """
+-- Why nobody may write to this library, as JSON; null if that is allowed. See
+-- `store/sql/handover.py`.
+alter table last_key add column closed text;
+"""
+
 MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m001_documents", M001_DOCUMENTS),
     ("m002_search", M002_SEARCH),
@@ -456,6 +462,7 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m022_models", M022_MODELS),
     ("m023_lists", M023_LISTS),
     ("m024_moves", M024_MOVES),
+    ("m027_closed", M027_CLOSED),
 )
 VERSION = len(MIGRATIONS)
 

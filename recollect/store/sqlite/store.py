@@ -16,7 +16,7 @@ from recollect.language.query import Node, words
 from recollect.model.documents import Document, Passage
 from recollect.model.receipts import Receipt
 from recollect.model.search import Filter
-from recollect.store.sql import checking, headings, statistics, transfer
+from recollect.store.sql import checking, handover, headings, statistics
 from recollect.store.sql import spaces as space_sql
 from recollect.store.sql.database import TextIndex
 from recollect.store.sql.encoding import INDEXED_TITLE
@@ -336,14 +336,17 @@ class SqliteStore(SqlStore[Connection]):
 
     # -- transfer ---
 
-    def remove_library(self, expected: Contents | None = None) -> None:
+    def join_move(self) -> None:
+        self._connections.is_mover = True
+
+    def remove_library(self, expected: Contents | str | None = None) -> None:
         self.close()
         db = connect(self.path)
         try:
             # Leaving WAL mode fails while anybody else has the file open.
             db.execute("pragma journal_mode = delete").fetchall()
             db.execute("begin exclusive")
-            transfer.require_contents(db, expected, self.path)
+            handover.require_contents(db, expected, self.path)
         except apsw.BusyError as error:
             raise StoreBusy(
                 f"Another program has {self.path} open, so it was not removed. "

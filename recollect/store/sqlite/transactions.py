@@ -27,6 +27,7 @@ from recollect.errors import (
     StoreBusy,
 )
 from recollect.settings import LIMITS
+from recollect.store.sql.closing import closed_error, closure
 from recollect.store.sqlite.connection import (
     Connection,
     busy_handler,
@@ -83,6 +84,8 @@ class Connections:
         self.path = path
         self.read_only = read_only
         """Why nothing may be written; empty if that is allowed."""
+        self.is_mover = False
+        """Whether this may write to a library that is closed."""
         self._writer: Connection | None = None
         self._write_lock = threading.Lock()
         self._waiting_jobs: deque[_Job[Any]] = deque()
@@ -136,6 +139,7 @@ class Connections:
             self._give_way()
             with _short_thread_turns():
                 db.execute("begin immediate")
+                self._require_writable(db)
                 start = time.monotonic()
                 for job in jobs:
                     self._run(db, job)
@@ -156,6 +160,11 @@ class Connections:
         else:
             for job in jobs:
                 job.finish()
+
+    def _require_writable(self, db: Connection) -> None:
+        reason = closure(db)
+        if reason is not None and not self.is_mover:
+            raise closed_error(self.path, reason)
 
     def _give_way(self) -> None:
         """Let other processes write after a long transaction of this one.

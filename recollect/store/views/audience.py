@@ -23,7 +23,9 @@ from recollect.store.errors import missing_passage
 from recollect.store.values import (
     Batch,
     Candidate,
+    Closure,
     Contents,
+    Fingerprints,
     MatchGroups,
     OnDamage,
     Space,
@@ -58,6 +60,8 @@ SHOWS_NO_TEXT = {
     "spaces": "it returns the state of models, not messages",
     "receipts": "it returns file names and counts",
     "get_marker": "it returns only a number",
+    "fingerprints": "it returns only hashes",
+    "closure": "it returns only where the library is now",
     "stats": "it returns only counts and sizes",
     "facets": "it returns projects, sources and tags of documents",
     "media_types": "it returns only names of types",
@@ -267,6 +271,21 @@ class AudienceStore(StoreView):
         raise _refusal("Undoing a change")
 
     def export_batches(self, receive: Callable[[Batch], None] | None = None) -> Contents:
+        raise _refusal("Moving a library")
+
+    def export_changes(self, copy: Fingerprints, receive: Callable[[Batch], None]) -> int:
+        raise _refusal("Moving a library")
+
+    def hand_over(
+        self,
+        copy: Fingerprints,
+        receive: Callable[[Batch], None],
+        seconds: float,
+        close: Callable[[str], Closure | None],
+    ) -> None:
+        raise _refusal("Moving a library")
+
+    def rows_in_range(self, batch: Batch) -> list[tuple[Any, ...]]:
         raise _refusal("Moving a library")
 
     # -- visibility ---

@@ -73,6 +73,6 @@ class AuditedStore(StoreView):
         self._record(Entry.of(UNDO, "import", [str(receipt)]))
         return undone_receipt
 
-    def remove_library(self, expected: Contents | None = None) -> None:
+    def remove_library(self, expected: Contents | str | None = None) -> None:
         self._store.remove_library(expected)
         self._record(Entry.of(DELETE, "library"))

@@ -26,8 +26,10 @@ from recollect.store.values import (
     Appended,
     Batch,
     Candidate,
+    Closure,
     Contents,
     Findings,
+    Fingerprints,
     Forgotten,
     ListPosition,
     MatchGroups,
@@ -308,13 +310,40 @@ class StoreView(Store):
     def import_batch(self, batch: Batch) -> str | None:
         return self._store.import_batch(batch)
 
+    def fingerprints(self) -> Fingerprints:
+        return self._store.fingerprints()
+
+    def export_changes(self, copy: Fingerprints, receive: Callable[[Batch], None]) -> int:
+        return self._store.export_changes(copy, receive)
+
+    def hand_over(
+        self,
+        copy: Fingerprints,
+        receive: Callable[[Batch], None],
+        seconds: float,
+        close: Callable[[str], Closure | None],
+    ) -> None:
+        self._store.hand_over(copy, receive, seconds, close)
+
+    def rows_in_range(self, batch: Batch) -> list[tuple[Any, ...]]:
+        return self._store.rows_in_range(batch)
+
+    def join_move(self) -> None:
+        self._store.join_move()
+
+    def closure(self) -> Closure | None:
+        return self._store.closure()
+
+    def complete_move(self) -> None:
+        self._store.complete_move()
+
     def get_marker(self, name: str) -> int | None:
         return self._store.get_marker(name)
 
     def set_marker(self, name: str, number: int | None) -> None:
         self._store.set_marker(name, number)
 
-    def remove_library(self, expected: Contents | None = None) -> None:
+    def remove_library(self, expected: Contents | str | None = None) -> None:
         self._store.remove_library(expected)
 
     # -- care ---

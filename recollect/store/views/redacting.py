@@ -42,6 +42,8 @@ WRITES_NO_TEXT = {
     "calibrate_space": "it only sets two numbers",
     "start_import": "it writes only the path, which identifies the import",
     "set_marker": "it writes only a number",
+    "hand_over": "it writes only where the library is now",
+    "complete_move": "it only opens the library",
 }
 """The writers that this view passes on unchanged, with the reason."""
 

@@ -16,7 +16,7 @@ from recollect.errors import InvalidInput, RecollectError
 from recollect.model.kinds import CONVERSATION, OBSERVATION
 from recollect.store.base import Store
 from recollect.store.sql.encoding import DOCUMENT_COLUMNS, PASSAGE_COLUMNS
-from recollect.store.sql.transfer import MAX_BATCH_ROWS, MOVING
+from recollect.store.sql.transfer import MAX_BATCH_ROWS
 from recollect.store.values import Batch
 from recollect.transfer.salvage.cells import Cell
 from recollect.transfer.salvage.pages import Pages
@@ -80,7 +80,7 @@ def rescue(source: Path, target: Store, progress: Progress | None = None) -> Sal
             f"{source} was written to while it was read. Stop the programs that use it, remove the "
             "new library and run the same command again."
         )
-    target.set_marker(MOVING, None)
+    target.complete_move()
     return report
 
 
@@ -225,7 +225,7 @@ class _Rescue:
         if members:
             opening = members[0][0]
         columns = [row[name] for name in DOCUMENT_COLUMNS]
-        return (new_key, *columns, opening, len(members))
+        return (new_key, *columns, opening, len(members), 0)
 
     def _message_rows(
         self, entries: Sequence[_Entry], new_keys: Mapping[int, int], positions: Mapping[int, int]
