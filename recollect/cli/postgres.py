@@ -13,6 +13,7 @@ from recollect.settings import default_user
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from recollect.store.postgres.administration import DatabaseStatus
+    from recollect.store.postgres.versions import Program
 
 # `administration` is imported where it is used: its packages may not be installed, which
 # `postgres_url` explains.
@@ -54,10 +55,17 @@ def _define_prepare(actions: Commands) -> None:
         "prepare",
         "create or migrate the schema, as an administrator",
         run_prepare,
-        "  recollect postgres prepare --grant recollect_login\n",
+        "  recollect postgres prepare --grant recollect_login\n"
+        "  recollect postgres prepare --finish      when all servers have the new version\n\n"
+        "Servers of the previous version keep working until an upgrade is finished.\n",
     )
     prepare.add_argument(
         "--grant", metavar="ROLE", help="let this login use the libraries in the database"
+    )
+    prepare.add_argument(
+        "--finish",
+        action="store_true",
+        help="finish an upgrade: remove what only older programs need, if none is connected",
     )
 
 
@@ -77,7 +85,8 @@ def run_prepare(arguments: argparse.Namespace) -> int:
     url = postgres_url(arguments.home)
     from recollect.store.postgres.administration import prepare_database
 
-    return _print_status(prepare_database(url, arguments.grant), arguments.json)
+    status = prepare_database(url, arguments.grant, arguments.finish)
+    return _print_status(status, arguments.json)
 
 
 def run_status(arguments: argparse.Namespace) -> int:
@@ -120,6 +129,10 @@ def _print_status(status: DatabaseStatus, as_json: bool) -> int:
         out.print("The schema must be created or migrated: recollect postgres prepare")
     else:
         out.print("The schema is up to date.")
+    if status.unfinished_steps:
+        out.print("When no older program is connected, run: recollect postgres prepare --finish")
+    for program in status.programs:
+        out.print(safe(_describe_program(program)))
     if status.users is not None:
         out.print(f"Users: {status.users}")
     for feature in status.missing_features:
@@ -133,3 +146,12 @@ def _print_status(status: DatabaseStatus, as_json: bool) -> int:
             )
         )
     return 0
+
+
+def _describe_program(program: Program) -> str:
+    connections = (
+        "1 connection" if program.connections == 1 else f"{program.connections} connections"
+    )
+    if not program.step:
+        return f"Connected: an older version of Recollect, {connections}"
+    return f"Connected: Recollect {program.version}, schema {program.step}, {connections}"

@@ -101,7 +101,7 @@ class Database:
         """One column of `pg_stat_activity` for every connection that Recollect has open."""
         rows = self.rows(
             f"""select {column} from pg_stat_activity
-            where application_name = 'recollect' order by pid"""
+            where starts_with(application_name, 'recollect') order by pid"""
         )
         return [value for (value,) in rows]
 
@@ -111,7 +111,7 @@ class Database:
             (pid, int(xid))
             for pid, xid in self.rows(
                 "select pid, backend_xid::text from pg_stat_activity "
-                "where application_name = 'recollect' and backend_xid is not null"
+                "where starts_with(application_name, 'recollect') and backend_xid is not null"
             )
         ]
 

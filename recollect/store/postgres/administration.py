@@ -11,9 +11,15 @@ from psycopg import errors, sql
 from recollect.errors import InvalidInput, NotFound, RecollectError
 from recollect.store.postgres.capabilities import Server, connect_as_login, inspect, prepare
 from recollect.store.postgres.cluster import is_distributed
-from recollect.store.postgres.migrations import pending_steps
+from recollect.store.postgres.migrations import finish, is_set_up, pending_steps
 from recollect.store.postgres.schema import APP, SCHEMA
 from recollect.store.postgres.server_errors import explain_errors, location_of
+from recollect.store.postgres.versions import (
+    Program,
+    connected_programs,
+    pending_contractions,
+    read_steps,
+)
 
 _NOT_DISTRIBUTED = (
     "The libraries at {location} are not distributed over several machines. Prepare a new database "
@@ -44,16 +50,27 @@ class DatabaseStatus:
     """None if this login may not count them."""
     nodes: list[Node] = field(default_factory=list)
     """Empty unless the database is a cluster."""
+    unfinished_steps: list[str] = field(default_factory=list)
+    """Steps of an upgrade that run when no older program is connected."""
+    programs: list[Program] = field(default_factory=list)
+    """The versions of Recollect that are connected."""
 
 
-def prepare_database(url: str, login: str | None = None) -> DatabaseStatus:
-    """Create or migrate the schema, and let a login act as the application."""
+def prepare_database(
+    url: str, login: str | None = None, finish_upgrade: bool = False
+) -> DatabaseStatus:
+    """Create or migrate the schema, and let a login act as the application.
+
+    With `finish_upgrade`, also remove what only older programs need.
+    """
     location = location_of(url)
     with explain_errors(location):
         prepare(url, location)
-        if login is not None:
-            with connect_as_login(url, location) as connection:
+        with connect_as_login(url, location) as connection:
+            if login is not None:
                 _grant_app_role(connection, login)
+            if finish_upgrade:
+                finish(connection, location)
     return database_status(url)
 
 
@@ -81,7 +98,16 @@ def database_status(url: str) -> DatabaseStatus:
             server.missing_features if server else (),
             _count_users(connection) if server else None,
             _nodes(connection),
+            _unfinished_steps(connection, location),
+            connected_programs(connection),
         )
+
+
+def _unfinished_steps(connection: psycopg.Connection[Any], location: str) -> list[str]:
+    if not is_set_up(connection):
+        return []
+    completed = read_steps(connection, location).completed
+    return [step.name for step in pending_contractions(completed)]
 
 
 def _count_users(connection: psycopg.Connection[Any]) -> int | None:

@@ -13,8 +13,10 @@ from psycopg import sql
 
 from recollect.errors import RecollectError, StoreUnavailable
 from recollect.store.postgres.cluster import PROPAGATE_SETTINGS, is_distributed
-from recollect.store.postgres.migrations import can_use_app_role, extension_schema, migrate
+from recollect.store.postgres.migrations import can_use_app_role, migrate
+from recollect.store.postgres.online import extension_schema
 from recollect.store.postgres.schema import APP, SCHEMA, SEARCH
+from recollect.store.postgres.versions import APPLICATION_NAME
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +60,7 @@ def connect_as_login(url: str, location: str) -> Iterator[psycopg.Connection[Any
     """A separate connection, outside the pool, with the role that logs in."""
     try:
         connection = psycopg.connect(
-            url, autocommit=True, connect_timeout=5, application_name="recollect"
+            url, autocommit=True, connect_timeout=5, application_name=APPLICATION_NAME
         )
     except psycopg.OperationalError as error:
         raise StoreUnavailable(

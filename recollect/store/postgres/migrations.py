@@ -13,13 +13,14 @@ The last two can neither log in nor bypass row-level security.
 
 from __future__ import annotations
 
-import re
+import logging
+from functools import partial
 from typing import Any
 
 import psycopg
-from psycopg import errors, sql
+from psycopg import errors
 
-from recollect.errors import NewerLibrary, RecollectError
+from recollect.errors import Conflict, RecollectError
 from recollect.store.postgres.cluster import (
     ONE_CONNECTION_PER_WORKER,
     distribute_function,
@@ -28,17 +29,39 @@ from recollect.store.postgres.cluster import (
     is_distributed,
     without_partitions,
 )
+from recollect.store.postgres.online import (
+    change_rows,
+    create_index,
+    drop_index,
+    extension_schema,
+    migration_lock,
+    retry_until_unlocked,
+    set_search_path,
+)
 from recollect.store.postgres.schema import (
     APP,
     APPEND_ONLY,
+    BASELINE,
+    CONTRACTIONS,
     FUNCTIONS,
     MIGRATIONS,
     PARTITIONS,
     SCHEMA,
     SEARCH,
+    Contraction,
+)
+from recollect.store.postgres.versions import (
+    can_set_role,
+    connected_programs,
+    is_index_step,
+    is_optional,
+    pending_contractions,
+    read_steps,
+    statements,
 )
 
-_LOCK = 0x5265636F
+log = logging.getLogger(__name__)
+
 # The steps that change the tables or columns which the search functions use.
 _FUNCTION_STEPS = frozenset({"m002_search", "m004_knowledge", "m025_cluster"})
 
@@ -46,28 +69,23 @@ _FUNCTION_STEPS = frozenset({"m002_search", "m004_knowledge", "m025_cluster"})
 def migrate(
     connection: psycopg.Connection[Any], location: str, stop_before: str | None = None
 ) -> list[str]:
-    """Run the pending steps in one transaction, and return their names."""
-    if not pending_steps(connection, location, stop_before):
+    """Run the pending steps, and return their names.
+
+    A new database, or one from before `BASELINE`, is migrated in one transaction. Later steps run
+    one by one, while programs use the database.
+    """
+    steps = pending_steps(connection, location, stop_before)
+    if not steps:
         return []
     try:
-        with connection.transaction():
-            # Another process may be migrating the database. Look again when it has finished.
-            connection.execute("select pg_advisory_xact_lock(%s, 0)", [_LOCK])
+        with migration_lock(connection):
+            # Another process may have migrated the database in the meantime.
             steps = pending_steps(connection, location, stop_before)
-            is_new = "m001_documents" in steps
-            # If Citus was installed later, the tables have partitions and are not distributed.
-            on_cluster = is_cluster(connection) and (is_new or is_distributed(connection))
-            if on_cluster:
-                connection.execute(ONE_CONNECTION_PER_WORKER)
-            if is_new:
-                _set_up(connection)
-            for name in steps:
-                _run_step(connection, name, on_cluster)
-            if on_cluster:
-                distribute_tables(connection, SCHEMA)
-            if not _FUNCTION_STEPS.isdisjoint(steps):
-                _replace_functions(connection, on_cluster)
+            _run_steps(connection, steps, finish=stop_before is None)
     except errors.InsufficientPrivilege as error:
+        if all(map(is_optional, steps)):
+            log.warning("%s: run `recollect postgres prepare` to create new indexes", location)
+            return []
         raise RecollectError(
             f"{location} must be set up or migrated first ({error.diag.message_primary}). Open it "
             "once with a role that may create a schema and roles, as docs/postgres.md shows, then "
@@ -79,35 +97,59 @@ def migrate(
 def pending_steps(
     connection: psycopg.Connection[Any], location: str, stop_before: str | None = None
 ) -> list[str]:
-    """The names of the steps that have not run in this database."""
-    completed: set[str] = set()
+    """The names of the migrations that have not run in this database."""
+    completed: frozenset[str] = frozenset()
     if is_set_up(connection):
-        completed = _completed_steps(connection, location)
+        completed = read_steps(connection, location).completed
     names = [name for name, _ in MIGRATIONS]
-    newer = sorted(completed.difference(names))
-    if newer:
-        raise NewerLibrary(
-            f"{location} was written by a newer version of Recollect (it has {newer[-1]}). "
-            "Nothing was changed. Upgrade Recollect to open it."
-        )
     if stop_before:
         names = names[: names.index(stop_before)]
     return [name for name in names if name not in completed]
 
 
-def _completed_steps(connection: psycopg.Connection[Any], location: str) -> set[str]:
-    try:
-        # The rollback also resets the role, so that migrations do not run as the application.
-        with connection.transaction(force_rollback=True):
-            if can_use_app_role(connection):
-                connection.execute(f"set local role {APP}")
-            rows = connection.execute(f"select name from {SCHEMA}.migration").fetchall()
-            return {name for (name,) in rows}
-    except errors.InsufficientPrivilege as error:
-        raise RecollectError(
-            f"The role {connection.info.user} may not use the libraries in {location} "
-            f"({error.diag.message_primary}). Grant it {APP}, as docs/postgres.md shows."
-        ) from error
+def finish(connection: psycopg.Connection[Any], location: str) -> list[str]:
+    """Run the contractions, and return their names. Raises if an older program is connected."""
+    with migration_lock(connection):
+        pending = pending_contractions(read_steps(connection, location).completed)
+        if pending:
+            _refuse_older_programs(connection, location, pending)
+        for step in pending:
+            retry_until_unlocked(connection, partial(_contract, connection, step))
+    return [step.name for step in pending]
+
+
+def _refuse_older_programs(
+    connection: psycopg.Connection[Any], location: str, pending: list[Contraction]
+) -> None:
+    """Let no older program connect from now on, unless one is connected already."""
+    needed = max(step.oldest_program for step in pending)
+    with connection.transaction():
+        for step in pending:
+            _record_step(connection, step.name, step.oldest_program, is_complete=False)
+    older = [program for program in connected_programs(connection) if program.step < needed]
+    if not older:
+        return
+    with connection.transaction():
+        connection.execute(f"delete from {SCHEMA}.migration where at is null")
+    connections = sum(program.connections for program in older)
+    raise Conflict(
+        f"{connections} {'connection' if connections == 1 else 'connections'} to {location} "
+        f"{'belongs' if connections == 1 else 'belong'} to older programs (schema "
+        f"{older[0].step or 'unknown'}; {needed} or newer is needed). Nothing was changed. Replace "
+        "or stop these programs, which `recollect postgres status` lists, and try again."
+    )
+
+
+def _record_step(
+    connection: psycopg.Connection[Any], name: str, oldest_program: str, is_complete: bool = True
+) -> None:
+    connection.execute(
+        f"""insert into {SCHEMA}.migration (name, at, oldest_program)
+        values (%(name)s, case when %(is_complete)s then now() end, %(oldest)s)
+        on conflict (name) do update
+        set at = excluded.at, oldest_program = excluded.oldest_program""",
+        {"name": name, "oldest": oldest_program, "is_complete": is_complete},
+    )
 
 
 def is_set_up(connection: psycopg.Connection[Any]) -> bool:
@@ -121,31 +163,7 @@ def is_set_up(connection: psycopg.Connection[Any]) -> bool:
 
 
 def can_use_app_role(connection: psycopg.Connection[Any]) -> bool:
-    return _can_set_role(connection, APP)
-
-
-def _can_set_role(connection: psycopg.Connection[Any], role: str) -> bool:
-    """Whether the role exists and this login may use it.
-
-    All databases of a server share their roles, so the role may belong to somebody else.
-    """
-    privilege = "set" if connection.info.server_version >= 160000 else "member"
-    row = connection.execute(
-        """select exists (select from pg_roles
-        where rolname = %s and pg_has_role(current_user, oid, %s))""",
-        [role, privilege],
-    ).fetchone()
-    return bool(row and row[0])
-
-
-def extension_schema(connection: psycopg.Connection[Any], name: str) -> str:
-    """The schema of an extension, or empty if it is not installed."""
-    row = connection.execute(
-        """select n.nspname from pg_extension e join pg_namespace n on n.oid = e.extnamespace
-        where e.extname = %s""",
-        [name],
-    ).fetchone()
-    return row[0] if row else ""
+    return can_set_role(connection, APP)
 
 
 # -- one step ------------------------------------------------------------------
@@ -193,23 +211,90 @@ def _try(connection: psycopg.Connection[Any], statement: str) -> None:
         pass  # what depends on it checks for it
 
 
+def _run_steps(connection: psycopg.Connection[Any], steps: list[str], finish: bool) -> None:
+    is_new = "m001_documents" in steps
+    # If Citus was installed later, the tables have partitions and are not distributed.
+    on_cluster = is_cluster(connection) and (is_new or is_distributed(connection))
+    early_steps = steps
+    if not is_new:
+        early_steps = [name for name in steps if name <= BASELINE]
+    later_steps = steps[len(early_steps) :]
+    last_function_step = max(_FUNCTION_STEPS.intersection(steps), default="")
+    if early_steps:
+        with connection.transaction():
+            if on_cluster:
+                connection.execute(ONE_CONNECTION_PER_WORKER)
+            _run_all(connection, early_steps, on_cluster, last_function_step)
+            if is_new and finish:
+                for step in CONTRACTIONS:
+                    _contract(connection, step)
+    for name in later_steps:
+        _run_online(connection, name, on_cluster, name == last_function_step)
+
+
+def _run_all(
+    connection: psycopg.Connection[Any], steps: list[str], on_cluster: bool, function_step: str
+) -> None:
+    """Run steps in the transaction of the caller. Programs wait until it ends.
+
+    The functions are created after `function_step`, which may be a later one.
+    """
+    if "m001_documents" in steps:
+        _set_up(connection)
+    for name in steps:
+        _run_step(connection, name, on_cluster)
+    if on_cluster:
+        distribute_tables(connection, SCHEMA)
+    if not _FUNCTION_STEPS.isdisjoint(steps):
+        for function in _function_names(connection):
+            connection.execute(f"drop function {function}")
+    if function_step in steps:
+        _create_functions(connection, on_cluster)
+
+
+def _run_online(
+    connection: psycopg.Connection[Any], name: str, on_cluster: bool, with_functions: bool
+) -> None:
+    """Run a step while programs read and write."""
+    script = dict(MIGRATIONS)[name]
+    if is_index_step(script):
+        for statement in statements(script):
+            if statement.startswith("drop "):
+                drop_index(connection, statement)
+            else:
+                create_index(connection, statement, on_cluster)
+        _record_step(connection, name, BASELINE)
+        return
+    if "{owner}" in script:
+        for statement in statements(script):
+            change_rows(connection, statement)
+        _record_step(connection, name, BASELINE)
+        return
+
+    def work() -> None:
+        if on_cluster:
+            connection.execute(ONE_CONNECTION_PER_WORKER)
+        _run_step(connection, name, on_cluster)
+        if on_cluster:
+            distribute_tables(connection, SCHEMA)
+        if with_functions:
+            _create_functions(connection, on_cluster)
+
+    retry_until_unlocked(connection, work)
+
+
 def _run_step(connection: psycopg.Connection[Any], name: str, on_cluster: bool) -> None:
     script = dict(MIGRATIONS)[name]
+    set_search_path(connection)
     pgvector = extension_schema(connection, "vector")
-    btree_gin = extension_schema(connection, "btree_gin")
-    schemas = [SCHEMA, *sorted({btree_gin, pgvector} - {""})]
-    connection.execute(
-        sql.SQL("set local search_path = {}").format(
-            sql.SQL(", ").join(map(sql.Identifier, schemas))
-        )
-    )
     script = script.replace("{vector}", "halfvec" if pgvector else "bytea")
     if on_cluster:
         script = without_partitions(script)
-    for statement in _statements(script):
-        connection.execute(statement)
+    if "{owner}" not in script:  # which a new database has no rows for
+        for statement in statements(script):
+            connection.execute(statement)
     if name == "m002_search":
-        columns = "owner, words" if btree_gin else "words"
+        columns = "owner, words" if extension_schema(connection, "btree_gin") else "words"
         connection.execute(
             f"create index passage_text_words on passage_text using gin ({columns}) "
             "with (gin_pending_list_limit = 1024)"
@@ -217,12 +302,17 @@ def _run_step(connection: psycopg.Connection[Any], name: str, on_cluster: bool) 
         if pgvector:
             connection.execute("alter table vector alter numbers set storage plain")
     _secure_new_tables(connection)
-    connection.execute("insert into migration (name) values (%s)", [name])
+    if name < BASELINE:
+        connection.execute("insert into migration (name) values (%s)", [name])
+    else:
+        _record_step(connection, name, BASELINE)
 
 
-def _statements(script: str) -> list[str]:
-    """The statements of a script. Citus passes a message on as a whole, so each is sent alone."""
-    return [part for part in re.split(r";\s*(?:\n|$)", script) if part.strip()]
+def _contract(connection: psycopg.Connection[Any], step: Contraction) -> None:
+    set_search_path(connection)
+    for statement in statements(step.script):
+        connection.execute(statement)
+    _record_step(connection, step.name, step.oldest_program)
 
 
 def _secure_new_tables(connection: psycopg.Connection[Any]) -> None:
@@ -292,25 +382,18 @@ def _app_role(connection: psycopg.Connection[Any]) -> str:
 # -- the search functions ------------------------------------------------------
 
 
-def _replace_functions(connection: psycopg.Connection[Any], on_cluster: bool) -> None:
-    for name in _function_names(connection):
-        connection.execute(f"drop function {name}")
-    for statement in _statements(FUNCTIONS):
-        connection.execute(statement)
+def _create_functions(connection: psycopg.Connection[Any], on_cluster: bool) -> None:
+    """Create the functions. Those with the same arguments are replaced, and others stay."""
+    for statement in statements(FUNCTIONS):
+        connection.execute(statement.replace("create function", "create or replace function", 1))
     if on_cluster:
         for name in _function_names(connection):
             distribute_function(connection, name)
     _try(connection, f"grant {SEARCH} to current_user")
-    has_search_role = _can_set_role(connection, SEARCH)
+    has_search_role = can_set_role(connection, SEARCH)
     app = _app_role(connection)
     if has_search_role:
-        for statement in (
-            f"grant usage, create on schema {SCHEMA} to {SEARCH}",
-            f"grant select on passage_text to {SEARCH}",
-            "drop policy if exists search on passage_text",
-            f"create policy search on passage_text for select to {SEARCH} using (true)",
-        ):
-            connection.execute(statement)
+        _let_search_role_read(connection)
     connection.execute(f"revoke all on all functions in schema {SCHEMA} from public")
     for name in _function_names(connection):
         connection.execute(f"grant execute on function {name} to {app}")
@@ -319,6 +402,20 @@ def _replace_functions(connection: psycopg.Connection[Any], on_cluster: bool) ->
     if has_search_role:
         connection.execute(f"revoke create on schema {SCHEMA} from {SEARCH}")
         _try(connection, f"revoke {SEARCH} from current_user")
+
+
+def _let_search_role_read(connection: psycopg.Connection[Any]) -> None:
+    connection.execute(f"grant usage, create on schema {SCHEMA} to {SEARCH}")
+    connection.execute(f"grant select on passage_text to {SEARCH}")
+    row = connection.execute(
+        """select exists (select from pg_policy
+        where polname = 'search' and polrelid = %s::regclass)""",
+        [f"{SCHEMA}.passage_text"],
+    ).fetchone()
+    if row != (True,):
+        connection.execute(
+            f"create policy search on passage_text for select to {SEARCH} using (true)"
+        )
 
 
 def _function_names(connection: psycopg.Connection[Any]) -> list[str]:

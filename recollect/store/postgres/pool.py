@@ -13,10 +13,11 @@ from psycopg.abc import PQGen
 from psycopg.pq import TransactionStatus
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
-from recollect.errors import RecollectError, StoreBusy
+from recollect.errors import NewerLibrary, RecollectError, StoreBusy
 from recollect.settings import LIMITS
 from recollect.store.postgres.capabilities import connect_as_login, prepare
 from recollect.store.postgres.server_errors import explain_errors, location_of
+from recollect.store.postgres.versions import APPLICATION_NAME, require_supported
 
 T = TypeVar("T")
 
@@ -26,7 +27,7 @@ _CONNECTION_OPTIONS: dict[str, Any] = {
     "autocommit": True,
     # Prepare a statement on the server when it has been used this often.
     "prepare_threshold": 3,
-    "application_name": "recollect",
+    "application_name": APPLICATION_NAME,
     "connect_timeout": 5,
     # Both sides notice after a minute that the other machine has disappeared.
     "keepalives_idle": 30,
@@ -83,6 +84,7 @@ class Pool:
         with explain_errors(self.location):
             self.server = prepare(url, self.location)
         self.locks = Locks(self)
+        self._refusal: NewerLibrary | None = None
         self._references = 0
         self._pool = ConnectionPool(
             url,
@@ -140,6 +142,13 @@ class Pool:
     def _configure(self, connection: Session) -> None:
         self.server.configure(connection)
         connection.execute(_SESSION_SETTINGS)
+        try:
+            require_supported(connection, self.location)
+        except NewerLibrary as error:
+            # This runs in a thread of the pool, which would only try again.
+            self._refusal = error
+            raise
+        self._refusal = None
 
     @contextmanager
     def connection(self, deadline: float) -> Iterator[Session]:
@@ -161,6 +170,8 @@ class Pool:
             except PoolClosed:
                 raise RecollectError("This library is closed.") from None
             except PoolTimeout as error:
+                if self._refusal is not None:
+                    raise NewerLibrary(str(self._refusal)) from error
                 if time.monotonic() >= deadline:
                     raise self._timeout_error() from error
 

@@ -4,12 +4,24 @@ A step has the same name as the SQLite step that makes the same change. Steps ar
 edited. A step that runs on distributed tables cannot use `set statistics`, and a statement ends
 with a semicolon at the end of a line.
 
+Steps after `BASELINE` run while older programs use the database, so they only add: columns with a
+default, tables, functions with other arguments. Each of them is one of these:
+
+- Only `create index` and `drop index`: the indexes are built without blocking writes.
+- Statements with `{owner}`, which change at most a few thousand rows: each is repeated for every
+  user until it changes nothing.
+- Anything else runs in one short transaction. It creates no index on an older table.
+
+What older programs need and newer ones do not is removed by a step of `CONTRACTIONS`.
+
 The owner is the first column of every key and index, and the partition key of every table. So the
 rows of one user are stored together, a search touches one partition, and the tables can be
 distributed over several machines by user.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 SCHEMA = "recollect"
 APP = "recollect_app"
@@ -386,6 +398,11 @@ M027_CLOSED = """
 alter table last_key add column closed text;
 """
 
+# The oldest program that may use the database after a step; see `versions.py`.
+M028_UPGRADES = """
+alter table migration add column oldest_program text;
+"""
+
 MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m001_documents", M001_DOCUMENTS),
     ("m002_search", M002_SEARCH),
@@ -408,6 +425,31 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m025_cluster", M025_CLUSTER),
     ("m026_pinned_lists", M026_PINNED_LISTS),
     ("m027_closed", M027_CLOSED),
+    ("m028_upgrades", M028_UPGRADES),
+)
+BASELINE = "m028_upgrades"
+"""Programs since this step keep working while later steps run."""
+
+
+class Contraction(NamedTuple):
+    """A step that removes what only older programs need."""
+
+    name: str
+    script: str
+    oldest_program: str
+    """The last step of the oldest programs that do not need it."""
+
+
+# Numbers came from sequences until m025_cluster.
+C001_SEQUENCES = """
+alter table space alter id drop default;
+alter table unembedded alter mark drop default;
+drop sequence if exists space_number;
+drop sequence if exists mark;
+"""
+
+CONTRACTIONS: tuple[Contraction, ...] = (
+    Contraction("c001_sequences", C001_SEQUENCES, "m025_cluster"),
 )
 
 
