@@ -398,12 +398,13 @@ def test_a_stateless_client_can_choose_a_session_key(web: Web, probe: Probe, loc
             who.ask(call(), "/mcp?mcp-session-id=k")
         else:
             who.ask(call(session_id="k"))
-        return probe.contexts[-1].session
+        session = probe.contexts[-1].session
+        assert session is not None
+        return session.recent_queries
 
-    first = ask(ann)
-    assert first is not None
-    assert ask(ann) is first
-    assert ask(bob) is not first, "another user's key names another session"
+    assert ask(ann) == ["query 1"]
+    assert ask(ann) == ["query 1", "query 2"]
+    assert ask(bob) == ["query 1"], "another user's key names another session"
     assert probe.arguments == [{}, {}, {}]
     ann.ask(call())
     assert probe.contexts[-1].session is None
@@ -1098,11 +1099,11 @@ def test_rejected_requests_and_abandoned_sessions_use_bounded_memory(tmp_path: P
         await start_sessions(200, end=False)
         assert len(app.state.mcp.sessions) == LIMITS.mcp_sessions_each_user
         assert (
-            len(app.state.mcp.streams),
+            len(app.state.mcp.shared_calls.streams),
             len(app.state.mcp._tasks),
             len(app.state.mcp._contexts),
         ) == (0, 0, 0)
 
     asyncio.run(measure())
-    app.state.mcp.close()
+    asyncio.run(app.state.mcp.close())
     service.close()

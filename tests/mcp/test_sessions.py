@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import json
 import threading
+from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -19,13 +21,23 @@ from recollect.knowledge.preferences import (
     parse_preferences,
     preference,
 )
+from recollect.places import shared_database
 from recollect.serve.mcp.sessions import (
-    MAX_QUERIES,
     MAX_QUERY_LENGTH,
-    MAX_SEEN,
     Session,
     Sessions,
+    SessionsInMemory,
     is_key,
+)
+from recollect.store.shared.database import SharedDatabase
+from recollect.store.shared.sessions import (
+    MAX_QUERIES,
+    MAX_SEEN,
+    TABLES,
+    SessionLimits,
+    SessionState,
+    session_id,
+    stable_hash,
 )
 
 
@@ -69,7 +81,7 @@ def test_the_number_of_seen_results_is_bounded() -> None:
     session = Session()
     for number in range(5):
         session.returned(f"uri-{number}-{index}" for index in range(MAX_SEEN))
-    assert len(session._seen) == MAX_SEEN
+    assert len(session.state.seen) == MAX_SEEN
     assert session.unseen(["uri-0-0", "uri-4-0"]) == ["uri-0-0"]
 
 
@@ -192,10 +204,63 @@ def test_preferences_stay_within_their_bounds(config: dict[str, Any]) -> None:
 # -- all sessions ---
 
 
-def test_only_its_user_finds_a_session() -> None:
-    sessions = Sessions()
-    mine = sessions.create("ann", client="x")
-    assert sessions.get("ann", mine.key) is mine
+ENOUGH = SessionLimits(total=100, each_user=10, seconds=1_000)
+
+
+@pytest.fixture
+def database(place: str) -> Iterator[SharedDatabase]:
+    with closing(shared_database(place)) as database:
+        database.execute(TABLES, "delete from session")  # those of other tests
+        yield database
+
+
+def test_a_session_of_one_server_continues_on_another(database: SharedDatabase, place: str) -> None:
+    here = Sessions(database)
+    session = here.create("ann", state=SessionState("client", "2025-11-25", "research"))
+    session.add_preferences({"snippet_length": 100})
+    session.returned(["a", "b"])
+    session.add_query("castle")
+    here.save("ann", session)
+    with closing(shared_database(place)) as other_database:
+        there = Sessions(other_database)
+        copy = there.get("ann", session.key)
+        assert copy is not None
+        assert (copy.client, copy.version, copy.profile) == ("client", "2025-11-25", "research")
+        assert copy.merge_preferences({}) == {"snippet_length": 100}
+        assert copy.unseen(["a", "b", "c"]) == ["c"]
+        assert copy.recent_queries == ["castle"]
+        assert there.end("ann", session.key)
+    assert here.get("ann", session.key) is None
+    assert here.ended([("ann", session.key)]) == {("ann", session.key)}
+
+
+def test_calls_of_a_session_at_the_same_time_lose_no_change(database: SharedDatabase) -> None:
+    sessions = Sessions(database)
+    key = sessions.create("ann").key
+    one, other = sessions.get("ann", key), sessions.get("ann", key)
+    assert one is not None
+    assert other is not None
+    one.returned(["a", "b"])
+    other.returned(["c"])
+    other.add_query("castle")
+    sessions.save("ann", one)
+    sessions.save("ann", other)
+    merged = sessions.get("ann", key)
+    assert merged is not None
+    assert merged.unseen(["a", "b", "c", "d"]) == ["d"]
+    assert merged.recent_queries == ["castle"]
+    merged.forget(["a"])
+    sessions.save("ann", merged)
+    sessions.end("ann", key)
+    one.returned(["x"])
+    sessions.save("ann", one)
+    assert sessions.get("ann", key) is None, "a call does not bring an ended session back"
+
+
+def test_only_its_user_finds_a_session(database: SharedDatabase) -> None:
+    sessions = Sessions(database)
+    mine = sessions.create("ann")
+    assert sessions.get("ann", mine.key) is not None
     assert sessions.get("mallory", mine.key) is None
     assert not sessions.end("mallory", mine.key)
     assert sessions.end("ann", mine.key)
@@ -204,62 +269,147 @@ def test_only_its_user_finds_a_session() -> None:
     assert len(sessions) == 0
 
 
-def test_a_client_chosen_key_belongs_to_its_user() -> None:
-    sessions = Sessions()
-    assert sessions.get_or_create("ann", "k") is sessions.get_or_create("ann", "k")
-    assert sessions.get_or_create("ann", "k") is not sessions.get_or_create("bob", "k")
+def test_a_client_chosen_key_belongs_to_its_user(database: SharedDatabase) -> None:
+    sessions = Sessions(database)
+    session = sessions.get_or_create("ann", "k")
+    sessions.save("ann", session)
+    assert len(sessions) == 0, "nothing is stored before there is something to remember"
+    session.returned(["a"])
+    sessions.save("ann", session)
+    assert sessions.get_or_create("ann", "k").unseen(["a"]) == []
+    assert sessions.get_or_create("bob", "k").unseen(["a"]) == ["a"]
+    assert session_id("ann", "bk") != session_id("annb", "k")
 
 
-def test_keys_cannot_be_guessed() -> None:
-    sessions = Sessions()
-    keys = {sessions.create("ann").key for _ in range(100)}
-    assert len(keys) == 100
+def test_keys_cannot_be_guessed_and_are_not_stored(database: SharedDatabase) -> None:
+    sessions = Sessions(database)
+    keys = {sessions.create("ann").key for _ in range(20)}
+    assert len(keys) == 20
     assert all(len(key) == 32 and is_key(key) for key in keys)
+    rows = database.execute(TABLES, "select * from session")
+    assert not any(key in str(row) for row in rows for key in keys)
 
 
-def test_idle_sessions_expire() -> None:
-    clock = Clock()
-    sessions = Sessions(seconds=100, clock=clock)
+def test_hashes_are_the_same_in_every_process() -> None:
+    assert stable_hash("recollect://conversations/1") == 4124760447638941379
+    assert -(2**63) <= stable_hash("\ud800") < 2**63
+
+
+def test_stored_sessions_expire(database: SharedDatabase) -> None:
+    sessions = Sessions(database, ENOUGH)
     used, unused = sessions.create("ann"), sessions.create("ann")
+    for key, seconds in ((used.key, 999), (unused.key, 1_001)):
+        database.execute(
+            TABLES,
+            "update session set used_at = used_at - ? where id = ?",
+            (seconds * 1_000_000, session_id("ann", key)),
+        )
+    assert sessions.get("ann", used.key) is not None
+    assert sessions.get("ann", unused.key) is None
+    ages = database.execute(TABLES, f"select min({database.now} - used_at) from session")
+    assert ages[0][0] < 100_000_000, "its use was stored"
+    sessions.create("ann")
+    ids = [id for (id,) in database.execute(TABLES, "select id from session")]
+    assert len(ids) == 2
+
+
+def test_one_user_cannot_displace_the_stored_sessions_of_others(database: SharedDatabase) -> None:
+    sessions = Sessions(database, SessionLimits(total=8, each_user=5, seconds=1_000))
+    mine = sessions.create("ann")
+    latest = ""
+    for _ in range(20):
+        latest = sessions.create("mallory").key
+    assert len(sessions) == 6
+    assert sessions.get("ann", mine.key) is not None
+    assert sessions.get("mallory", latest) is not None
+    for number in range(3):
+        sessions.create(f"user {number}")
+    assert len(sessions) == 8
+    assert sessions.get("ann", mine.key) is None, "it was unused for the longest time"
+
+
+def test_a_cancelled_request_is_known_to_the_other_servers(database: SharedDatabase) -> None:
+    store = Sessions(database).store
+    store.cancel("ann", "k", "7")
+    store.cancel("ann", "k", '"7"')
+    id = session_id("ann", "k")
+    assert sorted(store.cancelled_requests([id, "other"])) == [(id, '"7"'), (id, "7")]
+    store.forget_cancellation(id, "7")
+    assert store.cancelled_requests([id]) == [(id, '"7"')]
+    store.forget_cancellation(id, '"7"')
+
+
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_in_read_only_mode_sessions_are_kept_in_memory(
+    database: SharedDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sessions = Sessions(database)
+    monkeypatch.setenv("RECOLLECT_READ_ONLY", "on")
+    session = sessions.create("ann")
+    session.returned(["a"])
+    sessions.save("ann", session)
+    assert sessions.get("ann", session.key) is session
+    chosen = sessions.get_or_create("ann", "k")
+    chosen.returned(["a"])
+    sessions.save("ann", chosen)
+    assert sessions.get_or_create("ann", "k") is chosen
+    assert sessions.ended([("ann", "k")]) == set()
+    assert sessions.end("ann", session.key)
+    assert sessions.get("ann", session.key) is None
+
+
+# -- sessions in memory ---
+
+
+def add(sessions: SessionsInMemory, user: str, key: str) -> Session:
+    session = Session(key)
+    sessions.add(user, session)
+    return session
+
+
+def test_idle_sessions_in_memory_expire() -> None:
+    clock = Clock()
+    sessions = SessionsInMemory(SessionLimits(100, 100, 100), clock)
+    used, unused = add(sessions, "ann", "used"), add(sessions, "ann", "unused")
     clock.now = 99
     assert sessions.get("ann", used.key) is used
     clock.now = 150
     assert sessions.get("ann", unused.key) is None
     assert sessions.get("ann", used.key) is used
     clock.now = 251
-    assert sessions.get_or_create("ann", used.key) is not used
-    assert len(sessions) == 1
+    assert sessions.get("ann", used.key) is None
+    assert len(sessions) == 0
 
 
 def test_beyond_the_limit_the_least_recently_used_session_is_dropped() -> None:
-    sessions = Sessions(limit=3)
-    first, second, third = (sessions.create(user) for user in ("ann", "bob", "cid"))
-    sessions.get("ann", first.key)
-    sessions.create("dan")
-    assert sessions.get("bob", second.key) is None
-    assert sessions.get("ann", first.key) is first
-    assert sessions.get("cid", third.key) is third
+    sessions = SessionsInMemory(SessionLimits(3, 3, 100))
+    for user in ("ann", "bob", "cid"):
+        add(sessions, user, "k")
+    sessions.get("ann", "k")
+    add(sessions, "dan", "k")
+    assert sessions.get("bob", "k") is None
+    assert sessions.get("ann", "k") is not None
+    assert sessions.get("cid", "k") is not None
 
 
 def test_one_user_cannot_displace_the_sessions_of_others() -> None:
-    sessions = Sessions(limit=100, limit_each_user=10)
-    mine = sessions.create("ann")
+    sessions = SessionsInMemory(ENOUGH)
+    add(sessions, "ann", "mine")
     for number in range(1_000):
-        sessions.create("mallory")
-        sessions.get_or_create("mallory", f"{number}")
+        add(sessions, "mallory", f"{number}")
     assert len(sessions) == 11
-    assert sessions.get("ann", mine.key) is mine
+    assert sessions.get("ann", "mine") is not None
     assert len(sessions._keys_by_user["mallory"]) == 10
 
 
 def test_sessions_are_thread_safe() -> None:
-    sessions = Sessions(limit=20, limit_each_user=10)
+    sessions = SessionsInMemory(SessionLimits(20, 10, 1_000))
     errors: list[BaseException] = []
 
     def work(user: str) -> None:
         try:
             for number in range(300):
-                session = sessions.get_or_create(user, str(number % 15))
+                session = add(sessions, user, str(number % 15))
                 session.returned([str(number)])
                 session.unseen([str(number), "x"])
                 session.add_query("q")

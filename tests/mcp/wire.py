@@ -189,6 +189,8 @@ class Probe:
     def __call__(self, _: Handlers, context: Context, arguments: dict[str, Any]) -> str:
         self.contexts.append(context)
         self.arguments.append(arguments)
+        if context.session is not None:
+            context.session.add_query(f"query {len(context.session.recent_queries) + 1}")
         self.started.release()
         for number in range(self.progress):
             context.progress(number + 1, self.progress, f"step {number + 1}")

@@ -144,9 +144,7 @@ def test_threads_of_one_server_share_the_database(open_server: Open) -> None:
     def count_up() -> None:
         for _ in range(5):
             with database.transaction(FRUIT) as db:
-                name = db.get(
-                    f"select name from fruit {db.skip_locked.removesuffix('skip locked')}"
-                )
+                name = db.get(f"select name from fruit {db.for_update}")
                 db.run("update fruit set name = ?", (str(int(name) + 1),))
 
     threads = [threading.Thread(target=count_up) for _ in range(4)]

@@ -57,6 +57,7 @@ class _Transaction:
     """See `store.shared.database.Transaction`."""
 
     now = _NOW
+    for_update = "for update"
     skip_locked = "for update skip locked"
 
     def __init__(self, session: _Session) -> None:

@@ -44,11 +44,13 @@ class Transaction(Protocol):
 
     now: str
     """The time as an SQL expression, in microseconds since 1970."""
-    skip_locked: str
-    """The end of a `select` that skips rows which another transaction has selected like that.
+    for_update: str
+    """The end of a `select` that locks its rows until the end of the transaction.
 
     In SQLite it is empty: only one transaction runs at a time.
     """
+    skip_locked: str
+    """The same, but it skips rows that another transaction has locked."""
 
     def rows(self, sql: str, values: Sequence[Any] = ()) -> Rows: ...
 

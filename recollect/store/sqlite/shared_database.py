@@ -32,6 +32,7 @@ class _Transaction:
     """See `store.shared.database.Transaction`."""
 
     now = _NOW
+    for_update = ""
     skip_locked = ""
 
     def __init__(self, db: Connection) -> None:

@@ -10,15 +10,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from starlette.applications import Starlette
 from starlette.datastructures import Headers, QueryParams
 from starlette.types import Scope
 
+from recollect.errors import RecollectError
 from recollect.knowledge.preferences import parse_preferences
 from recollect.serve.http import limits
 from recollect.serve.http.error_responses import Problem
@@ -36,7 +37,7 @@ from recollect.serve.mcp.jsonrpc import (
 )
 from recollect.serve.mcp.protocol import Dispatcher
 from recollect.serve.mcp.sessions import Session, Sessions, is_key
-from recollect.serve.mcp.transports.streams import StreamStore
+from recollect.serve.mcp.transports.shared_calls import SharedCalls
 from recollect.settings import LIMITS
 from recollect.store.audit_log import current_actor
 
@@ -48,8 +49,11 @@ if TYPE_CHECKING:
     from recollect.serve.http.service import Service
 
 logger = logging.getLogger(__name__)
+T = TypeVar("T")
 
 THREADS = 48
+DATABASE_THREADS = 8
+"""For sessions and streams. Calls that wait for messages may occupy all of the other threads."""
 SESSION_HEADER = "mcp-session-id"
 CONFIG_HEADER = "mcp-config"
 TICK_SECONDS = 1.0
@@ -70,6 +74,11 @@ class ServiceContext(Context):
         self._principal = principal
         self._is_local = principal.credential == LOCAL
         self.actor = current_actor()
+
+    def use_session(self, session: Session) -> None:
+        """Remember the call in a session, and prefer what the session prefers."""
+        self.session = session
+        self.config = session.merge_preferences(self.config)
 
     @property
     def home(self) -> Path | str:
@@ -116,6 +125,8 @@ class Caller:
         query = QueryParams(scope["query_string"])
         self.config = parse_preferences(query.get("config") or self.headers.get(CONFIG_HEADER))
         self.session: Session | None = None
+        self.own_key: str | None = None
+        """The key of a session that the client named itself. Such a session may be new."""
         self.session_key = self.headers.get(SESSION_HEADER) or query.get(SESSION_HEADER)
         if self.session_key is not None and not is_key(self.session_key):
             raise Problem(400, "A session id must have 1 to 128 visible ASCII characters.")
@@ -125,12 +136,10 @@ class Caller:
         return self.principal.user
 
     def context(self, notify: Notify | None = None) -> ServiceContext:
-        config: Mapping[str, Any] = self.config
+        context = ServiceContext(self.service, self.principal, config=self.config, notify=notify)
         if self.session is not None:
-            config = self.session.merge_preferences(config)
-        return ServiceContext(
-            self.service, self.principal, session=self.session, config=config, notify=notify
-        )
+            context.use_session(self.session)
+        return context
 
     def take_session_argument(self, message: Any) -> None:
         """Remove `session_id` from a call's arguments. Clients without another session key may
@@ -140,8 +149,8 @@ class Caller:
         arguments = params_of(message).get("arguments")
         if isinstance(arguments, dict) and is_key(arguments.get("session_id")):
             key = arguments.pop("session_id")
-            if self.session is None:
-                self.session = self.server.sessions.get_or_create(self.user, key)
+            if self.session is None and self.own_key is None:
+                self.own_key = key
 
 
 class Reply(NamedTuple):
@@ -166,22 +175,30 @@ class Reply(NamedTuple):
 
 
 class CallServer:
-    """The MCP side of one server: its sessions, streams, catalogs and running calls."""
+    """The MCP side of one server: sessions, catalogs and running calls."""
 
     def __init__(self, service: Service) -> None:
-        self.sessions = Sessions()
-        self.streams = StreamStore()
+        self.sessions = Sessions(service.shared)
         self.service = service
         self._catalog = Catalog()
         self._threads = ThreadPoolExecutor(THREADS, "recollect-mcp")
+        self._database_threads = ThreadPoolExecutor(DATABASE_THREADS, "recollect-mcp-database")
+        self.shared_calls = SharedCalls(self.sessions, service, self.in_database_thread)
         self._running: Counter[str] = Counter()
         self._connections: Counter[str] = Counter()
         self._contexts: set[Context] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_watching = False
 
-    def close(self) -> None:
+    async def close(self) -> None:
+        await self.shared_calls.finish()
         self._threads.shutdown(wait=False, cancel_futures=True)
+        self._database_threads.shutdown(wait=False, cancel_futures=True)
+
+    async def in_database_thread(self, work: Callable[..., T], *arguments: Any) -> T:
+        """Run something that waits for the shared database."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._database_threads, work, *arguments)
 
     def catalog_for(self, profile: str | None, principal: Principal) -> Catalog:
         """The tools of a profile that a credential may use. Raises Problem if there is no such
@@ -200,19 +217,17 @@ class CallServer:
         task.add_done_callback(self._tasks.discard)
 
     async def work(
-        self, caller: Caller, dispatcher: Dispatcher, message: Any, context: Context
+        self, caller: Caller, dispatcher: Dispatcher, message: Any, context: ServiceContext
     ) -> Reply:
         """Answer a message that may take long. Never raises."""
         self._contexts.add(context)
-        if not self._is_watching:
-            self._is_watching = True
-            self.start(self._cancel_on_shutdown())
+        self.watch()
         try:
             with self._count_call(caller.user):
                 if not _is_search(message):
-                    return await self._run_in_thread(dispatcher, message, context)
+                    return await self._run_in_thread(caller, dispatcher, message, context)
                 async with caller.turn:
-                    return await self._run_in_thread(dispatcher, message, context)
+                    return await self._run_in_thread(caller, dispatcher, message, context)
         except RpcError as error:
             rpc_error = error
         except Problem as problem:
@@ -227,24 +242,47 @@ class CallServer:
             self._contexts.discard(context)
         return Reply.from_answer(error_response(request_id_of(message), rpc_error))
 
-    async def _run_in_thread(self, dispatcher: Dispatcher, message: Any, context: Context) -> Reply:
+    async def _run_in_thread(
+        self, caller: Caller, dispatcher: Dispatcher, message: Any, context: ServiceContext
+    ) -> Reply:
         def run() -> Reply:
             if context.is_cancelled():
                 return Reply()
+            if caller.own_key is not None and context.session is None:
+                context.use_session(self.sessions.get_or_create(caller.user, caller.own_key))
             try:
                 return Reply.from_answer(dispatcher.handle(message, context))
             except Exception:
                 raise
             except BaseException as error:  # such as SystemExit: it must not end the server
                 raise RuntimeError(f"A tool raised {error!r}") from error
+            finally:
+                self._save_session(caller.user, context.session)
 
         return await asyncio.get_running_loop().run_in_executor(self._threads, run)
 
-    async def _cancel_on_shutdown(self) -> None:
-        """While calls run, watch for a shutdown, and then cancel them."""
+    def _save_session(self, user: str, session: Session | None) -> None:
+        """Store what the session is to remember. The answer does not depend on it."""
+        if session is None or not session.key:
+            return
         try:
-            while self._contexts and not self.service.draining.is_set():
+            self.sessions.save(user, session)
+        except RecollectError as error:
+            logger.warning("An MCP session was not saved: %s", error)
+
+    def watch(self) -> None:
+        """While calls run or clients listen, watch for a shutdown and for what other servers do."""
+        if not self._is_watching:
+            self._is_watching = True
+            self.start(self._watch())
+
+    async def _watch(self) -> None:
+        try:
+            while self._contexts or self.shared_calls.are_watched:
+                if self.service.draining.is_set():
+                    break
                 await asyncio.sleep(TICK_SECONDS)
+                await self.shared_calls.check()
             if self.service.draining.is_set():
                 for context in self._contexts:
                     context.cancel()

@@ -81,6 +81,10 @@ def error_answer(request_id: Any, error: RpcError) -> Response:
     return Response(body, _STATUSES[error.code], media_type=JSON)
 
 
+def event_of(id: str, message: bytes) -> bytes:
+    return b"id: %s\nevent: message\ndata: %s\n\n" % (id.encode(), message)
+
+
 async def stream_events(stream: Stream, count: int) -> AsyncIterator[bytes]:
     """The messages of a stream after the first `count`, as events, until it is complete."""
     quiet_until = time.monotonic() + KEEP_ALIVE_SECONDS
@@ -88,8 +92,7 @@ async def stream_events(stream: Stream, count: int) -> AsyncIterator[bytes]:
         if await stream.wait(count, TICK_SECONDS):
             for message in stream.messages[count:]:
                 count += 1
-                event_id = f"{stream.id}-{count}".encode()
-                yield b"id: %s\nevent: message\ndata: %s\n\n" % (event_id, message)
+                yield event_of(f"{stream.id}-{count}", message)
             if stream.is_complete:
                 return
         elif time.monotonic() >= quiet_until:
@@ -129,6 +132,11 @@ class CallAnswer(Response):
             notify = self._notifier(asyncio.get_running_loop())
         self._context = caller.context(notify)
 
+    @property
+    def _session_name(self) -> tuple[str, str]:
+        assert self._session is not None
+        return self._caller.user, self._session.key
+
     def _notifier(self, loop: asyncio.AbstractEventLoop) -> Any:
         def notify(method: str, params: dict[str, Any]) -> None:
             message = encode_json(notification(method, params))
@@ -144,7 +152,7 @@ class CallAnswer(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self._session is not None and self._id is not None:
-            self._session.calls[self._id] = self
+            self._caller.server.shared_calls.add_call(self._session_name, self._id, self)
         self._caller.server.start(self._work())
         try:
             if await self._is_quick():
@@ -170,12 +178,10 @@ class CallAnswer(Response):
             self._stream.end(self._reply.body)
         finally:
             if self._session is not None:
-                if self._session.calls.get(self._id) is self:
-                    del self._session.calls[self._id]
+                shared_calls = self._caller.server.shared_calls
+                shared_calls.remove_call(self._session_name, self._id, self)
                 if self._is_resumable:
-                    self._caller.server.streams.count_bytes(
-                        self._caller.user, self._session.key, self._stream
-                    )
+                    shared_calls.streams.count_bytes(*self._session_name, self._stream)
 
     async def _answer_until_disconnect(self, scope: Scope, receive: Receive, send: Send) -> None:
         answer = asyncio.create_task(self._answer(scope, receive, send))
@@ -222,7 +228,8 @@ class CallAnswer(Response):
     async def _events(self) -> AsyncIterator[bytes]:
         if self._session is not None:
             self._is_resumable = True
-            self._caller.server.streams.add(self._caller.user, self._session.key, self._stream)
+            shared_calls = self._caller.server.shared_calls
+            await shared_calls.add_stream(self._session_name, self._id, self._stream)
             if self._dispatcher.version >= PRIMING_VERSION:
                 yield b"id: %s-0\nretry: 1000\ndata: \n\n" % self._stream.id.encode()
         async for event in stream_events(self._stream, 0):

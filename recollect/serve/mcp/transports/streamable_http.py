@@ -50,10 +50,12 @@ from recollect.serve.mcp.transports.http_answer import (
     AcceptedTypes,
     CallAnswer,
     error_answer,
+    event_of,
     status_of,
     stream_events,
 )
 from recollect.serve.mcp.transports.request_era import VERSION_HEADER, check_era, single_header
+from recollect.store.shared.sessions import SessionState
 
 MAX_LISTEN_SECONDS = 600.0  # then the client reconnects, and its key is checked again
 
@@ -67,11 +69,11 @@ class Endpoint:
         if scope["method"] == "POST":
             response = await _Post(caller, receive).answer()
         else:
-            response = _answer_without_body(scope["method"], caller)
+            response = await _answer_without_body(scope["method"], caller)
         await response(scope, receive, send)
 
 
-def _answer_without_body(method: str, caller: Caller) -> Response:
+async def _answer_without_body(method: str, caller: Caller) -> Response:
     version = caller.headers.get(VERSION_HEADER)
     if version in STATELESS_VERSIONS:
         raise Problem(405, "In this protocol version every request is a POST.")
@@ -83,8 +85,8 @@ def _answer_without_body(method: str, caller: Caller) -> Response:
             f"Send the session id from the answer to initialize in the header {SESSION_HEADER}.",
         )
     if method == "DELETE":
-        return _end_session(caller, caller.session_key)
-    return _listen(caller, caller.session_key)
+        return await _end_session(caller, caller.session_key)
+    return await _listen(caller, caller.session_key)
 
 
 # -- routes ---
@@ -94,7 +96,7 @@ def _answer_without_body(method: str, caller: Caller) -> Response:
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     yield
     if hasattr(app.state, "mcp"):
-        app.state.mcp.close()
+        await app.state.mcp.close()
         del app.state.mcp
 
 
@@ -114,52 +116,81 @@ for _path in PATHS:
 # -- GET and DELETE ---
 
 
-def _end_session(caller: Caller, key: str) -> Response:
-    session = _find_session(caller, key)
-    caller.server.sessions.end(caller.user, key)
-    caller.server.streams.remove_session(caller.user, key)
-    for call in list(session.calls.values()):
-        call.cancel()
+async def _end_session(caller: Caller, key: str) -> Response:
+    await _find_session(caller, key)
+    server = caller.server
+    await server.in_database_thread(server.sessions.end, caller.user, key)
+    await server.shared_calls.end_session((caller.user, key))
     return Response(status_code=200)
 
 
-def _listen(caller: Caller, key: str) -> Response:
+async def _listen(caller: Caller, key: str) -> Response:
     if not AcceptedTypes(caller.headers.get("accept")).events:
         raise Problem(406, f"This is an event stream. Send Accept: {EVENT_STREAM}.")
-    session = _find_session(caller, key)
+    await _find_session(caller, key)
     connection = caller.server.count_connection(caller.user)
+    name = (caller.user, key)
+    shared_calls = caller.server.shared_calls
     last_event_id = caller.headers.get("last-event-id") or ""
-    interrupted = caller.server.streams.find(caller.user, session.key, last_event_id)
+    stream = shared_calls.streams.find(*name, last_event_id)
+    is_elsewhere = False
+    if stream is None and last_event_id:
+        is_elsewhere = await shared_calls.find_stored(name, last_event_id) is not None
 
     async def events() -> AsyncIterator[bytes]:
+        if stream is not None:
+            source = stream_events(*stream)
+        elif is_elsewhere:
+            source = _stored_events(caller, name, last_event_id)
+        else:
+            source = _keep_alive(caller, name)
         with connection:
             yield RETRY
-            if interrupted is None:
-                async for event in _keep_alive(caller, session.key):
-                    yield event
-            else:
-                stream, count = interrupted
-                async for event in stream_events(stream, count):
-                    yield event
+            async for event in source:
+                yield event
 
     return StreamingResponse(events(), headers=STREAM_HEADERS, media_type=EVENT_STREAM)
 
 
-async def _keep_alive(caller: Caller, key: str) -> AsyncIterator[bytes]:
+async def _stored_events(
+    caller: Caller, name: tuple[str, str], last_event_id: str
+) -> AsyncIterator[bytes]:
+    """The rest of a stream that another server began."""
+    quiet_until = time.monotonic() + KEEP_ALIVE_SECONDS
+    async for entry in caller.server.shared_calls.stored_messages(name, last_event_id):
+        if entry is not None:
+            yield event_of(*entry)
+        elif caller.service.draining.is_set():
+            return  # the client resumes it at another server
+        elif time.monotonic() >= quiet_until:
+            yield KEEP_ALIVE
+        else:
+            continue
+        quiet_until = time.monotonic() + KEEP_ALIVE_SECONDS
+
+
+async def _keep_alive(caller: Caller, name: tuple[str, str]) -> AsyncIterator[bytes]:
     """A stream without messages: this server never sends any unasked."""
     deadline = time.monotonic() + MAX_LISTEN_SECONDS
     quiet_until = 0.0
-    while time.monotonic() < deadline and not caller.service.draining.is_set():
-        if caller.server.sessions.get(caller.user, key) is None:
-            return
-        if time.monotonic() >= quiet_until:
-            quiet_until = time.monotonic() + KEEP_ALIVE_SECONDS
-            yield KEEP_ALIVE
-        await asyncio.sleep(TICK_SECONDS)
+    shared_calls = caller.server.shared_calls
+    shared_calls.listen(name)
+    caller.server.watch()
+    try:
+        while time.monotonic() < deadline and not caller.service.draining.is_set():
+            if shared_calls.has_ended(name):
+                return
+            if time.monotonic() >= quiet_until:
+                quiet_until = time.monotonic() + KEEP_ALIVE_SECONDS
+                yield KEEP_ALIVE
+            await asyncio.sleep(TICK_SECONDS)
+    finally:
+        shared_calls.stop_listening(name)
 
 
-def _find_session(caller: Caller, key: str) -> Session:
-    session = caller.server.sessions.get(caller.user, key)
+async def _find_session(caller: Caller, key: str) -> Session:
+    server = caller.server
+    session = await server.in_database_thread(server.sessions.get, caller.user, key)
     if session is None:
         raise Problem(404, "There is no such session. Start one with initialize.")
     return session
@@ -191,9 +222,9 @@ class _Post:
             self._is_stateless = check_era(message, self._caller.headers)
         except RpcError as error:
             return error_answer(request_id_of(message), error)
-        return self._answer_message(message)
+        return await self._answer_message(message)
 
-    def _answer_message(self, message: Any) -> Response:
+    async def _answer_message(self, message: Any) -> Response:
         caller = self._caller
         is_initialize = (
             not self._is_stateless
@@ -201,10 +232,10 @@ class _Post:
             and message.get("method") == "initialize"
         )
         if caller.session_key is not None and not is_initialize:
-            caller.session = self._use_session(caller.session_key)
+            await self._use_session(caller.session_key)
         caller.take_session_argument(message)
         if _is_notification(message):
-            self._handle_notification(message)
+            await self._handle_notification(message)
             return Response(status_code=202)
         dispatcher = self._dispatcher()
         if is_slow(message):
@@ -220,26 +251,28 @@ class _Post:
             return Response(status_code=202)
         headers = {}
         if is_initialize and reply.error_code is None:
-            headers["Mcp-Session-Id"] = self._start_session(message, dispatcher)
+            headers["Mcp-Session-Id"] = await self._start_session(message, dispatcher)
         status = status_of(reply.error_code, self._is_stateless)
         return self._quick_answer(reply.body, status, headers)
 
-    def _use_session(self, key: str) -> Session:
+    async def _use_session(self, key: str) -> None:
         if self._is_stateless:
-            return self._caller.server.sessions.get_or_create(self._caller.user, key)
-        return _find_session(self._caller, key)
+            self._caller.own_key = key
+        else:
+            self._caller.session = await _find_session(self._caller, key)
 
-    def _start_session(self, message: Any, dispatcher: Dispatcher) -> str:
+    async def _start_session(self, message: Any, dispatcher: Dispatcher) -> str:
         caller = self._caller
-        session = caller.server.sessions.create(
-            caller.user,
-            caller.session_key or "",
+        config = parse_preferences(params_of(message).get("config"))
+        state = SessionState(
             client=dispatcher.client,
             version=dispatcher.version,
             profile=dispatcher.catalog.profile,
+            preferences={**config, **caller.config},
         )
-        config = parse_preferences(params_of(message).get("config"))
-        session.add_preferences({**config, **caller.config})
+        session = await caller.server.in_database_thread(
+            caller.server.sessions.create, caller.user, caller.session_key or "", state
+        )
         return session.key
 
     def _dispatcher(self) -> Dispatcher:
@@ -260,15 +293,14 @@ class _Post:
                 catalog = catalog.variant(profile="research")
         return Dispatcher(catalog, version or BATCH_VERSION, client)
 
-    def _handle_notification(self, message: dict[str, Any]) -> None:
+    async def _handle_notification(self, message: dict[str, Any]) -> None:
         """Only cancellations matter."""
-        session = self._caller.session
+        caller = self._caller
         request_id = params_of(message).get("requestId")
         is_cancellation = message.get("method") == "notifications/cancelled" and is_id(request_id)
-        if session is not None and is_cancellation:
-            call = session.calls.get(request_id)
-            if call is not None:
-                call.cancel()
+        if caller.session is not None and is_cancellation:
+            name = (caller.user, caller.session.key)
+            await caller.server.shared_calls.cancel(name, request_id)
 
     def _quick_answer(self, body: bytes, status: int, headers: dict[str, str]) -> Response:
         if self._accepts.json or status != 200:

@@ -68,6 +68,14 @@ class Stream:
             _wake_up(waiter)
 
 
+def parse_event_id(event_id: str) -> tuple[str, int | None]:
+    """The id of the stream, and the number of the event in it; None if that is no event id."""
+    stream_id, _, number = event_id.rpartition("-")
+    if not (number.isascii() and number.isdecimal() and len(number) < 8):
+        return stream_id, None
+    return stream_id, int(number)
+
+
 def _wake_up(waiter: asyncio.Future[None]) -> None:
     if not waiter.done():
         waiter.set_result(None)
@@ -102,11 +110,11 @@ class StreamStore:
 
     def find(self, user: str, session: str, event_id: str) -> tuple[Stream, int] | None:
         """The stream an event belongs to, and how many of its messages the client has."""
-        stream_id, _, number = event_id.rpartition("-")
+        stream_id, count = parse_event_id(event_id)
         stream = self._streams.get((user, session, stream_id))
-        if stream is None or not (number.isascii() and number.isdecimal() and len(number) < 8):
+        if stream is None or count is None:
             return None
-        return stream, int(number)
+        return stream, count
 
     def remove_session(self, user: str, session: str) -> None:
         for key in [key for key in self._streams if key[:2] == (user, session)]:

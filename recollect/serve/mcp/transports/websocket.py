@@ -16,7 +16,7 @@ from recollect.knowledge.preferences import parse_preferences
 from recollect.serve.http import limits
 from recollect.serve.http.json_response import encode_json
 from recollect.serve.http.route_policy import ANY_SCOPE, route_policy
-from recollect.serve.mcp.context import Context, TooManyCalls
+from recollect.serve.mcp.context import TooManyCalls
 from recollect.serve.mcp.jsonrpc import (
     INVALID_REQUEST,
     TOO_BUSY,
@@ -30,7 +30,7 @@ from recollect.serve.mcp.jsonrpc import (
 )
 from recollect.serve.mcp.protocol import Dispatcher, is_slow
 from recollect.serve.mcp.sessions import Session
-from recollect.serve.mcp.transports.calls import Caller
+from recollect.serve.mcp.transports.calls import Caller, ServiceContext
 
 SUBPROTOCOL = "mcp"
 MAX_CALLS = 64
@@ -72,12 +72,12 @@ class _Connection:
         self._dispatcher = Dispatcher(caller.catalog)
         self._loop = asyncio.get_running_loop()
         self._outbox: asyncio.Queue[str] = asyncio.Queue()
-        self._calls: dict[Any, Context] = {}
-        self._session = Session()
-        if caller.session_key is not None:
-            sessions = caller.server.sessions
-            self._session = sessions.get_or_create(caller.user, caller.session_key)
-        caller.session = self._session
+        self._calls: dict[Any, ServiceContext] = {}
+        # The session of the connection, or one that the client names. That one is loaded for each
+        # call, because the client may use it at other servers at the same time.
+        caller.own_key = caller.session_key
+        if caller.own_key is None:
+            caller.session = Session()
 
     async def write(self) -> None:
         while True:
@@ -123,7 +123,7 @@ class _Connection:
             answer = self._dispatcher.handle(message, self._caller.context())
             if method == "initialize":
                 config = parse_preferences(params_of(message).get("config"))
-                self._session.add_preferences(config)
+                self._caller.config = {**config, **self._caller.config}
             if answer is not None:
                 self._send(encode_json(answer))
 
@@ -146,7 +146,7 @@ class _Connection:
         self._calls[key] = context
         self._caller.server.start(self._work(key, message, context))
 
-    async def _work(self, key: Any, message: Any, context: Context) -> None:
+    async def _work(self, key: Any, message: Any, context: ServiceContext) -> None:
         try:
             reply = await self._caller.server.work(self._caller, self._dispatcher, message, context)
         finally:
