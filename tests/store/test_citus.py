@@ -24,17 +24,12 @@ from recollect.store.postgres import PostgresStore
 pytestmark = pytest.mark.full
 
 TESTS = Path(__file__).parents[1]
-# The other tests of isolation are about partitions, or try statements that Citus always refuses.
-ISOLATION = (
-    "(users or another or own or similar or invalid) and not query_shows and not probe "
-    "and not a_word_of and not cheap_function and not given_to_another"
-)
 SUITES = {
     "contract": ["store/test_contract.py", "-k", "postgres"],
     "rewriting": ["store/test_rewriting.py", "store/test_parts.py", "-k", "postgres"],
     "vectors": ["store/test_vectors.py", "-k", "postgres"],
     "moving": ["test_move.py", "-k", "postgres"],
-    "isolation": ["store/test_postgres_isolation.py", "-k", ISOLATION],
+    "isolation": ["store/test_postgres_isolation.py"],
 }
 
 
