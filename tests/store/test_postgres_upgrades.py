@@ -242,7 +242,8 @@ def check_finishing(url: str, old: PostgresStore) -> None:
     # The old server has been idle for so long that it has no connection.
     execute(
         url,
-        "select pg_terminate_backend(pid) from pg_stat_activity where application_name = %s",
+        """select pg_terminate_backend(pid) from pg_stat_activity
+        where datname = current_database() and application_name = %s""",
         APPLICATION_NAME,
     )
     run_next_version(url, "finish")

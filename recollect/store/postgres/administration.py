@@ -9,18 +9,25 @@ import psycopg
 from psycopg import errors, sql
 
 from recollect.errors import InvalidInput, NotFound, RecollectError
+from recollect.store.postgres.api_keys import ROLE as KEYS
+from recollect.store.postgres.api_keys import create_tables
 from recollect.store.postgres.capabilities import Server, connect_as_login, inspect, prepare
 from recollect.store.postgres.cluster import is_distributed
 from recollect.store.postgres.migrations import finish, is_set_up, pending_steps
 from recollect.store.postgres.schema import APP, SCHEMA
 from recollect.store.postgres.server_errors import explain_errors, location_of
+from recollect.store.postgres.shared_database import ROLE as SERVER
+from recollect.store.postgres.shared_database import create_shared_tables
 from recollect.store.postgres.versions import (
     Program,
     connected_programs,
     pending_contractions,
     read_steps,
 )
+from recollect.store.shared import sessions, streams
 
+SHARED_TABLES = (sessions.TABLES, streams.TABLES)
+"""What servers share. A login without other privileges cannot create these tables itself."""
 _NOT_DISTRIBUTED = (
     "The libraries at {location} are not distributed over several machines. Prepare a new database "
     "in which the extension citus is installed, and move users into it with `recollect move`. See "
@@ -59,7 +66,7 @@ class DatabaseStatus:
 def prepare_database(
     url: str, login: str | None = None, finish_upgrade: bool = False
 ) -> DatabaseStatus:
-    """Create or migrate the schema, and let a login act as the application.
+    """Create or migrate all tables, and let a login use them.
 
     With `finish_upgrade`, also remove what only older programs need.
     """
@@ -67,16 +74,26 @@ def prepare_database(
     with explain_errors(location):
         prepare(url, location)
         with connect_as_login(url, location) as connection:
+            create_tables(connection)
+            create_shared_tables(url, SHARED_TABLES)
             if login is not None:
-                _grant_app_role(connection, login)
+                _grant_roles(connection, login)
             if finish_upgrade:
                 finish(connection, location)
     return database_status(url)
 
 
-def _grant_app_role(connection: psycopg.Connection[Any], login: str) -> None:
+def _grant_roles(connection: psycopg.Connection[Any], login: str) -> None:
+    """Let a login use the libraries, the API keys and what servers share."""
+    # The login acts as the application, but uses the other schemas as itself.
+    inherit = ""
+    if connection.info.server_version >= 160000:
+        inherit = " with inherit true"
     try:
-        connection.execute(sql.SQL(f"grant {APP} to {{}}").format(sql.Identifier(login)))
+        for role, options in ((APP, ""), (KEYS, inherit), (SERVER, inherit)):
+            connection.execute(
+                sql.SQL(f"grant {role} to {{}}{options}").format(sql.Identifier(login))
+            )
     except errors.UndefinedObject as error:
         raise NotFound(
             f"There is no role {login!r}. Create it first: create role {login} login password …"

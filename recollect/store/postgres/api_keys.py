@@ -244,7 +244,7 @@ class PostgresKeys(ApiKeys):
 
     def _require_tables(self, db: Database) -> None:
         if not self._has_tables(db):
-            _set_up(db)
+            create_tables(db)
 
     def _find_tables(self, db: Database) -> frozenset[str]:
         if len(self._tables) < _TABLE_COUNT:
@@ -273,7 +273,8 @@ class PostgresKeys(ApiKeys):
             raise explain_error(error, self._location) from error
 
 
-def _set_up(db: Database) -> None:
+def create_tables(db: Database) -> None:
+    """Create the schema of the API keys and the role that may use it."""
     with db.transaction():
         # Another process may be doing the same.
         db.execute("select pg_advisory_xact_lock(%s, 0)", [_LOCK])

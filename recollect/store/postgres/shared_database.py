@@ -167,6 +167,14 @@ class PostgresSharedDatabase(SharedDatabase):
                     ) from error
 
 
+def create_shared_tables(url: str, concepts: Iterable[Tables]) -> None:
+    """Create the tables of these concepts, and the role that may use them."""
+    with _Session.connect(url, **_CONNECTION_OPTIONS) as session:
+        _configure(session)
+        for tables in concepts:
+            _create_tables(session, tables)
+
+
 def _configure(session: _Session) -> None:
     session.execute(f"set search_path = {ROLE}, pg_temp; set client_min_messages = warning")
 
