@@ -307,6 +307,12 @@ DIGEST_TOKENS = _setting(
 )
 HOST = _setting("RECOLLECT_HOST", "127.0.0.1", str, "The address `recollect serve` listens on.")
 PORT = _setting("RECOLLECT_PORT", 8765, _whole_number, "Its port; 0 picks a free one.")
+WORKERS = _setting(
+    "RECOLLECT_WORKERS",
+    1,
+    _whole_number,
+    "The number of processes of `recollect serve`. They share its port.",
+)
 ALLOWED_HOSTS = _setting(
     "RECOLLECT_ALLOWED_HOSTS",
     _NONE,

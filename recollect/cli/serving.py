@@ -9,12 +9,13 @@ import threading
 
 from recollect.cli.common import console, define, safe
 from recollect.errors import RecollectError
-from recollect.settings import place
+from recollect.settings import WORKERS, place
 
 _EXAMPLES = """\
   recollect serve                                      on this computer, at http://127.0.0.1:8765
   recollect serve --open                               and open the console in the browser
   recollect serve --port 9000
+  recollect serve --workers 4                          use four processor cores
   recollect keys add laptop --user ann                 for other computers, first add a key:
   recollect serve --host 0.0.0.0 --allow-host notes.example
   recollect serve --base-url https://notes.example     behind a reverse proxy with TLS
@@ -37,6 +38,13 @@ def define_serve(command: argparse.ArgumentParser) -> None:
         type=int,
         metavar="NUMBER",
         help="port; 0 picks a free one (default: RECOLLECT_PORT, or 8765)",
+    )
+    command.add_argument(
+        "--workers",
+        type=int,
+        metavar="NUMBER",
+        help="processes that share the port, for more searches at once "
+        "(default: RECOLLECT_WORKERS, or 1)",
     )
     command.add_argument(
         "--allow-host",
@@ -76,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
     gc.disable()
     try:
         from recollect.serve.http.service import ServiceConfig
-        from recollect.serve.server import serve
+        from recollect.serve.server import ServeOptions, serve
     except ModuleNotFoundError as error:
         raise RecollectError(
             f"`recollect serve` needs more packages ({error.name} is missing): "
@@ -108,7 +116,11 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.open:
             threading.Thread(target=_open_console, args=[address], daemon=True).start()
 
-    return serve(place(arguments.home), config, log_format=arguments.log_format, announce=announce)
+    workers = arguments.workers
+    if workers is None:
+        workers = WORKERS.get()
+    options = ServeOptions(arguments.log_format, workers)
+    return serve(place(arguments.home), config, options, announce=announce)
 
 
 def _open_console(address: str) -> None:

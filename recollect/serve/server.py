@@ -14,7 +14,8 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -26,7 +27,7 @@ from websockets.frames import Frame
 
 from recollect import __version__
 from recollect.backup.schedule import BackupSchedule
-from recollect.errors import RecollectError
+from recollect.errors import InvalidInput, LockedLibrary, RecollectError
 from recollect.places import keys
 from recollect.serve import memory
 from recollect.serve.app import make_app
@@ -34,10 +35,13 @@ from recollect.serve.http import logs
 from recollect.serve.http.connections import WaitingRoom
 from recollect.serve.http.hosts import client_network, is_in_networks, is_loopback
 from recollect.serve.http.service import Service, ServiceConfig
-from recollect.settings import CONVERSATION_DB, LIMITS, ORIGIN_CONVERSATION_DB
+from recollect.serve.workers import Supervisor
+from recollect.settings import CONVERSATION_DB, LIMITS, ORIGIN_CONVERSATION_DB, PASSPHRASE_FILE
 from recollect.store.api_keys import ApiKeys
+from recollect.store.sqlite.encryption import configured_passphrase, is_encrypted
 
 KEEP_ALIVE_SECONDS = 15
+MAX_WORKERS = 256
 MAX_FRAGMENTS = 10_000  # frames of one WebSocket message
 BACKLOG = 1024
 RESERVED_FILES = 256
@@ -49,35 +53,91 @@ _CREATE_KEY = "Create a key first: recollect keys add NAME --user USER"
 _WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - shown, not bound
 
 
+@dataclass(frozen=True, slots=True)
+class ServeOptions:
+    log_format: str = "json"
+    workers: int = 1
+    """The number of processes."""
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.workers <= MAX_WORKERS:
+            raise InvalidInput(f"The number of workers must be from 1 to {MAX_WORKERS}.")
+
+
 def serve(
     place: Path | str,
     config: ServiceConfig,
+    options: ServeOptions | None = None,
     *,
-    log_format: str = "json",
     announce: Callable[[str], None],
 ) -> int:
     """Serve until a signal arrives. `announce` gets the URL once the server accepts requests."""
+    if options is None:
+        options = ServeOptions()
     with closing(keys(place)) as api_keys:
         require_keys(config, api_keys)
-        has_users = bool(config.jwt) or api_keys.has_any()
-    memory.limit_heaps()
     listener = _listen(config.host, config.port)
     try:
         config = replace(config, port=listener.getsockname()[1])
-        service = Service(place, config)
-        try:
+        log_format = options.log_format
+
+        def on_started() -> None:
+            announce(server_url(config))
+
+        if options.workers == 1:
+            _serve_on(listener, place, config, log_format, on_started)
+        else:
+            _require_configured_passphrase(place)
             logs.start_logging(log_format)
-            service.upstream  # noqa: B018 - report bad settings now, not with the first request
-            if has_users:
-                _warn_of_unused_settings()
-            with closing(BackupSchedule(place)) as schedule:
-                schedule.start()
-                _Server(service, lambda: announce(server_url(config))).run([listener])
-        finally:
-            service.close()
+            target = partial(_run_worker, place, config, log_format)
+            Supervisor(target, listener, options.workers, on_started).run()
     finally:
         listener.close()
     return 0
+
+
+def _run_worker(
+    place: Path | str,
+    config: ServiceConfig,
+    log_format: str,
+    number: int,
+    listener: socket.socket,
+    on_started: Callable[[], None],
+) -> None:
+    """Serve in one of several processes."""
+    logs.start_logging(log_format)
+    _serve_on(listener, place, replace(config, worker=number), log_format, on_started)
+
+
+def _serve_on(
+    listener: socket.socket,
+    place: Path | str,
+    config: ServiceConfig,
+    log_format: str,
+    on_started: Callable[[], None],
+) -> None:
+    memory.limit_heaps()
+    service = Service(place, config)
+    try:
+        logs.start_logging(log_format)
+        service.upstream  # noqa: B018 - report bad settings now, not with the first request
+        if config.is_first and (config.jwt or service.keys.has_any()):
+            _warn_of_unused_settings()
+        with closing(BackupSchedule(place)) as schedule:
+            if config.is_first:
+                schedule.start()
+            _Server(service, on_started).run([listener])
+    finally:
+        service.close()
+
+
+def _require_configured_passphrase(place: Path | str) -> None:
+    """Workers have no terminal to ask for a passphrase."""
+    if isinstance(place, Path) and is_encrypted(place) and configured_passphrase() is None:
+        raise LockedLibrary(
+            f"{place} is encrypted. For several workers, put its passphrase into a file that only "
+            f"you can read, and set {PASSPHRASE_FILE.name} to the name of that file."
+        )
 
 
 def require_keys(config: ServiceConfig, api_keys: ApiKeys) -> None:
@@ -217,7 +277,9 @@ class _Server(uvicorn.Server):
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        previous = {number: signal.signal(number, self.handle_exit) for number in _SIGNALS}
+        # A worker ignores SIGINT: its parent handles it.
+        numbers = [n for n in _SIGNALS if signal.getsignal(n) is not signal.SIG_IGN]
+        previous = {number: signal.signal(number, self.handle_exit) for number in numbers}
         try:
             yield
         finally:

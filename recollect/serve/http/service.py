@@ -54,6 +54,13 @@ class ServiceConfig:
     user: str = ""
     """The user of requests that need no credential. By default, the one in RECOLLECT_USER."""
     jwt: JwtSettings = field(default_factory=JwtSettings)
+    worker: int = 0
+    """The number of this process, if several serve one port."""
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this process does what only one of several should do."""
+        return self.worker == 0
 
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65_535:
