@@ -20,6 +20,7 @@ from recollect.language.query import And, Node, Query, Word, excludes_words
 from recollect.language.text import fold, tokens
 from recollect.language.when import windows
 from recollect.model.search import Filter, Hit, Page, SearchOptions
+from recollect.models.embeddings import is_remote
 from recollect.search import evidence, rank
 from recollect.search.correction import correct_terms
 from recollect.search.deadline import NOTE, NOTHING_IN_TIME, Deadline
@@ -35,7 +36,7 @@ from recollect.search.variety import merge_copies, spread
 from recollect.search.without_words import search_without_words
 from recollect.settings import LIMITS
 from recollect.store.base import Store
-from recollect.store.values import Candidate, Space
+from recollect.store.values import Candidate, SearchPlan, Space
 
 CANDIDATES = 150
 """Candidates of each arm."""
@@ -63,10 +64,11 @@ def search(
     and phrases of a query without operators, they are ranked like a question. `Page.matched`
     says how the query was handled.
     """
-    prepared = prepare_search(store, meaning, text, filter, options)
-    if prepared is None:
-        return search_without_words(store, text, filter, options)
-    return prepared.page()
+    with store.snapshot():
+        prepared = prepare_search(store, meaning, text, filter, options)
+        if prepared is None:
+            return search_without_words(store, text, filter, options)
+        return prepared.page()
 
 
 def prepare_search(
@@ -127,6 +129,8 @@ class Search:
         self._pool_keys: set[int] = set()
         self.is_exhausted = True
         """Whether the arms have no candidates beyond the pool."""
+        self._has_more_matches = True
+        """Whether the text arm may have candidates beyond the pool."""
         self._terms = query_terms(query, store, options.typing)
         self.corrections: dict[str, str] = {}
         if query.plain and options.correct and '"' not in query.rest:
@@ -369,6 +373,8 @@ class Search:
         try:
             self._space = self._meaning.space()
             if self._space is not None:
+                if is_remote(self._space.name):
+                    self._store.release_snapshot()
                 self._vector = self._meaning.vector(self._space, text)
         except RecollectError as error:
             self._note = f"Vectors were not used: {error}"
@@ -408,10 +414,12 @@ class Search:
     def pool(self) -> list[ScoredCandidate]:
         """The candidates of both arms, and the messages before the best of them."""
         text_keys: list[int] = []
+        self._store.expect(self._plan())
         if self.node is not None:
             text_keys = self.text_matches(self._arm_size)
         neighbours = self._nearest(bool(text_keys))
-        self.is_exhausted = len(text_keys) < self._arm_size and not neighbours
+        self._has_more_matches = len(text_keys) >= self._arm_size
+        self.is_exhausted = not self._has_more_matches and not neighbours
         by_text = set(text_keys) - self._pool_keys
         by_vector = {key for key, _ in neighbours} - self._pool_keys
         self._pool_keys |= by_text | by_vector
@@ -423,6 +431,18 @@ class Search:
         )
         self._set_cosines(pool, dict(neighbours))
         return pool + self._context(pool)
+
+    def _plan(self) -> SearchPlan:
+        """The calls of `match` and `nearest` that are likely to follow."""
+        nodes: tuple[Node, ...] = ()
+        if self.node is not None:
+            nodes = tuple(self._text_nodes())
+        plan = SearchPlan(nodes, self._filter, self._arm_size)
+        if self._vector is None or not self._plain:
+            return plan
+        if self._every_term and self._options.mode == "both":
+            return plan
+        return plan._replace(space=self._space, vector=self._vector)
 
     def require_candidates(self, pool: Sequence[ScoredCandidate]) -> None:
         """Raise SearchTimeout if there was no time to find anything.
@@ -520,6 +540,7 @@ class Search:
             ranking = self._order_by_text_score(ranking)
         ranking = merge_copies(ranking)
         if may_rerank(self._options, self.question, ranking):
+            self._store.release_snapshot()
             ranking = rerank(self.question, ranking)
         return ranking
 
@@ -554,7 +575,7 @@ class Search:
             ranking = spread(self.question, ranking)
         start, end = self._options.offset, self._options.offset + self._options.limit
         hits = [self.hit(scored) for scored in ranking[start:end]]
-        if end > len(ranking) and not self.is_exhausted and self.node is not None:
+        if end > len(ranking) and self._has_more_matches and self.node is not None:
             first = max(start - len(ranking), 0)
             hits += self._hits_beyond_pool(ranking, first, end - max(start, len(ranking)))
         total, is_exact = self._total(len(ranking))

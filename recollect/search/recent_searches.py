@@ -44,6 +44,18 @@ class RecentSearches:
         audience: Audience,
     ) -> Page:
         """Like `engine.search`, where `store` is what the audience sees."""
+        with store.snapshot():
+            return self._page(store, meaning, text, filter, options, audience)
+
+    def _page(
+        self,
+        store: Store,
+        meaning: Meaning,
+        text: str,
+        filter: Filter,
+        options: SearchOptions,
+        audience: Audience,
+    ) -> Page:
         # Read before the search: if somebody writes meanwhile, the result is not used again.
         version = store.version()
         settings = (RERANK.get(), EMBEDDINGS.get(), synonyms_version())

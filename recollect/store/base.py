@@ -44,6 +44,7 @@ from recollect.store.values import (
     Purge,
     Removal,
     SaveResult,
+    SearchPlan,
     Space,
     SubstringMatches,
     Unembedded,
@@ -752,6 +753,28 @@ class Care(ABC):
     @abstractmethod
     def version(self) -> object:
         """A value that changes whenever any process writes to the library."""
+
+    @neutral
+    @abstractmethod
+    def snapshot(self) -> AbstractContextManager[None]:
+        """Inside this block, the reads of this thread are parts of one search.
+
+        A store on a server makes them in one transaction. So it holds a connection until the end
+        of the block, or until `release_snapshot`.
+        """
+
+    @neutral
+    @abstractmethod
+    def release_snapshot(self) -> None:
+        """Hold no connection for now. Called before something that takes long without reading."""
+
+    @neutral
+    @abstractmethod
+    def expect(self, plan: SearchPlan) -> None:
+        """Announce the next steps of a search. The results of the steps are the same.
+
+        A store on a server can then read them with one statement.
+        """
 
     @neutral
     @abstractmethod

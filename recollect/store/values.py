@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from recollect.language.query import Node
+from recollect.model.search import Filter
+
 Progress = Callable[[int, int], None]
 """Called with (done, total) during a long operation."""
 
@@ -204,6 +207,18 @@ class Space:
     """The cosine that unrelated words rarely reach; see `index.calibration`. None if unknown."""
     calibrated_size: int = 0
     """The number of passages when the noise floor was measured."""
+
+
+class SearchPlan(NamedTuple):
+    """The next steps of a search; see `Store.expect`."""
+
+    nodes: tuple[Node, ...]
+    """The arguments of `match`, one after another until there are `limit` matches."""
+    filter: Filter
+    limit: int
+    space: Space | None = None
+    """If there is one, the nearest neighbours of `vector` follow."""
+    vector: Any = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -503,7 +503,12 @@ def calls(connection: psycopg.Connection[Any], query: str) -> list[str]:
         "tsquery[]": f"array['{query}']",
         "double precision[]": "array[1]",
         "integer": "1000",
+        "integer[]": "array[1]",
+        "limits": "array[1000]",
         "terms": f"array['{query}']",
+        "words": f"array['{query}']",
+        "stems": f"array['{query}']",
+        "is_counted": "array[true]",
         "with_hidden": "true",
     }
     arguments: dict[str, list[str]] = {}

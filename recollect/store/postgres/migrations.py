@@ -6,7 +6,7 @@ There are three roles:
 - Connections use `recollect_app`. It sees the rows of the owner that the transaction names.
 - `recollect_search` owns the functions that search the text index. PostgreSQL does not use an index
   for `@@` under a policy, because `@@` is not leakproof. So a policy lets this role read all of
-  `passage_text`, and each function selects the rows of the owner.
+  `passage_text` and `word`, and each function selects the rows of the owner.
 
 The last two can neither log in nor bypass row-level security.
 """
@@ -62,8 +62,10 @@ from recollect.store.postgres.versions import (
 
 log = logging.getLogger(__name__)
 
-# The steps that change the tables or columns which the search functions use.
-_FUNCTION_STEPS = frozenset({"m002_search", "m004_knowledge", "m025_cluster"})
+# The steps that change the search functions, or the tables and columns that they use.
+_FUNCTION_STEPS = frozenset(
+    {"m002_search", "m004_knowledge", "m025_cluster", "m029_fewer_statements"}
+)
 
 
 def migrate(
@@ -384,16 +386,19 @@ def _app_role(connection: psycopg.Connection[Any]) -> str:
 
 def _create_functions(connection: psycopg.Connection[Any], on_cluster: bool) -> None:
     """Create the functions. Those with the same arguments are replaced, and others stay."""
-    for statement in statements(FUNCTIONS):
-        connection.execute(statement.replace("create function", "create or replace function", 1))
+    _try(connection, f"grant {SEARCH} to current_user")
+    for function in FUNCTIONS.split("$$;")[:-1]:
+        statement = function.replace("create function", "create or replace function", 1)
+        connection.execute(f"{statement}$$")
     if on_cluster:
         for name in _function_names(connection):
             distribute_function(connection, name)
-    _try(connection, f"grant {SEARCH} to current_user")
     has_search_role = can_set_role(connection, SEARCH)
     app = _app_role(connection)
     if has_search_role:
-        _let_search_role_read(connection)
+        connection.execute(f"grant usage, create on schema {SCHEMA} to {SEARCH}")
+        for table in ("passage_text", "word"):
+            _let_search_role_read(connection, table)
     connection.execute(f"revoke all on all functions in schema {SCHEMA} from public")
     for name in _function_names(connection):
         connection.execute(f"grant execute on function {name} to {app}")
@@ -404,18 +409,15 @@ def _create_functions(connection: psycopg.Connection[Any], on_cluster: bool) -> 
         _try(connection, f"revoke {SEARCH} from current_user")
 
 
-def _let_search_role_read(connection: psycopg.Connection[Any]) -> None:
-    connection.execute(f"grant usage, create on schema {SCHEMA} to {SEARCH}")
-    connection.execute(f"grant select on passage_text to {SEARCH}")
+def _let_search_role_read(connection: psycopg.Connection[Any], table: str) -> None:
+    connection.execute(f"grant select on {table} to {SEARCH}")
     row = connection.execute(
         """select exists (select from pg_policy
         where polname = 'search' and polrelid = %s::regclass)""",
-        [f"{SCHEMA}.passage_text"],
+        [f"{SCHEMA}.{table}"],
     ).fetchone()
     if row != (True,):
-        connection.execute(
-            f"create policy search on passage_text for select to {SEARCH} using (true)"
-        )
+        connection.execute(f"create policy search on {table} for select to {SEARCH} using (true)")
 
 
 def _function_names(connection: psycopg.Connection[Any]) -> list[str]:

@@ -180,7 +180,7 @@ class Pool:
         try:
             if status not in (TransactionStatus.IDLE, TransactionStatus.UNKNOWN):
                 with suppress(psycopg.Error):
-                    connection.execute("rollback")
+                    connection.execute("rollback", prepare=False)
         finally:
             self._pool.putconn(connection)
 

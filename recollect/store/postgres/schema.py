@@ -403,6 +403,11 @@ M028_UPGRADES = """
 alter table migration add column oldest_program text;
 """
 
+# New search functions. One of them reads the vocabulary.
+M029_FEWER_STATEMENTS = """
+comment on table word is 'The words of each library, with their stems.';
+"""
+
 MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m001_documents", M001_DOCUMENTS),
     ("m002_search", M002_SEARCH),
@@ -426,6 +431,7 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m026_pinned_lists", M026_PINNED_LISTS),
     ("m027_closed", M027_CLOSED),
     ("m028_upgrades", M028_UPGRADES),
+    ("m029_fewer_statements", M029_FEWER_STATEMENTS),
 )
 BASELINE = "m028_upgrades"
 """Programs since this step keep working while later steps run."""
@@ -473,8 +479,15 @@ _IS_MATCH = f"""{_IS_OWN}
     and (not_documents is null or t.document not in (select unnest(not_documents)))
     and (with_hidden or not t.hidden)
     and (sureness is null or t.sure = sureness)"""
-_OPTIONS = """language sql stable security definer set search_path = pg_catalog, pg_temp
+_SETTINGS = """stable security definer set search_path = pg_catalog, pg_temp
   set enable_seqscan = off set enable_indexscan = off"""
+_OPTIONS = f"language sql {_SETTINGS}"
+_CANDIDATES = f"""select p.key, sum(u.weight) as weight, p.length, count(*) over () as total
+    from unnest(queries, weights, steps) u(query, weight, step), lateral (
+      select t.key, t.length from recollect.passage_text t
+      where t.words @@ u.query and {_IS_MATCH} offset 0) p
+    where u.step = number
+    group by p.key, p.length order by 2 desc, 1 desc limit limits[number]"""
 
 FUNCTIONS = f"""
 -- For each query: how many passages match, and how many of these are not hidden. Counting stops at
@@ -505,6 +518,58 @@ create function candidates(library integer, queries tsquery[], weights float8[],
     select t.key, t.length from recollect.passage_text t
     where t.words @@ u.query and {_IS_MATCH} offset 0) p
   group by p.key, p.length order by 2 desc, 1 desc limit at_most
+$$;
+-- The same for several lists of queries, one after another, until one has `enough` passages. Each
+-- query has the number of its step. A step can have other queries that only sum the weights. They
+-- have no positions. `total` is the number of all passages of a step.
+create function matches(library integer, queries tsquery[], weights float8[], steps integer[],
+  order_queries tsquery[], order_weights float8[], order_steps integer[], limits integer[],
+  enough integer, sureness boolean,
+  {_FILTER_PARAMETERS})
+  returns table (step integer, key bigint, weight float8, length integer, total bigint)
+  language plpgsql {_SETTINGS} set plan_cache_mode = force_custom_plan as $$
+  #variable_conflict use_column
+  declare
+    number integer;
+    size bigint;
+  begin
+    for number in 1 .. coalesce(cardinality(limits), 0) loop
+      if number = any(order_steps) then
+        return query select number, c.key, w.weight, c.length, c.total
+          from ({_CANDIDATES}) c, lateral (
+            select strip(t.words) as words from recollect.passage_text t
+            where {_IS_OWN} and t.key = c.key offset 0) t, lateral (
+            select sum(u.weight) as weight
+            from unnest(order_queries, order_weights, order_steps) u(query, weight, step)
+            where u.step = number and t.words @@ u.query) w;
+      else
+        return query select number, c.key, c.weight, c.length, c.total from ({_CANDIDATES}) c;
+      end if;
+      get diagnostics size = row_count;
+      exit when size >= enough;
+    end loop;
+  end
+$$;
+-- For each stem: the words of the library that have it, and if `is_counted`, how many passages have
+-- one of them or the word itself, and how many of these are not hidden.
+create function terms(library integer, words text[], stems text[], is_counted boolean[],
+  word_limit integer, at_most integer)
+  returns table (forms text[], passages bigint, visible bigint) {_OPTIONS} as $$
+  select f.forms, c.passages, c.visible
+  from unnest(words, stems, is_counted) with ordinality u(word, stem, is_counted, place),
+    lateral (select array(
+      select w.term from recollect.word w
+      where w.owner = library
+        and library = nullif(current_setting('recollect.owner', true), '')::integer
+        and (w.stem = u.stem or w.term = u.stem and w.stem is null)
+      order by w.term collate "C" limit word_limit) as forms) f,
+    lateral (select string_agg(distinct quote_literal(term), ' | ')::tsquery as query
+      from unnest(f.forms || u.word) term offset 0) q,
+    lateral (select count(*) as passages, count(*) filter (where not x.hidden) as visible from (
+      select t.hidden from recollect.passage_text t
+      where u.is_counted and {_IS_OWN} and t.words @@ q.query
+      limit at_most) x) c
+  order by u.place
 $$;
 -- The newest passages that match.
 create function newest(library integer, query tsquery, sureness boolean, at_most integer,

@@ -8,10 +8,12 @@ from functools import partial
 from typing import Any, ClassVar, TypeVar
 
 from recollect.errors import DamagedLibrary, InvalidInput
+from recollect.language.languages.base import Language
+from recollect.language.languages.english import ENGLISH
 from recollect.language.query import Node
 from recollect.language.text import storable
 from recollect.model.search import Filter
-from recollect.store.postgres import text
+from recollect.store.postgres import candidate_vectors, planned_search, text
 from recollect.store.postgres.connection import Connection
 from recollect.store.postgres.filters import OWNER
 from recollect.store.postgres.transactions import Transactions, has_account
@@ -21,7 +23,7 @@ from recollect.store.sql.database import TextIndex
 from recollect.store.sql.encoding import INDEXED_TITLE
 from recollect.store.sql.selection import resolve_filter
 from recollect.store.sql.store import SqlStore, TextQueries
-from recollect.store.values import Contents, Findings, Progress, Space, Unembedded
+from recollect.store.values import Contents, Findings, Progress, SearchPlan, Space, Unembedded
 
 # The module `vectors` is imported where it is used: it imports numpy, which takes a while.
 
@@ -59,6 +61,7 @@ class PostgresStore(SqlStore[Connection]):
         self._transactions = Transactions(url, _validate_user(user), read_only)
         self._vocabulary = text.Vocabulary()
         self._counts = text.Counts()
+        self._model_states: dict[int, bytes | None] = {}
         try:
             if not read_only:
                 self._prepare()
@@ -129,22 +132,48 @@ class PostgresStore(SqlStore[Connection]):
     # -- text search ---
 
     def match(self, node: Node, filter: Filter, limit: int) -> list[int]:
-        return self._search(
-            lambda db: text.best(db, node, resolve_filter(db, filter), limit, self._counts)
-        )
+        def work(db: Connection) -> list[int]:
+            keys = planned_search.planned_matches(db, node, filter, limit, self._counts)
+            if keys is None:
+                keys = text.best(db, node, resolve_filter(db, filter), limit, self._counts)
+            return keys
+
+        return self._search(work)
 
     def count(self, node: Node, filter: Filter) -> tuple[int, bool]:
-        return self._search(
-            lambda db: text.count(db, node, resolve_filter(db, filter), self._counts)
-        )
+        def work(db: Connection) -> tuple[int, bool]:
+            total = planned_search.planned_total(db, node, filter)
+            return text.count(db, node, resolve_filter(db, filter), self._counts, total)
+
+        return self._search(work)
 
     def frequencies(self, nodes: Sequence[Node]) -> tuple[list[int], int]:
         return self._search(lambda db: text.frequencies(db, nodes, self._counts))
+
+    def variants(self, words: Sequence[str], language: Language = ENGLISH) -> list[tuple[str, ...]]:
+        return self._search(lambda db: text.variants(db, words, language, self._counts))
 
     def text_scores(self, node: Node, keys: Sequence[int]) -> dict[int, float]:
         return self._search(lambda db: text.scores(db, node, keys))
 
     # -- vectors ---
+
+    def spaces(self) -> list[Space]:
+        return self._read(self._all_spaces)
+
+    def _all_spaces(self, db: Connection) -> list[Space]:
+        """In a snapshot, the spaces are known, except for the states of their models.
+
+        These never change, so each is read once.
+        """
+        if db.facts is not None and self._model_states.keys() >= {s[0] for s in db.facts.spaces}:
+            return [
+                Space(id_, name, version, dimensions, self._model_states[id_], *others)
+                for id_, name, version, dimensions, *others in db.facts.spaces
+            ]
+        spaces = space_sql.all_spaces(db)
+        self._model_states = {space.id: space.model_state for space in spaces}
+        return spaces
 
     def add_vectors(self, space: Space, vectors: Mapping[Unembedded, Sequence[Any]]) -> None:
         from recollect.store.postgres.vectors import insert, quantise_all
@@ -164,15 +193,24 @@ class PostgresStore(SqlStore[Connection]):
     ) -> list[tuple[int, float]]:
         from recollect.store.postgres.vectors import nearest
 
-        return self._search(
-            lambda db: nearest(db, space, vector, resolve_filter(db, filter), limit)
-        )
+        def work(db: Connection) -> list[tuple[int, float]]:
+            hits = planned_search.planned_neighbours(db, space, vector, filter, limit)
+            if hits is None:
+                hits = nearest(db, space, vector, resolve_filter(db, filter), limit)
+            return hits
+
+        return self._search(work)
 
     def cosines(self, space: Space, vector: Any, keys: Sequence[int]) -> dict[int, float]:
         from recollect.store.postgres.vectors import best_cosines, rows_of
 
-        rows = self._search(lambda db: rows_of(db, space, keys))
-        return best_cosines(rows, space, vector)
+        def work(db: Connection) -> list[tuple[Any, ...]]:
+            rows, other_keys = candidate_vectors.planned_vectors(db, space, keys)
+            if other_keys:
+                rows += rows_of(db, space, other_keys)
+            return rows
+
+        return best_cosines(self._search(work), space, vector)
 
     def vectors(self, space: Space, key: int) -> list[Any]:
         from recollect.store.postgres.vectors import rows_of, unit_vectors
@@ -217,10 +255,17 @@ class PostgresStore(SqlStore[Connection]):
 
         return self._read(work)
 
+    def snapshot(self) -> AbstractContextManager[None]:
+        return self._transactions.snapshot()
+
+    def release_snapshot(self) -> None:
+        self._transactions.release_snapshot()
+
+    def expect(self, plan: SearchPlan) -> None:
+        self._transactions.expect(plan)
+
     def version(self) -> object:
-        return self._read(
-            lambda db: db.get("select marks[1] from last_key where owner = ?", (db.owner,))
-        )
+        return self._read(_version)
 
     def needs_refresh(self) -> bool:
         # A GIN index is always complete.
@@ -278,6 +323,12 @@ def _validate_user(user: str) -> str:
     if storable(user) != user:
         raise InvalidInput("A user name must not contain NUL or unpaired surrogates.")
     return user
+
+
+def _version(db: Connection) -> object:
+    if db.facts is not None:
+        return db.facts.version
+    return db.get("select marks[1] from last_key where owner = ?::integer", (db.owner,))
 
 
 def _correct_counts(db: Connection) -> None:

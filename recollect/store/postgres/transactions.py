@@ -7,14 +7,20 @@ If the connection breaks, a transaction that was not committed is retried on a n
 the deadline. Each commit stores a random token in `last_key.marks`. If the reply to COMMIT is lost,
 we look the token up, so a write is never repeated and never confirmed without being stored.
 (Transaction ids cannot be used for this: after a crash, the server assigns lost ids again.)
+
+A search makes several reads. Inside `snapshot`, the reads of a thread share one transaction, which
+begins with the first of them. What most searches need to know about the library is read in the same
+message (`Facts`).
 """
 
 from __future__ import annotations
 
 import secrets
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import psycopg
@@ -31,7 +37,7 @@ from recollect.errors import (
 from recollect.settings import LIMITS
 from recollect.store.postgres.capabilities import Server, connect_as_login
 from recollect.store.postgres.cluster import PROPAGATE_SETTINGS, is_distributed
-from recollect.store.postgres.connection import Connection
+from recollect.store.postgres.connection import Connection, Facts
 from recollect.store.postgres.migrations import can_use_app_role, is_set_up
 from recollect.store.postgres.pool import Pool
 from recollect.store.postgres.schema import APP
@@ -42,6 +48,7 @@ from recollect.store.postgres.server_errors import (
     location_of,
 )
 from recollect.store.sql.closing import closed_error, parse_closure
+from recollect.store.values import SearchPlan
 
 T = TypeVar("T")
 Rows = list[tuple[Any, ...]]
@@ -61,6 +68,24 @@ _HANG_SECONDS = 5.0
 _AUDIT_LOCK = 0x52656175
 
 
+@dataclass(slots=True)
+class _Snapshot:
+    """The shared transaction of the reads of one thread."""
+
+    depth: int = 0
+    """How many blocks `with snapshot()` the thread is in."""
+    db: Connection | None = None
+    """None if no transaction is open."""
+    resources: ExitStack | None = None
+    """Gives the connection back to the pool."""
+    plan: SearchPlan | None = None
+
+    def end(self) -> None:
+        resources, self.db, self.resources = self.resources, None, None
+        if resources is not None:
+            resources.close()
+
+
 class Transactions:
     def __init__(self, url: str, user: str, read_only: bool = False) -> None:
         self._pool = Pool.acquire(url)
@@ -70,6 +95,7 @@ class Transactions:
         self.is_mover = False
         """Whether this may write to a library that is closed."""
         self._is_closed = False
+        self._local = threading.local()
         try:
             self.owner = self._find_account() if read_only else self._get_or_create_account()
         except BaseException:
@@ -235,33 +261,85 @@ class Transactions:
         A server limits the time of a statement, not its CPU time. On a busy computer, statements
         take several times as long, so the limit is longer as well.
         """
+        if self._snapshot.depth:
+            return self._read_in_snapshot(work)
         timeout = 0
         response_timeout = None
         if seconds is not None:
-            limit = seconds * LIMITS.search_slowdown
-            timeout = max(1, round(limit * 1000))
-            response_timeout = limit + _HANG_SECONDS
-        begin = [
-            "begin isolation level repeatable read read only",
-            _set_owner(self.owner),
-            f"set local statement_timeout = {timeout}",
-            "select 1",
-        ]
+            timeout, response_timeout = _time_limits(seconds)
+        begin = [*self._begin_read_sql(timeout), "select 1"]
 
         def attempt(db: Connection, _: Rows) -> T:
-            try:
+            if seconds is None:
                 value = work(db)
-            except errors.QueryCanceled as error:
-                if seconds is None:
-                    raise
-                raise SearchTimeout(
-                    "The search took too long and was stopped. "
-                    "Use rarer words or a narrower filter."
-                ) from error
+            else:
+                value = _search(work, db)
             db.commit()
             return value
 
         return self._retry(lambda: begin, attempt, _deadline(), response_timeout)
+
+    def _begin_read_sql(self, timeout: int) -> list[str]:
+        return [
+            "begin isolation level repeatable read read only",
+            _set_owner(self.owner),
+            f"set local statement_timeout = {timeout}",
+        ]
+
+    @property
+    def _snapshot(self) -> _Snapshot:
+        """The snapshot of this thread."""
+        snapshot: _Snapshot | None = getattr(self._local, "snapshot", None)
+        if snapshot is None:
+            snapshot = self._local.snapshot = _Snapshot()
+        return snapshot
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Let the reads of this thread share a transaction, with the time limit of a search."""
+        snapshot = self._snapshot
+        snapshot.depth += 1
+        try:
+            yield
+        finally:
+            snapshot.depth -= 1
+            if not snapshot.depth:
+                snapshot.plan = None
+                snapshot.end()
+
+    def release_snapshot(self) -> None:
+        """Give the connection back. The next read begins another transaction."""
+        self._snapshot.end()
+
+    def expect(self, plan: SearchPlan) -> None:
+        """See Store.expect. Without a snapshot, each step is read when it is needed."""
+        if self._snapshot.depth:
+            self._snapshot.plan = plan
+
+    def _read_in_snapshot(self, work: Callable[[Connection], T]) -> T:
+        snapshot = self._snapshot
+        if snapshot.db is not None:
+            snapshot.db.plan = snapshot.plan
+            try:
+                return _search(work, snapshot.db)
+            except SearchTimeout:
+                snapshot.end()
+                raise
+            except psycopg.Error as error:
+                is_lost = snapshot.db.is_broken or is_worker_lost(error)
+                snapshot.end()
+                if not is_lost:
+                    raise explain_error(error, self.location) from error
+        timeout, response_timeout = _time_limits(LIMITS.search_seconds)
+        begin = [*self._begin_read_sql(timeout), Facts.sql(self.owner)]
+
+        def attempt(db: Connection, rows: Rows) -> T:
+            if rows:
+                db.facts = Facts(*rows[0])
+            db.plan = snapshot.plan
+            return _search(work, db)
+
+        return self._retry(lambda: begin, attempt, _deadline(), response_timeout, snapshot)
 
     def _retry(
         self,
@@ -269,23 +347,31 @@ class Transactions:
         attempt: Callable[[Connection, Rows], T],
         deadline: float,
         response_timeout: float | None = None,
+        snapshot: _Snapshot | None = None,
     ) -> T:
         """Run `attempt` in a new transaction, with the rows that `begin_sql` returns.
 
         If the connection breaks, try again on another one. In a cluster, the coordinator may have
-        lost the connection to a worker; then wait a little until the worker is back.
+        lost the connection to a worker; then wait a little until the worker is back. A snapshot
+        keeps the transaction open.
         """
         if self._is_closed:
             raise RecollectError("This library is closed.")
+        # A thread that holds a connection and waits for another one could wait for itself.
+        self._snapshot.end()
         attempts = pauses = 0
         while True:
-            with self._pool.connection(deadline) as session:
+            with ExitStack() as resources:
+                session = resources.enter_context(self._pool.connection(deadline))
                 session.response_timeout = response_timeout
                 db = Connection(session, self.owner, self.server)
                 try:
                     rows = db.begin(begin_sql())
                     attempts += 1
-                    return attempt(db, rows)
+                    value = attempt(db, rows)
+                    if snapshot is not None:
+                        snapshot.db, snapshot.resources = db, resources.pop_all()
+                    return value
                 except psycopg.Error as error:
                     is_lost = db.is_broken or is_worker_lost(error)
                     if not is_lost or time.monotonic() >= deadline:
@@ -321,6 +407,21 @@ class _ReplyLost(Exception):
 
 def _set_owner(owner: int) -> str:
     return f"set local recollect.owner = '{owner:d}'"
+
+
+def _time_limits(seconds: float) -> tuple[int, float]:
+    """The time limit of a statement in milliseconds, and that of waiting for it in seconds."""
+    limit = seconds * LIMITS.search_slowdown
+    return max(1, round(limit * 1000)), limit + _HANG_SECONDS
+
+
+def _search(work: Callable[[Connection], T], db: Connection) -> T:
+    try:
+        return work(db)
+    except errors.QueryCanceled as error:
+        raise SearchTimeout(
+            "The search took too long and was stopped. Use rarer words or a narrower filter."
+        ) from error
 
 
 def _deadline() -> float:

@@ -107,29 +107,58 @@ def nearest(
     db: Connection, space: Space, vector: Vector, filter: Filter, limit: int
 ) -> list[tuple[int, float]]:
     """See Store.nearest."""
-    where, values = _filter_conditions(db, filter)
-    source = f"from vector v where v.owner = ?::integer and v.space = ?::integer and {where}"
-    parameters = (db.owner, space.id, *values)
     if not db.server.pgvector:
+        source, parameters = _source(db, space, filter)
         rows = db.rows(f"select v.passage, v.scale, v.numbers {source}", parameters)
         return _sorted_scores(rows, space, vector)[:limit]
+    row_limit = rows_for(limit)
+    # A passage can have many rows, so more rows may be needed.
+    while True:
+        query, values = nearest_query(db, space, vector, filter, row_limit)
+        rows = db.rows(query, values)
+        hits = _sorted_scores(rows, space, vector)
+        if len(rows) < row_limit or len(hits) >= limit:
+            return hits[:limit]
+        row_limit *= 2
+
+
+def rows_for(limit: int) -> int:
+    """The number of rows to read for so many passages, of which some have several."""
+    return 2 * limit + _SPARE_ROWS
+
+
+def _source(db: Connection, space: Space, filter: Filter) -> tuple[str, list[Any]]:
+    where, values = _filter_conditions(db, filter)
+    source = f"from vector v where v.owner = ?::integer and v.space = ?::integer and {where}"
+    return source, [db.owner, space.id, *values]
+
+
+def nearest_query(
+    db: Connection, space: Space, vector: Vector, filter: Filter, row_limit: int
+) -> tuple[str, list[Any]]:
+    """A query for the nearest vectors, with its values. Needs pgvector."""
+    source, values = _source(db, space, filter)
     order = "v.numbers <=> ?::halfvec"
     if filter in (Filter(), Filter(hidden=True)) and has_graph(db, space):
         _prefer_graph(db)
         source += f" and {_has_dimensions(space, 'v.')}"
         order = f"({_full_precision(db.server, space, 'v.')}) <=> ?::{db.server.full_vector}"
-    (query,), _ = quantise([vector])
-    row_limit = 2 * limit + _SPARE_ROWS
-    # A passage can have several rows, so more rows may be needed.
-    while True:
-        rows = db.rows(
-            f"select v.passage, v.scale, v.numbers {source} order by {order} limit ?",
-            (*parameters, _encode(db, query), row_limit),
-        )
-        hits = _sorted_scores(rows, space, vector)
-        if len(rows) < row_limit or len(hits) >= limit:
-            return hits[:limit]
-        row_limit *= 2
+    (quantised,), _ = quantise([vector])
+    query = f"select v.passage, v.scale, v.numbers {source} order by {order} limit ?"
+    return query, [*values, _encode(db, quantised), row_limit]
+
+
+def nearest_of_rows(
+    rows: Sequence[Row], space: Space, vector: Vector, limit: int
+) -> list[tuple[int, float]] | None:
+    """The nearest passages, from the rows of a query for `rows_for(limit)` rows.
+
+    None if that was not enough.
+    """
+    hits = _sorted_scores(rows, space, vector)
+    if len(rows) == rows_for(limit) and len(hits) < limit:
+        return None
+    return hits[:limit]
 
 
 def _filter_conditions(db: Connection, filter: Filter) -> tuple[str, list[Any]]:

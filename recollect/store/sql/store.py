@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
@@ -64,6 +65,7 @@ from recollect.store.values import (
     Purge,
     Removal,
     SaveResult,
+    SearchPlan,
     Space,
     SubstringMatches,
     Unembedded,
@@ -611,6 +613,15 @@ class SqlStore(Store, Generic[Connection]):
         self._write(lambda db: markers.set_marker(db, name, number))
 
     # -- care ---
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def release_snapshot(self) -> None:
+        pass
+
+    def expect(self, plan: SearchPlan) -> None:
+        pass
 
     def facets(self, kind: str = CONVERSATION) -> dict[str, list[tuple[str, int]]]:
         return self._read(lambda db: statistics.facets(db, kind))

@@ -38,6 +38,7 @@ from recollect.store.values import (
     Purge,
     Removal,
     SaveResult,
+    SearchPlan,
     Space,
     SubstringMatches,
     Unembedded,
@@ -378,6 +379,15 @@ class StoreView(Store):
 
     def version(self) -> object:
         return self._store.version()
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        return self._store.snapshot()
+
+    def release_snapshot(self) -> None:
+        self._store.release_snapshot()
+
+    def expect(self, plan: SearchPlan) -> None:
+        self._store.expect(plan)
 
     def needs_refresh(self) -> bool:
         return self._store.needs_refresh()

@@ -1,13 +1,17 @@
 """Find the best candidates for a query; the ranker then scores them.
 
-The rarest words of a query select the candidates. Common words select passages only in pairs: a
-word that very many passages contain costs more than all the others, and says little alone.
+If its words have many matches, the candidates are selected by its rarest words and by pairs of
+words, those with the largest weights first, until they are enough. A word that very many passages
+contain costs more than all the others, and says little alone.
+
+The index can answer most queries, and several of them with one statement (`Step`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -20,22 +24,27 @@ from recollect.store.postgres.text.lexemes import TextQuery, text_query
 from recollect.store.postgres.text.matches import (
     FILTER_PARAMETERS,
     filter_arguments,
+    has_incomplete_positions,
     keys_of_few,
     matches_among,
     matches_outside_index,
 )
 
-# The rarest words of a query may have this many matches together. The other words are common.
-_COMMON_FROM = 4_000
+# If all words of a query have more matches than this together, not all of them are read.
+_MANY_MATCHES = 4_000
 # For a larger number of results, all words select candidates.
-_RARE_WORDS_LIMIT = 200
-# The number of candidates that rare words and pairs of common words select.
-_RARE_WORDS_CANDIDATES = 300
+_SELECTED_LIMIT = 200
+# Rare words and pairs of words select so many candidates for each result.
+_SELECTED_PER_RESULT = 1.5
+_MAX_SELECTIONS = 8
 # Candidates are sorted by score in groups of this size (see `_sort`).
 _GROUP = 600
 
 _CANDIDATES = f"""select * from candidates({OWNER}, ?::tsquery[], ?::float8[], ?::boolean,
   ?::integer, {FILTER_PARAMETERS})"""
+MATCHES = f"""matches({OWNER}, ?::tsquery[], ?::float8[], ?::integer[], ?::tsquery[], ?::float8[],
+  ?::integer[], ?::integer[], ?::integer, null, {FILTER_PARAMETERS})"""
+"""The function that runs steps. See `step_arguments` for its arguments."""
 
 
 class _Part(NamedTuple):
@@ -61,55 +70,150 @@ class _Match(NamedTuple):
     """The sum of the weights of all parts that the passage has."""
     length: int
 
-    @property
-    def score(self) -> float:
-        return 2.2 * self.weight / (1.3 + 0.015 * self.length)
-
 
 _Matches = dict[int, _Match]
 
 
+class Step(NamedTuple):
+    """Queries that the index answers together."""
+
+    node: Node
+    queries: dict[str, float]
+    """The weight of each tsquery."""
+    limit: int
+    parts: Sequence[_Part] = ()
+    """The parts that give matches their weights, if they are not those of the queries.
+
+    Such a step selects the best matches only. It is of no use if they are too few.
+    """
+
+
+class StepMatches(NamedTuple):
+    keys: list[int]
+    total: int | None
+    """The number of all matches, if it is known."""
+
+
 def best(db: Connection, node: Node, filter: Filter, limit: int, counts: Counts) -> list[int]:
     """The keys of matching passages, best first: rare words and short passages count most."""
-    parts, size = _parts(db, node, counts)
     keys = keys_of_few(db, filter)
     if keys is not None:
-        return _sort(_matches_among(db, parts, keys))[:limit]
+        return _sort(_matches_among(db, _parts(db, node, counts)[0], keys))[:limit]
     arguments = filter_arguments(db, filter)
-    if limit <= _RARE_WORDS_LIMIT:
-        rare = _rarest(parts)
-        if len(rare) < len(parts):
-            common = parts[len(rare) :]
-            matches = _matches_of_rare_words(db, rare, common, size, arguments)
-            if len(matches) >= limit:
-                return _sort(matches)[:limit]
-    return _sort(_matches_of_any_word(db, parts, limit, arguments))[:limit]
+    steps = steps_of(db, node, limit, counts)
+    if not steps:
+        parts, _ = _parts(db, node, counts)
+        return _sort(_matches_of_any_word(db, parts, limit, arguments))[:limit]
+    rows = db.rows(f"select * from {MATCHES}", step_arguments(steps, limit, arguments))
+    return matches_of_steps(steps, rows, limit)[node].keys
 
 
 def _parts(db: Connection, node: Node, counts: Counts) -> tuple[list[_Part], int]:
     """The parts of a query, rarest first, and the number of all passages."""
-    nodes = node.parts if isinstance(node, Or) else (node,)
-    totals, size = frequencies(db, nodes, counts)
+    if not isinstance(node, Or):
+        # All matches have the same weight, whatever it is.
+        return [_Part(node, text_query(node), 0, 1.0)], 0
+    totals, size = frequencies(db, node.parts, counts)
     parts = []
-    for part, total in zip(nodes, totals, strict=True):
+    for part, total in zip(node.parts, totals, strict=True):
         weight = math.log(1 + (size - total + 0.5) / (total + 0.5))
         parts.append(_Part(part, text_query(part), total, weight))
     return sorted(parts, key=lambda part: part.frequency), size
 
 
-def _rarest(parts: list[_Part]) -> list[_Part]:
-    """The rarest part, and the next ones until they have too many matches together.
+# -- steps ---------------------------------------------------------------------
 
-    All parts if the selection would not be correct, because some of them are not plain.
+
+def steps_of(db: Connection, node: Node, limit: int, counts: Counts) -> list[Step]:
+    """The steps that find the matches of a query; none if the index cannot decide them."""
+    parts, size = _parts(db, node, counts)
+    if not all(part.query.is_exact for part in parts):
+        return []
+    if any(part.query.has_phrases for part in parts) and has_incomplete_positions(db):
+        return []
+    queries = {part.query.tsquery: part.weight for part in parts}
+    steps = [Step(node, queries, max(limit, _GROUP))]
+    if limit <= _SELECTED_LIMIT and sum(part.frequency for part in parts) > _MANY_MATCHES:
+        count = round(_SELECTED_PER_RESULT * limit)
+        selections = _selections(parts, size, count)
+        if selections:
+            steps.insert(0, Step(node, selections, count, parts))
+    return steps
+
+
+def _selections(parts: Sequence[_Part], size: int, count: int) -> dict[str, float]:
+    """The single parts and pairs with the largest weights that have `count` matches together.
+
+    Empty if that is no help, or if some parts are not plain: then their weights are not known.
     """
-    total = 0
-    for number, part in enumerate(parts):
-        total += part.frequency
-        if number > 0 and total > _COMMON_FROM:
-            if all(part.is_plain for part in parts):
-                return parts[:number]
-            return parts
-    return parts
+    if len(parts) < 2 or not all(part.is_plain for part in parts):
+        return {}
+    choices: list[tuple[_Part, ...]] = [*((part,) for part in parts), *combinations(parts, 2)]
+    choices.sort(key=lambda choice: -_weight(choice))
+    selections: list[tuple[_Part, ...]] = []
+    expected_matches = 0.0
+    for choice in choices:
+        if expected_matches > count:
+            return {_conjunction(choice): _weight(choice) for choice in selections}
+        # A single part selects its pairs as well.
+        selections = [pair for pair in selections if choice[0] not in pair or len(choice) > 1]
+        selections.append(choice)
+        if len(selections) > _MAX_SELECTIONS:
+            break
+        expected_matches += math.prod(part.frequency for part in choice) / size ** (len(choice) - 1)
+    return {}
+
+
+def _weight(parts: Iterable[_Part]) -> float:
+    return sum(part.weight for part in parts)
+
+
+def _conjunction(parts: Iterable[_Part]) -> str:
+    return " & ".join(f"({part.query.tsquery})" for part in parts)
+
+
+def step_arguments(
+    steps: Sequence[Step], enough: int, filter_arguments: tuple[Any, ...]
+) -> tuple[Any, ...]:
+    """The arguments of MATCHES."""
+    queries = [
+        (query, weight, number)
+        for number, step in enumerate(steps, 1)
+        for query, weight in step.queries.items()
+    ]
+    order = [
+        (part.query.tsquery, part.weight, number)
+        for number, step in enumerate(steps, 1)
+        for part in step.parts
+    ]
+    limits = [step.limit for step in steps]
+    return (*_columns(queries), *_columns(order), limits, enough, *filter_arguments)
+
+
+def _columns(rows: Sequence[tuple[Any, ...]]) -> list[list[Any]]:
+    return [[row[number] for row in rows] for number in range(3)]
+
+
+def matches_of_steps(
+    steps: Sequence[Step], rows: Iterable[Sequence[Any]], limit: int
+) -> dict[Node, StepMatches]:
+    """The matches of each query whose steps were run, from the rows of MATCHES."""
+    rows_by_step: dict[int, list[Sequence[Any]]] = defaultdict(list)
+    for row in rows:
+        rows_by_step[row[0]].append(row)
+    matches: dict[Node, StepMatches] = {}
+    for number, step in enumerate(steps, 1):
+        step_rows = rows_by_step[number]
+        is_enough = len(step_rows) >= limit
+        if is_enough or not step.parts:
+            by_key = {key: _Match(weight, length) for _, key, weight, length, _ in step_rows}
+            total = None
+            if not step.parts:
+                total = step_rows[0][4] if step_rows else 0
+            matches[step.node] = StepMatches(_sort(by_key)[:limit], total)
+        if is_enough:
+            break
+    return matches
 
 
 def _sort(matches: _Matches) -> list[int]:
@@ -118,11 +222,16 @@ def _sort(matches: _Matches) -> list[int]:
     The score only sorts within groups of a fixed size, so that a longer list starts with the
     shorter one.
     """
-    by_weight = sorted(matches, key=lambda key: (-round(matches[key].weight, 9), -key))
+    by_weight = sorted(
+        (-round(weight, 9), -key, weight, length) for key, (weight, length) in matches.items()
+    )
     keys: list[int] = []
     for start in range(0, len(by_weight), _GROUP):
-        group = by_weight[start : start + _GROUP]
-        keys += sorted(group, key=lambda key: (-round(matches[key].score, 9), -key))
+        scores = sorted(
+            (-round(2.2 * weight / (1.3 + 0.015 * length), 9), negative_key)
+            for _, negative_key, weight, length in by_weight[start : start + _GROUP]
+        )
+        keys += [-negative_key for _, negative_key in scores]
     return keys
 
 
@@ -163,41 +272,3 @@ def _matches_of_any_word(
         for key, length in others.items():
             _add_match(matches, key, part.weight, length)
     return matches
-
-
-def _matches_of_rare_words(
-    db: Connection,
-    rare: Sequence[_Part],
-    common: Sequence[_Part],
-    size: int,
-    arguments: tuple[Any, ...],
-) -> _Matches:
-    """The passages that have a rare word or two common ones, weighted by all their words."""
-    queries = {part.query.tsquery: part.weight for part in rare}
-    pairs = sorted(combinations(common, 2), key=lambda pair: pair[0].frequency * pair[1].frequency)
-    expected_matches = 0.0
-    for first, second in pairs:
-        expected_matches += first.frequency * second.frequency / max(size, 1)
-        if expected_matches > _COMMON_FROM:
-            break
-        both = f"({first.query.tsquery}) & ({second.query.tsquery})"
-        queries[both] = first.weight + second.weight
-    rows = db.rows(
-        _CANDIDATES,
-        (list(queries), list(queries.values()), None, _RARE_WORDS_CANDIDATES, *arguments),
-    )
-    lengths = {key: length for key, _, length in rows}
-    weights = _weights(db, [*rare, *common], list(lengths))
-    return {key: _Match(weights.get(key, 0.0), length) for key, length in lengths.items()}
-
-
-def _weights(db: Connection, parts: Sequence[_Part], keys: list[int]) -> dict[int, float]:
-    """The sum of the weights of the parts that each passage has."""
-    rows = db.rows(
-        """select t.key, sum(u.weight)
-        from passage_text t, unnest(?::tsquery[], ?::float8[]) u(query, weight)
-        where t.owner = ?::integer and t.key = any(?::bigint[]) and t.words @@ u.query
-        group by t.key""",
-        ([part.query.tsquery for part in parts], [part.weight for part in parts], db.owner, keys),
-    )
-    return dict(rows)

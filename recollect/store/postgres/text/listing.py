@@ -8,6 +8,7 @@ from typing import Any
 from recollect.language.query import Node
 from recollect.language.text import fold
 from recollect.model.search import Filter
+from recollect.store.postgres.candidate_vectors import read_candidates
 from recollect.store.postgres.connection import Connection
 from recollect.store.postgres.filters import candidate_conditions, conditions
 from recollect.store.postgres.text.counts import size
@@ -37,7 +38,8 @@ _NEWEST_FIRST = "p.created_at desc nulls last, p.key desc"
 def candidates(db: Connection, keys: Sequence[int], filter: Filter) -> list[Candidate]:
     """See Store.candidates."""
     where, values = candidate_conditions(filter)
-    rows = db.rows(
+    return read_candidates(
+        db,
         f"""select {COLUMNS} from unnest(?::bigint[]) k(key)
         cross join lateral (select * from passage p
           where p.owner = ?::integer and p.key = k.key offset 0) p
@@ -46,12 +48,12 @@ def candidates(db: Connection, keys: Sequence[int], filter: Filter) -> list[Cand
         where {where}""",
         (list(keys), db.owner, db.owner, *values),
     )
-    return decode_candidates(rows)
 
 
 def previous_passages(db: Connection, keys: Sequence[int]) -> list[Candidate]:
     """See Store.previous_passages."""
-    rows = db.rows(
+    return read_candidates(
+        db,
         f"""select {COLUMNS} from unnest(?::bigint[]) k(key)
         cross join lateral (select a.document, a.position from passage a
           where a.owner = ?::integer and a.key = k.key offset 0) a
@@ -62,7 +64,6 @@ def previous_passages(db: Connection, keys: Sequence[int]) -> list[Candidate]:
           where d.owner = ?::integer and d.key = p.document offset 0) d""",
         (list(keys), db.owner, db.owner, db.owner),
     )
-    return decode_candidates(rows)
 
 
 def scores(db: Connection, node: Node, keys: Sequence[int]) -> dict[int, float]:

@@ -96,7 +96,7 @@ def matches_outside_index(
     has_all_positions = None
     if query.is_exact:
         needs_positions = query.has_phrases or any_phrases
-        if not needs_positions or not _has_incomplete_positions(db):
+        if not needs_positions or not has_incomplete_positions(db):
             return {}
         has_all_positions = False
     rows = db.rows(
@@ -106,8 +106,10 @@ def matches_outside_index(
     return _matches_by_text(db, node, [key for (key,) in rows])
 
 
-def _has_incomplete_positions(db: Connection) -> bool:
+def has_incomplete_positions(db: Connection) -> bool:
     """Whether the library has passages without all positions."""
+    if db.facts is not None:
+        return db.facts.is_partly_positioned
     return bool(
         db.get(
             "select exists (select from passage_text where owner = ?::integer and not sure)",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from recollect.language.languages.base import Language
 from recollect.language.languages.english import ENGLISH
@@ -10,6 +10,7 @@ from recollect.language.stem import related_words, stem
 from recollect.settings import LIMITS
 from recollect.store.postgres.connection import Connection
 from recollect.store.postgres.filters import OWNER
+from recollect.store.postgres.text.counts import MAX_COUNTED, Counts
 from recollect.store.postgres.text.lexemes import LONGEST
 
 _CACHE_SIZE = 500_000
@@ -59,20 +60,50 @@ def delete_unused_words(db: Connection, words: Sequence[str]) -> None:
         )
 
 
-def variants(db: Connection, words: Sequence[str], language: Language) -> list[tuple[str, ...]]:
-    """See Store.variants."""
-    stems = [stem(word, language) for word in words]
+def variants(
+    db: Connection, words: Sequence[str], language: Language, counts: Counts | None = None
+) -> list[tuple[str, ...]]:
+    """See Store.variants. `counts` receives the frequencies of English words."""
+    if not words:
+        return []
     if language is ENGLISH:
-        terms = _terms_with_stems(db, words, stems)
+        related = _english_words(db, words, counts or Counts())
     else:
-        terms = _terms_of_language(db, words, language)
-    by_stem: dict[str, set[str]] = {}
-    for term in terms:
-        by_stem.setdefault(stem(term, language), set()).add(term)
-    related = [set(sorted(by_stem.get(root, set()))[:_VARIANTS]) for root in stems]
+        related = _words_of_language(db, words, language)
     if len(words) == 1 and not related[0]:
         related = [_words_containing(db, words[0])]
-    return [(word, *sorted(others - {word})) for word, others in zip(words, related, strict=True)]
+    return [_forms(word, others) for word, others in zip(words, related, strict=True)]
+
+
+def _forms(word: str, related_words: Iterable[str]) -> tuple[str, ...]:
+    return (word, *sorted(set(related_words) - {word}))
+
+
+def _words_of_language(
+    db: Connection, words: Sequence[str], language: Language
+) -> list[Sequence[str]]:
+    """The words of the library with the same stem in this language, for each of the words."""
+    by_stem: dict[str, set[str]] = {}
+    for term in _terms_of_language(db, words, language):
+        by_stem.setdefault(stem(term, language), set()).add(term)
+    return [sorted(by_stem.get(stem(word, language), set()))[:_VARIANTS] for word in words]
+
+
+def _english_words(db: Connection, words: Sequence[str], counts: Counts) -> list[Sequence[str]]:
+    """The words with the same English stem, which the vocabulary has, for each of the words.
+
+    The passages with them are counted, unless the count is in the cache.
+    """
+    is_counted = [not counts.has_word(word, db) for word in words]
+    rows = db.rows(
+        f"""select * from terms({OWNER}, ?::text[], ?::text[], ?::boolean[], ?::integer,
+          ?::integer)""",
+        (list(words), [stem(word) for word in words], is_counted, _VARIANTS, MAX_COUNTED),
+    )
+    for word, is_new, (terms, passages, visible) in zip(words, is_counted, rows, strict=True):
+        if is_new:
+            counts.add_word(db, word, _forms(word, terms), (passages, visible))
+    return [terms for terms, _, _ in rows]
 
 
 def known_words(db: Connection, words: Sequence[str]) -> set[str]:
@@ -82,16 +113,6 @@ def known_words(db: Connection, words: Sequence[str]) -> set[str]:
         (db.owner, list(words)),
     )
     return {term for (term,) in rows}
-
-
-def _terms_with_stems(db: Connection, words: Sequence[str], stems: Sequence[str]) -> list[str]:
-    """The terms with these English stems, which the vocabulary has."""
-    rows = db.rows(
-        """select w.term from word w
-        where w.owner = ?::integer and (w.stem = any(?::text[]) or w.term = any(?::text[]))""",
-        (db.owner, stems, [*words, *stems]),
-    )
-    return [term for (term,) in rows]
 
 
 def _terms_of_language(db: Connection, words: Sequence[str], language: Language) -> list[str]:
@@ -116,16 +137,16 @@ def _terms_of_language(db: Connection, words: Sequence[str], language: Language)
     return [term for (term,) in rows]
 
 
-def _words_containing(db: Connection, word: str) -> set[str]:
+def _words_containing(db: Connection, word: str) -> Sequence[str]:
     """Somebody who types a part of a word looks for the words that contain it."""
     if len(word) < _MIN_SUBSTRING_CHARACTERS:
-        return set()
+        return []
     rows = db.rows(
         """select term from word where owner = ?::integer and strpos(term, ?) > 0
         order by term limit ?""",
         (db.owner, word, _VARIANTS),
     )
-    return {term for (term,) in rows}
+    return [term for (term,) in rows]
 
 
 def words_with_fragment(

@@ -1,0 +1,103 @@
+"""Find the matches by words and the nearest neighbours with one statement (see `Store.expect`).
+
+A cluster runs a search function only if it is alone in its statement, so there the
+neighbours are read separately.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from recollect.language.query import Node
+from recollect.model.search import Filter
+from recollect.store.postgres.connection import Connection, PlannedResults
+from recollect.store.postgres.text.best_matches import (
+    MATCHES,
+    Step,
+    matches_of_steps,
+    step_arguments,
+    steps_of,
+)
+from recollect.store.postgres.text.counts import Counts
+from recollect.store.postgres.text.matches import filter_arguments
+from recollect.store.sql.selection import document_filter, resolve_filter
+from recollect.store.values import SearchPlan, Space
+
+
+def planned_matches(
+    db: Connection, node: Node, filter: Filter, limit: int, counts: Counts
+) -> list[int] | None:
+    """The matches of a query if they are part of the plan, otherwise None."""
+    plan = db.plan
+    if plan is None or node not in plan.nodes or (filter, limit) != (plan.filter, plan.limit):
+        return None
+    if db.results is None or db.results.plan is not plan:
+        db.results = _run(db, plan, counts)
+    return db.results.matches.get(node)
+
+
+def planned_total(db: Connection, node: Node, filter: Filter) -> int | None:
+    """The number of all matches of a query, if the plan has counted them."""
+    if db.results is None or filter != db.results.plan.filter:
+        return None
+    return db.results.totals.get(node)
+
+
+def planned_neighbours(
+    db: Connection, space: Space, vector: Any, filter: Filter, limit: int
+) -> list[tuple[int, float]] | None:
+    """The nearest neighbours, if the plan has read them."""
+    if db.results is None or db.results.plan.vector is not vector:
+        return None
+    plan = db.results.plan
+    if (space, filter, limit) != (plan.space, plan.filter, plan.limit):
+        return None
+    return db.results.neighbours
+
+
+def _run(db: Connection, plan: SearchPlan, counts: Counts) -> PlannedResults:
+    results = PlannedResults(plan)
+    filter = resolve_filter(db, plan.filter)
+    if document_filter(filter) != Filter(hidden=True):
+        return results  # the documents come first
+    steps: list[Step] = []
+    for node in plan.nodes:
+        node_steps = steps_of(db, node, plan.limit, counts)
+        if not node_steps:
+            return results
+        steps += node_steps
+    arguments = step_arguments(steps, plan.limit, filter_arguments(db, filter))
+    rows = _read_arms(db, plan, filter, arguments, results)
+    for node, matches in matches_of_steps(steps, rows, plan.limit).items():
+        results.matches[node] = matches.keys
+        if matches.total is not None:
+            results.totals[node] = matches.total
+    return results
+
+
+def _read_arms(
+    db: Connection,
+    plan: SearchPlan,
+    filter: Filter,
+    arguments: tuple[Any, ...],
+    results: PlannedResults,
+) -> list[tuple[Any, ...]]:
+    """The rows of MATCHES. The results receive the neighbours, if they are part of the plan."""
+    can_combine = db.server.pgvector and not db.server.is_cluster
+    if plan.space is None or not can_combine:
+        return db.rows(f"select * from {MATCHES}", arguments)
+    from recollect.store.postgres.vectors import nearest_of_rows, nearest_query, rows_for
+
+    query, values = nearest_query(db, plan.space, plan.vector, filter, rows_for(plan.limit))
+    rows = db.rows(
+        f"""select m.step, m.key, m.weight, m.length, m.total, null::real as scale,
+          null::halfvec as numbers
+        from {MATCHES} m
+        union all select 0, n.passage, null, null, null, n.scale, n.numbers from ({query}) n""",
+        (*arguments, *values),
+    )
+    vector_rows = [(row[1], row[5], row[6]) for row in rows if row[0] == 0]
+    for vector_row in vector_rows:
+        results.vectors.setdefault(vector_row[0], []).append(vector_row)
+    results.neighbours = nearest_of_rows(vector_rows, plan.space, plan.vector, plan.limit)
+    return [row[:5] for row in rows if row[0] != 0]

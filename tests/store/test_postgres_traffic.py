@@ -1,0 +1,94 @@
+"""How many statements, transactions and round trips a search and an append are on PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from traffic import Tap, Traffic, tap
+
+import recollect
+from recollect.model.documents import Document, Passage
+from recollect.model.search import SearchOptions
+from recollect.store.postgres import PostgresStore
+
+NOON = datetime(2025, 5, 1, 12, tzinfo=UTC)
+TEXTS = (
+    "Which tram goes to the castle?",
+    "Tram 22 goes to the castle. The castle opens at nine.",
+    "Is there a ticket for tourists?",
+    "A tourist ticket is valid on every tram and costs twelve euros.",
+)
+
+
+@pytest.fixture
+def library(
+    database: str, user: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Iterator[tuple[recollect.Library, Tap]]:
+    monkeypatch.setenv("RECOLLECT_EMBEDDINGS", "static")
+    with (
+        tap(tmp_path / "trace") as traces,
+        recollect.open(database, user, background=False) as library,
+    ):
+        passages = tuple(
+            Passage(f"m{number}", "user", text, created_at=NOON)
+            for number, text in enumerate(TEXTS)
+        )
+        library._store.save([Document("test", "trip", id="trip", passages=passages)])
+        library.index()
+        library.search("warm up", options=SearchOptions(mode="both"))
+        traces.take()
+        yield library, traces
+
+
+def search(library: tuple[recollect.Library, Tap], text: str, mode: str) -> Traffic:
+    opened, traces = library
+    traces.take()
+    assert opened.search(text, options=SearchOptions(mode=mode)).hits
+    return traces.take()
+
+
+@pytest.mark.parametrize("mode", ["text", "both"])
+@pytest.mark.parametrize(
+    ("text", "statements"),
+    [("which tram goes to the castle", 5), ("tourist ticket", 4), ("euros", 4)],
+)
+def test_a_search_is_one_transaction_with_few_statements(
+    library: tuple[recollect.Library, Tap], text: str, mode: str, statements: int
+) -> None:
+    """The first statement is part of the message that begins the transaction."""
+    first = search(library, text, mode)
+    assert first.transactions == 1
+    assert len(first.statements) <= statements, "\n".join(s[:60] for s in first.statements)
+    assert first.round_trips <= statements + 1
+
+
+def test_the_next_page_of_a_search_is_one_statement(
+    library: tuple[recollect.Library, Tap],
+) -> None:
+    search(library, "castle", "text")
+    traffic = search(library, "castle", "text")
+    assert (traffic.transactions, len(traffic.statements), traffic.round_trips) == (1, 1, 2)
+
+
+def test_an_interrupted_search_continues_in_another_transaction(database: str, user: str) -> None:
+    store = PostgresStore(database, user)
+    store.save([Document("test", "c", passages=(Passage("m", "user", "a castle"),))])
+    with store.snapshot():
+        assert store.size() == 1
+        store._transactions._snapshot.db._session.pgconn.finish()  # type: ignore[union-attr]
+        assert store.variants(["castle"]) == [("castle",)]
+        store.release_snapshot()
+        assert store.size() == 1
+    store.close()
+
+
+def test_a_write_inside_a_snapshot_uses_no_second_connection(database: str, user: str) -> None:
+    store = PostgresStore(database, user)
+    with store.snapshot():
+        assert store.size() == 0
+        store.save([Document("test", "c", passages=(Passage("m", "user", "a castle"),))])
+        assert store.size() == 1
+    store.close()
