@@ -5,7 +5,10 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from recollect.language.text import separated_words, tokens
 from recollect.search.ranking import answer, vocabulary
 from recollect.search.ranking.vocabulary import Vocabulary
 from recollect.store.sqlite import content_cache
@@ -14,20 +17,42 @@ from recollect.store.sqlite.content_cache import ContentCache
 
 def test_a_word_has_the_same_number_in_every_text() -> None:
     words = Vocabulary()
-    first = words.split("The walrus, the ice").tolist()
-    second = words.split("Ice WALRUS").tolist()
-    assert first == [0, 1, 0, 2]
-    assert second == [2, 1]
-    assert words.numbers(["ice", "tusk", "walrus"]) == [2, 1]
+    first, second = words.split(["The walrus, the ice", "Ice WALRUS"])
+    (third,) = words.split(["A walrus"])
+    assert first.tolist() == [0, 1, 0, 2]
+    assert second.tolist() == [2, 1]
+    assert third.tolist() == [3, 1]
+    assert words.numbers(["ice", "tusk", "walrus"]) == {"ice": 2, "walrus": 1}
+
+
+@given(st.lists(st.text(), max_size=5))
+def test_texts_are_split_into_the_tokens_of_the_index(texts: list[str]) -> None:
+    words = Vocabulary()
+    texts += ["“Straße” – Ünïcode_and 東京 snake_case", "", "don’t … stop 5 🎉 🎉", "\ud800 x"]
+    for text, numbers in zip(texts, words.split(texts), strict=True):
+        expected = tokens(text)
+        assert separated_words(text).decode().split() == expected
+        known_numbers = words.numbers(expected)
+        assert numbers.tolist() == [known_numbers[token] for token in expected]
+
+
+def test_many_words_have_different_numbers() -> None:
+    words = Vocabulary()
+    names = [f"w{number}" for number in range(60_000)]
+    numbers = [
+        words.split([" ".join(names[start : start + 7_000])]) for start in range(0, 60_000, 7_000)
+    ]
+    assert [n for (part,) in numbers for n in part.tolist()] == list(range(60_000))
+    assert words.numbers(names[::100]) == {name: int(name[1:]) for name in names[::100]}
 
 
 def test_words_have_the_same_numbers_in_every_thread() -> None:
     words = Vocabulary()
     texts = [" ".join(f"word{n % 700}" for n in range(start, start + 50)) for start in range(700)]
     with ThreadPoolExecutor(4) as pool:
-        splits = list(pool.map(words.split, texts))
+        splits = list(pool.map(lambda text: words.split([text])[0], texts))
     assert len(words) == 700
-    assert [words.split(text).tolist() for text in texts] == [each.tolist() for each in splits]
+    assert [each.tolist() for each in words.split(texts)] == [each.tolist() for each in splits]
 
 
 @pytest.mark.parametrize("count", [50, 5_000])
@@ -35,17 +60,25 @@ def test_all_words_with_a_prefix_are_found(count: int) -> None:
     words = Vocabulary()
     names = [f"w{number}" for number in range(count)]
     for start in range(0, count, 40):
-        words.split(" ".join(names[start : start + 40]))
+        words.split([" ".join(names[start : start + 40])])
         words.numbers_with_prefix("w")
     expected = {name for name in names if name.startswith("w1")}
-    assert set(words.numbers_with_prefix("w1")) == set(words.numbers(sorted(expected)))
+    assert set(words.numbers_with_prefix("w1")) == set(words.numbers(expected).values())
     assert words.numbers_with_prefix("x") == []
+
+
+def test_long_prefixes_are_compared_in_full() -> None:
+    words = Vocabulary()
+    words.split(["internationally internationale internet 東京タワー"])
+    assert words.numbers_with_prefix("international") == [0, 1]
+    assert words.numbers_with_prefix("internationall") == [0]
+    assert words.numbers_with_prefix("東") == [3]
 
 
 def test_words_have_traits() -> None:
     words = Vocabulary()
-    traits = words.traits(words.split("I walked and prefer 5 beds")).tolist()
-    assert traits == [
+    (numbers,) = words.split(["I walked and prefer 5 beds"])
+    assert words.traits(numbers).tolist() == [
         answer.FIRST_PERSON,
         answer.PAST,
         0,
@@ -58,11 +91,12 @@ def test_words_have_traits() -> None:
 def test_texts_that_were_forgotten_are_split_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vocabulary, "_MAX_REMEMBERED", 10)
     words = Vocabulary()
-    first = words.split("walrus tusk")
+    (first,) = words.split(["walrus tusk"])
     for number in range(20):
-        words.split(f"text {number}")
-    assert words.split("walrus tusk") is not first
-    assert words.split("walrus tusk").tolist() == first.tolist()
+        words.split([f"text {number}"])
+    (second,) = words.split(["walrus tusk"])
+    assert second is not first
+    assert second.tolist() == first.tolist()
 
 
 def test_contents_that_are_used_stay_in_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,6 +46,7 @@ def _byte_or_space(code: int) -> int:
 
 
 _SEPARATORS_TO_SPACE = bytes(map(_byte_or_space, range(256)))
+_WORDS_IN_LOWER_CASE = _SEPARATORS_TO_SPACE[:128].lower() + b" " * 128
 _ACCENTS = re.compile("[\u0300-\u036f]")
 _TAG_CHARACTERS = re.compile("[\U000e0000-\U000e007f]")
 _CONTROL = re.compile(
@@ -129,6 +130,17 @@ def tokens(text: str) -> list[str]:
     if prepared.isascii():
         return prepared.encode().translate(_SEPARATORS_TO_SPACE).decode().split()
     return _WORD.findall(prepared.replace("_", " "))
+
+
+def separated_words(text: str) -> bytes:
+    """The words of a text, as the index has them, in UTF-8 with spaces between them."""
+    encoded = text.encode("utf-8", "surrogatepass")
+    if not encoded.isascii():
+        others = encoded.translate(None, _ASCII).decode("utf-8", "surrogatepass")
+        if not all(map(_SYMBOLS.match, set(others))):
+            return " ".join(tokens(text)).encode()
+    # The bytes of symbols are separators.
+    return encoded.translate(_WORDS_IN_LOWER_CASE)
 
 
 def is_unspaced(value: str) -> bool:

@@ -1350,3 +1350,26 @@ def test_refresh_waits_while_another_store_removes_deleted_data(
     assert not refreshing.is_alive()
     assert not store.needs_refresh()
     assert (lock.parents[1] / "vectors" / f"space-{space.id}.attributes").exists()
+
+
+def test_cosines_are_the_same_from_the_files_alone(
+    store: SqliteStore, space: Space, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (query,) = unit(np.random.default_rng(3), 1)
+    keys = range(1, 60)
+
+    def cosines_without_files_alone() -> dict[int, float]:
+        with monkeypatch.context() as patch:
+            patch.setattr(vectors.Vectors, "_find_copied", lambda *_: None)
+            return store.cosines(space, query, keys)
+
+    assert store.cosines(space, query, keys) == cosines_without_files_alone()
+    store.delete("c5")
+    store.save([conversation("c0", message("m1", "something else", minutes=1))])
+    assert store.cosines(space, query, keys) == cosines_without_files_alone()
+    embed_all(store, space, np.random.default_rng(8))
+    assert store.cosines(space, query, keys) == cosines_without_files_alone()
+    store.refresh()
+    with store._connections.read() as db:
+        assert store._vectors._find_copied(db, space, keys) is not None
+    assert store.cosines(space, query, keys) == cosines_without_files_alone()

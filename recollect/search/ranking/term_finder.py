@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.search.ranking.vocabulary import Numbers, Vocabulary
+from recollect.search.ranking.vocabulary import Vocabulary
+from recollect.search.ranking.word_hashes import Numbers
 from recollect.search.terms import Form, Term
 
 Match = tuple[int, int]
@@ -20,7 +21,7 @@ class Texts:
 
     def __init__(self, vocabulary: Vocabulary, texts: Sequence[str]) -> None:
         self.vocabulary = vocabulary
-        parts = list(map(vocabulary.split, texts))
+        parts = vocabulary.split(texts)
         self.words: Numbers = np.concatenate([*parts, np.empty(0, np.int32)])
         lengths = np.fromiter(map(len, parts), np.intp, len(texts))
         self.ends: NDArray[np.intp] = np.cumsum(lengths)
@@ -39,7 +40,7 @@ class Texts:
 
     def are_among(self, words: Iterable[str]) -> NDArray[np.bool_]:
         """Whether each word is one of these."""
-        return self.have_number(self.vocabulary.numbers(words))
+        return self.have_number(list(self.vocabulary.numbers(words).values()))
 
     def have_number(self, numbers: Sequence[int]) -> NDArray[np.bool_]:
         """Whether each word has one of these numbers."""
@@ -63,18 +64,26 @@ class TermFinder:
         self._texts = texts
         self._entries: dict[int, list[_Entry]] = {}
         """By the number of the first word."""
+        self._numbers = texts.vocabulary.numbers(
+            word for term in terms for form in term.forms for word in form
+        )
         for number, term in enumerate(terms):
             for form in term.forms:
                 self._add(number, form, term.prefix)
 
     def _add(self, term: int, form: Form, is_prefix: bool) -> None:
-        vocabulary = self._texts.vocabulary
-        places = [vocabulary.numbers([word]) for word in form]
+        places = [self._choices(word) for word in form]
         if is_prefix:
-            places[-1] = vocabulary.numbers_with_prefix(form[-1])
+            places[-1] = self._texts.vocabulary.numbers_with_prefix(form[-1])
         entry = _Entry(term, tuple(map(frozenset, places[1:])))
         for number in places[0]:
             self._entries.setdefault(number, []).append(entry)
+
+    def _choices(self, word: str) -> list[int]:
+        """The number of a word, if it has one."""
+        if word not in self._numbers:
+            return []
+        return [self._numbers[word]]
 
     def find(self) -> dict[int, list[Match]]:
         """The matches in each text that has any, in order, by the number of the text."""

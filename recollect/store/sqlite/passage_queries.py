@@ -13,7 +13,7 @@ from recollect.language.stem import related_words, stem
 from recollect.language.text import fold
 from recollect.model.search import Filter
 from recollect.settings import LIMITS
-from recollect.store.sql.candidates import COLUMNS, decode_candidates
+from recollect.store.sql.candidates import COLUMNS, decode_columns
 from recollect.store.sql.selection import drop_common_kinds, few_documents
 from recollect.store.sqlite.connection import Connection
 from recollect.store.sqlite.filters import conditions, passage_conditions
@@ -69,11 +69,10 @@ def candidates(db: Connection, keys: Sequence[int], filter: Filter) -> list[Cand
 
 
 def _candidates(db: Connection, rows: Iterable[tuple[Any, ...]]) -> list[Candidate]:
-    values = list(map(list, rows))
-    contents = db.codec.contents([row[_CONTENT] for row in values])
-    for row, content in zip(values, contents, strict=True):
-        row[_CONTENT] = content
-    return decode_candidates(values)
+    columns: list[Iterable[Any]] = list(zip(*rows, strict=True))
+    if columns:
+        columns[_CONTENT] = db.codec.contents(columns[_CONTENT])
+    return decode_columns(columns)
 
 
 def previous_passages(db: Connection, keys: Sequence[int]) -> list[Candidate]:

@@ -27,6 +27,7 @@ import threading
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from functools import cached_property
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, Protocol
@@ -129,6 +130,9 @@ class SpaceRows(Protocol):
     def read(self, copied: NDArray[Key]) -> tuple[list[int], Integers, Vector]:
         """The passages, integers and scales of pairs (row of the table, passage)."""
 
+    def find(self, passages: Sequence[int]) -> tuple[list[int], Integers, Vector] | None:
+        """The same of all rows of these passages; None if only the table knows them."""
+
 
 class Vectors:
     def __init__(self, folder: Path, connections: Connections) -> None:
@@ -179,6 +183,9 @@ class Vectors:
         self, db: Connection, space: Space, keys: Sequence[int]
     ) -> tuple[list[int], Integers, Vector]:
         """The vectors of passages: for each its passage, its integers and its scale."""
+        vectors = self._find_copied(db, space, keys)
+        if vectors is not None:
+            return vectors
         rows = _vector_rows(db, space, keys)
         # The files are opened after the table was read, so they contain all rows without a blob.
         blobs = [(passage, blob) for passage, _, blob in rows if blob]
@@ -196,6 +203,19 @@ class Vectors:
             np.concatenate([integers, copied_integers]),
             np.concatenate([scales, copied_scales]),
         )
+
+    def _find_copied(
+        self, db: Connection, space: Space, keys: Sequence[int]
+    ) -> tuple[list[int], Integers, Vector] | None:
+        """The vectors of passages without the table, if the files have all rows of the table."""
+        ((last_row, has_deleted_rows),) = db.rows(
+            "select (select seq from sqlite_sequence where name = 'vector'), "
+            "exists (select 1 from wiped)"
+        )
+        files = self._files(space)
+        if has_deleted_rows or last_row != files.last_row:
+            return None
+        return files.find(keys)
 
     def _files(self, space: Space) -> SpaceRows:
         with self._lock:
@@ -476,6 +496,32 @@ class _SpaceFiles:
         indexes = indexes[is_same]
         passages: list[int] = copied[is_same, 1].tolist()
         return passages, self._integers[indexes], self._attributes["scale"][indexes]
+
+    def find(self, passages: Sequence[int]) -> tuple[list[int], Integers, Vector] | None:
+        """The passages, integers and scales of all rows of these passages."""
+        keys = np.array(passages, Key)
+        column = self._column("passage")
+        starts = np.searchsorted(column, keys, side="left", sorter=self._order)
+        ends = np.searchsorted(column, keys, side="right", sorter=self._order)
+        counts = ends - starts
+        first_places = np.cumsum(counts) - counts
+        owners = np.repeat(np.arange(len(keys)), counts)
+        indexes = starts[owners] + np.arange(len(owners)) - first_places[owners]
+        if self._order is not None:
+            indexes = self._order[indexes]
+        # Another process may have wiped a row in the meantime.
+        is_same = self._attributes["passage"][indexes] == keys[owners]
+        indexes, owners = indexes[is_same], owners[is_same]
+        owner_keys: list[int] = keys[owners].tolist()
+        return owner_keys, self._integers[indexes], self._attributes["scale"][indexes]
+
+    @cached_property
+    def _order(self) -> NDArray[np.intp] | None:
+        """The indexes of the rows in the order of their passages; None if they are in order."""
+        column = self._column("passage")
+        if (column[1:] >= column[:-1]).all():
+            return None
+        return np.argsort(column, kind="stable")
 
     # -- checksums ---
 

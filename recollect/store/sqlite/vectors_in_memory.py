@@ -8,7 +8,7 @@ as there are in memory, they are the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -99,6 +99,9 @@ class _RowsInMemory:
     def read(self, copied: NDArray[Key]) -> tuple[list[int], Integers, Vector]:
         """Vectors that are not in the table are lost."""
         return [], self._integers[:0], np.empty(0, np.float32)
+
+    def find(self, passages: Sequence[int]) -> tuple[list[int], Integers, Vector] | None:
+        return None
 
 
 def _count(db: Connection, space: Space) -> int:
