@@ -18,7 +18,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
 VARIABLE = "RECOLLECT_CITUS"
 DATABASE = "recollect"
@@ -32,9 +34,33 @@ MISSING = (
 class Cluster:
     """A cluster that the tests started, or one that somebody else runs."""
 
-    def __init__(self, url: str, folder: Path | None = None) -> None:
+    def __init__(self, url: str, folder: Path | None = None, build: Path | None = None) -> None:
         self.url = url
         self._folder = folder
+        self._build = build
+        self._added_ports: list[int] = []
+
+    def add_worker(self, database: str) -> int:
+        """Start one more node with a database, let the coordinator know it, and return its port."""
+        if self._folder is None or self._build is None:
+            pytest.skip(f"{VARIABLE} is a URL, so the tests cannot add a worker")
+        (port,) = _free_ports(1)
+        for step in ("init", "start"):
+            _run(self._build, self._folder, [port], step)
+        self._added_ports.append(port)
+        parts = conninfo_to_dict(self.url) | {"dbname": database}
+        node = parts | {"port": port}
+        with psycopg.connect(**(node | {"dbname": "postgres"}), autocommit=True) as db:
+            db.execute(f"create database \"{database}\" encoding 'UTF8' template template0")
+        with psycopg.connect(**node, autocommit=True) as db:
+            db.execute("create extension citus")
+        with psycopg.connect(**parts, autocommit=True) as db:
+            db.execute("select citus_add_node(%s, %s)", [parts["host"], port])
+        return port
+
+    def stop_added_workers(self) -> None:
+        for port in self._added_ports:
+            self.stop_worker(port)
 
     def stop_worker(self, port: int) -> None:
         self._control("-m", "immediate", "stop", port=port)
@@ -85,28 +111,31 @@ def _start_nodes(build: Path, folder: Path) -> Iterator[Cluster]:
     installation = [str(build / "install-citus.sh"), str(server)]
     subprocess.run(installation, check=True, stdout=subprocess.DEVNULL)
     subprocess.run(["chmod", "-R", "a+rX", str(folder)], check=True)
-    ports = _free_ports()
+    ports = _free_ports(NODES)
+    url = f"postgresql://postgres@127.0.0.1:{ports[0]}/{DATABASE}"
+    cluster = Cluster(url, folder, build)
+    try:
+        for step in (["init"], ["start"], ["up", DATABASE]):
+            _run(build, folder, ports, *step)
+        yield cluster
+    finally:
+        cluster.stop_added_workers()
+        _run(build, folder, ports, "stop")
+
+
+def _run(build: Path, folder: Path, ports: list[int], *arguments: str) -> None:
+    """Run a step of `cluster.sh` on some nodes."""
     environment = os.environ | {
-        "PG": str(server),
+        "PG": str(_server(folder)),
         "DATA": str(folder / "data"),
         "PORTS": " ".join(map(str, ports)),
     }
-
-    def control(*arguments: str) -> None:
-        command = [str(build / "cluster.sh"), *arguments]
-        subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL)
-
-    try:
-        control("init")
-        control("start")
-        control("up", DATABASE)
-        yield Cluster(f"postgresql://postgres@127.0.0.1:{ports[0]}/{DATABASE}", folder)
-    finally:
-        control("stop")
+    command = [str(build / "cluster.sh"), *arguments]
+    subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL)
 
 
-def _free_ports() -> list[int]:
-    sockets = [socket.socket() for _ in range(NODES)]
+def _free_ports(count: int) -> list[int]:
+    sockets = [socket.socket() for _ in range(count)]
     try:
         for each in sockets:
             each.bind(("127.0.0.1", 0))

@@ -7,7 +7,9 @@ import re
 import subprocess
 import sys
 import threading
+import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +17,14 @@ import citus
 import postgres
 import psycopg
 import pytest
+from kills import KILLS
+from psycopg.conninfo import conninfo_to_dict
 
+from recollect.errors import InvalidInput
 from recollect.language.query import parse
 from recollect.model.documents import Document, Passage
 from recollect.model.search import Filter
-from recollect.store.postgres import PostgresStore
+from recollect.store.postgres import PostgresStore, administration
 
 pytestmark = pytest.mark.full
 
@@ -44,7 +49,12 @@ def url(cluster: citus.Cluster) -> str:
     """A database in the cluster with our schema."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(postgres.URL, cluster.url)
-        return postgres.new_database("recollect_own")
+        url = postgres.new_database("recollect_own")
+    with psycopg.connect(url, autocommit=True) as db:
+        # Fewer than usual, because a test moves them.
+        db.execute("alter database recollect_own set citus.shard_count = 8")
+    administration.prepare_database(url)
+    return url
 
 
 def query(url: str, statement: str, *values: Any) -> list[tuple[Any, ...]]:
@@ -72,8 +82,6 @@ def test_the_tests_of_the_store_pass_on_a_cluster(cluster: citus.Cluster, suite:
 
 
 def test_every_table_is_distributed_by_its_owner_and_can_be_moved(url: str) -> None:
-    with_store = PostgresStore(url, "ann")
-    with_store.close()
     rows = query(
         url,
         """select c.relname, t.distribution_column, t.colocation_id,
@@ -105,13 +113,7 @@ def test_callers_wait_while_a_worker_is_away(cluster: citus.Cluster, url: str) -
     """Writes and searches of its users are retried, and nothing is stored twice."""
     store = PostgresStore(url, "bob")
     store.save([conversation("c", "the first message")])
-    owner = store._transactions.owner
-    ((port,),) = query(
-        url,
-        """select nodeport from pg_dist_shard_placement
-        where shardid = get_shard_id_for_distribution_column('recollect.last_key', %s)""",
-        owner,
-    )
+    port = worker_of(url, store._transactions.owner)
     cluster.stop_worker(port)
     results: list[Any] = []
 
@@ -127,6 +129,115 @@ def test_callers_wait_while_a_worker_is_away(cluster: citus.Cluster, url: str) -
     assert results[1] == (1, True)
     assert [p.id for p in store.document("c").passages] == ["c-0", "late"]
     store.close()
+
+
+class Appender(threading.Thread):
+    """A user who adds one message after the other, and counts those that were acknowledged."""
+
+    def __init__(self, url: str, name: str) -> None:
+        super().__init__()
+        self.store = PostgresStore(url, name)
+        self.store.save([conversation("c", "the first message")])
+        self.acknowledged: list[str] = []
+        self.error: Exception | None = None
+        self.is_stopping = False
+
+    def run(self) -> None:
+        try:
+            while not self.is_stopping:
+                id_ = f"m{len(self.acknowledged)}"
+                self.store.append("c", Passage(id_, "user", f"message {id_}"))
+                self.acknowledged.append(id_)
+        except Exception as error:
+            self.error = error
+
+    @property
+    def owner(self) -> int:
+        return self.store._transactions.owner
+
+    def wait_for(self, more: int) -> None:
+        """Wait until so many more messages were acknowledged."""
+        count = len(self.acknowledged) + more
+        while len(self.acknowledged) < count and self.is_alive():
+            self.join(0.01)
+        assert self.error is None
+
+    def check(self) -> int:
+        """Every acknowledged message is stored once, and no other one. Returns their number."""
+        ids = [p.id for p in self.store.document("c").passages]
+        assert ids == ["c-0", *self.acknowledged]
+        assert self.store.verify().healthy
+        return len(self.acknowledged)
+
+
+@contextmanager
+def appenders(url: str, count: int) -> Iterator[list[Appender]]:
+    """Users who write until the end of the block. Then nothing that they wrote is missing."""
+    users = [Appender(url, f"user-{uuid.uuid4()}") for _ in range(count)]
+    for user in users:
+        user.start()
+    try:
+        yield users
+    finally:
+        for user in users:
+            user.is_stopping = True
+        for user in users:
+            user.join(60)
+    assert [user.error for user in users] == [None] * count
+    total = sum(user.check() for user in users)
+    print(f"{total} acknowledged messages of {count} users, none lost")
+    for user in users:
+        user.store.close()
+
+
+def worker_of(url: str, owner: int) -> int:
+    """The port of the worker with the rows of a user."""
+    ((port,),) = query(
+        url,
+        """select nodeport from pg_dist_shard_placement
+        where shardid = get_shard_id_for_distribution_column('recollect.last_key', %s)""",
+        owner,
+    )
+    return int(port)
+
+
+def test_nothing_acknowledged_is_lost_if_workers_are_killed_under_load(
+    cluster: citus.Cluster, url: str
+) -> None:
+    kills = max(4, KILLS // 10)
+    with appenders(url, 6) as users:
+        workers = {worker_of(url, user.owner): user for user in users}
+        for n in range(kills):
+            port, user = sorted(workers.items())[n % len(workers)]
+            user.wait_for(20)
+            cluster.stop_worker(port)
+            cluster.start_worker(port)
+            user.wait_for(5)
+
+
+def test_users_write_while_they_are_spread_and_moved_to_a_new_worker(
+    cluster: citus.Cluster, url: str
+) -> None:
+    with appenders(url, 4) as users:
+        new = cluster.add_worker("recollect_own")
+        status = administration.spread(url)
+        shards = {node.port: node.shards for node in status.nodes}
+        others = [count for port, count in shards.items() if port != new and count]
+        assert shards[new] > 0
+        assert max(others) - shards[new] <= max(others) / 2
+        for user in users:
+            user.wait_for(5)
+        host = str(conninfo_to_dict(url)["host"])
+        user = users[0]
+        name = user.store._transactions.user
+        other = next(port for port in shards if shards[port] and port != worker_of(url, user.owner))
+        administration.move_user(url, name, host, other)
+        assert worker_of(url, user.owner) == other
+        user.wait_for(20)
+        # Again: the user is there already.
+        administration.move_user(url, name, host, other)
+    with pytest.raises(InvalidInput, match="is not a worker"):
+        administration.move_user(url, name, host, 1)
 
 
 def test_without_a_cluster_the_tests_say_how_to_get_one(monkeypatch: pytest.MonkeyPatch) -> None:

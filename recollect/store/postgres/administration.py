@@ -9,6 +9,7 @@ import psycopg
 from psycopg import errors, sql
 
 from recollect.errors import InvalidInput, NotFound, RecollectError
+from recollect.settings import LIMITS
 from recollect.store.postgres.api_keys import ROLE as KEYS
 from recollect.store.postgres.api_keys import create_tables
 from recollect.store.postgres.capabilities import Server, connect_as_login, inspect, prepare
@@ -217,9 +218,32 @@ def _isolate(connection: psycopg.Connection[Any], owner: int) -> int:
         [table, owner],
     ).fetchall()
     if not is_alone:
+        shard = _split_shard(connection, table, owner)
+    return int(shard)
+
+
+def _split_shard(connection: psycopg.Connection[Any], table: str, owner: int) -> int:
+    """Split the shards that a user shares with others. Their writes wait for that.
+
+    Without blocking writes, a split hangs if somebody updates a row in the meantime:
+    https://github.com/citusdata/citus/issues/6790
+    """
+    # Writers give up after their time is over.
+    seconds = LIMITS.write_wait_seconds * 2 / 3
+    connection.execute(f"set statement_timeout = {seconds * 1000:.0f}")
+    try:
         ((shard,),) = connection.execute(
             "select isolate_tenant_to_new_shard(%s::regclass, %s, 'CASCADE', "
-            "shard_transfer_mode => 'auto')",
+            "shard_transfer_mode => 'block_writes')",
             [table, owner],
         ).fetchall()
+    except errors.QueryCanceled as error:
+        raise RecollectError(
+            f"The shards of this user cannot be split within {seconds:.0f} seconds, for which "
+            "other users would have to wait. Nothing was changed. Prepare a new database with more "
+            "shards (citus.shard_count), or move the user into a database of its own with "
+            "`recollect move`."
+        ) from error
+    finally:
+        connection.execute("reset statement_timeout")
     return int(shard)

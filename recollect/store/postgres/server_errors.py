@@ -21,6 +21,8 @@ from recollect.settings import LIMITS
 
 # SQLSTATEs: connection exceptions, and a server that shuts down, crashed or is starting.
 _CONNECTION_LOST = ("08", "57P")
+# 40001: the shard for an owner does not exist any more.
+_WORKER_LOST = (*_CONNECTION_LOST, "40001")
 
 
 def location_of(url: str) -> str:
@@ -96,11 +98,12 @@ def _first_line(error: psycopg.Error) -> str:
 
 
 def is_worker_lost(error: psycopg.Error) -> bool:
-    """Whether a server reports that a connection was lost: the coordinator lost that to a worker.
+    """Whether the coordinator of a cluster asks to try again.
 
-    The connection to the coordinator still works.
+    It lost the connection to a worker, or the rows of the user were just moved to another shard or
+    worker. The connection to the coordinator still works.
     """
-    return error.sqlstate is not None and error.sqlstate.startswith(_CONNECTION_LOST)
+    return error.sqlstate is not None and error.sqlstate.startswith(_WORKER_LOST)
 
 
 def _is_connection_lost(error: psycopg.Error) -> bool:
