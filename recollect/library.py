@@ -45,7 +45,7 @@ from recollect.store.values import Candidate, Findings, OnDamage, Progress, Purg
 from recollect.store.views.abbreviated import AbbreviatedStore
 
 if TYPE_CHECKING:
-    from recollect.index.background import BackgroundThread
+    from recollect.index.background import BackgroundPass, Indexer, Job
     from recollect.index.meaning import Meaning
     from recollect.index.status import EmbeddingStatus, IndexStatus
     from recollect.knowledge.api import Knowledge
@@ -71,17 +71,25 @@ _LAST_POSITION = 2_000_000_000
 class Library:
     """One user's conversations: import, add, search, read, delete."""
 
-    def __init__(self, store: Store, background: bool = False, archive: Path | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        background: bool = False,
+        archive: Path | None = None,
+        indexer: Indexer | None = None,
+    ) -> None:
         self._store: Store = AbbreviatedStore(store)
         self._archive_folder = archive or home() / "archive" / "default"
-        self._background: BackgroundThread | None = None
+        self._background: Indexer | None = indexer
         self._facets: dict[str, tuple[object, dict[str, list[tuple[str, int]]]]] = {}
         """The last facets of each kind, and the version of the library that has them."""
         if not store.read_only:
             with suppress(StorageFull):  # a library on a full disk can be read
                 store.clear_undo_log(expired=True)
-        if background:
-            self._background = _background_thread(store)
+        if background and indexer is None:
+            from recollect.index.background import BackgroundThread
+
+            self._background = BackgroundThread(_background_jobs(store))
             if store.purge_status().reason:
                 self.wake_indexer()  # an earlier process could not purge deleted text
 
@@ -150,6 +158,7 @@ class Library:
         within: Path | None = None,
         progress: ImportProgress | None = None,
         stop: Event | None = None,
+        job: str = "",
     ) -> Receipt:
         """Import files and folders of any known format.
 
@@ -158,18 +167,31 @@ class Library:
         the folder `within`. Messages that the library has are skipped. A broken record does not
         stop the import. Files are parsed in a process of their own, with limited time and memory.
         If another thread sets `stop`, the import ends at once; what it has saved is kept.
+        Imports with the same `job` have one receipt: once it is finished, they return it.
         Raises UnknownFormat if nothing at a path can be read, and ImportStopped.
         """
         from recollect.importers.sandbox.files import Request, open_files
         from recollect.transfer.importing import import_files
         from recollect.transfer.running import mark_running
 
+        receipt = self._finished_import(job)
+        if receipt is not None:
+            return receipt
         request = Request(tuple(Path(path).expanduser() for path in paths), kind, within)
         label = ", ".join(map(str, paths))
         with open_files(request, stop=stop) as files, mark_running(self._running_folder):
-            receipt = import_files(self._store, label, files, progress, self.exclusion())
+            receipt = import_files(self._store, label, files, progress, self.exclusion(), job)
         self.wake_indexer()
         return receipt
+
+    def _finished_import(self, job: str) -> Receipt | None:
+        """The receipt of a job that an earlier attempt has finished."""
+        if not job:
+            return None
+        for receipt in self._store.receipts():
+            if receipt.job == job and receipt.finished_at is not None:
+                return receipt
+        return None
 
     def import_items(
         self, items: Iterable[Document | Mapping[str, Json]], *, label: str = "items"
@@ -207,9 +229,12 @@ class Library:
             return export_to_path(documents, Path(target).expanduser(), format)
         return export_documents(documents, target, format)
 
-    def record_failed_import(self, path: str, problem: Problem) -> Receipt:
-        """Store the receipt of an import that was not even begun."""
-        receipt = self._store.start_import(path)
+    def record_failed_import(self, path: str, problem: Problem, job: str = "") -> Receipt:
+        """Store the receipt of an import that was given up."""
+        receipt = self._finished_import(job)
+        if receipt is not None:
+            return receipt
+        receipt = self._store.start_import(path, job)
         receipt.left_out.note(problem)
         receipt.finished_at = datetime.now(UTC)
         self._store.finish_import(receipt)
@@ -816,7 +841,8 @@ class Library:
             filter = _with_default_kinds(filter, KINDS)  # Observations are hidden, too.
         options = options or SearchOptions()
         store = self._visible_store(audience)
-        self.wake_indexer()
+        if self._background is not None:
+            self._background.check()
         if not isinstance(text, str) and len(text) == 1:
             text = text[0]
         if isinstance(text, str):
@@ -966,6 +992,20 @@ class Library:
         if self._background is not None:
             self._background.wake()
 
+    def run_background_jobs(self, stop: Callable[[], bool]) -> float | None:
+        """Do once what the background indexer would do.
+
+        Returns the seconds after which there may be more to do; None if nothing is left. Raises
+        RecollectError.
+        """
+        return self._background_pass.run(stop)
+
+    @cached_property
+    def _background_pass(self) -> BackgroundPass:
+        from recollect.index.background import BackgroundPass
+
+        return BackgroundPass(_background_jobs(self._store))
+
     def pause_indexing(self) -> None:
         """Stop indexing in the background, in every process, until `resume_indexing`.
 
@@ -1064,19 +1104,14 @@ class Library:
         self.wake_indexer()
 
 
-def _background_thread(store: Store) -> BackgroundThread:
-    from recollect.index.background import (
-        BackgroundThread,
-        expiry_job,
-        index_job,
-        purge_job,
-    )
+def _background_jobs(store: Store) -> list[Job]:
+    from recollect.index.background import expiry_job, index_job, purge_job
     from recollect.index.pausing import pausable
     from recollect.memory.observe_job import observe_job
 
     # Deleted text is removed from the files even while indexing is paused.
     jobs = [pausable(store, observe_job(store)), pausable(store, index_job(store))]
-    return BackgroundThread([*jobs, expiry_job(store), purge_job(store)])
+    return [*jobs, expiry_job(store), purge_job(store)]
 
 
 def _undo_until() -> datetime:

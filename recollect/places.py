@@ -23,6 +23,7 @@ from recollect.store.audit_log import LOSSY_ACTIONS, AuditLogs, Entry
 from recollect.store.base import Store
 
 if TYPE_CHECKING:
+    from recollect.index.background import Indexer
     from recollect.store.api_keys import ApiKeys
     from recollect.store.postgres import PostgresStore
     from recollect.store.shared.database import SharedDatabase
@@ -50,12 +51,13 @@ def open(
     user: str | None = None,
     *,
     background: bool | None = None,
+    indexer: Indexer | None = None,
 ) -> Library:
     """Open a user's library, and create it on first use.
 
     `path_or_url` is the folder that holds the libraries, or the address of a PostgreSQL database
     (postgresql://…). The default is RECOLLECT_HOME, or the user's data folder. With `background`,
-    a thread indexes new messages; the default is RECOLLECT_INDEXING.
+    a thread indexes new messages; the default is RECOLLECT_INDEXING. An `indexer` replaces it.
     """
     where = place(path_or_url)
     user = _validate_user(user)
@@ -72,7 +74,10 @@ def open(
 
         logs, name = audit_logs(where), audit_name(where, user)
         store = AuditedStore(store, lambda entry: logs.record(name, entry))
-    return Library(store, background and not store.read_only, _archive_folder(where, user))
+    background = background and not store.read_only
+    if not background:
+        indexer = None
+    return Library(store, background, _archive_folder(where, user), indexer)
 
 
 def open_existing(

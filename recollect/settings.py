@@ -305,6 +305,13 @@ DIGEST_TOKENS = _setting(
     "How many tokens `recollect hook session-start` may spend on recent work in the project; "
     "0 turns it off.",
 )
+JOBS = _setting(
+    "RECOLLECT_JOBS",
+    "server",
+    _choice("server", "worker"),
+    "Who imports and indexes what a server receives: the `server` itself, or a `worker` "
+    "(`recollect worker`).",
+)
 HOST = _setting("RECOLLECT_HOST", "127.0.0.1", str, "The address `recollect serve` listens on.")
 PORT = _setting("RECOLLECT_PORT", 8765, _whole_number, "Its port; 0 picks a free one.")
 WORKERS = _setting(

@@ -32,6 +32,7 @@ LAYERS = [
     {"backup"},
     {"encrypting"},
     {"capture"},
+    {"jobs"},
     {"serve"},
     {"cli"},
     {"__main__"},

@@ -157,6 +157,7 @@ WITHOUT_ASYNC = {
     "missing_features",
     "embedding_status",
     "index_status",
+    "run_background_jobs",
     "pause_indexing",
     "resume_indexing",
     "size",

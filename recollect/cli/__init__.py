@@ -63,6 +63,7 @@ COMMANDS = {
     "forget": ("forgetting", "delete messages, conversations and items for good"),
     "audit": ("auditing", "report what is risky in the library; show the audit log"),
     "serve": ("serving", "serve REST, the console and metrics over HTTP"),
+    "worker": ("worker", "run imports and indexing for servers, in a process of its own"),
     "service": ("installing", "run the console or the watcher in the background, from login on"),
     "completion": ("completing", "print the completion script of a shell"),
     "keys": ("keys", "create, list and revoke API keys"),

@@ -19,6 +19,7 @@ _EXAMPLES = """\
   recollect keys add laptop --user ann                 for other computers, first add a key:
   recollect serve --host 0.0.0.0 --allow-host notes.example
   recollect serve --base-url https://notes.example     behind a reverse proxy with TLS
+  recollect serve --no-jobs                            beside `recollect worker`
 
 Without API keys, everyone on this computer has access. After you add the first
 key, every client needs one (`recollect keys`). The log goes to standard error.
@@ -72,6 +73,11 @@ def define_serve(command: argparse.ArgumentParser) -> None:
         help="public address, if the server is behind a reverse proxy",
     )
     command.add_argument(
+        "--no-jobs",
+        action="store_true",
+        help="leave imports and indexing to `recollect worker` (default: RECOLLECT_JOBS)",
+    )
+    command.add_argument(
         "--log-format",
         choices=("json", "text"),
         default="json",
@@ -102,6 +108,7 @@ def run(arguments: argparse.Namespace) -> int:
         rate_per_minute=arguments.rate_limit,
         base_url=arguments.base_url,
         user=arguments.user,
+        runs_jobs=False if arguments.no_jobs else None,
     )
 
     def announce(address: str) -> None:

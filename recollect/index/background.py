@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from recollect.errors import RecollectError
 from recollect.store.base import Store
@@ -90,6 +91,21 @@ def expiry_job(store: Store) -> Job:
     return Job("Emptying the trash", run, EXPIRY_INTERVAL, lambda: has_entries)
 
 
+class Indexer(Protocol):
+    """What a library wakes after every change."""
+
+    def wake(self) -> None: ...
+
+    def check(self) -> None:
+        """Look for work that another process has left. Called by every search."""
+
+    def close(self) -> None: ...
+
+    @property
+    def problem(self) -> str:
+        """Why indexing failed when it ran last; empty if it did not."""
+
+
 class BackgroundThread:
     """Runs jobs in order, as long as one of them has work. `wake` starts it again."""
 
@@ -99,8 +115,7 @@ class BackgroundThread:
         self._lock = threading.Lock()
         self._woken = False
         self._closing = threading.Event()
-        self.problem = ""
-        """Why a job failed when it ran last; empty if none did."""
+        self._problem = ""
 
     def wake(self) -> None:
         with self._lock:
@@ -112,12 +127,20 @@ class BackgroundThread:
             self._thread = threading.Thread(target=self._run, name="recollect-index", daemon=True)
             self._thread.start()
 
+    def check(self) -> None:
+        self.wake()
+
     def close(self) -> None:
         """Stop the jobs and wait for the thread to end."""
         self._closing.set()
         thread = self._thread
         if thread is not None:
             thread.join()
+
+    @property
+    def problem(self) -> str:
+        """Why a job failed when it ran last; empty if none did."""
+        return self._problem
 
     def _run(self) -> None:
         schedules = [_Schedule(job) for job in self._jobs]
@@ -133,10 +156,32 @@ class BackgroundThread:
             for schedule in schedules:
                 schedule.advance(self._closing.is_set, woken)
             has_work_left = any([schedule.has_work_left() for schedule in schedules])
-            self.problem = next((each.problem for each in schedules if each.problem), "")
+            self._problem = next((each.problem for each in schedules if each.problem), "")
             pause = PAUSE
             if any(schedule.must_retry for schedule in schedules):
                 pause = RETRY
+
+
+class BackgroundPass:
+    """Runs jobs once for each call. For those that have a queue instead of a thread."""
+
+    def __init__(self, jobs: Sequence[Job]) -> None:
+        self._schedules = [_Schedule(job) for job in jobs]
+
+    def run(self, stop: Stop) -> float | None:
+        """Run the jobs that are due. Returns the seconds until the next of them is; None if they
+        have no work left. Raises RecollectError if one failed and nothing else is left."""
+        for schedule in self._schedules:
+            if not stop():
+                schedule.advance(stop, woken=True)
+        delays = [schedule.delay() for schedule in self._schedules]
+        pending = [delay for delay in delays if delay is not None]
+        if pending:
+            return min(pending)
+        for schedule in self._schedules:
+            if schedule.problem:
+                raise RecollectError(schedule.problem)
+        return None
 
 
 class _Schedule:
@@ -166,6 +211,14 @@ class _Schedule:
             self._fail(error)
         if not self.must_retry:
             self._next_run = time.monotonic() + self._job.interval
+
+    def delay(self) -> float | None:
+        """The seconds until the job must run again; None if it has no work left."""
+        if self.problem or not (self._is_waiting or self.has_work_left()):
+            return None
+        if self.must_retry:
+            return RETRY
+        return max(PAUSE, self._next_run - time.monotonic())
 
     def has_work_left(self) -> bool:
         if self.problem:

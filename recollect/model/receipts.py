@@ -69,6 +69,8 @@ class Receipt:
     files: list[FileReceipt] = field(default_factory=list)
     left_out: Counts = field(default_factory=Counts)
     """Files that were not read, by reason."""
+    job: str = ""
+    """The id of the job that made the import; empty if it was not a job."""
 
     def __repr__(self) -> str:
         new = sum(file.messages.new for file in self.files)

@@ -112,8 +112,7 @@ def make_app(service: Service) -> FastAPI:
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(mcp.router.lifespan_context(app))
             stack.push_async_callback(service.disconnect)
-            if service.config.is_first:
-                await asyncio.to_thread(service.jobs.resume)
+            await asyncio.to_thread(service.start_jobs)
             stack.push_async_callback(asyncio.to_thread, service.drain)
             yield
 

@@ -585,8 +585,11 @@ class Receipts(ABC):
 
     @writer
     @abstractmethod
-    def start_import(self, path: str) -> Receipt:
-        """Create the receipt of an import."""
+    def start_import(self, path: str, job: str = "") -> Receipt:
+        """Create the receipt of an import.
+
+        If an earlier attempt at the same job has created one, return that.
+        """
 
     @writer
     @abstractmethod

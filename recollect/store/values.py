@@ -43,6 +43,10 @@ class SaveResult:
     forgotten: int = 0
     """Passages that were not stored because they had been forgotten. If that is all of them, the
     `id` is empty."""
+    repeated: int = 0
+    """Those of the same passages that this import had added before."""
+    created_earlier: bool = False
+    """Whether this import had created the document before."""
 
 
 class Appended(NamedTuple):

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from recollect.errors import InvalidInput
 from recollect.importers.sandbox.files import FileEnd, Files
 from recollect.model.documents import Document
-from recollect.model.receipts import FileReceipt, Problem, Receipt
+from recollect.model.receipts import Counts, FileReceipt, Problem, Receipt
 from recollect.model.sources import RECOLLECT
 from recollect.store.base import Store
 from recollect.store.values import SaveResult
@@ -39,13 +39,18 @@ def import_files(
     files: Files,
     progress: Progress | None = None,
     exclusion: Exclusion | None = None,
+    job: str = "",
 ) -> Receipt:
-    """Import files and return the receipt, which is stored even if the import is interrupted."""
+    """Import files and return the receipt, which is stored even if the import is interrupted.
+
+    An interrupted `job` continues with the receipt that it has.
+    """
     if exclusion is None:
         exclusion = configured_exclusion()
-    run = _Run(
-        store, store.start_import(path), admission(store, exclusion), progress or _no_progress
-    )
+    receipt = store.start_import(path, job)
+    run = _Run(store, receipt, admission(store, exclusion), progress or _no_progress)
+    if job:
+        run.resume()
     try:
         with _rare_garbage_collection():
             run.read_all(files)
@@ -132,6 +137,14 @@ class _Run:
         self._progress = progress
         self._pending: list[tuple[Document, FileReceipt]] = []
         self._size = 0
+        self._is_resumed = False
+        self._counted_again: set[tuple[str, str]] = set()
+
+    def resume(self) -> None:
+        """Continue an import that was interrupted: count what it had saved as if it were new."""
+        self._is_resumed = True
+        self.receipt.files = []
+        self.receipt.left_out = Counts()
 
     # -- reading ---
 
@@ -205,8 +218,17 @@ class _Run:
             for document, file in batch:
                 self._save_alone(document, file)
             return
-        for (_, file), result in zip(batch, results, strict=True):
-            _count(file, result)
+        for (document, file), result in zip(batch, results, strict=True):
+            self._count(document, file, result)
+
+    def _count(self, document: Document, file: FileReceipt, result: SaveResult) -> None:
+        name = (document.source, document.source_id)
+        if self._is_resumed and name not in self._counted_again:
+            self._counted_again.add(name)
+            result.new += result.repeated
+            result.same -= result.repeated
+            result.created = result.created or result.created_earlier
+        _count(file, result)
 
     def _save(self, documents: list[Document]) -> list[SaveResult]:
         if not documents:
@@ -220,7 +242,7 @@ class _Run:
             where = document.title or document.source_id
             self._note(file, Problem(str(error), where, True, "conversations"))
         else:
-            _count(file, result)
+            self._count(document, file, result)
 
 
 def _count(file: FileReceipt, result: SaveResult) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -11,8 +12,6 @@ from starlette.testclient import TestClient
 
 import recollect
 from recollect.serve.app import make_app
-from recollect.serve.http.jobs import Jobs
-from recollect.serve.http.libraries import Libraries
 from recollect.serve.http.service import Service, ServiceConfig
 from recollect.settings import place as library_place
 
@@ -62,19 +61,18 @@ def test_an_empty_library_offers_what_is_on_this_computer(
     names = [job["name"] for job in response.json()["imports"]]
     assert names == ["1 Claude Code session", "chatgpt-export.zip in Downloads"]
     while any(job["state"] != "done" for job in person.get("/api/imports").json()["imports"]):
-        assert not any(job.error for job in service.jobs.list_for("default"))
+        assert not any(job.error for job in service.imports.list_for("default"))
     with recollect.open(place, background=False) as library:
         assert len(library.receipts()) == 2
         assert {summary.source for summary in library.conversations()} == {"claude-code", "chatgpt"}
     assert "Found 1 Claude Code" not in person.get("/").text
-    assert not list(service.jobs.folder.iterdir())
 
 
 def test_the_start_page_says_that_an_import_was_started(
     person: TestClient, service: Service
 ) -> None:
     found = ids(person.get("/").text)
-    service.jobs.drain()  # it stays in the queue
+    service.drain()  # it stays in the queue
     assert person.post("/console/import-found", params={"id": found}).status_code == 200
     page = person.get("/").text
     assert "<h1>Importing</h1>" in page and not ids(page)
@@ -85,22 +83,19 @@ def test_only_what_was_found_can_be_imported(person: TestClient) -> None:
     assert person.post("/console/import-found").status_code in (400, 422)
 
 
-def test_a_started_import_survives_a_restart(
-    service: Service, place: str, computer: Path, tmp_path: Path
-) -> None:
-    folder = tmp_path / "uploads"
+def test_a_started_import_survives_a_restart(place: str, computer: Path) -> None:
     paths = [str(computer / ".claude" / "projects")]
-    libraries = Libraries(library_place(place))
-    stopped = Jobs(libraries, folder)
-    stopped.drain()  # the pool accepts no work any more, as if the server had been killed
-    stopped.import_local("default", "1 Claude Code session", paths)
-    resumed = Jobs(libraries, folder)
-    resumed.resume()
-    resumed._pool.shutdown(wait=True)
-    (job,) = resumed.list_for("default")
-    libraries.close()
+    stopped = Service(library_place(place), ServiceConfig())
+    stopped.drain()  # it runs no jobs any more
+    stopped.imports.import_local("default", "1 Claude Code session", paths)
+    stopped.close()
+    resumed = Service(library_place(place), ServiceConfig())
+    resumed.start_jobs()
+    while not all(job.is_finished for job in resumed.imports.list_for("default")):
+        threading.Event().wait(0.01)
+    (job,) = resumed.imports.list_for("default")
+    resumed.close()
     assert job.state == "done" and job.paths == tuple(paths)
-    assert not list(folder.iterdir())
 
 
 @pytest.mark.parametrize("header", ["X-Forwarded-For", "Forwarded", "X-Real-IP"])

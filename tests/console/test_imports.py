@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 import socket
 import stat
 import threading
@@ -20,13 +21,16 @@ from sites import Site
 from starlette.testclient import TestClient
 
 import recollect
+from recollect.jobs.importing import ImportHandler
 from recollect.serve.app import make_app
 from recollect.serve.http import jobs
-from recollect.serve.http.jobs import DONE, FAILED, QUEUED, Jobs, safe_name
+from recollect.serve.http.jobs import DONE, FAILED, QUEUED, ImportJob, safe_name
 from recollect.serve.http.service import Service, ServiceConfig
 from recollect.serve.rest import import_routes
 from recollect.settings import LIMITS, default_user
 from recollect.settings import place as library_place
+from recollect.store.shared import uploads
+from recollect.store.shared.uploads import UploadFolder
 
 EXPORT = json.dumps(
     {
@@ -51,14 +55,29 @@ def send(client: TestClient, name: str, data: bytes, headers: dict[str, str] | N
     )
 
 
-def finish_job(service: Service, id: str) -> jobs.Job:
-    """Wait for the imports to finish. Returns the job."""
-    wait_for_jobs(service)
-    return service.jobs._jobs[id]
+def finish_job(service: Service, id: str) -> ImportJob:
+    """Wait for an import to finish. Returns it."""
+    job = service.jobs.get(id)
+    while job is None or not job.is_finished:
+        threading.Event().wait(0.01)
+        job = service.jobs.get(id)
+    return service.imports.get(job.user, id)
 
 
-def wait_for_jobs(service: Service) -> None:
-    service.jobs._pool.shutdown(wait=True)
+def files(service: Service) -> list[str]:
+    """What is left of uploads: names of files, or ids of jobs in the database."""
+    storage = service.imports.uploads
+    if isinstance(storage, UploadFolder):
+        if not storage.folder.exists():
+            return []
+        return [file.name for file in storage.folder.iterdir()]
+    rows = service.shared.execute(uploads.TABLES, "select distinct job from upload_chunk")
+    return [job for (job,) in rows]
+
+
+def wait_for_removal(service: Service) -> None:
+    while files(service):
+        threading.Event().wait(0.01)
 
 
 def test_an_upload_is_imported_and_has_a_receipt(
@@ -75,7 +94,7 @@ def test_an_upload_is_imported_and_has_a_receipt(
     assert file["conversations"]["new"] == 1
     assert sum(file["conversations"]["failed"].values()) == 1
     assert library.conversation("up").title == "Uploaded"
-    assert not any(service.jobs.folder.iterdir())
+    wait_for_removal(service)
     assert [j["id"] for j in client.get("/api/imports").json()["imports"]] == [job.id]
 
 
@@ -95,10 +114,10 @@ def test_a_receipt_names_the_file_not_the_servers_folders(
 
 def test_receipts_are_paginated(client: TestClient, service: Service) -> None:
     for _ in range(3):
-        with service.jobs.upload(default_user(), "a.json") as upload:
+        with service.imports.upload(default_user(), "a.json") as upload:
             upload.write(EXPORT)
             upload.accept()
-    while any(job.state not in (DONE, FAILED) for job in service.jobs.list_for(default_user())):
+    while any(job.state not in (DONE, FAILED) for job in service.imports.list_for(default_user())):
         threading.Event().wait(0.01)
     page = client.get("/api/receipts?limit=1&offset=1").json()
     assert (page["total"], [receipt["id"] for receipt in page["receipts"]]) == (3, [2])
@@ -111,14 +130,12 @@ def test_an_interrupted_upload_leaves_no_file(site: Site) -> None:
         f"POST /api/imports?name=a.json HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Length: 1000\r\n"
         "Content-Type: application/octet-stream\r\n\r\n"
     )
-    folder = site.service.jobs.folder
     with socket.create_connection((host, int(port))) as connection:
         connection.sendall(head.encode() + b"[1, 2")
-        while not folder.is_dir() or not any(folder.iterdir()):
+        while not files(site.service):
             threading.Event().wait(0.01)
-    while any(folder.iterdir()):
-        threading.Event().wait(0.01)
-    assert site.service.jobs.list_for(default_user()) == []
+    wait_for_removal(site.service)
+    assert site.service.imports.list_for(default_user()) == []
 
 
 def test_an_import_can_be_undone(
@@ -171,9 +188,9 @@ def test_a_file_that_cannot_be_read_fails_with_a_reason(
     job = finish_job(service, send(client, name, data).json()["id"])
     assert job.state == FAILED
     assert reason in job.error
-    assert str(service.jobs.folder) not in job.error
+    assert "uploads" not in job.error and "recollect-import" not in job.error
     assert name in job.error
-    assert not any(service.jobs.folder.iterdir())
+    wait_for_removal(service)
 
 
 def test_the_kind_of_a_file_can_be_given(
@@ -195,7 +212,7 @@ def test_an_empty_file_is_rejected(client: TestClient, service: Service) -> None
     answer = send(client, "conversations.json", b"")
     assert answer.status_code == 400
     assert "empty" in answer.json()["detail"]
-    assert not any(service.jobs.folder.iterdir())
+    wait_for_removal(service)
     assert send(client, "", b"x").status_code == 400
 
 
@@ -213,7 +230,7 @@ def test_a_file_over_the_limit_is_rejected_and_leaves_no_file(
 
     answer = client.post("/api/imports?name=a.json", content=pieces(), headers={"Accept": "*/*"})
     assert answer.status_code == 413
-    assert not any(service.jobs.folder.iterdir())
+    wait_for_removal(service)
 
 
 def test_a_full_disk_is_reported_before_anything_is_written(
@@ -222,7 +239,7 @@ def test_a_full_disk_is_reported_before_anything_is_written(
     class Full:
         free = 1_000
 
-    monkeypatch.setattr(import_routes.shutil, "disk_usage", lambda folder: Full)
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: Full)
     assert send(client, "a.json", EXPORT).status_code == 507
 
 
@@ -232,7 +249,7 @@ def test_a_job_belongs_to_its_user(
     ann = {"Authorization": f"Bearer {new_user_key(user=f'{user}-ann')}", "Accept": "*/*"}
     bob = {"Authorization": f"Bearer {new_user_key(user=f'{user}-bob')}", "Accept": "*/*"}
     id = send(client, "conversations.json", EXPORT, ann).json()["id"]
-    wait_for_jobs(service)
+    finish_job(service, id)
     assert client.get(f"/api/imports/{id}", headers=ann).status_code == 200
     assert client.get(f"/api/imports/{id}", headers=bob).status_code == 404
     assert client.get("/api/imports", headers=bob).json() == {"imports": []}
@@ -253,21 +270,22 @@ def test_the_number_of_waiting_imports_per_user_is_limited(
 
 
 def test_uploads_are_readable_by_the_server_only(service: Service) -> None:
-    with service.jobs.upload("ann", "../../etc/passwd.json") as upload:
+    with service.imports.upload("ann", "../../etc/passwd.json") as upload:
         upload.write(b"[]")
-        (folder,) = service.jobs.folder.iterdir()
+        assert isinstance(service.imports.uploads, UploadFolder)
+        (folder,) = service.imports.uploads.folder.iterdir()
         (file,) = folder.iterdir()
         assert file.name == "passwd.json"
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    assert not any(service.jobs.folder.iterdir())
+    wait_for_removal(service)
 
 
 def test_imports_of_one_user_run_one_after_the_other(
     service: Service, user: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     go, started, running, highest = threading.Event(), threading.Event(), [0], [0]
-    real = Jobs._import
+    real = ImportHandler.run
 
     def slow(*arguments: Any) -> Any:
         running[0] += 1
@@ -279,52 +297,63 @@ def test_imports_of_one_user_run_one_after_the_other(
         finally:
             running[0] -= 1
 
-    monkeypatch.setattr(Jobs, "_import", slow)
+    monkeypatch.setattr(ImportHandler, "run", slow)
     queue = []
     for _ in range(3):
-        with service.jobs.upload(user, "a.json") as upload:
+        with service.imports.upload(user, "a.json") as upload:
             upload.write(EXPORT)
             queue.append(upload.accept())
     started.wait()
-    assert [job.state for job in queue[1:]] == [QUEUED, QUEUED]
+    states = [service.imports.get(user, job.id).state for job in queue[1:]]
+    assert states == [QUEUED, QUEUED]
     go.set()
-    while any(job.state not in (DONE, FAILED) for job in queue):
-        threading.Event().wait(0.01)
+    assert [finish_job(service, job.id).state for job in queue] == [DONE] * 3
     assert highest[0] == 1
-    assert [job.state for job in queue] == [DONE] * 3
 
 
 def test_an_accepted_upload_survives_a_restart(
     place: str, user: str, library: recollect.Library
 ) -> None:
     first = Service(library_place(place), ServiceConfig())
-    first.jobs.drain()  # the server stops before the import begins
-    with first.jobs.upload(default_user(), "conversations.json") as upload:
+    first.drain()  # the server stops before the import begins
+    with first.imports.upload(default_user(), "conversations.json") as upload:
         upload.write(EXPORT)
         id = upload.accept().id
-    assert first.jobs._jobs[id].state == QUEUED
+    assert first.imports.get(default_user(), id).state == QUEUED
     first.close()
     again = Service(library_place(place), ServiceConfig(rate_per_minute=0))
     with TestClient(make_app(again), "http://127.0.0.1:8765"):
-        wait_for_jobs(again)
+        assert finish_job(again, id).state == DONE
+        wait_for_removal(again)
     again.close()
-    assert again.jobs._jobs[id].state == DONE
     assert library.conversation("up").title == "Uploaded"
-    assert not any(again.jobs.folder.iterdir())
 
 
 def test_unfinished_uploads_are_removed_after_a_day(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    writer = service.imports.uploads.create("leftover", "half.json")
+    writer.write(b"{" * uploads.CHUNK_BYTES)  # and then the server is killed
+    service.imports.uploads.remove_stale(set())
+    assert files(service) == ["leftover"]
+    monkeypatch.setattr(uploads, "_STALE_SECONDS", -1)
+    service.imports.uploads.remove_stale({"leftover"})
+    assert files(service) == ["leftover"], "its job is not finished"
+    service.imports.uploads.remove_stale(set())
+    assert not files(service)
+    writer.close()
+
+
+def test_an_upload_that_version_0_1_accepted_is_imported(tmp_path: Path) -> None:
+    folder = tmp_path / "uploads" / "abc"
+    folder.mkdir(parents=True)
+    (folder / "up.json").write_bytes(EXPORT)
+    note = {"user": "ann", "name": "up.json", "size": len(EXPORT), "kind": None, "attempts": 1}
+    (folder / "upload.json").write_text(json.dumps(note))
     service = Service(tmp_path, ServiceConfig())
-    leftover = tmp_path / "uploads" / "abc"
-    leftover.mkdir(parents=True)
-    (leftover / "half.json").write_text("{")
-    service.jobs.resume()
-    assert leftover.exists()
-    monkeypatch.setattr(jobs, "_STALE_SECONDS", -1)
-    service.jobs.resume()
-    assert not leftover.exists()
+    service.start_jobs()
+    assert finish_job(service, "abc").state == DONE
+    wait_for_removal(service)
     service.close()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -10,10 +11,9 @@ from starlette.testclient import TestClient
 
 import recollect
 from recollect.backup.overview import backup_overview
-from recollect.errors import InvalidInput, RecollectError
+from recollect.errors import InvalidInput
 from recollect.serve.app import make_app
 from recollect.serve.http.service import Service
-from recollect.serve.http.tasks import DONE, FAILED, Report, Tasks
 from recollect.settings import default_user
 from recollect.store.audit_reading import RecordFilter, newest_records
 from recollect.transfer.exclusion_file import add_pattern, read_patterns, remove_pattern
@@ -43,10 +43,10 @@ def sign_in(service: Service) -> Iterator[Callable[[str], TestClient]]:
 
 
 def wait_for_task(service: Service, user: str, name: str) -> None:
-    service.tasks._pool.submit(lambda: None).result()
-    service.tasks._pool.shutdown(wait=True)
     task = service.tasks.get(user, name)
-    assert task is not None and not task.is_running
+    while task is None or task.is_running:
+        threading.Event().wait(0.01)
+        task = service.tasks.get(user, name)
 
 
 # -- who sees what ---
@@ -191,26 +191,3 @@ def test_backups_that_cannot_be_read_are_reported(
     (folder / "recollect-backups.json").write_text("nonsense")
     assert backup_overview(service.place).problem
     assert 'role="alert"' in client.get("/console/settings/backup").text
-
-
-def test_a_task_reports_its_progress_and_its_failure() -> None:
-    tasks = Tasks()
-
-    def count(report: Report) -> str:
-        report("Counting", 1, 4)
-        return "result"
-
-    def fail(report: Report) -> None:
-        raise RecollectError("The disk is full.")
-
-    def crash(report: Report) -> None:
-        raise ZeroDivisionError
-
-    done = tasks.start("ann", "count", count)
-    failed = tasks.start("ann", "fail", fail)
-    crashed = tasks.start("ann", "crash", crash)
-    tasks.drain()
-    assert (done.state, done.result, done.percent) == (DONE, "result", 25)
-    assert (failed.state, failed.error) == (FAILED, "The disk is full.")
-    assert crashed.state == FAILED and "server log" in crashed.error
-    assert tasks.get("bob", "count") is None

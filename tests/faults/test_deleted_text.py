@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -25,8 +26,7 @@ from recollect.model.kinds import OBSERVATION
 from recollect.model.receipts import FileReceipt
 from recollect.model.search import Filter
 from recollect.places import keys, library_file
-from recollect.serve.http.jobs import Jobs
-from recollect.serve.http.libraries import Libraries
+from recollect.serve.http.service import Service
 from recollect.serve.identity.accounts import new_key
 from recollect.serve.identity.principal import Principal
 from recollect.serve.identity.sessions import new_session
@@ -247,16 +247,16 @@ def test_the_secret_of_an_api_key_is_in_no_file(tmp_path: Path) -> None:
 
 
 def test_no_file_contains_an_upload_that_was_deleted(tmp_path: Path) -> None:
-    libraries = Libraries(tmp_path)
-    jobs = Jobs(libraries, tmp_path / "uploads")
-    with jobs.upload("default", "sails.md", "notes") as upload:
+    service = Service(tmp_path)
+    with service.imports.upload("default", "sails.md", "notes") as upload:
         upload.write(f"# {TITLE}\n\n{CANARY}".encode())
-        job = upload.accept()
-    jobs._pool.shutdown()  # waits for the import
-    assert job.state == "done"
-    with libraries.borrow("default") as library:
+        id = upload.accept().id
+    while not service.imports.get("default", id).is_finished:
+        threading.Event().wait(0.01)
+    assert service.imports.get("default", id).state == "done"
+    with service.libraries.borrow("default") as library:
         assert library.forget(Selection.of(kinds="note")).items == 1
-    libraries.close()
+    service.close()
     assert not files_with(tmp_path, CANARY.encode(), b"zanzibar")
     assert list((tmp_path / "uploads").iterdir()) == []
 

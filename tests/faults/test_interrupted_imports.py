@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any, NoReturn
 
 import httpx
 import pytest
 
+from recollect.errors import StoreUnavailable
 from recollect.importers.sandbox import files, process
 from recollect.importers.sandbox.bounds import Bounds
-from recollect.serve.http.jobs import DONE, QUEUED, RUNNING, Job
+from recollect.jobs.runner import Runner
+from recollect.serve.http.jobs import DONE, QUEUED, RUNNING
 from recollect.serve.http.service import Service
+from recollect.store.shared.database import SharedDatabase, Tables
+from recollect.store.shared.jobs import TABLES, Jobs
 
 ATTACKS = str(Path(__file__).parents[1] / "attacks")
 HARMLESS = b"# Walrus"
@@ -48,10 +52,10 @@ def services(tmp_path: Path) -> Iterator[Callable[[str], Service]]:
         service.close()
 
 
-def upload(service: Service, user: str, name: str, data: bytes) -> Job:
-    with service.jobs.upload(user, name) as upload:
+def upload(service: Service, user: str, name: str, data: bytes) -> str:
+    with service.imports.upload(user, name) as upload:
         upload.write(data)
-        return upload.accept()
+        return upload.accept().id
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
@@ -62,9 +66,43 @@ def wait_until(condition: Callable[[], bool]) -> None:
     pytest.fail("the condition did not become true")
 
 
-def has_attempts(service: Service, job: Job, number: int) -> bool:
-    note = json.loads((service.jobs.folder / job.id / "upload.json").read_text())
-    return bool(note["attempts"] == number)
+def state(service: Service, id: str) -> str:
+    job = service.jobs.get(id)
+    assert job is not None
+    return job.state
+
+
+def attempts(service: Service, id: str) -> int:
+    job = service.jobs.get(id)
+    assert job is not None
+    return job.attempts
+
+
+def has_attempts(service: Service, id: str, number: int) -> bool:
+    return attempts(service, id) == number
+
+
+def kill(service: Service) -> None:
+    """Leave the database as a killed server does: the jobs run, and their leases expire."""
+    service.runner._jobs = Jobs(Unreachable())
+    service.drain()
+
+
+class Unreachable(SharedDatabase):
+    engine, now = "none", "0"
+
+    def transaction(self, tables: Tables) -> NoReturn:
+        raise StoreUnavailable("This server was killed.")
+
+    def execute(self, tables: Tables, sql: str, values: Sequence[Any] = ()) -> NoReturn:
+        raise StoreUnavailable("This server was killed.")
+
+    def close(self) -> None:
+        pass
+
+
+def expire_leases(service: Service) -> None:
+    service.shared.execute(TABLES, "update job set lease_until = 0 where state = 'running'")
 
 
 def test_a_hostile_upload_does_not_block_other_users(services: Callable[[str], Service]) -> None:
@@ -72,54 +110,69 @@ def test_a_hostile_upload_does_not_block_other_users(services: Callable[[str], S
     hostile = upload(service, "mallory", "a.hostile", b"loop")
     upload(service, "mallory", "b.hostile", b"loop")
     harmless = upload(service, "ann", "note.md", HARMLESS)
-    wait_until(lambda: harmless.is_finished)
-    assert harmless.state == DONE
-    wait_until(lambda: hostile.state == RUNNING)
+    wait_until(lambda: state(service, harmless) == DONE)
+    wait_until(lambda: state(service, hostile) == RUNNING)
 
 
 def test_a_shutdown_stops_imports_and_the_next_start_resumes_them(
     services: Callable[[str], Service],
 ) -> None:
     service = services("home")
-    job = upload(service, "ann", "a.hostile", b"loop")
-    wait_until(lambda: job.state == RUNNING)
-    wait_until(lambda: has_attempts(service, job, 1))
+    id = upload(service, "ann", "a.hostile", b"loop")
+    wait_until(lambda: state(service, id) == RUNNING)
     service.drain()
-    assert job.state == QUEUED
-    assert has_attempts(service, job, 0), "a shutdown is not the fault of the file"
-    replace_upload(service.jobs.folder / job.id, "note.md", HARMLESS)
+    assert state(service, id) == QUEUED
+    assert attempts(service, id) == 0, "a shutdown is not the fault of the file"
     again = services("home")
-    again.jobs.resume()
-    wait_until(lambda: again.jobs.get("ann", job.id).is_finished)
-    assert again.jobs.get("ann", job.id).state == DONE
-
-
-def replace_upload(folder: Path, name: str, data: bytes) -> None:
-    note = json.loads((folder / "upload.json").read_text())
-    (folder / "upload.json").write_text(json.dumps(note | {"name": name}))
-    (folder / name).write_bytes(data)
+    again.start_jobs()
+    wait_until(lambda: state(again, id) == RUNNING)
 
 
 def test_an_upload_that_brings_the_server_down_is_given_up(
-    services: Callable[[str], Service], tmp_path: Path
+    services: Callable[[str], Service],
 ) -> None:
-    service = services("home0")
-    job = upload(service, "ann", "a.hostile", b"loop")
+    service = services("home")
+    id = upload(service, "ann", "a.hostile", b"loop")
     for number in (1, 2):
-        wait_until(partial(has_attempts, service, job, number))
-        # What a killed server leaves behind.
-        shutil.copytree(service.jobs.folder, tmp_path / f"home{number}" / "uploads")
-        service.drain()
-        service = services(f"home{number}")
-        service.jobs.resume()
-    job = service.jobs.get("ann", job.id)
-    wait_until(lambda: job.is_finished)
+        wait_until(partial(has_attempts, service, id, number))
+        kill(service)
+        assert state(service, id) == RUNNING
+        service = services("home")
+        expire_leases(service)
+        service.start_jobs()
+    wait_until(lambda: state(service, id) == DONE)
     reason = "a.hostile was not imported: the server stopped unexpectedly during each of 2 attempts"
+    job = service.imports.get("ann", id)
     assert job.receipt is not None
     assert job.receipt.left_out.failed == {reason: 1}
     with service.libraries.borrow("ann") as library:
-        assert library.receipts()[0].left_out.failed == {reason: 1}
-    assert not any(service.jobs.folder.iterdir())
+        (receipt,) = library.receipts()
+    assert receipt.left_out.failed == {reason: 1}
+
+
+def test_an_import_that_ended_before_the_server_died_is_not_applied_again(
+    services: Callable[[str], Service], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = services("home")
+    with monkeypatch.context() as patch:
+        # The server dies after the import has ended, before the job is marked as done.
+        patch.setattr(Runner, "_finish", lambda *arguments: None)
+        id = upload(service, "ann", "note.md", HARMLESS)
+        wait_until(lambda: not service.runner._runs and attempts(service, id) == 1)
+        service.drain()
+    assert state(service, id) == RUNNING
+    with service.libraries.borrow("ann") as library:
+        (first,) = library.receipts()
+        version = library.version()
+    again = services("home")
+    expire_leases(again)
+    again.start_jobs()
+    wait_until(lambda: state(again, id) == DONE)
+    with again.libraries.borrow("ann") as library:
+        assert library.receipts() == [first]
+        assert library.version() == version, "nothing was written"
+    job = again.imports.get("ann", id)
+    assert job.receipt == first and first.job == id
 
 
 # -- real servers ---

@@ -48,7 +48,7 @@ def prepare_first_run(access: Access) -> FirstRun | None:
     """What to offer on the start page of an empty library; None on a server for several people."""
     if not is_personal(access):
         return None
-    jobs = access.service.jobs.list_for(access.principal.user)
+    jobs = access.service.imports.list_for(access.principal.user)
     is_importing = any(not job.is_finished for job in jobs)
     return FirstRun(_find(), is_importing)
 
@@ -68,7 +68,7 @@ def import_found(access: AccessTo, id: Annotated[list[str], Query()]) -> dict[st
 
 def _start(access: Access, discovery: Discovery) -> dict[str, Any]:
     paths = [str(path) for path in discovery.paths]
-    job = access.service.jobs.import_local(access.principal.user, discovery.label, paths)
+    job = access.service.imports.import_local(access.principal.user, discovery.label, paths)
     return {
         "id": job.id,
         "name": job.name,

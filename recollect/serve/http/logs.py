@@ -52,6 +52,11 @@ def start_logging(log_format: str = "json", stream: TextIO | None = None) -> log
     return handler
 
 
+def log_jobs() -> None:
+    """Also log when jobs begin and end."""
+    logging.getLogger("recollect.jobs").setLevel(logging.INFO)
+
+
 def event(name: str, level: int = logging.INFO, **fields: object) -> None:
     """Log an event with its fields."""
     log.log(level, name, extra={_FIELDS: fields})

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
 import threading
 import time
 from collections.abc import Callable
@@ -15,10 +13,12 @@ from urllib.parse import urlsplit
 from recollect import settings
 from recollect.capture.proxy.upstream import Upstream
 from recollect.errors import InvalidInput
+from recollect.jobs.runner import HOST
+from recollect.jobs.system import JobSystem
 from recollect.places import keys, shared_database
 from recollect.serve.http.events import Events
 from recollect.serve.http.hosts import parse_networks
-from recollect.serve.http.jobs import Jobs
+from recollect.serve.http.jobs import Imports
 from recollect.serve.http.libraries import Libraries
 from recollect.serve.http.limits import Limiter
 from recollect.serve.http.metrics import Metrics
@@ -26,15 +26,8 @@ from recollect.serve.http.tasks import Tasks
 from recollect.serve.identity.auth import Authenticator
 from recollect.serve.identity.jwt_settings import JwtSettings
 from recollect.store.api_keys import ApiKeys
-from recollect.store.sqlite.encryption import data_key
-from recollect.store.sqlite.private_files import create_private_folder
 
 _SCHEMES = ("http", "https")
-_MEMORY_FOLDER = Path("/dev/shm")  # noqa: S108
-_NO_UPLOADS = (
-    "This home is encrypted, and the system of the server has no folder in memory for uploads. Use "
-    "`recollect import` on the server."
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +47,8 @@ class ServiceConfig:
     user: str = ""
     """The user of requests that need no credential. By default, the one in RECOLLECT_USER."""
     jwt: JwtSettings = field(default_factory=JwtSettings)
+    runs_jobs: bool = True
+    """Whether the server imports and indexes; otherwise a worker does."""
     worker: int = 0
     """The number of this process, if several serve one port."""
 
@@ -98,8 +93,11 @@ class ServiceConfig:
         rate_per_minute: int | None = None,
         base_url: str | None = None,
         user: str | None = None,
+        runs_jobs: bool | None = None,
     ) -> ServiceConfig:
         """These options, completed from the settings."""
+        if runs_jobs is None:
+            runs_jobs = settings.JOBS.get() == "server"
         if base_url is None:
             base_url = settings.BASE_URL.get()
         base_url = base_url.rstrip("/")
@@ -122,6 +120,7 @@ class ServiceConfig:
             trusted_proxies=settings.TRUSTED_PROXIES.get(),
             user=user or "",
             jwt=JwtSettings.configured(),
+            runs_jobs=runs_jobs,
         )
 
 
@@ -138,18 +137,26 @@ class Service:
         self.config = config or ServiceConfig()
         self.draining = threading.Event()
         """Set when the server begins to shut down. Anything long-running ends then."""
-        self.libraries = Libraries(place)
-        self.keys: ApiKeys = keys(place)
         self.shared = shared_database(place)
         """What all servers of the place have in common."""
+        self._job_system = JobSystem(
+            place, self.shared, queues_indexing=self._queues_indexing(self.config)
+        )
+        self.libraries = Libraries(place, open_library=self._job_system.open_library)
+        self.keys: ApiKeys = keys(place)
         self.limiter = Limiter(self.config.rate_per_minute, clock)
         self.auth = Authenticator(
             self.keys, self.config.jwt, self.config.host, self.config.user, clock
         )
         self.metrics = Metrics(self.libraries)
         self.events = Events(self.libraries, self.draining)
-        self.jobs = _jobs(self.libraries, place)
-        self.tasks = Tasks()
+        self.jobs = self._job_system.jobs
+        self.imports = Imports(self.jobs, self._job_system.uploads, self.libraries.borrow)
+        self.tasks = Tasks(self.jobs)
+        hosts: tuple[str, ...] = ("", HOST)
+        if not self.config.runs_jobs:
+            hosts = (HOST,)  # what only this machine can do
+        self.runner = self._job_system.runner(self.libraries.borrow, hosts=hosts)
 
     @property
     def engine(self) -> str:
@@ -168,35 +175,29 @@ class Service:
         if upstream is not None:
             await upstream.aclose()
 
+    def _queues_indexing(self, config: ServiceConfig) -> bool:
+        """Whether a library that changes is indexed by a job, and not by a thread of its own."""
+        return self.engine == "postgresql" or not config.runs_jobs
+
+    def start_jobs(self) -> None:
+        """Run the jobs that wait, also those that an earlier run of the server has left."""
+        if settings.READ_ONLY.get():
+            return
+        self.imports.adopt_uploads()
+        self.runner.start()
+
     def drain(self) -> None:
         """Finish the work that outlives its request."""
         self.draining.set()
-        self.jobs.drain()
-        self.tasks.drain()
+        self.runner.close()
 
     def close(self) -> None:
         self.drain()
+        self._job_system.close()
         self.libraries.close()
         self.auth.close()
         self.keys.close()
         self.shared.close()
-
-
-def _jobs(libraries: Libraries, place: Path | str) -> Jobs:
-    """The import jobs. Uploads to an encrypted home wait in memory, not on disk."""
-    home = place
-    if not isinstance(home, Path):
-        home = settings.home()
-    if data_key(home) is None:
-        return Jobs(libraries, home / "uploads")
-    if not _MEMORY_FOLDER.is_dir():
-        return Jobs(libraries, home / "uploads", _NO_UPLOADS)
-    digest = hashlib.blake2b(str(home.resolve()).encode(), digest_size=8).hexdigest()
-    folder = _MEMORY_FOLDER / f"recollect-{os.getuid()}-{digest}"
-    create_private_folder(folder)
-    if folder.is_symlink() or folder.stat().st_uid != os.getuid():
-        raise InvalidInput(f"{folder} belongs to another user of this computer.")
-    return Jobs(libraries, folder)
 
 
 def _is_origin(text: str) -> bool:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
+from collections.abc import AsyncIterator
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import asdict
-from pathlib import Path as FilePath
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query, Request
@@ -14,9 +14,10 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from recollect.model.receipts import Receipt
+from recollect.serve.http import jobs as import_jobs
 from recollect.serve.http.access import AccessTo
 from recollect.serve.http.error_responses import Problem
-from recollect.serve.http.jobs import Job, TooManyImports, Upload
+from recollect.serve.http.jobs import TooManyImports, Upload
 from recollect.serve.http.json_response import json_response
 from recollect.serve.http.limits import IMPORT
 from recollect.serve.http.route_policy import route_policy
@@ -27,7 +28,6 @@ from recollect.settings import LIMITS
 router = APIRouter(tags=["imports"], route_class=DeferredRoute)
 
 _CHUNK_BYTES = 1 << 20
-_RESERVED_BYTES = 200_000_000  # disk space that the import itself may need
 _RETRY_SECONDS = 30
 
 ReceiptId = Annotated[int, Path(ge=1, le=2**62, description="The id of the receipt.")]
@@ -50,7 +50,7 @@ class ImportJob(BaseModel):
 
 
 class ImportJobs(BaseModel):
-    """The uploads since the server started."""
+    """The imports of the last seven days."""
 
     imports: list[ImportJob]
 
@@ -98,15 +98,16 @@ async def start_import(
 ) -> Response:
     """Uploads an export and imports it in the background.
 
-    Send the bytes of the file as the body. The response arrives when the file is on disk. Poll
+    Send the bytes of the file as the body. The response arrives when the file is stored. Poll
     `GET /api/imports/{job}` to follow the import.
     """
-    request, jobs = access.request, access.service.jobs
-    _require_disk_space(jobs.folder.parent, _content_length(request))
+    request, imports = access.request, access.service.imports
+    imports.uploads.require_space(_content_length(request))
+    user = access.principal.user
     try:
-        with jobs.upload(access.principal.user, name, kind) as upload:
+        async with _upload(imports, user, name, kind) as upload:
             await _receive(request, upload)
-            if not upload.job.size:
+            if not upload.size:
                 raise Problem(400, "The file is empty.")
             job = await run_in_threadpool(upload.accept)
     except TooManyImports as error:
@@ -119,8 +120,8 @@ async def start_import(
 @router.get("/api/imports", summary="List imports", responses={200: {"model": ImportJobs}})
 @route_policy(READ, CONVERSATIONS)
 def list_imports(access: AccessTo) -> Response:
-    """Returns the uploads since the server started, newest first."""
-    jobs = access.service.jobs.list_for(access.principal.user)
+    """Returns the imports of the last seven days, newest first."""
+    jobs = access.service.imports.list_for(access.principal.user)
     return json_response({"imports": [_job_json(job) for job in jobs]})
 
 
@@ -132,7 +133,7 @@ def get_import(
     access: AccessTo, job: Annotated[str, Path(description="The id of the import.")]
 ) -> Response:
     """Returns the state of an import."""
-    return json_response(_job_json(access.service.jobs.get(access.principal.user, job)))
+    return json_response(_job_json(access.service.imports.get(access.principal.user, job)))
 
 
 @router.get("/api/receipts", summary="List receipts", responses={200: {"model": Receipts}})
@@ -168,7 +169,7 @@ def _receipt_json(receipt: Receipt) -> dict[str, Any]:
     return asdict(receipt) | {"path": receipt.name}
 
 
-def _job_json(job: Job) -> dict[str, Any]:
+def _job_json(job: import_jobs.ImportJob) -> dict[str, Any]:
     receipt = None
     if job.receipt is not None:
         receipt = _receipt_json(job.receipt)
@@ -187,11 +188,20 @@ def _job_json(job: Job) -> dict[str, Any]:
     }
 
 
+@asynccontextmanager
+async def _upload(
+    imports: import_jobs.Imports, user: str, name: str, kind: str | None
+) -> AsyncIterator[Upload]:
+    """`Imports.upload` in a thread, since it may wait for a database."""
+    with ExitStack() as stack:
+        yield await run_in_threadpool(stack.enter_context, imports.upload(user, name, kind))
+
+
 async def _receive(request: Request, upload: Upload) -> None:
     buffer = bytearray()
     async for part in request.stream():
         buffer += part
-        if upload.job.size + len(buffer) > LIMITS.upload_bytes:
+        if upload.size + len(buffer) > LIMITS.upload_bytes:
             raise Problem(
                 413,
                 f"The file is too large. The limit is {LIMITS.upload_bytes:,} bytes. "
@@ -209,10 +219,3 @@ def _content_length(request: Request) -> int:
     if length.isdecimal() and len(length) < 20:
         return int(length)
     return 0
-
-
-def _require_disk_space(folder: FilePath, size: int) -> None:
-    while not folder.exists():
-        folder = folder.parent
-    if shutil.disk_usage(folder).free < size + _RESERVED_BYTES:
-        raise Problem(507, "The server's disk does not have enough space for this file.")

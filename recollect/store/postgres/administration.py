@@ -25,9 +25,15 @@ from recollect.store.postgres.versions import (
     pending_contractions,
     read_steps,
 )
-from recollect.store.shared import sessions, streams
+from recollect.store.shared import jobs, open_libraries, sessions, streams, uploads
 
-SHARED_TABLES = (sessions.TABLES, streams.TABLES)
+SHARED_TABLES = (
+    sessions.TABLES,
+    streams.TABLES,
+    jobs.TABLES,
+    uploads.TABLES,
+    open_libraries.TABLES,
+)
 """What servers share. A login without other privileges cannot create these tables itself."""
 _NOT_DISTRIBUTED = (
     "The libraries at {location} are not distributed over several machines. Prepare a new database "

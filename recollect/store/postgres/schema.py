@@ -408,6 +408,12 @@ M029_FEWER_STATEMENTS = """
 comment on table word is 'The words of each library, with their stems.';
 """
 
+# A job has one receipt, however often it is attempted. Writes of a user wait for each other, so no
+# index must enforce that.
+M030_IMPORT_JOBS = """
+alter table receipt add column job text;
+"""
+
 MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m001_documents", M001_DOCUMENTS),
     ("m002_search", M002_SEARCH),
@@ -432,6 +438,7 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m027_closed", M027_CLOSED),
     ("m028_upgrades", M028_UPGRADES),
     ("m029_fewer_statements", M029_FEWER_STATEMENTS),
+    ("m030_import_jobs", M030_IMPORT_JOBS),
 )
 BASELINE = "m028_upgrades"
 """Programs since this step keep working while later steps run."""

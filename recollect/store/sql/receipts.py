@@ -15,14 +15,19 @@ from recollect.store.sql import changes, passages, receipt_names, rewriting
 from recollect.store.sql.database import Database, TextIndex
 from recollect.store.sql.encoding import load_keys, upgrade_row
 
-_COLUMNS = "id, path, started_at, finished_at, undone_at, files, left_out"
+_COLUMNS = "id, path, started_at, finished_at, undone_at, files, left_out, job"
 
 
-def start_import(db: Database, path: str) -> Receipt:
+def start_import(db: Database, path: str, job: str = "") -> Receipt:
+    if job:
+        rows = db.rows(f"select {_COLUMNS} from receipt where {db.own()} and job = ?", (job,))
+        if rows:
+            return _decode(rows[0])
     now = datetime.now(UTC)
     id_: int = db.get(f"select coalesce(max(id), 0) + 1 from {db.own_rows('receipt')}")
-    db.insert("receipt", ("id", "path", "started_at"), [(id_, storable(path), micros(now))])
-    return Receipt(id_, path, now)
+    columns = ("id", "path", "started_at", "job")
+    db.insert("receipt", columns, [(id_, storable(path), micros(now), job or None)])
+    return Receipt(id_, path, now, job=job)
 
 
 def finish_import(db: Database, receipt: Receipt) -> None:
@@ -54,7 +59,7 @@ def _read_receipt(db: Database, id: int) -> Receipt:
 
 
 def _decode(row: tuple[Any, ...]) -> Receipt:
-    id_, path, started, finished, undone, files, left_out = row
+    id_, path, started, finished, undone, files, left_out, job = row
     started_at = from_micros(started)
     assert started_at is not None
     return Receipt(
@@ -65,6 +70,7 @@ def _decode(row: tuple[Any, ...]) -> Receipt:
         from_micros(undone),
         [_decode_file(file) for file in json.loads(files or "[]")],
         Counts(**json.loads(left_out or "{}")),
+        job or "",
     )
 
 

@@ -258,10 +258,13 @@ class _Saver:
                 return self._replace(key, stored, document)
             return self._compare(key, stored, document)
         rows = self._db.rows(
-            f"select id, key, digest from passage where {self._db.own()} and document = ?", (key,)
+            f"select id, key, digest, receipt from passage where {self._db.own()} and document = ?",
+            (key,),
         )
-        stored_passages = {id_: (passage_key, digest) for id_, passage_key, digest in rows}
+        stored_passages = {row[0]: row[1:] for row in rows}
         result = SaveResult(stored.id, False)
+        if self._receipt is not None:
+            result.created_earlier = bool(rows) and all(row[3] == self._receipt for row in rows)
         unknown = [p for p in document.passages if identifier(p.id) not in stored_passages]
         new, result.copies = self._without_copies(document, unknown, key)
         result.new = len(new)
@@ -279,7 +282,7 @@ class _Saver:
     def _merge_passages(
         self,
         document: Document,
-        stored_passages: Mapping[str, tuple[int, bytes]],
+        stored_passages: Mapping[str, tuple[Any, ...]],
         replaces: bool,
         result: SaveResult,
     ) -> list[int]:
@@ -291,10 +294,11 @@ class _Saver:
         for passage in document.passages:
             if identifier(passage.id) not in stored_passages:
                 continue
-            passage_key, digest = stored_passages[identifier(passage.id)]
+            passage_key, digest, receipt = stored_passages[identifier(passage.id)]
             keys.append(passage_key)
             if passage_digest(passage) == digest:
                 result.same += 1
+                result.repeated += receipt is not None and receipt == self._receipt
             elif replaces:
                 result.changed += 1
                 self._replace_passage(passage_key, passage)

@@ -531,8 +531,8 @@ class SqlStore(Store, Generic[Connection]):
 
     # -- receipts ---
 
-    def start_import(self, path: str) -> Receipt:
-        return self._write(lambda db: receipt_sql.start_import(db, path))
+    def start_import(self, path: str, job: str = "") -> Receipt:
+        return self._write(lambda db: receipt_sql.start_import(db, path, job))
 
     def finish_import(self, receipt: Receipt) -> None:
         self._write(lambda db: receipt_sql.finish_import(db, receipt))

@@ -439,6 +439,12 @@ M027_CLOSED = """
 alter table last_key add column closed text;
 """
 
+# A job has one receipt, however often it is attempted. Writes wait for each other, so no index must
+# enforce that.
+M030_IMPORT_JOBS = """
+alter table receipt add column job text;
+"""
+
 MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m001_documents", M001_DOCUMENTS),
     ("m002_search", M002_SEARCH),
@@ -463,6 +469,7 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m023_lists", M023_LISTS),
     ("m024_moves", M024_MOVES),
     ("m027_closed", M027_CLOSED),
+    ("m030_import_jobs", M030_IMPORT_JOBS),
 )
 VERSION = len(MIGRATIONS)
 

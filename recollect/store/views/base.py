@@ -291,8 +291,8 @@ class StoreView(Store):
 
     # -- receipts ---
 
-    def start_import(self, path: str) -> Receipt:
-        return self._store.start_import(path)
+    def start_import(self, path: str, job: str = "") -> Receipt:
+        return self._store.start_import(path, job)
 
     def finish_import(self, receipt: Receipt) -> None:
         self._store.finish_import(receipt)

@@ -10,13 +10,13 @@ from starlette.responses import Response
 
 from recollect import places
 from recollect.errors import NotFound
+from recollect.jobs.backing_up import BACKUP, SERVER
+from recollect.jobs.runner import HOST
+from recollect.jobs.secret_scan import SECRETS
 from recollect.serve.console.error_pages import PageRoute
 from recollect.serve.console.frame import frame
 from recollect.serve.console.request_params import Filters
-from recollect.serve.console.settings.secrets_found import SECRETS, SecretScan, summarize
 from recollect.serve.console.settings.sections import (
-    BACKUP,
-    SERVER,
     TITLES,
     home_of,
     section_values,
@@ -27,12 +27,10 @@ from recollect.serve.console.templating import fragment, page, render
 from recollect.serve.http.access import Access, AccessTo
 from recollect.serve.http.route_policy import route_policy
 from recollect.serve.http.routing import DeferredRoute
-from recollect.serve.http.tasks import Report
 from recollect.serve.identity.principal import ADMIN, KNOWLEDGE, READ, Forbidden
 from recollect.store.audit_log import SETTING, Entry
 from recollect.transfer.exclusion import matching_projects
 from recollect.transfer.exclusion_file import NAME, add_pattern, remove_pattern
-from recollect.transfer.risks import SECRET
 
 page_router = APIRouter(include_in_schema=False, route_class=PageRoute)
 router = APIRouter(prefix="/console/settings", include_in_schema=False, route_class=DeferredRoute)
@@ -126,24 +124,18 @@ def _record_change(access: Access, operation: str) -> None:
 @route_policy(READ, CONVERSATIONS, KNOWLEDGE)
 def scan_secrets(access: AccessTo) -> dict[str, Any]:
     _require_person(access)
-    service, user = access.service, access.principal.user
-
-    def work(report: Report) -> SecretScan:
-        with service.libraries.borrow(user) as library:
-            return summarize(library.audit([SECRET], report))
-
-    service.tasks.start(user, SECRETS, work)
+    access.service.tasks.start(access.principal.user, SECRETS)
     return {"message": ""}
 
 
 @router.post("/backup/start")
 @route_policy(ADMIN)
 def start_backup(access: AccessTo) -> dict[str, Any]:
-    from recollect.backup.schedule import back_up_now
-
     _require_person(access)
-    place = access.service.place
-    access.service.tasks.start(SERVER, BACKUP, lambda report: back_up_now(place, report))
+    host = ""
+    if access.service.engine == "postgresql":
+        host = HOST  # the folder for backups is on this machine
+    access.service.tasks.start(SERVER, BACKUP, host)
     return {"message": ""}
 
 

@@ -1,42 +1,17 @@
-"""Secrets in the library: a scan in the background, and links to what it found.
-
-The result has only ids, so that what is deleted or renamed later is shown as it is then.
-"""
+"""Links to the secrets that a scan has found."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from recollect.errors import NotFound
+from recollect.jobs.secret_scan import SecretScan
 from recollect.library import Library
 from recollect.model.kinds import CONVERSATION, KIND_TABLE
 from recollect.serve import links
-from recollect.transfer.risks import SECRET, RiskReport
 
-SECRETS = "secrets"
-"""The name of the task that scans a library."""
 _MAX_LINKS = 20
 _PLURALS = {kind.name: kind.plural for kind in KIND_TABLE}
-
-
-@dataclass(slots=True)
-class SecretKind:
-    """The secrets of one kind."""
-
-    kind: str
-    count: int = 0
-    places: dict[str, str | None] = field(default_factory=dict)
-    """The conversations and items that have one, each with its first message."""
-
-
-@dataclass(slots=True)
-class SecretScan:
-    messages: int
-    kinds: list[SecretKind]
-
-    @property
-    def count(self) -> int:
-        return sum(kind.count for kind in self.kinds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,19 +26,6 @@ class KindLinks:
     count: int
     document_count: int
     links: list[Link]
-
-
-def summarize(report: RiskReport) -> SecretScan:
-    """The secrets of a report by kind, most frequent first."""
-    kinds: dict[str, SecretKind] = {}
-    prefix = f"{SECRET}: "
-    for name, count in report.counts.items():
-        kind = name.removeprefix(prefix)
-        kinds[kind] = SecretKind(kind, count)
-    for finding in report.findings:
-        kinds[finding.kind].places.setdefault(finding.conversation_id, finding.message_id)
-    ordered = sorted(kinds.values(), key=lambda kind: (-kind.count, kind.kind))
-    return SecretScan(report.messages, ordered)
 
 
 def find_links(library: Library, scan: SecretScan) -> list[KindLinks]:

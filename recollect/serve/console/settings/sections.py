@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from recollect import settings
+from recollect.jobs.backing_up import BACKUP, SERVER
+from recollect.jobs.secret_scan import SECRETS, decode_scan
 from recollect.library import Library
 from recollect.models import embeddings
-from recollect.serve.console.settings.secrets_found import SECRETS, find_links
+from recollect.serve.console.settings.secrets_found import find_links
 from recollect.serve.http.access import Access
 from recollect.serve.identity.accounts import BEING_REPLACED, VALID, key_state
 from recollect.serve.identity.principal import ADMIN, KNOWLEDGE, LOCAL, WRITE
@@ -19,11 +21,6 @@ from recollect.serve.identity.sessions import live_sessions
 from recollect.store.api_keys import ApiKey
 from recollect.transfer.exclusion import FILES, MARKERS
 from recollect.transfer.exclusion_file import NAME, read_patterns
-
-BACKUP = "backup"
-"""The name of the task that makes a backup. All administrators share it."""
-SERVER = ""
-"""The user of tasks that belong to the whole server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +155,9 @@ def _secrets(access: Access, library: Library) -> dict[str, Any]:
     task = access.service.tasks.get(access.principal.user, SECRETS)
     links = []
     if task is not None and task.result is not None:
-        links = find_links(library, task.result)
+        scan = decode_scan(task.result)
+        task = replace(task, result=scan)
+        links = find_links(library, scan)
     return {"task": task, "links": links, "redacts": settings.REDACT.get()}
 
 

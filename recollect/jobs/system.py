@@ -1,0 +1,104 @@
+"""The jobs of an installation, put together for a server or a worker."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+from recollect import settings
+from recollect.errors import InvalidInput
+from recollect.jobs.backing_up import BackupHandler
+from recollect.jobs.importing import ImportHandler
+from recollect.jobs.indexing import IndexHandler, IndexRequests
+from recollect.jobs.runner import HOST, Borrow, Handler, Lane, Runner
+from recollect.jobs.secret_scan import SecretScanHandler
+from recollect.library import Library
+from recollect.places import open
+from recollect.store.shared.database import SharedDatabase
+from recollect.store.shared.jobs import Jobs
+from recollect.store.shared.open_libraries import OpenLibraries
+from recollect.store.shared.uploads import UploadFolder, Uploads, UploadTable
+from recollect.store.sqlite.encryption import data_key
+from recollect.store.sqlite.private_files import create_private_folder
+
+IMPORTS, INDEX, TASKS = "imports", "index", "tasks"
+LANES = (IMPORTS, INDEX, TASKS)
+"""What a worker can run. Tasks are scans and backups that somebody started in the console."""
+_CONCURRENCY = {IMPORTS: 4, INDEX: 4, TASKS: 2}
+_MEMORY_FOLDER = Path("/dev/shm")  # noqa: S108
+_NO_UPLOADS = (
+    "This home is encrypted, and the system of the server has no folder in memory for uploads. Use "
+    "`recollect import` on the server."
+)
+
+
+class JobSystem:
+    """The queue, the uploaded files, and the requests to index."""
+
+    def __init__(
+        self, place: Path | str, database: SharedDatabase, *, queues_indexing: bool
+    ) -> None:
+        self._place = place
+        self.jobs = Jobs(database)
+        self.uploads = open_uploads(place, database)
+        self._open_libraries = OpenLibraries(database)
+        self._requests: IndexRequests | None = None
+        if queues_indexing and settings.INDEXING.get() != "manual":
+            self._requests = IndexRequests(self.jobs, self._open_libraries)
+
+    def open_library(self, place: Path | str, user: str) -> Library:
+        """Open a library whose changes are indexed by whoever runs jobs."""
+        if self._requests is None or settings.READ_ONLY.get():
+            return open(place, user)
+        return open(place, user, indexer=self._requests.indexer(user))
+
+    def runner(
+        self,
+        borrow: Borrow,
+        lanes: Collection[str] = LANES,
+        concurrency: int | None = None,
+        hosts: Sequence[str] = ("", HOST),
+    ) -> Runner:
+        """What runs jobs. It does nothing before it is started."""
+        handlers: dict[str, list[Handler]] = {
+            IMPORTS: [ImportHandler(borrow, self.jobs, self.uploads)],
+            INDEX: [IndexHandler(borrow, self.jobs, self._open_libraries)],
+            TASKS: [SecretScanHandler(borrow), BackupHandler(self._place)],
+        }
+        return Runner(
+            self.jobs,
+            [
+                Lane(name, handlers[name], concurrency or _CONCURRENCY[name])
+                for name in LANES
+                if name in lanes
+            ],
+            hosts,
+        )
+
+    def flush(self) -> None:
+        """Queue the requests to index now."""
+        if self._requests is not None:
+            self._requests.flush()
+
+    def close(self) -> None:
+        """Queue the last requests. Call it after the runner and before the libraries are closed."""
+        if self._requests is not None:
+            self._requests.close()
+
+
+def open_uploads(place: Path | str, database: SharedDatabase) -> Uploads:
+    """Where uploads wait. In an encrypted home they wait in memory, not on disk."""
+    if not isinstance(place, Path):
+        return UploadTable(database)
+    if data_key(place) is None:
+        return UploadFolder(place / "uploads")
+    if not _MEMORY_FOLDER.is_dir():
+        return UploadFolder(place / "uploads", _NO_UPLOADS)
+    digest = hashlib.blake2b(str(place.resolve()).encode(), digest_size=8).hexdigest()
+    folder = _MEMORY_FOLDER / f"recollect-{os.getuid()}-{digest}"
+    create_private_folder(folder)
+    if folder.is_symlink() or folder.stat().st_uid != os.getuid():
+        raise InvalidInput(f"{folder} belongs to another user of this computer.")
+    return UploadFolder(folder)
