@@ -73,6 +73,20 @@ def test_the_next_page_of_a_search_is_one_statement(
     assert (traffic.transactions, len(traffic.statements), traffic.round_trips) == (1, 1, 2)
 
 
+def test_an_append_is_one_transaction_with_few_statements(
+    library: tuple[recollect.Library, Tap],
+) -> None:
+    opened, traces = library
+    for number in range(3):
+        traces.take()
+        opened._store.append(
+            "trip", Passage(f"new {number}", "user", "Does the tram run at night?")
+        )
+        traffic = traces.take()
+        assert traffic.transactions == 1
+        assert len(traffic.statements) <= 3, "\n".join(s[:90] for s in traffic.statements)
+
+
 def test_an_interrupted_search_continues_in_another_transaction(database: str, user: str) -> None:
     store = PostgresStore(database, user)
     store.save([Document("test", "c", passages=(Passage("m", "user", "a castle"),))])

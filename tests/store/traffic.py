@@ -1,7 +1,8 @@
 """Count what a store sends to PostgreSQL, from the messages that libpq traces.
 
 A statement reads or changes rows. `begin`, `set`, `commit` and `rollback` are not counted. A round
-trip is a message that the server answers: it can contain several statements.
+trip is a message that the server answers: it can contain several statements. Preparing a statement,
+which happens once for each connection, is not counted.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ class Tap:
                 portal = self._prepared.get(names[1], names[1])
             elif kind == "Execute":
                 traffic.add(portal)
-            traffic.round_trips += kind in ("Query", "Sync")
+            traffic.round_trips += kind in ("Query", "Execute")
         return traffic
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import psycopg
@@ -43,6 +43,8 @@ class Server:
     """Whether Citus distributes the tables over several machines."""
     missing_features: tuple[str, ...]
     """Optional features that the server lacks, each with the consequence."""
+    graphs: set[tuple[int, int]] = field(default_factory=set)
+    """The owners and vector spaces that are known to have a graph."""
 
     def configure(self, connection: psycopg.Connection[Any]) -> None:
         """Set the role and search path of a new connection."""

@@ -36,6 +36,10 @@ _UPDATE_PASSAGE = (
     f"where owner = {OWNER} and key = ?"
 )
 _SPACE_NUMBER = "space number"
+TOKENS = 64
+"""Commit tokens stored for each user."""
+MARKS = f"marks = array[?::bigint] || marks[:{TOKENS - 1}]"
+"""Stores the token of a transaction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +88,10 @@ class Connection:
     """Only in a snapshot."""
     plan: SearchPlan | None = None
     """The next steps of a search. Only in a snapshot."""
+    token: int = 0
+    """The token of a transaction that writes."""
+    is_token_stored = False
+    """Whether a statement has stored it. Otherwise the commit does."""
     results: PlannedResults | None = None
     """The results of the plan, as far as they have been read."""
 
@@ -274,7 +282,7 @@ class Connection:
     # -- begin and commit ---
 
     def begin(self, statements: Sequence[str]) -> list[tuple[Any, ...]]:
-        """Run statements without parameters. Returns the rows of the last one, a query.
+        """Run statements without parameters. Returns the rows of the last one, if it is a query.
 
         They are sent in one message. Citus passes `set local` on to the workers as the whole
         message, so there each statement is sent alone.
@@ -282,11 +290,17 @@ class Connection:
         if self.server.is_cluster:
             for statement in statements:
                 self._cursor.execute(statement, prepare=False)
-            return self._cursor.fetchall()
-        self._cursor.execute("; ".join(statements), prepare=False)
-        while self._cursor.nextset():
-            pass
+        else:
+            self._cursor.execute("; ".join(statements), prepare=False)
+            while self._cursor.nextset():
+                pass
+        if self._cursor.description is None:
+            return []
         return self._cursor.fetchall()
+
+    def set_local(self, values: Mapping[str, str]) -> None:
+        """Set parameters of the server for this transaction."""
+        self.begin([f"set local {name} = '{value}'" for name, value in values.items()])
 
     def commit(self, last_statement: str = "") -> None:
         self._cursor.execute(f"{last_statement}commit", prepare=False)

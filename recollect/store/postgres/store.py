@@ -12,18 +12,27 @@ from recollect.language.languages.base import Language
 from recollect.language.languages.english import ENGLISH
 from recollect.language.query import Node
 from recollect.language.text import storable
+from recollect.model.documents import Passage
 from recollect.model.search import Filter
-from recollect.store.postgres import candidate_vectors, planned_search, text
+from recollect.store.postgres import appending, candidate_vectors, planned_search, text
 from recollect.store.postgres.connection import Connection
 from recollect.store.postgres.filters import OWNER
 from recollect.store.postgres.transactions import Transactions, has_account
-from recollect.store.sql import checking, handover, headings, markers, statistics
+from recollect.store.sql import changes, checking, handover, headings, markers, statistics
 from recollect.store.sql import spaces as space_sql
 from recollect.store.sql.database import TextIndex
 from recollect.store.sql.encoding import INDEXED_TITLE
 from recollect.store.sql.selection import resolve_filter
 from recollect.store.sql.store import SqlStore, TextQueries
-from recollect.store.values import Contents, Findings, Progress, SearchPlan, Space, Unembedded
+from recollect.store.values import (
+    Appended,
+    Contents,
+    Findings,
+    Progress,
+    SearchPlan,
+    Space,
+    Unembedded,
+)
 
 # The module `vectors` is imported where it is used: it imports numpy, which takes a while.
 
@@ -128,6 +137,18 @@ class PostgresStore(SqlStore[Connection]):
         value = self._transactions.write(attempt)
         self._vocabulary.add(writers[-1].new_words, writers[-1].removed)
         return value
+
+    def append(
+        self, document: str, passage: Passage, expected_passages: int | None = None
+    ) -> Appended:
+        def work(db: Connection, index: TextIndex) -> Appended:
+            assert isinstance(index, text.IndexWriter)
+            appended = appending.append(db, document, passage, index, expected_passages)
+            if appended is None:
+                appended = changes.append(db, document, passage, index, expected_passages)
+            return appended
+
+        return self._write_text(work)
 
     # -- text search ---
 

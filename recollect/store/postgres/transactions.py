@@ -37,7 +37,7 @@ from recollect.errors import (
 from recollect.settings import LIMITS
 from recollect.store.postgres.capabilities import Server, connect_as_login
 from recollect.store.postgres.cluster import PROPAGATE_SETTINGS, is_distributed
-from recollect.store.postgres.connection import Connection, Facts
+from recollect.store.postgres.connection import MARKS, TOKENS, Connection, Facts
 from recollect.store.postgres.migrations import can_use_app_role, is_set_up
 from recollect.store.postgres.pool import Pool
 from recollect.store.postgres.schema import APP
@@ -60,8 +60,6 @@ _ATTEMPTS = 5
 # Seconds to wait for a worker that is away, at first and at most.
 _FIRST_PAUSE = 0.05
 _LONGEST_PAUSE = 2.0
-# Commit tokens stored for each user.
-_TOKENS = 64
 # The server should cancel a search at its time limit. If it does not, we stop waiting this many
 # seconds later.
 _HANG_SECONDS = 5.0
@@ -162,13 +160,13 @@ class Transactions:
 
         def attempt(db: Connection, rows: Rows) -> T:
             tokens = self._require_writable(rows)
+            token = db.token = secrets.randbits(62)
             value = work(db)
-            token = secrets.randbits(62)
+            last_statement = ""
+            if not db.is_token_stored:
+                last_statement = f"update last_key set {MARKS} where owner = {self.owner}; "
             try:
-                db.commit(
-                    f"update last_key set marks = array[{token}] || marks[:{_TOKENS - 1}] "
-                    f"where owner = {self.owner}; "
-                )
+                db.commit(last_statement.replace("?", str(token)))
             except psycopg.Error as error:
                 if db.is_broken or is_worker_lost(error):
                     raise _ReplyLost(token, tokens, value) from error
@@ -239,7 +237,7 @@ class Transactions:
             ((tokens, _),) = rows
             if lost.token in tokens:
                 return True
-            if len(tokens) < _TOKENS or lost.earlier_tokens[0] in tokens:
+            if len(tokens) < TOKENS or lost.earlier_tokens[0] in tokens:
                 return False
             raise StoreUnavailable("Too many other writes have been committed since.")
 

@@ -36,8 +36,10 @@ _PADDING = 128
 # Passages of a user from which a graph is built.
 GRAPH_FROM = 200_000
 # Candidates that a search of the graph considers (hnsw.ef_search).
-_GRAPH_CANDIDATES = 400
-# Additional rows, because pgvector's order differs slightly from our scores.
+_GRAPH_CANDIDATES = 260
+# More rows than passages are read, because long passages have several, and because pgvector's order
+# differs slightly from our scores.
+_ROWS_PER_PASSAGE = 1.3
 _SPARE_ROWS = 50
 
 Row = tuple[Any, ...]
@@ -124,7 +126,7 @@ def nearest(
 
 def rows_for(limit: int) -> int:
     """The number of rows to read for so many passages, of which some have several."""
-    return 2 * limit + _SPARE_ROWS
+    return round(_ROWS_PER_PASSAGE * limit) + _SPARE_ROWS
 
 
 def _source(db: Connection, space: Space, filter: Filter) -> tuple[str, list[Any]]:
@@ -225,8 +227,14 @@ def _decode(rows: Sequence[Row], space: Space) -> tuple[Integers, Vector]:
 def has_graph(db: Connection, space: Space) -> bool:
     if size(db) < GRAPH_FROM:
         return False
+    # If somebody drops a graph, searches are still right, but slow until the program restarts.
+    if (db.owner, space.id) in db.server.graphs:
+        return True
     name = graph_name(db, space)
-    return bool(name and db.get("select to_regclass(?) is not null", (f"{SCHEMA}.{name}",)))
+    exists = bool(name and db.get("select to_regclass(?) is not null", (f"{SCHEMA}.{name}",)))
+    if exists:
+        db.server.graphs.add((db.owner, space.id))
+    return exists
 
 
 def graph_name(db: Connection, space: Space) -> str:
@@ -265,12 +273,13 @@ def build_graph(
 
 def _prefer_graph(db: Connection) -> None:
     """Set the planner and the graph for this transaction."""
-    for name, value in (
-        ("hnsw.iterative_scan", "relaxed_order"),
-        ("hnsw.ef_search", str(_GRAPH_CANDIDATES)),
-        ("enable_sort", "off"),
-    ):
-        db.run(f"set local {name} = '{value}'")
+    db.set_local(
+        {
+            "hnsw.iterative_scan": "relaxed_order",
+            "hnsw.ef_search": str(_GRAPH_CANDIDATES),
+            "enable_sort": "off",
+        }
+    )
 
 
 def _full_precision(server: Server, space: Space, alias: str = "") -> str:

@@ -88,7 +88,7 @@ def _append(
     if id_ in stored_keys:
         return _require_same(passage, read_row(db, stored_keys[id_]))
     if expected_passages not in (None, position):
-        raise _outdated_position(id, position, expected_passages)
+        raise outdated_position(id, position, expected_passages)
     follows_head = passage.parent is None or parent == head
     if not follows_head and parent not in stored_keys:
         raise _missing_parent(id, passage.parent or "")
@@ -101,7 +101,7 @@ def _append(
     )
     passage_sql.insert_passages(db, [(new_key, key, None, shared, *row)])
     index.add([(new_key, "", row[-1])])
-    dates = _extended_dates(from_micros(started_at), from_micros(updated_at), created_at)
+    dates = extended_dates(from_micros(started_at), from_micros(updated_at), created_at)
     if position == 0:
         # A conversation without messages has the dates of its creation, not those of its content.
         dates = (dates[0], created_at)
@@ -118,7 +118,7 @@ def _append(
     return Appended(position, True)
 
 
-def _outdated_position(id: str, passages: int, expected: int | None) -> OutdatedPosition:
+def outdated_position(id: str, passages: int, expected: int | None) -> OutdatedPosition:
     return OutdatedPosition(
         f"Conversation {truncate(id, 80)!r} has {passages} messages, not {expected}. "
         "Read the new ones, then add the message again."
@@ -132,7 +132,7 @@ def _missing_parent(id: str, parent: str) -> NotFound:
     )
 
 
-def _extended_dates(
+def extended_dates(
     start: datetime | None, end: datetime | None, created_at: datetime
 ) -> tuple[datetime, datetime]:
     """The dates of a document with one more passage, which may be older than all others."""

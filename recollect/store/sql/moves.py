@@ -31,6 +31,11 @@ def last_move(db: Database) -> int:
     return number or 0
 
 
+def is_cleanup_due(number: int) -> bool:
+    """Whether old changes are deleted when the change with this number is recorded."""
+    return number % _MOVES_PER_CLEANUP == 0
+
+
 def record_move(db: Database, document: int) -> None:
     """Record the place of a document that is about to be changed."""
     ((time, pinned),) = db.rows(
@@ -42,7 +47,7 @@ def record_move(db: Database, document: int) -> None:
     db.insert(
         "list_move", ("number", "document", "time", "pinned"), [(number, document, time, pinned)]
     )
-    if number % _MOVES_PER_CLEANUP == 0:
+    if is_cleanup_due(number):
         db.run(f"delete from list_move where {db.own()} and number <= ?", (number - _MAX_MOVES,))
 
 

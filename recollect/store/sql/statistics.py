@@ -76,6 +76,13 @@ def owners(db: Database, keys: Sequence[int]) -> dict[int, Owner]:
 
 def add_passages(db: Database, passages: Iterable[tuple[Owner, Sequence[Any]]]) -> None:
     """Count new passages, given with their owner and the PASSAGE_COLUMNS."""
+    db.add_counts(count_passages(passages))
+
+
+def count_passages(
+    passages: Iterable[tuple[Owner, Sequence[Any]]],
+) -> dict[tuple[str, str], int]:
+    """What passages add to the stored counts, by name and value."""
     rows = [
         _Row(
             owner,
@@ -88,7 +95,7 @@ def add_passages(db: Database, passages: Iterable[tuple[Owner, Sequence[Any]]]) 
         )
         for owner, row in passages
     ]
-    db.add_counts(_tally(rows))
+    return _tally(rows)
 
 
 def remove_passages(db: Database, keys: Sequence[int]) -> None:

@@ -20,9 +20,19 @@ class IndexWriter:
         self._db = db
         self._vocabulary = vocabulary
         self.new_words: set[str] = set()
-        self.removed: int = (
-            db.get("select removed from last_key where owner = ?::integer", (db.owner,)) or 0
-        )
+        self._removed: int | None = None
+
+    @property
+    def removed(self) -> int:
+        """The number of deletions in the library."""
+        if self._removed is None:
+            sql = "select removed from last_key where owner = ?::integer"
+            self._removed = self._db.get(sql, (self._db.owner,)) or 0
+        return self._removed
+
+    @removed.setter
+    def removed(self, number: int) -> None:
+        self._removed = number
 
     def add(self, rows: Iterable[IndexRow]) -> None:
         keys = []
@@ -57,10 +67,15 @@ class IndexWriter:
         words: set[str] = set()
         for vector in vectors:
             words |= vector.distinct
-        missing_words = self._vocabulary.missing(words, self.removed) - self.new_words
+        missing_words = self.add_words(words)
         if missing_words:
-            insert_words(self._db, sorted(missing_words))
-            self.new_words |= missing_words
+            insert_words(self._db, missing_words)
+
+    def add_words(self, words: set[str]) -> list[str]:
+        """The words that may not be in the vocabulary, which the caller inserts."""
+        missing_words = self._vocabulary.missing(words, self.removed) - self.new_words
+        self.new_words |= missing_words
+        return sorted(missing_words)
 
     def remove(self, rows: Iterable[IndexRow], count: int = 1) -> None:
         keys = []

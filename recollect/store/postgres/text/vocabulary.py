@@ -43,12 +43,17 @@ class Vocabulary:
         self._words |= words
 
 
-def insert_words(db: Connection, words: Sequence[str]) -> None:
+def word_rows(words: Sequence[str]) -> list[tuple[str, str | None]]:
+    """Words with their stems, as they are stored."""
     rows: list[tuple[str, str | None]] = []
     for word in words:
         root = stem(word)
         rows.append((word, None if root == word else root))
-    db.insert("word", ("term", "stem"), rows, keep_existing=True)
+    return rows
+
+
+def insert_words(db: Connection, words: Sequence[str]) -> None:
+    db.insert("word", ("term", "stem"), word_rows(words), keep_existing=True)
 
 
 def delete_unused_words(db: Connection, words: Sequence[str]) -> None:

@@ -1,0 +1,161 @@
+"""Append a message to a conversation with two statements.
+
+Agents append more often than they do anything else. The first statement reads what the second one
+needs; the second one writes all tables, and the token of the commit.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from recollect.language.text import fold, from_micros, identifier, micros
+from recollect.model.documents import Passage
+from recollect.store.postgres.connection import MARKS, Connection
+from recollect.store.postgres.filters import OWNER
+from recollect.store.postgres.text.index_writer import IndexWriter
+from recollect.store.postgres.text.lexemes import text_vector
+from recollect.store.postgres.text.vocabulary import word_rows
+from recollect.store.sql import statistics
+from recollect.store.sql.changes import extended_dates, outdated_position
+from recollect.store.sql.encoding import PASSAGE_COLUMNS, passage_row
+from recollect.store.sql.moves import is_cleanup_due
+from recollect.store.sql.passages import COLUMNS
+from recollect.store.sql.rewriting import is_rewritable
+from recollect.store.values import Appended
+
+_READ = f"""select d.key, d.head, d.created_at, d.updated_at, d.pinned, d.passages, d.kind,
+    d.source, d.project, k.passage + 1, k.removed,
+    (select coalesce(max(m.number), 0) + 1 from list_move m where m.owner = {OWNER}),
+    exists (select from passage p
+      where p.owner = {OWNER} and p.document = d.key and p.id = ?)
+  from document d, last_key k where d.owner = {OWNER} and d.id = ? and k.owner = {OWNER}"""
+_WRITE = f"""with
+  new_passage as (insert into passage (owner, {", ".join(COLUMNS)})
+    values ({OWNER}, {", ".join("?" * len(COLUMNS))})),
+  new_text as (insert into passage_text (owner, key, document, created_at, role, author, hidden,
+      opening, sure, whole, length, words, folded)
+    values ({OWNER}, ?, ?, ?, ?, ?, ?, false, ?, ?, ?, ?::tsvector, ?)),
+  new_words as (insert into word (owner, term, stem)
+    select {OWNER}, u.term, u.stem from unnest(?::text[], ?::text[]) u(term, stem)
+    on conflict do nothing),
+  new_counts as (insert into tally (owner, name, value, count)
+    select {OWNER}, u.* from unnest(?::text[], ?::text[], ?::bigint[]) u(name, value, count)
+    on conflict (owner, name, value) do update set count = tally.count + excluded.count),
+  new_move as (insert into list_move (owner, number, document, time, pinned)
+    values ({OWNER}, ?, ?, ?, ?)),
+  new_document as (update document set head = ?, passages = passages + 1, created_at = ?,
+      updated_at = ?, version = version + 1
+    where owner = {OWNER} and key = ?)
+  update last_key set passage = ?, {MARKS} where owner = {OWNER}"""
+
+
+class _State(NamedTuple):
+    """What an append depends on."""
+
+    document: int
+    head: str | None
+    created_at: int | None
+    updated_at: int | None
+    pinned: int | None
+    passages: int
+    kind: str
+    source: str
+    project: str
+    new_key: int
+    removed: int
+    move: int
+    is_stored: bool
+    """Whether the conversation has a message with this id."""
+
+    @property
+    def owner(self) -> statistics.Owner:
+        return statistics.Owner(self.kind, self.source, self.project)
+
+    def is_plain_append(self, passage: Passage) -> bool:
+        """Whether nothing but the new message changes. The other cases are rare."""
+        parent = passage.parent
+        follows_head = parent is None or identifier(parent) == self.head
+        return (
+            follows_head
+            and not self.is_stored
+            and self.passages > 0
+            and not is_cleanup_due(self.move)
+            and not is_rewritable(self.kind)
+        )
+
+
+def append(
+    db: Connection,
+    id: str,
+    passage: Passage,
+    index: IndexWriter,
+    expected_passages: int | None = None,
+) -> Appended | None:
+    """See Store.append. Returns None, and changes nothing, if this is not a plain append.
+
+    In a cluster, one statement cannot write several tables.
+    """
+    if db.server.is_cluster:
+        return None
+    rows = db.rows(_READ, (identifier(passage.id), identifier(id)))
+    if not rows:
+        return None
+    state = _State(*rows[0])
+    index.removed = state.removed
+    if not state.is_plain_append(passage):
+        return None
+    if expected_passages not in (None, state.passages):
+        raise outdated_position(id, state.passages, expected_passages)
+    db.run(_WRITE, _values(db, state, passage, index))
+    db.is_token_stored = True
+    return Appended(state.passages, True)
+
+
+def _values(db: Connection, state: _State, passage: Passage, index: IndexWriter) -> list[Any]:
+    created_at = passage.created_at or datetime.now(UTC)
+    passage = passage._replace(parent=passage.parent or state.head, created_at=created_at)
+    row = passage_row(passage, state.passages)
+    counts = statistics.count_passages([(state.owner, row)])
+    start, end = extended_dates(
+        from_micros(state.created_at), from_micros(state.updated_at), created_at
+    )
+    changed_at = state.updated_at
+    if changed_at is None:
+        changed_at = state.created_at
+    return [
+        *(state.new_key, state.document, None, False, *row),
+        *_text_values(state, row, index),
+        [name for name, _ in counts],
+        [value for _, value in counts],
+        list(counts.values()),
+        *(state.move, state.document, changed_at, state.pinned),
+        *(identifier(passage.id), micros(start), micros(end), state.document),
+        state.new_key,
+        db.token,
+    ]
+
+
+def _text_values(state: _State, row: tuple[Any, ...], index: IndexWriter) -> list[Any]:
+    values = dict(zip(PASSAGE_COLUMNS, row, strict=True))
+    content: str = values["content"]
+    vector = text_vector("", content)
+    words = word_rows(index.add_words(vector.distinct))
+    folded = None
+    if not content.isascii():
+        folded = fold(content)
+    return [
+        state.new_key,
+        state.document,
+        values["created_at"],
+        values["role"],
+        values["author"],
+        values["visibility"] == "hidden",
+        vector.has_all_positions,
+        vector.has_all_words,
+        vector.length,
+        vector.literal,
+        folded,
+        [term for term, _ in words],
+        [root for _, root in words],
+    ]
