@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -51,8 +51,10 @@ if TYPE_CHECKING:
     from recollect.knowledge.api import Knowledge
     from recollect.knowledge.listing import ConversationList, ListPage
     from recollect.memory.api import Memory
+    from recollect.memory.observe.model import Budget
     from recollect.search.literal import TextMatches
     from recollect.search.recent_searches import RecentSearches
+    from recollect.store.shared.database import SharedDatabase
     from recollect.transfer.archive import Archive
     from recollect.transfer.exclusion import Exclusion
     from recollect.transfer.forgetting import ForgetReport
@@ -77,10 +79,14 @@ class Library:
         background: bool = False,
         archive: Path | None = None,
         indexer: Indexer | None = None,
+        open_shared: Callable[[], SharedDatabase] | None = None,
     ) -> None:
+        """`open_shared` opens the database that servers share, if exclusions and budgets are in it
+        and not in files."""
         self._store: Store = AbbreviatedStore(store)
         self._archive_folder = archive or home() / "archive" / "default"
         self._background: Indexer | None = indexer
+        self._open_shared = open_shared
         self._facets: dict[str, tuple[object, dict[str, list[tuple[str, int]]]]] = {}
         """The last facets of each kind, and the version of the library that has them."""
         if not store.read_only:
@@ -89,7 +95,7 @@ class Library:
         if background and indexer is None:
             from recollect.index.background import BackgroundThread
 
-            self._background = BackgroundThread(_background_jobs(store))
+            self._background = BackgroundThread(_background_jobs(store, self._budget))
             if store.purge_status().reason:
                 self.wake_indexer()  # an earlier process could not purge deleted text
 
@@ -267,7 +273,13 @@ class Library:
         """The projects that must not be imported, as configured now."""
         from recollect.transfer.exclusion import configured_exclusion
 
-        return configured_exclusion(self._archive_folder.parent.parent)
+        patterns: list[str] = []
+        if self._open_shared is not None:
+            from recollect.store.shared.exclusions import SharedExclusions
+
+            with closing(self._open_shared()) as database:
+                patterns = SharedExclusions(database).patterns()
+        return configured_exclusion(self._archive_folder.parent.parent, patterns)
 
     def admission(self, exclusion: Exclusion) -> Admission:
         """The function that decides whether a document may be imported."""
@@ -984,7 +996,7 @@ class Library:
             on_wait = None
         elif on_wait is None:
             on_wait = _do_nothing
-        catch_up(self._store, progress, on_wait=on_wait)
+        catch_up(self._store, progress, on_wait=on_wait, budget=self._budget())
         return refresh(self._store, embedding_setting(), progress, on_wait=on_wait)
 
     def wake_indexer(self) -> None:
@@ -1004,7 +1016,15 @@ class Library:
     def _background_pass(self) -> BackgroundPass:
         from recollect.index.background import BackgroundPass
 
-        return BackgroundPass(_background_jobs(self._store))
+        return BackgroundPass(_background_jobs(self._store, self._budget))
+
+    def _budget(self) -> Budget:
+        """What may be sent to a model for observations."""
+        from recollect.memory.observe.model import FileBudget, SharedBudget
+
+        if self._open_shared is None:
+            return FileBudget(home() / "observer.json")
+        return SharedBudget(self._open_shared)
 
     def pause_indexing(self) -> None:
         """Stop indexing in the background, in every process, until `resume_indexing`.
@@ -1104,13 +1124,13 @@ class Library:
         self.wake_indexer()
 
 
-def _background_jobs(store: Store) -> list[Job]:
+def _background_jobs(store: Store, budget: Callable[[], Budget]) -> list[Job]:
     from recollect.index.background import expiry_job, index_job, purge_job
     from recollect.index.pausing import pausable
     from recollect.memory.observe_job import observe_job
 
     # Deleted text is removed from the files even while indexing is paused.
-    jobs = [pausable(store, observe_job(store)), pausable(store, index_job(store))]
+    jobs = [pausable(store, observe_job(store, budget)), pausable(store, index_job(store))]
     return [*jobs, expiry_job(store), purge_job(store)]
 
 

@@ -12,6 +12,7 @@ import re
 import threading
 from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -77,7 +78,10 @@ def open(
     background = background and not store.read_only
     if not background:
         indexer = None
-    return Library(store, background, _archive_folder(where, user), indexer)
+    open_shared = None
+    if isinstance(where, str):
+        open_shared = partial(shared_database, where)
+    return Library(store, background, _archive_folder(where, user), indexer, open_shared)
 
 
 def open_existing(

@@ -22,6 +22,9 @@ class ImportHandler(Handler):
     """
 
     kind = IMPORT
+    # Files are parsed in a process of their own, so they hardly ever bring down the one that runs
+    # the job. It may be killed for other reasons, and several of its jobs with it.
+    max_attempts = 5
 
     def __init__(self, borrow: Borrow, jobs: Jobs, uploads: Uploads) -> None:
         self._borrow = borrow

@@ -30,7 +30,7 @@ POLL_SECONDS = 1.0
 """How often to look for jobs that other processes have added."""
 CLEAN_UP_SECONDS = 60.0
 _RETRY_SECONDS = 5.0
-_MAX_ATTEMPTS = 2
+_MAX_ATTEMPTS = 3
 
 Borrow = Callable[[str], AbstractContextManager[Library]]
 """Opens the library of a user for a block."""

@@ -16,7 +16,7 @@ from recollect.errors import InvalidInput, NotFound, RecollectError
 from recollect.index.lock import OnWait, index_lock
 from recollect.language.text import truncate
 from recollect.memory.observe import MAKER, as_document, forgotten_ids, observe
-from recollect.memory.observe.model import Budget, ModelObserver, ObserverResult
+from recollect.memory.observe.model import Budget, FileBudget, ModelObserver, ObserverResult
 from recollect.model.documents import Document
 from recollect.models.chat import ChatModel
 from recollect.settings import OBSERVER, home
@@ -37,12 +37,13 @@ def catch_up(
     progress: Progress | None = None,
     stop: Callable[[], bool] | None = None,
     on_wait: OnWait | None = None,
+    budget: Budget | None = None,
 ) -> int:
     """Observe all conversations that have changed since they were observed; return their number.
 
     Does nothing if another process is indexing. With `on_wait`, waits for it.
     """
-    observer = _configured_observer()
+    observer = _configured_observer(budget)
     if observer is None:
         return 0
     with index_lock(store, on_wait) as acquired:
@@ -76,7 +77,7 @@ class Observer(NamedTuple):
     observe: Callable[[Document], ObserverResult]
 
 
-def _configured_observer() -> Observer | None:
+def _configured_observer(budget: Budget | None = None) -> Observer | None:
     name = OBSERVER.get()
     if name == "off":
         return None
@@ -87,7 +88,9 @@ def _configured_observer() -> Observer | None:
         raise InvalidInput(
             "RECOLLECT_OBSERVER is model, but RECOLLECT_MODEL names none (https://host/v1#model)."
         )
-    model_observer = ModelObserver(chat, chat.model, Budget(home() / "observer.json"))
+    if budget is None:
+        budget = FileBudget(home() / "observer.json")
+    model_observer = ModelObserver(chat, chat.model, budget)
     return Observer(model_observer.maker, model_observer.observe)
 
 

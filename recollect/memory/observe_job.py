@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from recollect.index.background import Job, Stop
 from recollect.store.base import Store
+
+if TYPE_CHECKING:
+    from recollect.memory.observe.model import Budget
 
 _INTERVAL = 10.0
 """Seconds. Each run observes a whole conversation, so one that grows is not observed every time."""
@@ -18,7 +23,7 @@ _LONGEST_PAUSE = 120
 _NEXT_RUN_MARKER = "observer_next_run"
 
 
-def observe_job(store: Store) -> Job:
+def observe_job(store: Store, budget: Callable[[], Budget] | None = None) -> Job:
     """The job. The observer is imported when it runs, so that opening a library stays fast."""
 
     def run(stop: Stop) -> bool:
@@ -27,7 +32,7 @@ def observe_job(store: Store) -> Job:
         if _is_pausing(store):
             return True
         start = time.thread_time()
-        catch_up(store, stop=stop)
+        catch_up(store, stop=stop, budget=None if budget is None else budget())
         _pause(store, time.thread_time() - start)
         return True
 

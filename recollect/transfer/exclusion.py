@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
@@ -43,11 +43,14 @@ _SPAN_IN_JSON = re.compile(
 _PARENTS = ("parent_session", "parent_thread_id")
 
 
-def configured_exclusion(folder: Path | None = None) -> Exclusion:
-    """The patterns of RECOLLECT_EXCLUDE and of `exclude.txt` in the home folder, one per line."""
+def configured_exclusion(
+    folder: Path | None = None, shared_patterns: Sequence[str] = ()
+) -> Exclusion:
+    """The patterns of RECOLLECT_EXCLUDE, of `exclude.txt` in the home folder, one per line, and of
+    the database."""
     if folder is None:
         folder = home()
-    patterns = [*EXCLUDE.get(), *read_patterns(folder)]
+    patterns = [*EXCLUDE.get(), *read_patterns(folder), *shared_patterns]
     return Exclusion(tuple(_expand(pattern) for pattern in patterns))
 
 

@@ -28,7 +28,7 @@ def read_patterns(home: Path) -> list[str]:
 
 def add_pattern(home: Path, pattern: str) -> None:
     """Add a pattern, unless the file has it. Raises InvalidInput."""
-    pattern = _validate_pattern(pattern)
+    pattern = validate_pattern(pattern)
     with _lock:
         if pattern not in read_patterns(home):
             _write(home, [*_lines(home), pattern])
@@ -43,7 +43,7 @@ def remove_pattern(home: Path, pattern: str) -> None:
             _write(home, others)
 
 
-def _validate_pattern(pattern: str) -> str:
+def validate_pattern(pattern: str) -> str:
     pattern = pattern.strip()
     if not pattern:
         raise InvalidInput("Type a pattern first, such as ~/clients/* or secret-*.")

@@ -20,6 +20,7 @@ import pytest
 from recollect.errors import StoreUnavailable
 from recollect.importers.sandbox import files, process
 from recollect.importers.sandbox.bounds import Bounds
+from recollect.jobs.importing import ImportHandler
 from recollect.jobs.runner import Runner
 from recollect.serve.http.jobs import DONE, QUEUED, RUNNING
 from recollect.serve.http.service import Service
@@ -129,8 +130,9 @@ def test_a_shutdown_stops_imports_and_the_next_start_resumes_them(
 
 
 def test_an_upload_that_brings_the_server_down_is_given_up(
-    services: Callable[[str], Service],
+    services: Callable[[str], Service], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(ImportHandler, "max_attempts", 2)
     service = services("home")
     id = upload(service, "ann", "a.hostile", b"loop")
     for number in (1, 2):
@@ -182,6 +184,8 @@ import sys
 from recollect.importers.sandbox import process
 process.MODULE = "hostile_worker"
 from recollect.cli import main
+from recollect.jobs.importing import ImportHandler
+ImportHandler.max_attempts = 2
 sys.exit(main(["serve", "--home", sys.argv[1], "--port", "0", "--json"]))
 """
 

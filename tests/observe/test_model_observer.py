@@ -15,7 +15,7 @@ from upstream import StandIn
 
 from recollect.errors import InvalidInput, RecollectError
 from recollect.memory.observe import MAKER, observe
-from recollect.memory.observe.model import SCHEMA, Budget, ModelObserver, ObserverResult
+from recollect.memory.observe.model import SCHEMA, FileBudget, ModelObserver, ObserverResult
 from recollect.model.documents import Document
 from recollect.models.chat import ChatModel
 
@@ -167,19 +167,19 @@ def test_the_cost_of_a_conversation_is_bounded() -> None:
 
 def test_the_cost_of_a_day_is_bounded_across_restarts(tmp_path: Path) -> None:
     monday, tuesday = date(2026, 3, 2), date(2026, 3, 3)
-    assert Budget(tmp_path / "spent.json", 100).spend(80, monday)
-    again = Budget(tmp_path / "spent.json", 100)
+    assert FileBudget(tmp_path / "spent.json", 100).spend(80, monday)
+    again = FileBudget(tmp_path / "spent.json", 100)
     assert not again.spend(30, monday)
     assert again.spend(20, monday)
     assert again.spend(100, tuesday)
-    result = observe_with(answer(), budget=Budget(None, 10))
+    result = observe_with(answer(), budget=FileBudget(None, 10))
     assert not result.complete
     assert list(result.observations) == observe(chickens())
 
 
 def test_a_damaged_budget_file_is_reset(tmp_path: Path) -> None:
     (tmp_path / "spent.json").write_text("[", encoding="utf-8")
-    assert Budget(tmp_path / "spent.json", 100).spend(100)
+    assert FileBudget(tmp_path / "spent.json", 100).spend(100)
 
 
 def test_hidden_and_human_only_messages_are_not_sent() -> None:

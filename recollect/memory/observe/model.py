@@ -11,10 +11,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from recollect.errors import RecollectError
 from recollect.language.text import for_model, tokens
@@ -37,6 +38,8 @@ from recollect.memory.observe.sentence_words import split_words, words
 from recollect.model.documents import Document, Json
 from recollect.model.observations import Observation
 from recollect.settings import LIMITS
+from recollect.store.shared.budgets import SharedBudgets
+from recollect.store.shared.database import SharedDatabase
 
 VERSION = 2
 _REQUEST_LENGTH = 12_000  # characters of exchanges in one request
@@ -94,8 +97,30 @@ class ObserverResult:
     note: str = ""
 
 
-class Budget:
-    """How many characters may still be sent today. Stored in a file to survive restarts."""
+class Budget(Protocol):
+    """How many characters may still be sent today."""
+
+    def spend(self, characters: int, today: date | None = None) -> bool:
+        """Reserve so many characters. False if the budget of the day does not allow it."""
+
+
+class SharedBudget:
+    """A budget in the database, for all servers and workers that use it."""
+
+    def __init__(self, open_database: Callable[[], SharedDatabase]) -> None:
+        self._open_database = open_database
+
+    def spend(self, characters: int, today: date | None = None) -> bool:
+        if today is None:
+            today = datetime.now(UTC).date()
+        with closing(self._open_database()) as database:
+            return SharedBudgets(database).spend(
+                "observer", today.isoformat(), characters, LIMITS.observer_characters_each_day
+            )
+
+
+class FileBudget:
+    """A budget in a file, to survive restarts."""
 
     def __init__(
         self, path: Path | None = None, each_day: int = LIMITS.observer_characters_each_day
@@ -147,7 +172,7 @@ class ModelObserver:
     ) -> None:
         self._ask = ask
         self._name = name
-        self._budget = budget or Budget()
+        self._budget: Budget = budget or FileBudget()
         self._each_conversation = each_conversation
 
     @property

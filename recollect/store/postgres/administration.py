@@ -25,7 +25,15 @@ from recollect.store.postgres.versions import (
     pending_contractions,
     read_steps,
 )
-from recollect.store.shared import jobs, open_libraries, sessions, streams, uploads
+from recollect.store.shared import (
+    budgets,
+    exclusions,
+    jobs,
+    open_libraries,
+    sessions,
+    streams,
+    uploads,
+)
 
 SHARED_TABLES = (
     sessions.TABLES,
@@ -33,6 +41,8 @@ SHARED_TABLES = (
     jobs.TABLES,
     uploads.TABLES,
     open_libraries.TABLES,
+    exclusions.TABLES,
+    budgets.TABLES,
 )
 """What servers share. A login without other privileges cannot create these tables itself."""
 _NOT_DISTRIBUTED = (

@@ -29,8 +29,9 @@ from recollect.serve.http.route_policy import route_policy
 from recollect.serve.http.routing import DeferredRoute
 from recollect.serve.identity.principal import ADMIN, KNOWLEDGE, READ, Forbidden
 from recollect.store.audit_log import SETTING, Entry
+from recollect.store.shared.exclusions import SharedExclusions
 from recollect.transfer.exclusion import matching_projects
-from recollect.transfer.exclusion_file import NAME, add_pattern, remove_pattern
+from recollect.transfer.exclusion_file import NAME, add_pattern, remove_pattern, validate_pattern
 
 page_router = APIRouter(include_in_schema=False, route_class=PageRoute)
 router = APIRouter(prefix="/console/settings", include_in_schema=False, route_class=DeferredRoute)
@@ -98,7 +99,10 @@ def preview_exclusion(access: AccessTo, pattern: str) -> Response:
 @route_policy(ADMIN)
 def add_exclusion(access: AccessTo, pattern: str) -> dict[str, str]:
     _require_person(access)
-    add_pattern(home_of(access), pattern)
+    if access.service.engine == "postgresql":
+        SharedExclusions(access.service.shared).add(validate_pattern(pattern))
+    else:
+        add_pattern(home_of(access), pattern)
     _record_change(access, "add exclusion")
     return {"message": f"“{pattern.strip()}” will not be imported."}
 
@@ -107,7 +111,10 @@ def add_exclusion(access: AccessTo, pattern: str) -> dict[str, str]:
 @route_policy(ADMIN)
 def remove_exclusion(access: AccessTo, pattern: str) -> dict[str, str]:
     _require_person(access)
-    remove_pattern(home_of(access), pattern)
+    if access.service.engine == "postgresql":
+        SharedExclusions(access.service.shared).remove(pattern.strip())
+    else:
+        remove_pattern(home_of(access), pattern)
     _record_change(access, "remove exclusion")
     return {"message": f"“{pattern.strip()}” is imported again."}
 

@@ -19,6 +19,7 @@ from recollect.serve.identity.accounts import BEING_REPLACED, VALID, key_state
 from recollect.serve.identity.principal import ADMIN, KNOWLEDGE, LOCAL, WRITE
 from recollect.serve.identity.sessions import live_sessions
 from recollect.store.api_keys import ApiKey
+from recollect.store.shared.exclusions import SharedExclusions
 from recollect.transfer.exclusion import FILES, MARKERS
 from recollect.transfer.exclusion_file import NAME, read_patterns
 
@@ -141,8 +142,12 @@ def _model_name(setting: str, is_admin: bool) -> str:
 
 
 def _exclusions(access: Access, library: Library) -> dict[str, Any]:
+    if access.service.engine == "postgresql" and not settings.READ_ONLY.get():
+        patterns = SharedExclusions(access.service.shared).patterns()
+    else:
+        patterns = read_patterns(home_of(access))
     return {
-        "patterns": read_patterns(home_of(access)),
+        "patterns": patterns,
         "fixed_patterns": settings.EXCLUDE.get(),
         "fixed_origin": settings.EXCLUDE.origin(),
         "file_name": NAME,
