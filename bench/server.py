@@ -93,13 +93,18 @@ class Server:
 
     def cpu(self) -> float:
         """CPU seconds of the server and its child processes; 0 if the system does not report it."""
-        main = (self.folder / "postmaster.pid").read_text().split()[0]
-        children = Path(f"/proc/{main}/task/{main}/children")
-        if not children.exists():
-            return 0.0
-        ticks = Path(f"/proc/{main}/stat").read_text().rpartition(")")[2].split()[13:15]
-        seconds = sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
-        for process in (main, *children.read_text().split()):
-            with suppress(FileNotFoundError, ProcessLookupError):
-                seconds += int(Path(f"/proc/{process}/schedstat").read_text().split()[0]) / 1e9
-        return seconds
+        return cpu_seconds(self.folder)
+
+
+def cpu_seconds(folder: Path) -> float:
+    """CPU seconds of the server with this data; 0 if the system does not report it."""
+    main = (folder / "postmaster.pid").read_text().split()[0]
+    children = Path(f"/proc/{main}/task/{main}/children")
+    if not children.exists():
+        return 0.0
+    ticks = Path(f"/proc/{main}/stat").read_text().rpartition(")")[2].split()[13:15]
+    seconds = sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
+    for process in (main, *children.read_text().split()):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            seconds += int(Path(f"/proc/{process}/schedstat").read_text().split()[0]) / 1e9
+    return seconds

@@ -23,6 +23,7 @@ import psycopg
 import pytest
 
 import recollect
+from bench.citus import create_database
 from recollect.store.postgres.cluster import is_cluster
 
 SKIP = "RECOLLECT_SKIP_POSTGRES"
@@ -137,29 +138,11 @@ def new_database(name: str) -> str:
     """Create a database with all migrations, and return its URL."""
     with psycopg.connect(os.environ[URL], autocommit=True) as db:
         if is_cluster(db):
-            _create_distributed_database(db, name)
+            create_database(os.environ[URL], name)
         else:
             db.execute(f'drop database if exists "{name}" with (force)')
             db.execute(f'create database "{name}" template {TEMPLATE}')
     return database_url(name)
-
-
-def _create_distributed_database(db: psycopg.Connection[Any], name: str) -> None:
-    """Create a database on every node of a cluster, and let the coordinator know the workers."""
-    nodes = db.execute("select nodename, nodeport from pg_dist_node order by groupid").fetchall()
-    parts = psycopg.conninfo.conninfo_to_dict(os.environ[URL])
-    for host, port in nodes:
-        node = parts | {"host": host, "port": port}
-        with psycopg.connect(**node, autocommit=True) as other:
-            other.execute(f'drop database if exists "{name}" with (force)')
-            other.execute(f"create database \"{name}\" encoding 'UTF8' template template0")
-        with psycopg.connect(**(node | {"dbname": name}), autocommit=True) as other:
-            other.execute("create extension citus")
-    with psycopg.connect(database_url(name), autocommit=True) as coordinator:
-        (first, *workers) = nodes
-        coordinator.execute("select citus_set_coordinator_host(%s, %s)", first)
-        for worker in workers:
-            coordinator.execute("select citus_add_node(%s, %s)", worker)
 
 
 def database_url(name: str) -> str:
