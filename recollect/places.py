@@ -269,6 +269,16 @@ def shared_database(path_or_url: str | Path | None = None) -> SharedDatabase:
     return PostgresSharedDatabase(where)
 
 
+def pool_statistics(path_or_url: str | Path | None = None) -> dict[str, int] | None:
+    """The use of this process's connections to a PostgreSQL place. None for a folder."""
+    where = place(path_or_url)
+    if isinstance(where, Path):
+        return None
+    from recollect.store.postgres.pool import Pool
+
+    return Pool.statistics(where)
+
+
 def audit_logs(path_or_url: str | Path | None = None) -> AuditLogs:
     """The audit logs of a place. All of a process share one object per place."""
     where = place(path_or_url)

@@ -152,3 +152,34 @@ def test_the_api_reference_has_all_operations_with_examples(
     assert page.text.count("<code>curl ") == page.text.count("<details>")
     assert not re.findall(r"(?:src|href)=\"(?!/)", page.text), "no external resources"
     assert " style=" not in page.text
+
+
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_the_queue_and_what_is_not_embedded_are_reported(
+    service: Service, user: str, metric: Any
+) -> None:
+    with service.libraries.borrow(user):
+        service.jobs.add("later", user, {})  # which nobody runs
+        assert metric("recollect_jobs", kind="later", state="waiting") == 1
+        assert metric("recollect_jobs", kind="later", state="failed") == 0
+        assert metric("recollect_oldest_job_seconds", kind="later") >= 0
+        assert metric("recollect_unembedded_messages") == 0
+    assert metric("recollect_database_waiting") is None
+
+
+@pytest.mark.full
+def test_the_use_of_the_connection_pool_is_reported(on_postgres: str, user: str) -> None:
+    service = Service(on_postgres)
+    with service.libraries.borrow(user) as library:
+        library.stats()
+        text = service.metrics.text().decode()
+    service.drain()
+    service.close()
+    samples = {
+        sample.name: sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+    assert samples["recollect_database_transactions_total"] > 0
+    assert samples["recollect_database_connections_limit"] == LIMITS.server_connections
+    assert samples["recollect_database_waiting"] == 0

@@ -11,11 +11,14 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from recollect.errors import StoreUnavailable
 from recollect.library import Library
 from recollect.places import open
 from recollect.settings import LIMITS
+
+T = TypeVar("T")
 
 
 class _Slot:
@@ -48,6 +51,18 @@ class Libraries:
 
     def __len__(self) -> int:
         return len(self._slots)
+
+    def map(self, work: Callable[[Library], T]) -> list[T]:
+        """The value of `work` for each open library. They stay open meanwhile."""
+        with self._lock:
+            slots = {user: slot for user, slot in self._slots.items() if slot.library is not None}
+            for slot in slots.values():
+                slot.borrowers += 1
+        try:
+            return [work(slot.library) for slot in slots.values() if slot.library is not None]
+        finally:
+            for user, slot in slots.items():
+                self._release(user, slot)
 
     @contextmanager
     def borrow(self, user: str) -> Iterator[Library]:

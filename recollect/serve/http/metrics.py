@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
 from prometheus_client import (
     CollectorRegistry,
     Counter,
@@ -13,6 +16,7 @@ from prometheus_client import (
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_1_0_0
 
 from recollect.serve.http.libraries import Libraries
+from recollect.serve.http.state_metrics import JobCounts, StateCollector
 
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
@@ -73,6 +77,15 @@ class Metrics:
         )
         open_libraries = Gauge("recollect_open_libraries", "Open libraries.", registry=registry)
         open_libraries.set_function(lambda: len(libraries))
+
+    def watch(
+        self,
+        libraries: Libraries,
+        place: Path | str,
+        count_jobs: Callable[[], Mapping[str, JobCounts]],
+    ) -> None:
+        """Also report the state of the queue, the index and the database."""
+        self._registry.register(StateCollector(libraries, place, count_jobs))
 
     def count_request(self, route: str, method: str, status: int, seconds: float) -> None:
         if method not in _METHODS:

@@ -153,6 +153,7 @@ class Service:
         self.jobs = self._job_system.jobs
         self.imports = Imports(self.jobs, self._job_system.uploads, self.libraries.borrow)
         self.tasks = Tasks(self.jobs)
+        self.metrics.watch(self.libraries, place, self.jobs.counts)
         hosts: tuple[str, ...] = ("", HOST)
         if not self.config.runs_jobs:
             hosts = (HOST,)  # what only this machine can do

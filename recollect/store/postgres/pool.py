@@ -120,6 +120,15 @@ class Pool:
         # The pool existed at first but has been closed in the meantime.
         return cls.acquire(url)
 
+    @classmethod
+    def statistics(cls, url: str) -> dict[str, int]:
+        """How the pool for a URL is used, as psycopg counts it. Empty if there is no pool."""
+        with cls._pools_lock:
+            pool = cls._pools.get(url)
+        if pool is None:
+            return {}
+        return pool._pool.get_stats()
+
     def release(self) -> None:
         with self._pools_lock:
             self._references -= 1
