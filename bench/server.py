@@ -92,13 +92,15 @@ class Server:
         return values
 
     def cpu(self) -> float:
-        """CPU seconds of the server and its child processes; 0 if the system does not report it."""
-        return cpu_seconds(self.folder)
+        return server_cpu(self.folder)
 
 
-def cpu_seconds(folder: Path) -> float:
-    """CPU seconds of the server with this data; 0 if the system does not report it."""
-    main = (folder / "postmaster.pid").read_text().split()[0]
+def server_cpu(data: Path) -> float:
+    """CPU seconds of a server and its child processes, given by its data directory.
+
+    0 if the system does not report it.
+    """
+    main = (data / "postmaster.pid").read_text().split()[0]
     children = Path(f"/proc/{main}/task/{main}/children")
     if not children.exists():
         return 0.0

@@ -32,6 +32,8 @@ from recollect.store.postgres import PostgresStore, administration
 pytestmark = pytest.mark.full
 
 TESTS = Path(__file__).parents[1]
+# Several test processes may share a cluster.
+OWN_DATABASE = f"recollect_own_{os.environ.get('PYTEST_XDIST_WORKER', 'main')}"
 SUITES = {
     "contract": ["store/test_contract.py", "-k", "postgres"],
     "rewriting": ["store/test_rewriting.py", "store/test_parts.py", "-k", "postgres"],
@@ -60,10 +62,10 @@ def url(cluster: Cluster | ForeignCluster) -> str:
     """A database in the cluster with our schema."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(postgres.URL, cluster.url)
-        url = postgres.new_database("recollect_own")
+        url = postgres.new_database(OWN_DATABASE)
     with psycopg.connect(url, autocommit=True) as db:
         # Fewer than usual, because a test moves them.
-        db.execute("alter database recollect_own set citus.shard_count = 8")
+        db.execute(f"alter database {OWN_DATABASE} set citus.shard_count = 8")
     administration.prepare_database(url)
     return url
 
@@ -256,7 +258,7 @@ def test_users_write_while_they_are_spread_and_moved_to_a_new_worker(
     nodes: Cluster, url: str
 ) -> None:
     with appenders(url, 4) as users:
-        new = nodes.add_worker("recollect_own")
+        new = nodes.add_worker(OWN_DATABASE)
         status = administration.spread(url)
         shards = {node.port: node.shards for node in status.nodes}
         others = [count for port, count in shards.items() if port != new and count]
