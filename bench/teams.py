@@ -219,7 +219,7 @@ def save_others(team: Team) -> dict[str, Cost]:
                 )._store
                 for name, place in team.places.items()
             }
-            for batch in _batches(person):
+            for batch in batches(person):
                 for name, store in stores.items():
                     clock = Clock()
                     store.save(batch)
@@ -227,7 +227,7 @@ def save_others(team: Team) -> dict[str, Cost]:
     return {f"saving, {name}": cost for name, cost in costs.items()}
 
 
-def _batches(person: Person) -> Iterator[list[Document]]:
+def batches(person: Person) -> Iterator[list[Document]]:
     batch: list[Document] = []
     size = 0
     for document in corpus.documents(person.messages, person.seed):

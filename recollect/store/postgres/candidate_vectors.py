@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from recollect.store.postgres.connection import Connection
+from recollect.store.postgres.filters import OWNER
 from recollect.store.sql.candidates import decode_candidates
 from recollect.store.values import Candidate, Space
 
@@ -29,9 +30,9 @@ def read_candidates(db: Connection, query: str, values: Sequence[Any]) -> list[C
         select c.*, null as scale, null as numbers from c
         union all select c.key, {_NO_CANDIDATE}, v.scale, v.numbers
         from c cross join lateral (select v.scale, v.numbers from vector v
-          where v.owner = ?::integer and v.space = ?::integer and v.passage = c.key offset 0) v
+          where v.owner = {OWNER} and v.space = ?::integer and v.passage = c.key offset 0) v
         where c.key <> all(?::bigint[])""",
-        (*values, db.owner, plan.space.id, list(vectors)),
+        (*values, plan.space.id, list(vectors)),
     )
     candidates = []
     for row in rows:

@@ -10,7 +10,7 @@ from recollect.language.text import fold
 from recollect.model.search import Filter
 from recollect.store.postgres.candidate_vectors import read_candidates
 from recollect.store.postgres.connection import Connection
-from recollect.store.postgres.filters import candidate_conditions, conditions
+from recollect.store.postgres.filters import OWNER, candidate_conditions, conditions
 from recollect.store.postgres.text.counts import size
 from recollect.store.postgres.text.lexemes import text_query
 from recollect.store.postgres.text.substring import (
@@ -32,7 +32,8 @@ _NEWEST_FIRST = "p.created_at desc nulls last, p.key desc"
 # -- by key --------------------------------------------------------------------
 
 # `offset 0` prevents the server from joining all passages: under row-level security, it expects
-# far too many rows.
+# far too many rows. Every search runs these statements, and planning them takes as long as reading
+# thirty passages, so they are prepared.
 
 
 def candidates(db: Connection, keys: Sequence[int], filter: Filter) -> list[Candidate]:
@@ -42,11 +43,11 @@ def candidates(db: Connection, keys: Sequence[int], filter: Filter) -> list[Cand
         db,
         f"""select {COLUMNS} from unnest(?::bigint[]) k(key)
         cross join lateral (select * from passage p
-          where p.owner = ?::integer and p.key = k.key offset 0) p
+          where p.owner = {OWNER} and p.key = k.key offset 0) p
         cross join lateral (select * from document d
-          where d.owner = ?::integer and d.key = p.document offset 0) d
+          where d.owner = {OWNER} and d.key = p.document offset 0) d
         where {where}""",
-        (list(keys), db.owner, db.owner, *values),
+        (list(keys), *values),
     )
 
 
@@ -56,13 +57,13 @@ def previous_passages(db: Connection, keys: Sequence[int]) -> list[Candidate]:
         db,
         f"""select {COLUMNS} from unnest(?::bigint[]) k(key)
         cross join lateral (select a.document, a.position from passage a
-          where a.owner = ?::integer and a.key = k.key offset 0) a
+          where a.owner = {OWNER} and a.key = k.key offset 0) a
         cross join lateral (select * from passage p
-          where p.owner = ?::integer and p.document = a.document and p.position = a.position - 1
+          where p.owner = {OWNER} and p.document = a.document and p.position = a.position - 1
           offset 0) p
         cross join lateral (select * from document d
-          where d.owner = ?::integer and d.key = p.document offset 0) d""",
-        (list(keys), db.owner, db.owner, db.owner),
+          where d.owner = {OWNER} and d.key = p.document offset 0) d""",
+        (list(keys),),
     )
 
 
