@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from recollect.index.background import Indexer
     from recollect.store.api_keys import ApiKeys
     from recollect.store.postgres import PostgresStore
+    from recollect.store.shared.changes import ChangeSignals
     from recollect.store.shared.database import SharedDatabase
     from recollect.transfer.moving import MoveResult
     from recollect.transfer.salvage.report import SalvageReport
@@ -267,6 +268,19 @@ def shared_database(path_or_url: str | Path | None = None) -> SharedDatabase:
     from recollect.store.postgres.shared_database import PostgresSharedDatabase
 
     return PostgresSharedDatabase(where)
+
+
+def change_signals(path_or_url: str | Path | None = None) -> ChangeSignals:
+    """Signals of changes in the libraries of a place. Connects when somebody subscribes."""
+    where = place(path_or_url)
+    if isinstance(where, Path):
+        from recollect.store.shared.changes import ChangeSignals
+
+        return ChangeSignals()
+    _postgres_store(where)
+    from recollect.store.postgres.notifications import ChangeListener
+
+    return ChangeListener(where)
 
 
 def pool_statistics(path_or_url: str | Path | None = None) -> dict[str, int] | None:

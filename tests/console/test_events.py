@@ -31,7 +31,7 @@ def test_a_change_by_anyone_is_sent_to_all_listeners(
     service: Service, library: recollect.Library
 ) -> None:
     async def run() -> None:
-        hub = Events(service.libraries, service.draining)
+        hub = Events(service.libraries, service.changes, service.draining)
         streams = [hub.stream(default_user(), still_open) for _ in range(3)]
         for stream in streams:
             await until(stream, b"event: ready")
@@ -52,7 +52,7 @@ def test_a_change_by_anyone_is_sent_to_all_listeners(
 
 def test_streams_end_when_the_server_stops_or_the_page_closes(service: Service) -> None:
     async def run() -> None:
-        hub = Events(service.libraries, service.draining)
+        hub = Events(service.libraries, service.changes, service.draining)
         is_closed = False
 
         async def page_closed() -> bool:
@@ -80,10 +80,14 @@ def test_quiet_streams_are_kept_alive_and_long_ones_are_ended(
     monkeypatch.setattr(events, "POLL_SECONDS", 0.01)
 
     async def run() -> None:
-        stream = Events(service.libraries, service.draining).stream(default_user(), still_open)
+        stream = Events(service.libraries, service.changes, service.draining).stream(
+            default_user(), still_open
+        )
         await until(stream, b": keep-alive")
         monkeypatch.setattr(events, "MAX_SECONDS", 0.0)
-        short = Events(service.libraries, service.draining).stream(default_user(), still_open)
+        short = Events(service.libraries, service.changes, service.draining).stream(
+            default_user(), still_open
+        )
         async with asyncio.timeout(60):
             assert len([chunk async for chunk in short]) == 1
         await stream.aclose()  # type: ignore[attr-defined]
@@ -97,7 +101,7 @@ def test_the_number_of_streams_is_limited(
     monkeypatch.setattr(events, "LIMITS", replace(LIMITS, streams_each_user=1))
 
     async def run() -> None:
-        hub = Events(service.libraries, service.draining)
+        hub = Events(service.libraries, service.changes, service.draining)
         stream = hub.stream("ann", still_open)
         await until(stream, b"ready")
         with pytest.raises(TooManyStreams):

@@ -98,10 +98,14 @@ class Database:
             db.execute(sql)
 
     def sessions(self, column: str = "pid") -> list[Any]:
-        """One column of `pg_stat_activity` for every connection that Recollect has open."""
+        """One column of `pg_stat_activity` for every connection that Recollect has open.
+
+        Changes are announced with another one, now and then.
+        """
         rows = self.rows(
             f"""select {column} from pg_stat_activity
-            where starts_with(application_name, 'recollect') order by pid"""
+            where starts_with(application_name, 'recollect')
+              and application_name <> 'recollect changes' order by pid"""
         )
         return [value for (value,) in rows]
 

@@ -1,7 +1,8 @@
 """Change notifications: tell open pages that something in a library was saved.
 
 Each library with listeners has one watcher. It reads the library's version twice a second, so it
-also notices what other processes save. A listener only needs to know *that* something changed, so
+also notices what other processes save. If the database signals changes, it reads the version when
+there is a signal, and otherwise rarely. A listener only needs to know *that* something changed, so
 notifications never pile up. Streams end when the server shuts down, and after ten minutes in any
 case: the browser reconnects and its key is checked again.
 """
@@ -13,16 +14,18 @@ import logging
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 
 from starlette.concurrency import run_in_threadpool
 
 from recollect.errors import RecollectError
 from recollect.serve.http.libraries import Libraries
 from recollect.settings import LIMITS
+from recollect.store.shared.changes import OFTEN_SECONDS, RARELY_SECONDS, ChangeSignals
 
 log = logging.getLogger(__name__)
 
-POLL_SECONDS = 0.5
+POLL_SECONDS = OFTEN_SECONDS
 KEEP_ALIVE_SECONDS = 15.0
 MAX_SECONDS = 600.0
 _WATCHERS_AT_FULL_SPEED = 32  # with more watched libraries, each is polled less often
@@ -51,8 +54,11 @@ class _Watcher:
 class Events:
     """The event streams of one server. Use it only from the event loop."""
 
-    def __init__(self, libraries: Libraries, draining: threading.Event) -> None:
+    def __init__(
+        self, libraries: Libraries, signals: ChangeSignals, draining: threading.Event
+    ) -> None:
         self._libraries = libraries
+        self._signals = signals
         self._draining = draining
         self._watchers: dict[str, _Watcher] = {}
 
@@ -109,22 +115,40 @@ class Events:
             watcher.task.cancel()
 
     async def _watch(self, user: str, watcher: _Watcher) -> None:
+        signal = asyncio.Event()
+        loop = asyncio.get_running_loop()
+
+        def wake() -> None:
+            loop.call_soon_threadsafe(signal.set)
+
+        unsubscribe = self._signals.subscribe(user, wake)
         last_version: object = None
-        while watcher.listeners and not self._draining.is_set():
-            pause = POLL_SECONDS * max(1.0, len(self._watchers) / _WATCHERS_AT_FULL_SPEED)
-            try:
-                version = await run_in_threadpool(self._version, user)
-            except (RecollectError, OSError) as error:
-                log.warning("Cannot watch a library; retrying: %s", type(error).__name__)
-                pause = _RETRY_SECONDS
-            else:
-                if watcher.started.is_set() and version != last_version:
-                    for listener in watcher.listeners:
-                        listener.set()
-                last_version = version
+        try:
+            while watcher.listeners and not self._draining.is_set():
+                signal.clear()
+                pause = self._pause()
+                try:
+                    version = await run_in_threadpool(self._version, user)
+                except (RecollectError, OSError) as error:
+                    log.warning("Cannot watch a library; retrying: %s", type(error).__name__)
+                    pause = _RETRY_SECONDS
+                else:
+                    if watcher.started.is_set() and version != last_version:
+                        for listener in watcher.listeners:
+                            listener.set()
+                    last_version = version
+                watcher.started.set()
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(signal.wait(), pause)
+        finally:
+            unsubscribe()
             watcher.started.set()
-            await asyncio.sleep(pause)
-        watcher.started.set()
+
+    def _pause(self) -> float:
+        """How long to wait for a signal before the version is read again."""
+        if self._signals.are_live:
+            return RARELY_SECONDS
+        return POLL_SECONDS * max(1.0, len(self._watchers) / _WATCHERS_AT_FULL_SPEED)
 
     def _version(self, user: str) -> object:
         with self._libraries.borrow(user) as library:

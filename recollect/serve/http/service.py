@@ -15,7 +15,7 @@ from recollect.capture.proxy.upstream import Upstream
 from recollect.errors import InvalidInput
 from recollect.jobs.runner import HOST
 from recollect.jobs.system import JobSystem
-from recollect.places import keys, shared_database
+from recollect.places import change_signals, keys, shared_database
 from recollect.serve.http.events import Events
 from recollect.serve.http.hosts import parse_networks
 from recollect.serve.http.jobs import Imports
@@ -139,6 +139,7 @@ class Service:
         """Set when the server begins to shut down. Anything long-running ends then."""
         self.shared = shared_database(place)
         """What all servers of the place have in common."""
+        self.changes = change_signals(place)
         self._job_system = JobSystem(
             place, self.shared, queues_indexing=self._queues_indexing(self.config)
         )
@@ -149,7 +150,7 @@ class Service:
             self.keys, self.config.jwt, self.config.host, self.config.user, clock
         )
         self.metrics = Metrics(self.libraries)
-        self.events = Events(self.libraries, self.draining)
+        self.events = Events(self.libraries, self.changes, self.draining)
         self.jobs = self._job_system.jobs
         self.imports = Imports(self.jobs, self._job_system.uploads, self.libraries.borrow)
         self.tasks = Tasks(self.jobs)
@@ -199,6 +200,7 @@ class Service:
         self.auth.close()
         self.keys.close()
         self.shared.close()
+        self.changes.close()
 
 
 def _is_origin(text: str) -> bool:

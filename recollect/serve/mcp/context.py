@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from recollect.model.documents import Summary
     from recollect.serve.mcp.sessions import Session
     from recollect.store.audit_log import Actor
+    from recollect.store.shared.changes import ChangeWaiter
 
 READ, WRITE = "read", "write"
 NO_CONFIG: Mapping[str, Any] = MappingProxyType({})
@@ -130,6 +131,12 @@ class Context:
         from recollect.model.audience import Audience, is_human_only
 
         return self.audience is not Audience.AGENT_HIDDEN or not is_human_only(message)
+
+    def changes(self) -> AbstractContextManager[ChangeWaiter]:
+        """For a call that waits until something in the user's library changes."""
+        from recollect.store.shared.changes import ChangeSignals
+
+        return ChangeSignals().waiter("")
 
     # -- progress and cancellation ---
 

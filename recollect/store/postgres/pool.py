@@ -16,6 +16,7 @@ from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 from recollect.errors import NewerLibrary, RecollectError, StoreBusy
 from recollect.settings import LIMITS
 from recollect.store.postgres.capabilities import connect_as_login, prepare
+from recollect.store.postgres.notifications import ChangeSender
 from recollect.store.postgres.server_errors import explain_errors, location_of
 from recollect.store.postgres.versions import APPLICATION_NAME, require_supported
 
@@ -84,6 +85,7 @@ class Pool:
         with explain_errors(self.location):
             self.server = prepare(url, self.location)
         self.locks = Locks(self)
+        self.changes = ChangeSender(url)
         self._refusal: NewerLibrary | None = None
         self._references = 0
         self._pool = ConnectionPool(
@@ -135,6 +137,7 @@ class Pool:
             if self._references:
                 return
             del self._pools[self.url]
+        self.changes.close()
         self._pool.close()
         self.locks.close()
 

@@ -171,6 +171,7 @@ class Transactions:
                 if db.is_broken or is_worker_lost(error):
                     raise _ReplyLost(token, tokens, value) from error
                 raise
+            self._pool.changes.announce(self.user)
             return value
 
         while True:

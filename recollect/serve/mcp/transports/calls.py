@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from recollect.library import Library
     from recollect.model.documents import Summary
     from recollect.serve.http.service import Service
+    from recollect.store.shared.changes import ChangeWaiter
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -94,6 +95,10 @@ class ServiceContext(Context):
     def library(self, *, create: bool = False) -> AbstractContextManager[Library]:
         assert self.user is not None
         return self._service.libraries.borrow(self.user)
+
+    def changes(self) -> AbstractContextManager[ChangeWaiter]:
+        assert self.user is not None
+        return self._service.changes.waiter(self.user)
 
     def can_use(self, toolset: str) -> bool:
         return self._principal.has_toolset(toolset)

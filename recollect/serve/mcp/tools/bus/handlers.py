@@ -198,7 +198,7 @@ class Handlers:
         thread_id = args.required_text("thread_id")
         after = args.number("after_seq", 0, MAX_SEQ)
         deadline = time.monotonic() + args.decimal("timeout_seconds", 0, MAX_WAIT_SECONDS)
-        with self._waits.count(context.user):
+        with self._waits.count(context.user), context.changes() as changes:
             last_version: object = None
             while True:
                 # The library is released while we sleep: other users may need its place.
@@ -210,7 +210,7 @@ class Handlers:
                 seconds = deadline - time.monotonic()
                 if page.messages or seconds <= 0 or context.is_cancelled():
                     return page.answer()
-                time.sleep(min(seconds, POLL_SECONDS))
+                changes.wait(seconds, POLL_SECONDS, context.is_cancelled)
 
 
 # -- pages of messages ---

@@ -1,0 +1,66 @@
+"""Signals that something in a user's library was saved, by any process.
+
+A signal may come late or not at all, so whoever waits for one also reads the version of the library
+from time to time: often while there are no signals, rarely while there are.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+OFTEN_SECONDS = 0.5
+RARELY_SECONDS = 10.0
+_CANCEL_SECONDS = 0.25
+
+
+class ChangeSignals:
+    """The signals of one installation. SQLite has none, so these never come."""
+
+    @property
+    def are_live(self) -> bool:
+        """Whether signals arrive at the moment."""
+        return False
+
+    def subscribe(self, user: str, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call something in another thread when a library may have changed.
+
+        It is also called when signals begin or cease to arrive. Returns what ends it.
+        """
+        return lambda: None
+
+    @contextmanager
+    def waiter(self, user: str) -> Iterator[ChangeWaiter]:
+        """For a thread that waits for changes of a library."""
+        changed = threading.Event()
+        unsubscribe = self.subscribe(user, changed.set)
+        try:
+            yield ChangeWaiter(self, changed)
+        finally:
+            unsubscribe()
+
+    def close(self) -> None:
+        pass
+
+
+class ChangeWaiter:
+    def __init__(self, signals: ChangeSignals, changed: threading.Event) -> None:
+        self._signals = signals
+        self._changed = changed
+
+    def wait(self, seconds: float, often: float, is_cancelled: Callable[[], bool]) -> None:
+        """Wait until the library should be read again: after a signal, or after some time.
+
+        At most `seconds`, and `often` while there are no signals.
+        """
+        pause = often
+        if self._signals.are_live:
+            pause = RARELY_SECONDS
+        end = time.monotonic() + min(seconds, pause)
+        while not is_cancelled():
+            remaining = end - time.monotonic()
+            if remaining <= 0 or self._changed.wait(min(remaining, _CANCEL_SECONDS)):
+                break
+        self._changed.clear()
