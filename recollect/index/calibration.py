@@ -11,7 +11,6 @@ import random
 
 from recollect.model.search import Filter
 from recollect.models.embeddings import Embedder
-from recollect.models.static import common_words
 from recollect.store.base import Store
 from recollect.store.values import Space
 
@@ -42,6 +41,9 @@ def calibrate(store: Store, space: Space, model: Embedder) -> None:
 
 def _probes(store: Store, space: Space) -> list[str]:
     """Words that the model knows and the library does not contain."""
+    # It imports numpy, which `recollect stats` does not need.
+    from recollect.models.static import common_words
+
     generator = random.Random(space.version)  # noqa: S311 - the same probes every time
     words = common_words()
     candidates = generator.sample(words, min(_CANDIDATES, len(words)))

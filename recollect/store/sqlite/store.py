@@ -29,7 +29,7 @@ from recollect.store.sqlite import (
     text_index,
     verification,
 )
-from recollect.store.sqlite.checksums import damage_events
+from recollect.store.sqlite.checksums import damage_events, may_be_due
 from recollect.store.sqlite.connection import Connection, connect
 from recollect.store.sqlite.database_errors import (
     READ_ONLY,
@@ -408,7 +408,7 @@ class SqliteStore(SqlStore[Connection]):
         """Whether files must be compared with their checksums."""
         if (self._index_folder / "volumes").exists() and self._volumes.needs_check():
             return True
-        return (self._index_folder / "vectors").exists() and self._vectors.needs_check()
+        return may_be_due(self._index_folder / "vectors") and self._vectors.needs_check()
 
     def _has_lost_vectors(self, db: Connection) -> bool:
         """Whether a file of vectors is missing. They must be embedded again."""
