@@ -20,6 +20,7 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -184,6 +185,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, prog="python -m bench.citus")
     parser.add_argument("build", type=Path, metavar="FOLDER", help="a build of Citus")
     arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     with (
         tempfile.TemporaryDirectory(prefix="recollect-citus-", ignore_cleanup_errors=True) as data,
         Cluster(arguments.build, Path(data)) as cluster,
@@ -192,7 +194,8 @@ def main() -> None:
         for folder in cluster.data_folders:
             options += ["--data", str(folder)]
         print(*options, flush=True)
-        signal.sigwait({signal.SIGINT, signal.SIGTERM})
+        with suppress(KeyboardInterrupt):
+            signal.pause()
 
 
 if __name__ == "__main__":
