@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import closing
 
 import pytest
 from asgi import MakeKey, raw
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
-from recollect.serve.http.limits import GROUPS, Buckets, Limiter
+from recollect.places import shared_database
+from recollect.serve.http.limits import CHAT, GROUPS, Buckets, Limiter
 from recollect.serve.http.service import Service, ServiceConfig
 from recollect.serve.identity.auth import FAILURES_PER_MINUTE
+from recollect.store.shared.limits import LimitStore
 
 
 class Clock:
@@ -169,3 +172,35 @@ def test_many_unknown_clients_use_little_memory(
     asyncio.run(run())
     assert len(service.auth._failures) == 100
     assert not service.auth._valid
+
+
+def test_expensive_requests_are_counted_over_all_servers(place: str, user: str) -> None:
+    with closing(shared_database(place)) as one, closing(shared_database(place)) as other:
+        here = Limiter(3_000, store=LimitStore(one))
+        there = Limiter(3_000, store=LimitStore(other))
+        for _ in range(40):
+            assert here.take(user, CHAT) == 0
+        assert here.exchange()
+        for _ in range(19):
+            assert there.take(user, CHAT) == 0
+        assert there.exchange()
+        for limiter in (here, there):
+            limiter.take("another user", CHAT)
+            limiter.exchange()
+        taken = [there.take(user, CHAT) for _ in range(5)]
+        assert any(taken), "together they have used up the 60 requests of a minute"
+        assert there.take("another user", CHAT) == 0
+        here.close()
+        there.close()
+
+
+def test_without_the_database_each_server_counts_by_itself(
+    place: str, user: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RECOLLECT_READ_ONLY", "on")
+    with closing(shared_database(place)) as database:
+        limiter = Limiter(3_000, store=LimitStore(database))
+        assert limiter.take(user, CHAT) == 0
+        assert not limiter.exchange()
+        assert [limiter.take(user, CHAT) for _ in range(60)][-1] > 0
+        limiter.close()

@@ -26,6 +26,7 @@ from recollect.serve.http.tasks import Tasks
 from recollect.serve.identity.auth import Authenticator
 from recollect.serve.identity.jwt_settings import JwtSettings
 from recollect.store.api_keys import ApiKeys
+from recollect.store.shared.limits import LimitStore
 
 _SCHEMES = ("http", "https")
 
@@ -145,7 +146,8 @@ class Service:
         )
         self.libraries = Libraries(place, open_library=self._job_system.open_library)
         self.keys: ApiKeys = keys(place)
-        self.limiter = Limiter(self.config.rate_per_minute, clock)
+        limits = LimitStore(self.shared)
+        self.limiter = Limiter(self.config.rate_per_minute, clock, store=limits)
         self.auth = Authenticator(
             self.keys, self.config.jwt, self.config.host, self.config.user, clock
         )
@@ -199,6 +201,7 @@ class Service:
         self.libraries.close()
         self.auth.close()
         self.keys.close()
+        self.limiter.close()
         self.shared.close()
         self.changes.close()
 

@@ -29,6 +29,7 @@ from recollect.store.shared import (
     budgets,
     exclusions,
     jobs,
+    limits,
     open_libraries,
     sessions,
     streams,
@@ -36,6 +37,7 @@ from recollect.store.shared import (
 )
 
 SHARED_TABLES = (
+    limits.TABLES,
     sessions.TABLES,
     streams.TABLES,
     jobs.TABLES,
