@@ -17,7 +17,8 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from recollect import cli, settings
-from recollect.serve.http.service import Service
+from recollect.serve.http.origins import is_allowed_host
+from recollect.serve.http.service import Service, ServiceConfig
 
 ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "deploy"
@@ -46,6 +47,12 @@ def own_services() -> dict[str, dict[str, Any]]:
 def check_command(words: list[str]) -> argparse.Namespace:
     """A command line of ours, which must be valid."""
     return cli.parser().parse_args(words)
+
+
+def is_own_host(name: str) -> bool:
+    """Whether a server in a container answers to this Host header."""
+    port = int(test_container.environment()["RECOLLECT_PORT"])
+    return is_allowed_host(name, ServiceConfig(host="0.0.0.0", port=port))
 
 
 # -- compose ---
@@ -114,6 +121,8 @@ def test_the_proxy_names_the_servers_and_does_not_buffer() -> None:
     assert line.split() == [f"server-a:{port}", f"server-b:{port}"]
     assert "flush_interval -1" in text
     assert "health_uri /readyz" in text
+    (host,) = re.findall(r"Host (\S+)", text)
+    assert is_own_host(host)
     assert "header_up X-Forwarded-For" not in text  # Caddy writes the address of the client itself
     assert text.count("{") == text.count("}")
     assert set(re.findall(r"\{\$(\w+)\}", text)) <= services()["proxy"]["environment"].keys()
@@ -209,7 +218,9 @@ def test_the_probes_are_public_routes() -> None:
     }.items():
         request = server[probe]["httpGet"]
         assert (request["path"], request["port"]) == (path, "http")
-        assert request["httpHeaders"] == [{"name": "Host", "value": "localhost"}]
+        (header,) = request["httpHeaders"]
+        assert header["name"] == "Host"
+        assert is_own_host(header["value"])
 
 
 def test_the_schema_is_migrated_before_new_servers_start() -> None:
