@@ -40,6 +40,7 @@ import recollect
 from bench.server import QUICK, Server
 from recollect.places import keys, shared_database
 from recollect.serve.identity.accounts import new_key
+from recollect.store.postgres.administration import prepare_database
 from recollect.store.shared.jobs import Jobs
 
 USERS = ("ann", "bob", "cem")
@@ -53,9 +54,15 @@ _MCP = {"Accept": "application/json, text/event-stream", "Content-Type": "applic
 class Process:
     """A server or worker that can be killed and started again."""
 
-    def __init__(self, name: str, arguments: list[str], url: str, folder: Path) -> None:
+    def __init__(
+        self, name: str, arguments: list[str], url: str, folder: Path, address: str = ""
+    ) -> None:
         self.name = name
+        self._address = address
+        self._ready_file = folder / f"{name}.ready"
         self._command = [sys.executable, "-m", "recollect", *arguments, "--home", url]
+        if not address:
+            self._command += ["--ready-file", str(self._ready_file)]
         self._environment = {
             **os.environ,
             "RECOLLECT_HOME": url,
@@ -66,7 +73,17 @@ class Process:
         self._process: subprocess.Popen[bytes] | None = None
         self.kills = 0
 
+    def is_ready(self) -> bool:
+        """Whether it has started, and works."""
+        if not self._address:
+            return self._ready_file.exists()
+        try:
+            return httpx.get(f"{self._address}/readyz", timeout=5).is_success
+        except httpx.TransportError:
+            return False
+
     def start(self) -> None:
+        self._ready_file.unlink(missing_ok=True)
         self._process = subprocess.Popen(
             self._command, env=self._environment, stdout=subprocess.DEVNULL, stderr=self._log
         )
@@ -212,7 +229,11 @@ def kill_at_random(processes: list[Process], seconds: float, generator: random.R
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         time.sleep(generator.uniform(*KILL_PAUSE))
-        process = generator.choice(processes)
+        # A slow machine needs longer to start a server than the pause.
+        ready = [process for process in processes if process.is_ready()]
+        if not ready:
+            continue
+        process = generator.choice(ready)
         process.kill()
         time.sleep(generator.uniform(0, 1))
         process.start()
@@ -279,14 +300,15 @@ def verify_import(
 def run(seconds: float, seed: int, folder: Path) -> int:
     with Server(folder / "postgres", QUICK) as server:
         url = server.database("servers")
+        prepare_database(url)  # the first migration takes longer than a process lives here
         with closing(keys(url)) as api_keys:
             texts = {name: new_key(api_keys, name, "bench")[0] for name in USERS}
         ports = [free_port(), free_port()]
         addresses = [f"http://127.0.0.1:{port}" for port in ports]
         options = [["serve", "--port", str(port), "--rate-limit", "0"] for port in ports]
         processes = [
-            Process("server-a", options[0], url, folder),
-            Process("server-b", [*options[1], "--no-jobs"], url, folder),
+            Process("server-a", options[0], url, folder, addresses[0]),
+            Process("server-b", [*options[1], "--no-jobs"], url, folder, addresses[1]),
             Process("worker", ["worker"], url, folder),
         ]
         stop = threading.Event()

@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 HOST = socket.gethostname()
 """The name of this machine, for jobs that only it can run."""
 POLL_SECONDS = 1.0
-"""How often to look for jobs that other processes have added."""
+"""How often to look for jobs that other processes have added, and to store progress."""
 CLEAN_UP_SECONDS = 60.0
 _RETRY_SECONDS = 5.0
 _MAX_ATTEMPTS = 3
@@ -111,11 +111,18 @@ class Runner:
     """Runs jobs until it is closed. Starts no thread before `start`, or before a job is added."""
 
     def __init__(
-        self, jobs: Jobs, lanes: Sequence[Lane], hosts: Sequence[str] = ("", HOST)
+        self,
+        jobs: Jobs,
+        lanes: Sequence[Lane],
+        hosts: Sequence[str] = ("", HOST),
+        idle_seconds: float = POLL_SECONDS,
     ) -> None:
         self._jobs = jobs
         self._lanes = lanes
         self._hosts = hosts
+        self._idle_seconds = idle_seconds
+        """How often to look for jobs of other processes while none runs here."""
+        self._kinds = [kind for lane in lanes for kind in lane.kinds]
         self._handlers = {handler.kind: handler for lane in lanes for handler in lane.handlers}
         self._pools = {
             lane.name: ThreadPoolExecutor(
@@ -192,12 +199,13 @@ class Runner:
             self._woken.clear()
             if self._closing.is_set():
                 return
-            pause = POLL_SECONDS
             try:
                 self._renew_leases()
-                for lane in self._lanes:
-                    self._fill(lane)
+                if self._jobs.has_due(self._kinds, self._hosts):
+                    for lane in self._lanes:
+                        self._fill(lane)
                 self._sweep()
+                pause = POLL_SECONDS if self._runs else self._idle_seconds
             except RecollectError as error:
                 log.warning("Jobs wait for the database: %s", error)
                 pause = _RETRY_SECONDS
@@ -207,8 +215,6 @@ class Runner:
 
     def _fill(self, lane: Lane) -> None:
         while lane.running < lane.concurrency and not self._closing.is_set():
-            if not self._jobs.has_due(lane.kinds, self._hosts):
-                return
             job = self._jobs.claim(lane.kinds, self._hosts)
             if job is None:
                 return

@@ -12,7 +12,7 @@ from recollect.errors import InvalidInput
 from recollect.jobs.backing_up import BackupHandler
 from recollect.jobs.importing import ImportHandler
 from recollect.jobs.indexing import IndexHandler, IndexRequests
-from recollect.jobs.runner import HOST, Borrow, Handler, Lane, Runner
+from recollect.jobs.runner import HOST, POLL_SECONDS, Borrow, Handler, Lane, Runner
 from recollect.jobs.secret_scan import SecretScanHandler
 from recollect.library import Library
 from recollect.places import open
@@ -27,6 +27,7 @@ IMPORTS, INDEX, TASKS = "imports", "index", "tasks"
 LANES = (IMPORTS, INDEX, TASKS)
 """What a worker can run. Tasks are scans and backups that somebody started in the console."""
 _CONCURRENCY = {IMPORTS: 4, INDEX: 4, TASKS: 2}
+_HOME_IDLE_SECONDS = 5.0
 _MEMORY_FOLDER = Path("/dev/shm")  # noqa: S108
 _NO_UPLOADS = (
     "This home is encrypted, and the system of the server has no folder in memory for uploads. Use "
@@ -41,6 +42,10 @@ class JobSystem:
         self, place: Path | str, database: SharedDatabase, *, queues_indexing: bool
     ) -> None:
         self._place = place
+        self._idle_seconds = POLL_SECONDS
+        if isinstance(place, Path) and not queues_indexing:
+            # The server of a home adds its jobs itself, and a laptop should sleep.
+            self._idle_seconds = _HOME_IDLE_SECONDS
         self.jobs = Jobs(database)
         self.uploads = open_uploads(place, database)
         self._open_libraries = OpenLibraries(database)
@@ -75,6 +80,7 @@ class JobSystem:
                 if name in lanes
             ],
             hosts,
+            self._idle_seconds,
         )
 
     def flush(self) -> None:
