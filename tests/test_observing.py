@@ -75,7 +75,9 @@ def by_model(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
         return ObserverResult((one,), False, "The budget is used up.")
 
     monkeypatch.setattr(
-        observing, "_configured_observer", lambda: observing.Observer("model:x/1", observe)
+        observing,
+        "_configured_observer",
+        lambda budget=None: observing.Observer("model:x/1", observe),
     )
     yield complete
 
@@ -199,7 +201,7 @@ def test_a_failure_in_one_conversation_does_not_affect_the_others(
         return ObserverResult((Observation("obs-1", "learning", "Fine", document.id, ("x",)),))
 
     monkeypatch.setattr(
-        observing, "_configured_observer", lambda: observing.Observer("fails/1", fails)
+        observing, "_configured_observer", lambda budget=None: observing.Observer("fails/1", fails)
     )
     add_conversation(library)
     add_conversation(library, "other")
