@@ -314,6 +314,7 @@ JOBS = _setting(
 )
 HOST = _setting("RECOLLECT_HOST", "127.0.0.1", str, "The address `recollect serve` listens on.")
 PORT = _setting("RECOLLECT_PORT", 8765, _whole_number, "Its port; 0 picks a free one.")
+MAX_WORKERS = 256
 WORKERS = _setting(
     "RECOLLECT_WORKERS",
     1,

@@ -121,6 +121,14 @@ def test_a_unit_of_systemd_runs_this_program_with_this_library(
     assert "not installed" in run("service", "uninstall", fails=True)
 
 
+def test_a_service_can_have_several_workers(run: Any, computer: Path) -> None:
+    unit = run("service", "install", "--workers", "4", "--dry-run")
+    assert '"serve" "--log-format" "text" "--workers" "4"' in unit
+    assert "from 1 to 256" in run("service", "install", "--workers", "0", fails=True)
+    error = run("service", "install", "watch", "--workers", "4", fails=True)
+    assert "--host, --port and --workers apply to serve only" in error
+
+
 def test_a_service_that_cannot_start_says_how_to_start_it_later(
     run: Any, computer: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

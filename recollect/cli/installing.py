@@ -18,12 +18,13 @@ from typing import Any
 
 from recollect.cli.common import add_command, console, define_group, print_json, safe
 from recollect.errors import InvalidInput, RecollectError
-from recollect.settings import HOME, HOST, PORT, USER, config_file, place
+from recollect.settings import HOME, HOST, MAX_WORKERS, PORT, USER, config_file, place
 
 _EXAMPLES = """\
   recollect service install                            the console, at every login
   recollect service install watch                      import sessions of coding agents as they grow
   recollect service install --port 9000
+  recollect service install --workers 4                use four processor cores
   recollect service status
   recollect service uninstall
 """
@@ -57,6 +58,9 @@ def define_service(group: argparse.ArgumentParser) -> None:
     _add_name(install_)
     install_.add_argument("--host", metavar="ADDRESS", help="serve: address to listen on")
     install_.add_argument("--port", type=int, metavar="NUMBER", help="serve: port")
+    install_.add_argument(
+        "--workers", type=int, metavar="NUMBER", help="serve: processes that share the port"
+    )
     install_.add_argument(
         "--dry-run", action="store_true", help="print the file, and change nothing"
     )
@@ -144,14 +148,17 @@ def status(arguments: argparse.Namespace) -> int:
 def _command(arguments: argparse.Namespace) -> list[str]:
     """This program, by the interpreter that runs it now, whatever PATH the service has."""
     words = [sys.executable, "-m", "recollect", arguments.name]
-    if arguments.name == "serve":
-        words += ["--log-format", "text"]
-        if arguments.host:
-            words += ["--host", arguments.host]
-        if arguments.port:
-            words += ["--port", str(arguments.port)]
-    elif arguments.host or arguments.port:
-        raise InvalidInput("--host and --port apply to serve only.")
+    if arguments.workers is not None and not 1 <= arguments.workers <= MAX_WORKERS:
+        raise InvalidInput(f"The number of workers must be from 1 to {MAX_WORKERS}.")
+    options = {"--host": arguments.host, "--port": arguments.port, "--workers": arguments.workers}
+    values = {name: value for name, value in options.items() if value}
+    if arguments.name != "serve":
+        if values:
+            raise InvalidInput("--host, --port and --workers apply to serve only.")
+        return words
+    words += ["--log-format", "text"]
+    for name, value in values.items():
+        words += [name, str(value)]
     return words
 
 

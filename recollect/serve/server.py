@@ -36,12 +36,17 @@ from recollect.serve.http.connections import WaitingRoom
 from recollect.serve.http.hosts import client_network, is_in_networks, is_loopback
 from recollect.serve.http.service import Service, ServiceConfig
 from recollect.serve.workers import Supervisor
-from recollect.settings import CONVERSATION_DB, LIMITS, ORIGIN_CONVERSATION_DB, PASSPHRASE_FILE
+from recollect.settings import (
+    CONVERSATION_DB,
+    LIMITS,
+    MAX_WORKERS,
+    ORIGIN_CONVERSATION_DB,
+    PASSPHRASE_FILE,
+)
 from recollect.store.api_keys import ApiKeys
 from recollect.store.sqlite.encryption import configured_passphrase, is_encrypted
 
 KEEP_ALIVE_SECONDS = 15
-MAX_WORKERS = 256
 MAX_FRAGMENTS = 10_000  # frames of one WebSocket message
 BACKLOG = 1024
 RESERVED_FILES = 256
