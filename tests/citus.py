@@ -44,7 +44,7 @@ def start() -> Iterator[Cluster | ForeignCluster]:
         tempfile.TemporaryDirectory(
             prefix="recollect-citus-", ignore_cleanup_errors=True
         ) as folder,
-        # The configuration of the tests does not wait for the disk.
-        Cluster(Path(place), Path(folder), settings={}) as cluster,
+        # Each database of a cluster needs background workers.
+        Cluster(Path(place), Path(folder), settings={"max_worker_processes": "100"}) as cluster,
     ):
         yield cluster

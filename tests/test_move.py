@@ -35,8 +35,16 @@ NOON = datetime(2025, 5, 1, 12, tzinfo=UTC)
 DIRECTIONS = [
     ("sqlite", "postgres"),
     ("postgres", "sqlite"),
-    ("sqlite", "sqlite"),
-    ("postgres", "postgres"),
+    pytest.param("sqlite", "sqlite", marks=pytest.mark.full),
+    pytest.param("postgres", "postgres", marks=pytest.mark.full),
+]
+INTO_POSTGRES = [
+    ("sqlite", "postgres"),
+    pytest.param("postgres", "postgres", marks=pytest.mark.full),
+]
+TO_POSTGRES_AND_BACK = [
+    ("sqlite", "postgres"),
+    pytest.param("postgres", "sqlite", marks=pytest.mark.full),
 ]
 
 
@@ -217,7 +225,7 @@ def test_a_moved_library_can_be_searched(places: Places, here: str, there: str) 
 
 
 @pytest.mark.parametrize(("here", "there"), DIRECTIONS)
-@pytest.mark.parametrize("receipt", [1, 2])
+@pytest.mark.parametrize("receipt", [1, pytest.param(2, marks=pytest.mark.full)])
 def test_undoing_an_import_works_the_same_after_a_move(
     places: Places, here: str, there: str, receipt: int
 ) -> None:
@@ -342,7 +350,7 @@ def apply(store: Store, what: str, value: Any) -> None:
             store.update(there[number], title=title)
 
 
-@pytest.mark.parametrize(("here", "there"), [("sqlite", "postgres"), ("postgres", "sqlite")])
+@pytest.mark.parametrize(("here", "there"), TO_POSTGRES_AND_BACK)
 @settings(max_examples=max(4, settings.default.max_examples // 2))
 @given(data=st.data())
 def test_any_library_is_identical_after_a_move_there_and_back(
@@ -437,7 +445,7 @@ def interrupt(
     monkeypatch.setattr(target, method, counting)
 
 
-@pytest.mark.parametrize(("here", "there"), [("sqlite", "postgres"), ("postgres", "sqlite")])
+@pytest.mark.parametrize(("here", "there"), TO_POSTGRES_AND_BACK)
 def test_an_interrupted_move_resumes_from_any_point(places: Places, here: str, there: str) -> None:
     source = places(here)
     old = source.store()
@@ -480,7 +488,7 @@ places.move(*sys.argv[1:5], progress=lambda *step: print(*step, flush=True))
 """
 
 
-@pytest.mark.parametrize(("here", "there"), [("sqlite", "postgres"), ("postgres", "sqlite")])
+@pytest.mark.parametrize(("here", "there"), TO_POSTGRES_AND_BACK)
 def test_a_move_survives_kills_and_finishes_when_run_again(
     places: Places, here: str, there: str
 ) -> None:
@@ -511,7 +519,7 @@ def test_a_move_survives_kills_and_finishes_when_run_again(
     new.close()
 
 
-@pytest.mark.parametrize(("here", "there"), [("sqlite", "postgres"), ("postgres", "sqlite")])
+@pytest.mark.parametrize(("here", "there"), TO_POSTGRES_AND_BACK)
 @pytest.mark.parametrize("after", [False, True])
 def test_a_move_that_removes_the_source_resumes_from_any_point(
     places: Places, here: str, there: str, after: bool
@@ -540,7 +548,7 @@ def test_a_move_that_removes_the_source_resumes_from_any_point(
 # -- writes during a move ------------------------------------------------------
 
 
-@pytest.mark.parametrize(("here", "there"), [("sqlite", "postgres"), ("postgres", "sqlite")])
+@pytest.mark.parametrize(("here", "there"), TO_POSTGRES_AND_BACK)
 def test_writes_to_the_source_during_a_move_are_copied(
     places: Places, here: str, there: str
 ) -> None:
@@ -633,7 +641,7 @@ def wait_for_writes(writer: Writer, count: int) -> None:
         writer.join(0.01)
 
 
-@pytest.mark.parametrize(("here", "there"), [("sqlite", "postgres"), ("postgres", "postgres")])
+@pytest.mark.parametrize(("here", "there"), INTO_POSTGRES)
 @pytest.mark.parametrize("remove", [False, True])
 def test_a_library_moves_while_somebody_never_stops_writing(
     places: Places, here: str, there: str, remove: bool
@@ -698,7 +706,7 @@ places.move(*sys.argv[1:5], switch=True)
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(("here", "there"), [("sqlite", "postgres"), ("postgres", "postgres")])
+@pytest.mark.parametrize(("here", "there"), INTO_POSTGRES)
 def test_a_mover_that_is_killed_while_somebody_writes_loses_nothing(
     places: Places, here: str, there: str
 ) -> None:
@@ -764,7 +772,7 @@ def test_writers_wait_during_the_last_pass_and_fail_only_after_it(
     store.close()
 
 
-@pytest.mark.parametrize(("here", "there"), [("sqlite", "postgres"), ("postgres", "postgres")])
+@pytest.mark.parametrize(("here", "there"), INTO_POSTGRES)
 def test_a_copy_is_complete_although_somebody_never_stops_writing(
     places: Places, here: str, there: str
 ) -> None:

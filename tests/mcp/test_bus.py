@@ -16,6 +16,7 @@ from recollect.library import Library
 from recollect.model.audience import MASK
 from recollect.serve.mcp.context import Context, ToolError
 from recollect.serve.mcp.tools.bus import handlers as bus
+from recollect.store.shared.changes import ChangeWaiter
 
 SECRET = "quaggasecret"
 TOOLSETS = ("bus", "research")
@@ -340,12 +341,18 @@ def test_long_messages_are_truncated_and_long_pages_end_early(
 
 
 class Clock:
-    """Replaces the `time` module: sleeping takes no time, and runs the given actions in turn."""
+    """Replaces the time in `msg_wait`: waiting takes none, and runs the given actions in turn."""
 
-    def __init__(self, *actions: Callable[[], object]) -> None:
+    def __init__(self, patch: pytest.MonkeyPatch, *actions: Callable[[], object]) -> None:
         self.now = 0.0
         self.sleeps = 0
         self._actions = list(actions)
+
+        def wait(waiter: object, seconds: float, often: float, is_cancelled: object) -> None:
+            self.sleep(min(seconds, often))
+
+        patch.setattr(bus, "time", self)
+        patch.setattr(ChangeWaiter, "wait", wait)
 
     def monotonic(self) -> float:
         return self.now
@@ -367,8 +374,7 @@ def test_existing_messages_are_returned_at_once(
     agent: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     id_ = agent.thread("t", "one", "two")
-    clock = Clock()
-    monkeypatch.setattr(bus, "time", clock)
+    clock = Clock(monkeypatch)
     page = wait(agent, thread_id=id_, after_seq=1)
     assert (seqs(page), page["current_seq"], page["has_more"], clock.sleeps) == ([2], 2, False, 0)
 
@@ -382,8 +388,7 @@ def test_waiting_ends_when_somebody_posts(
         with recollect.open(place) as other:
             other.post(id_, "bob", "two")
 
-    clock = Clock(lambda: None, post)
-    monkeypatch.setattr(bus, "time", clock)
+    clock = Clock(monkeypatch, lambda: None, post)
     page = wait(agent, thread_id=id_, after_seq=1)
     assert (seqs(page), clock.sleeps) == ([2], 2)
 
@@ -401,8 +406,7 @@ def test_waiting_returns_an_empty_list_after_the_timeout(
 
     monkeypatch.setattr(Library, "messages", count_reads)
     for timeout, seconds in ((None, 30), (0, 0), (-5, 0), (10**9, 60), (1.5, 1.5)):
-        clock = Clock()
-        monkeypatch.setattr(bus, "time", clock)
+        clock = Clock(monkeypatch)
         reads.clear()
         page = wait(agent, thread_id=id_, after_seq=1, timeout_seconds=timeout)
         assert (page["messages"], page["current_seq"], page["has_more"]) == ([], 1, False)
@@ -415,8 +419,7 @@ def test_waiting_ends_when_the_call_is_cancelled(
 ) -> None:
     id_ = agent.thread("t", "one")
     context = agent.context()
-    clock = Clock(context.cancel)
-    monkeypatch.setattr(bus, "time", clock)
+    clock = Clock(monkeypatch, context.cancel)
     assert wait(agent, context, thread_id=id_, after_seq=1)["messages"] == []
     assert clock.sleeps == 1
 
@@ -426,10 +429,10 @@ def test_hidden_messages_do_not_end_waiting(
 ) -> None:
     id_ = agent.thread("t", "one")
     clock = Clock(
+        monkeypatch,
         lambda: post_secret(person, id_),
         lambda: agent.answer("msg_post", thread_id=id_, author="a", content="three"),
     )
-    monkeypatch.setattr(bus, "time", clock)
     assert seqs(wait(agent, thread_id=id_, after_seq=1)) == [3]
     assert clock.sleeps == 2
 
@@ -447,14 +450,14 @@ def test_the_number_of_waiting_calls_is_limited(
         errors.append(json.loads(str(error.value))["error"])
 
     monkeypatch.setattr(bus, "MAX_WAITS_EACH_USER", 1)
-    monkeypatch.setattr(bus, "time", Clock(wait_too))
+    Clock(monkeypatch, wait_too)
     arguments = {"thread_id": id_, "after_seq": 1, "timeout_seconds": 1}
     for _ in range(2):  # the second call can wait, because the first has ended
         handlers.msg_wait(agent.context(), arguments)
     assert errors == ["Too many calls are waiting for messages. Use msg_list instead."]
     monkeypatch.setattr(bus, "MAX_WAITS_EACH_USER", 8)
     monkeypatch.setattr(bus, "MAX_WAITS", 1)
-    monkeypatch.setattr(bus, "time", Clock(wait_too))
+    Clock(monkeypatch, wait_too)
     handlers.msg_wait(agent.context(), arguments)
     assert len(errors) == 2
 

@@ -622,6 +622,7 @@ def test_a_restart_under_load_loses_nothing_and_all_threads_continue(
         assert sum(load.confirmations.values()) == sum(names.values()) - 1
 
 
+@pytest.mark.full
 def test_callers_wait_for_a_server_that_is_down_for_seconds(load: Load, server: Database) -> None:
     with load.running():
         load.wait_for_progress()
@@ -652,6 +653,7 @@ def test_a_server_that_stays_down_gives_a_clear_error_and_is_used_again_afterwar
     assert all("cannot be reached" in str(error) or "was lost" in str(error) for error in errors)
 
 
+@pytest.mark.full
 def test_connections_that_are_terminated_one_by_one_are_replaced(
     load: Load, server: Database
 ) -> None:
@@ -770,6 +772,7 @@ def test_the_error_names_a_wrong_password_database_or_role(
             assert "hush" not in error_chain(caught.value)
 
 
+@pytest.mark.full
 def test_a_library_opens_with_a_pool_whose_connections_broke_in_a_restart(
     server: Database, open_store: Opener, user: str
 ) -> None:
@@ -953,7 +956,9 @@ def test_the_error_for_a_canceled_write_does_not_mention_a_search(
     assert not isinstance(caught.value, SearchTimeout)
 
 
-@pytest.mark.parametrize("level", ["serializable", "repeatable read"])
+@pytest.mark.parametrize(
+    "level", ["serializable", pytest.param("repeatable read", marks=pytest.mark.full)]
+)
 def test_writes_are_serialized_with_any_default_isolation_level(
     level: str, server: Database, open_store: Opener, user: str
 ) -> None:
@@ -1118,6 +1123,7 @@ def test_another_connection_can_acquire_the_indexing_lock_immediately(
             other.execute("select pg_advisory_unlock(%s, %s)", lock)
 
 
+@pytest.mark.full
 def test_the_indexing_lock_works_again_after_a_restart_of_the_server(
     store: PostgresStore, open_store: Opener, server: Database, user: str
 ) -> None:

@@ -379,6 +379,7 @@ def test_a_database_with_an_unprotected_table_is_refused() -> None:
         check_isolation(url)
 
 
+@pytest.mark.full
 def test_a_schema_that_belongs_to_somebody_else_is_taken_over_or_refused(
     rows: Rows, database: str
 ) -> None:
@@ -488,6 +489,7 @@ create event trigger refuse on ddl_command_start when tag in ('CREATE EXTENSION'
   execute function refuse()"""
 
 
+@pytest.mark.full
 def test_results_are_the_same_without_extensions(rows: Rows, database: str, user: str) -> None:
     with own_database(superuser()) as bare:
         execute(bare, FORBID_EXTENSIONS)
@@ -640,6 +642,7 @@ def test_the_steps_have_the_same_names_as_on_sqlite() -> None:
     assert [name for name in NAMES if name not in ONLY_POSTGRES] == sqlite_names
 
 
+@pytest.mark.full
 def test_migrating_drops_the_table_of_pg_textsearch_with_its_text(
     rows: Rows, database: str
 ) -> None:

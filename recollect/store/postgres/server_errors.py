@@ -103,7 +103,11 @@ def is_worker_lost(error: psycopg.Error) -> bool:
     It lost the connection to a worker, or the rows of the user were just moved to another shard or
     worker. The connection to the coordinator still works.
     """
-    return error.sqlstate is not None and error.sqlstate.startswith(_WORKER_LOST)
+    if error.sqlstate is None:
+        return False
+    # A worker that is lost during COMMIT has no code of its own.
+    is_commit_lost = "could not commit transaction" in (error.diag.message_primary or "")
+    return is_commit_lost or error.sqlstate.startswith(_WORKER_LOST)
 
 
 def _is_connection_lost(error: psycopg.Error) -> bool:
