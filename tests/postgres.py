@@ -160,7 +160,8 @@ def address(parts: dict[str, Any]) -> str:
 
 
 def delete_keys(database: str) -> None:
-    """Delete all API keys, which the tests of one process share with the database."""
+    """Delete all API keys and rate limits, which the tests of one process share."""
     with psycopg.connect(database, autocommit=True) as db:
-        if db.execute("select to_regclass('recollect_keys.api_key')").fetchone() != (None,):
-            db.execute("delete from recollect_keys.api_key")
+        for table in ("recollect_keys.api_key", "recollect_server.bucket"):
+            if db.execute("select to_regclass(%s)", [table]).fetchone() != (None,):
+                db.execute(f"delete from {table}")

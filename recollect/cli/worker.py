@@ -58,7 +58,7 @@ def define_worker(command: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     from recollect.jobs.system import JobSystem
-    from recollect.places import shared_database
+    from recollect.places import change_signals, shared_database
     from recollect.serve.http import logs
     from recollect.serve.http.libraries import Libraries
 
@@ -71,8 +71,8 @@ def run(arguments: argparse.Namespace) -> int:
     logs.start_logging(arguments.log_format)
     logs.log_jobs()
     stop = _stop_on_signal()
-    with closing(shared_database(where)) as database:
-        system = JobSystem(where, database, queues_indexing=True)
+    with closing(shared_database(where)) as database, closing(change_signals(where)) as signals:
+        system = JobSystem(where, database, signals, queues_indexing=True)
         libraries = Libraries(where, open_library=system.open_library)
         runner = system.runner(libraries.borrow, lanes, arguments.concurrency)
         count = 0

@@ -20,7 +20,8 @@ from typing import Any
 
 from recollect.errors import ImportStopped, RecollectError
 from recollect.library import Library
-from recollect.store.shared.jobs import Job, Jobs
+from recollect.store.shared.changes import ChangeSignals
+from recollect.store.shared.jobs import TABLES, Job, Jobs
 
 log = logging.getLogger(__name__)
 
@@ -28,6 +29,8 @@ HOST = socket.gethostname()
 """The name of this machine, for jobs that only it can run."""
 POLL_SECONDS = 1.0
 """How often to look for jobs that other processes have added, and to store progress."""
+SIGNALLED_POLL_SECONDS = 5.0
+"""How often to look for jobs while other processes signal those that they add."""
 CLEAN_UP_SECONDS = 60.0
 _RETRY_SECONDS = 5.0
 _MAX_ATTEMPTS = 3
@@ -116,12 +119,14 @@ class Runner:
         lanes: Sequence[Lane],
         hosts: Sequence[str] = ("", HOST),
         idle_seconds: float = POLL_SECONDS,
+        signals: ChangeSignals | None = None,
     ) -> None:
         self._jobs = jobs
         self._lanes = lanes
         self._hosts = hosts
         self._idle_seconds = idle_seconds
         """How often to look for jobs of other processes while none runs here."""
+        self._signals = signals or ChangeSignals()
         self._kinds = [kind for lane in lanes for kind in lane.kinds]
         self._handlers = {handler.kind: handler for lane in lanes for handler in lane.handlers}
         self._pools = {
@@ -149,6 +154,7 @@ class Runner:
                 return
             self._thread = threading.Thread(target=self._work, name="recollect-jobs", daemon=True)
             self._thread.start()
+        self._signals.subscribe_to_tables(TABLES, self._woken.set)
 
     def wake(self) -> None:
         """Look for jobs now."""
@@ -205,13 +211,25 @@ class Runner:
                     for lane in self._lanes:
                         self._fill(lane)
                 self._sweep()
-                pause = POLL_SECONDS if self._runs else self._idle_seconds
+                pause = self._pause()
             except RecollectError as error:
                 log.warning("Jobs wait for the database: %s", error)
                 pause = _RETRY_SECONDS
             except Exception:  # a bug must not end the queue
                 log.exception("Jobs could not be claimed")
                 pause = _RETRY_SECONDS
+
+    def _pause(self) -> float:
+        """How long to wait for jobs, unless something wakes the thread."""
+        pause = self._idle_seconds
+        if self._signals.are_live:
+            pause = SIGNALLED_POLL_SECONDS
+        if self._runs or pause <= POLL_SECONDS:
+            return POLL_SECONDS
+        delay = self._jobs.seconds_until_due(self._kinds, self._hosts)
+        if delay is None:
+            return pause
+        return min(pause, max(POLL_SECONDS, delay))
 
     def _fill(self, lane: Lane) -> None:
         while lane.running < lane.concurrency and not self._closing.is_set():

@@ -16,6 +16,7 @@ from recollect.jobs.runner import HOST, POLL_SECONDS, Borrow, Handler, Lane, Run
 from recollect.jobs.secret_scan import SecretScanHandler
 from recollect.library import Library
 from recollect.places import open
+from recollect.store.shared.changes import ChangeSignals
 from recollect.store.shared.database import SharedDatabase
 from recollect.store.shared.jobs import Jobs
 from recollect.store.shared.open_libraries import OpenLibraries
@@ -39,9 +40,15 @@ class JobSystem:
     """The queue, the uploaded files, and the requests to index."""
 
     def __init__(
-        self, place: Path | str, database: SharedDatabase, *, queues_indexing: bool
+        self,
+        place: Path | str,
+        database: SharedDatabase,
+        signals: ChangeSignals | None = None,
+        *,
+        queues_indexing: bool,
     ) -> None:
         self._place = place
+        self._signals = signals
         self._idle_seconds = POLL_SECONDS
         if isinstance(place, Path) and not queues_indexing:
             # The server of a home adds its jobs itself, and a laptop should sleep.
@@ -81,6 +88,7 @@ class JobSystem:
             ],
             hosts,
             self._idle_seconds,
+            self._signals,
         )
 
     def flush(self) -> None:

@@ -11,9 +11,11 @@ from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from recollect.places import shared_database
+from recollect.serve.app import make_app
 from recollect.serve.http.limits import CHAT, GROUPS, Buckets, Limiter
 from recollect.serve.http.service import Service, ServiceConfig
 from recollect.serve.identity.auth import FAILURES_PER_MINUTE
+from recollect.settings import place as library_place
 from recollect.store.shared.limits import LimitStore
 
 
@@ -139,6 +141,32 @@ def test_invalid_keys_are_limited_by_address_whatever_the_headers_claim(
     # A key that was never used here must wait as well. One that was used need not, or one bad
     # client would lock out everyone behind the same proxy.
     assert statuses[-3:] == [429, 200, 200]
+
+
+@pytest.mark.both_stores
+def test_invalid_keys_are_counted_over_all_servers(
+    app: FastAPI, key: MakeKey, user: str, place: str
+) -> None:
+    good = key(user=user)["Authorization"]
+    other_service = Service(library_place(place), ServiceConfig())
+    apps = (app, make_app(other_service))
+
+    async def run() -> list[int]:
+        statuses = []
+        for n in range(2 * FAILURES_PER_MINUTE):
+            headers = [("authorization", f"Bearer rk_{n:012x}_{'A' * 43}")]
+            answer = await raw(apps[n % 2], "GET", "/openapi.json", headers=headers)
+            statuses.append(answer.status)
+        for each in apps:
+            answer = await raw(each, "GET", "/openapi.json", headers=[("authorization", good)])
+            statuses.append(answer.status)
+        return statuses
+
+    statuses = asyncio.run(run())
+    other_service.close()
+    # The server that does not know of the last failure yet tries one credential more.
+    assert FAILURES_PER_MINUTE <= statuses.count(401) <= FAILURES_PER_MINUTE + 5
+    assert statuses[-22:] == [429] * 22
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)

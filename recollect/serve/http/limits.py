@@ -77,6 +77,17 @@ class Buckets:
                 self._levels[key] = (level - since[key], self._clock())
         return True
 
+    def report(self, name: str, key: Hashable, store: LimitStore) -> None:
+        """Report a token that was taken here, and adopt the level of all servers together.
+
+        Waits for the database, unlike `exchange`, so that other servers know it at once.
+        """
+        text = f"{name} {key!r}"
+        shared_level = store.spend({text: 1}, self._rate, self._burst)[text]
+        with self._lock:
+            level = min(self._level(key), shared_level)
+            self._levels[key] = (level, self._clock())
+
     def take(self, key: Hashable) -> float:
         """Take a token. Returns 0 on success, else the seconds until one is available."""
         with self._lock:

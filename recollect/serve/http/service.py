@@ -142,14 +142,17 @@ class Service:
         """What all servers of the place have in common."""
         self.changes = change_signals(place)
         self._job_system = JobSystem(
-            place, self.shared, queues_indexing=self._queues_indexing(self.config)
+            place,
+            self.shared,
+            self.changes,
+            queues_indexing=self._queues_indexing(self.config),
         )
         self.libraries = Libraries(place, open_library=self._job_system.open_library)
         self.keys: ApiKeys = keys(place)
         limits = LimitStore(self.shared)
         self.limiter = Limiter(self.config.rate_per_minute, clock, store=limits)
         self.auth = Authenticator(
-            self.keys, self.config.jwt, self.config.host, self.config.user, clock
+            self.keys, self.config.jwt, self.config.host, self.config.user, clock, limits=limits
         )
         self.metrics = Metrics(self.libraries)
         self.events = Events(self.libraries, self.changes, self.draining)

@@ -6,6 +6,7 @@ after another, flushes to disk included. If the process dies in between, the oth
 change when they next read the version of the library.
 
 The payload is a digest of the user's name and nothing else: everybody in the database may listen.
+For what the servers share, such as jobs, it is the name of the concept.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from __future__ import annotations
 import hashlib
 import logging
 import secrets
+import selectors
+import socket
 import threading
 import time
 from collections.abc import Callable
@@ -23,6 +26,7 @@ import psycopg
 from psycopg import sql
 
 from recollect.store.shared.changes import ChangeSignals
+from recollect.store.shared.database import Tables
 
 log = logging.getLogger(__name__)
 
@@ -48,6 +52,11 @@ _CONNECTION_OPTIONS: dict[str, Any] = {
 def topic_of(user: str) -> str:
     """The name of a user in notifications."""
     return hashlib.blake2b(user.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
+
+
+def topic_of_tables(tables: Tables) -> str:
+    """The name of what servers share in notifications. No digest looks like it."""
+    return f"shared {tables.name}"
 
 
 class ChangeSender:
@@ -99,9 +108,14 @@ class ChangeSender:
                 self._send(list(topics))
 
     def _send(self, topics: list[str]) -> None:
+        if self._connection is not None:
+            try:
+                notify(self._connection, topics)
+                return
+            except psycopg.Error:  # it was lost since it was last used
+                self._disconnect()
         try:
-            if self._connection is None:
-                self._connection = psycopg.connect(self._url, **_CONNECTION_OPTIONS)
+            self._connection = psycopg.connect(self._url, **_CONNECTION_OPTIONS)
             notify(self._connection, topics)
         except psycopg.Error as error:
             # The others read the versions of libraries from time to time.
@@ -128,6 +142,8 @@ class ChangeListener(ChangeSignals):
         self._thread: threading.Thread | None = None
         self._closing = threading.Event()
         self._is_live = False
+        self._end_sender: socket.socket | None = None
+        """Closing it wakes the thread, so that it ends at once."""
 
     @property
     def are_live(self) -> bool:
@@ -135,13 +151,7 @@ class ChangeListener(ChangeSignals):
 
     def subscribe(self, user: str, callback: Callable[[], None]) -> Callable[[], None]:
         topic = topic_of(user)
-        with self._lock:
-            self._callbacks.setdefault(topic, []).append(callback)
-            if self._thread is None and not self._closing.is_set():
-                self._thread = threading.Thread(
-                    target=self._run, name="recollect-listen", daemon=True
-                )
-                self._thread.start()
+        self._subscribe(topic, callback)
 
         def unsubscribe() -> None:
             with self._lock:
@@ -152,17 +162,38 @@ class ChangeListener(ChangeSignals):
 
         return unsubscribe
 
+    def subscribe_to_tables(self, tables: Tables, callback: Callable[[], None]) -> None:
+        self._subscribe(topic_of_tables(tables), callback)
+
+    def _subscribe(self, topic: str, callback: Callable[[], None]) -> None:
+        with self._lock:
+            self._callbacks.setdefault(topic, []).append(callback)
+            if self._thread is None and not self._closing.is_set():
+                self._end_sender, end = socket.socketpair()
+                self._thread = threading.Thread(
+                    target=self._run, args=[end], name="recollect-listen", daemon=True
+                )
+                self._thread.start()
+
     def close(self) -> None:
         self._closing.set()
-        if self._thread is not None:
-            self._thread.join(_FLUSH_SECONDS)
+        with self._lock:
+            thread = self._thread
+            if self._end_sender is not None:
+                self._end_sender.close()
+        if thread is not None:
+            thread.join(_FLUSH_SECONDS)
 
-    def _run(self) -> None:
+    def _run(self, end: socket.socket) -> None:
+        with end:
+            self._listen_until(end)
+
+    def _listen_until(self, end: socket.socket) -> None:
         failures = 0
         while not self._closing.is_set():
             try:
                 with psycopg.connect(self._url, **_CONNECTION_OPTIONS) as connection:
-                    self._listen(connection)
+                    self._listen(connection, end)
                     failures = 0
             except psycopg.Error as error:
                 if self._is_live:
@@ -173,17 +204,26 @@ class ChangeListener(ChangeSignals):
             self._closing.wait(_RETRY_SECONDS[min(failures, len(_RETRY_SECONDS) - 1)])
             failures += 1
 
-    def _listen(self, connection: psycopg.Connection[Any]) -> None:
-        """Pass notifications on until the connection is lost."""
+    def _listen(self, connection: psycopg.Connection[Any], end: socket.socket) -> None:
+        """Pass notifications on until the connection is lost, or until `end` is readable."""
         connection.execute(sql.SQL("listen {}").format(sql.Identifier(CHANNEL)))
         # Behind some connection poolers, notifications never arrive. So try it out first.
         probe = f"probe {secrets.token_hex(8)}"
         with psycopg.connect(self._url, **_CONNECTION_OPTIONS) as other:
             notify(other, [probe])
+        with selectors.DefaultSelector() as selector:
+            selector.register(connection.fileno(), selectors.EVENT_READ)
+            selector.register(end, selectors.EVENT_READ)
+            self._pass_on(connection, probe, selector)
+
+    def _pass_on(
+        self, connection: psycopg.Connection[Any], probe: str, selector: selectors.BaseSelector
+    ) -> None:
         probe_ends = time.monotonic() + _PROBE_SECONDS
         last_sign = time.monotonic()
         while not self._closing.is_set():
-            for notice in connection.notifies(timeout=_SLICE_SECONDS, stop_after=1):
+            selector.select(_SLICE_SECONDS)
+            for notice in connection.notifies(timeout=0):
                 last_sign = time.monotonic()
                 if notice.payload == probe:
                     self._set_live(True)

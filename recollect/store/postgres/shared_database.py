@@ -7,6 +7,7 @@ tables stay on the coordinator.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -19,8 +20,11 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 from recollect.errors import ReadOnlyLibrary, RecollectError, StoreUnavailable
 from recollect.settings import LIMITS, READ_ONLY
 from recollect.store.postgres.connection import number_parameters
+from recollect.store.postgres.notifications import CHANNEL, topic_of_tables
 from recollect.store.postgres.server_errors import explain_error, location_of
 from recollect.store.shared.database import VERSIONS, Rows, SharedDatabase, Tables
+
+log = logging.getLogger(__name__)
 
 ROLE = "recollect_server"
 _LOCK = 0x52656373
@@ -125,6 +129,12 @@ class PostgresSharedDatabase(SharedDatabase):
     def execute(self, tables: Tables, sql: str, values: Sequence[Any] = ()) -> Rows:
         with self._session(tables) as session:
             return _Transaction(session).rows(sql, values)
+
+    def announce(self, tables: Tables) -> None:
+        try:
+            self.execute(tables, "select pg_notify(?, ?)", (CHANNEL, topic_of_tables(tables)))
+        except RecollectError as error:
+            log.info("A change was not announced: %s", type(error).__name__)
 
     def close(self) -> None:
         self._pool.close()

@@ -1,7 +1,7 @@
-"""Signals that something in a user's library was saved, by any process.
+"""Signals that a process has changed something: a user's library, or what the servers share.
 
 A signal may come late or not at all, so whoever waits for one also reads the version of the library
-from time to time: often while there are no signals, rarely while there are.
+(or looks for jobs) from time to time: often while there are no signals, rarely while there are.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+
+from recollect.store.shared.database import Tables
 
 OFTEN_SECONDS = 0.5
 RARELY_SECONDS = 10.0
@@ -30,6 +32,9 @@ class ChangeSignals:
         It is also called when signals begin or cease to arrive. Returns what ends it.
         """
         return lambda: None
+
+    def subscribe_to_tables(self, tables: Tables, callback: Callable[[], None]) -> None:
+        """Like `subscribe`, for `SharedDatabase.announce`. It ends with `close`."""
 
     @contextmanager
     def waiter(self, user: str) -> Iterator[ChangeWaiter]:

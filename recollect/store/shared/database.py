@@ -87,5 +87,12 @@ class SharedDatabase(ABC):
     def execute(self, tables: Tables, sql: str, values: Sequence[Any] = ()) -> Rows:
         """Run one statement in a transaction of its own. Faster than `transaction`."""
 
+    def announce(self, tables: Tables) -> None:
+        """Signal other processes that the tables of a concept have changed.
+
+        Call it after the commit. SQLite has no signals, so this does nothing there.
+        """
+        return
+
     @abstractmethod
     def close(self) -> None: ...

@@ -139,7 +139,10 @@ class Jobs:
         self._listeners: list[Callable[[], None]] = []
 
     def listen(self, on_added: Callable[[], None]) -> None:
-        """Call a function whenever this process has added a job."""
+        """Call a function whenever this process has added a job.
+
+        Other processes are signalled: see `ChangeSignals.subscribe_to_tables`.
+        """
         self._listeners.append(on_added)
 
     # -- adding ---
@@ -204,6 +207,7 @@ class Jobs:
     def _notify(self) -> None:
         for listener in self._listeners:
             listener()
+        self._database.announce(TABLES)
 
     # -- lookup ---
 
@@ -273,6 +277,22 @@ class Jobs:
             (*kinds, *hosts),
         )
         return bool(rows)
+
+    def seconds_until_due(self, kinds: Sequence[str], hosts: Sequence[str] = ("",)) -> float | None:
+        """How long until `claim` may find a job, if none is added; None if none waits or runs."""
+        members = ", ".join("?" * len(kinds))
+        host_members = ", ".join("?" * len(hosts))
+        ((micros_left,),) = self._database.execute(
+            TABLES,
+            f"""select min(case when state = 'queued' then due_at else lease_until end)
+              - {self._database.now}
+            from job where kind in ({members}) and host in ({host_members})
+              and state in ('queued', 'running')""",
+            (*kinds, *hosts),
+        )
+        if micros_left is None:
+            return None
+        return max(0.0, int(micros_left) / _MICROS)
 
     def claim(self, kinds: Sequence[str], hosts: Sequence[str] = ("",)) -> Job | None:
         """Take the next job of these kinds that one of the hosts may run; None if none is due."""
