@@ -162,6 +162,24 @@ def test_read_only_mode_writes_nothing(open_server: Open, monkeypatch: pytest.Mo
         database.execute(FRUIT, "insert into fruit (name) values ('pear')")
 
 
+def test_read_only_mode_reads_what_there_is(
+    open_server: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = open_server()
+    database.execute(FRUIT, "insert into fruit (name) values ('pear')")
+    monkeypatch.setenv("RECOLLECT_READ_ONLY", "on")
+    assert names(open_server()) == ["pear"]
+
+
+def test_a_file_that_cannot_be_created_reads_as_empty(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RECOLLECT_READ_ONLY", "on")
+    with closing(places.shared_database(tmp_path / "home")) as database:
+        assert names(database) == []
+    assert not (tmp_path / "home").exists()
+
+
 # -- the file ---
 
 

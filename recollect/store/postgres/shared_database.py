@@ -127,7 +127,7 @@ class PostgresSharedDatabase(SharedDatabase):
                 raise
 
     def execute(self, tables: Tables, sql: str, values: Sequence[Any] = ()) -> Rows:
-        with self._session(tables) as session:
+        with self._session(tables, is_reading=sql.lstrip().startswith("select")) as session:
             return _Transaction(session).rows(sql, values)
 
     def announce(self, tables: Tables) -> None:
@@ -140,13 +140,16 @@ class PostgresSharedDatabase(SharedDatabase):
         self._pool.close()
 
     @contextmanager
-    def _session(self, tables: Tables) -> Iterator[_Session]:
-        if READ_ONLY.get():
-            raise ReadOnlyLibrary(f"Recollect is in read-only mode ({READ_ONLY.name}).")
+    def _session(self, tables: Tables, is_reading: bool = False) -> Iterator[_Session]:
+        is_read_only = READ_ONLY.get()
+        if is_read_only and not is_reading:
+            raise _read_only_error()
         try:
             session = self._get_session()
             try:
                 if tables.name not in self._existing_tables:
+                    if is_read_only and _version(session, tables) < len(tables.versions):
+                        raise _read_only_error()
                     _create_tables(session, tables)
                     self._existing_tables.add(tables.name)
                 yield session
@@ -175,6 +178,10 @@ class PostgresSharedDatabase(SharedDatabase):
                     raise StoreUnavailable(
                         f"The PostgreSQL server {self._location} cannot be reached."
                     ) from error
+
+
+def _read_only_error() -> ReadOnlyLibrary:
+    return ReadOnlyLibrary(f"Recollect is in read-only mode ({READ_ONLY.name}).")
 
 
 def create_shared_tables(url: str, concepts: Iterable[Tables]) -> None:

@@ -119,7 +119,7 @@ TABLES = {
         Table(
             "receipt",
             ("id",),
-            ("id", "path", "started_at", "finished_at", "undone_at", "files", "left_out"),
+            ("id", "path", "started_at", "finished_at", "undone_at", "files", "left_out", "job"),
         ),
         Table(
             "document",

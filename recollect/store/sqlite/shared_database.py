@@ -6,19 +6,18 @@ would be run again. If somebody deletes the file, the next transaction creates a
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import apsw
 
-from recollect.errors import DamagedLibrary, ReadOnlyLibrary, RecollectError
+from recollect.errors import DamagedLibrary, ReadOnlyLibrary, RecollectError, StorageFull
 from recollect.settings import READ_ONLY
 from recollect.store.shared.database import VERSIONS, Rows, SharedDatabase, Tables
-from recollect.store.sqlite.connection import Connection, connect
+from recollect.store.sqlite.connection import Connection, connect, connect_read_only
 from recollect.store.sqlite.database_errors import translate_error
 from recollect.store.sqlite.private_files import create_private_folder
 
@@ -65,7 +64,22 @@ class SqliteSharedDatabase(SharedDatabase):
             db.execute("commit")
 
     def execute(self, tables: Tables, sql: str, values: Sequence[Any] = ()) -> Rows:
-        with self._connection(tables) as db:
+        try:
+            with self._connection(tables) as db:
+                return db.rows(sql, values)
+        except (StorageFull, ReadOnlyLibrary):
+            if not sql.lstrip().startswith("select"):
+                raise
+            return self._read_without_writing(tables, sql, values)
+
+    def _read_without_writing(self, tables: Tables, sql: str, values: Sequence[Any]) -> Rows:
+        """Read on a full disk or in read-only mode. Tables that do not exist are empty."""
+        if self._identify_file() is not None:
+            with closing(connect_read_only(self._path)) as db:
+                if _version(db, tables):
+                    return db.rows(sql, values)
+        with closing(Connection(":memory:")) as db:
+            _run_versions(db, tables, 0)
             return db.rows(sql, values)
 
     def close(self) -> None:
@@ -121,7 +135,7 @@ class SqliteSharedDatabase(SharedDatabase):
         create_private_folder(self._path.parent)
         # Nothing can have a file open that did not exist, so no lock is dropped by closing it.
         with suppress(FileExistsError):
-            os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            self._path.touch(mode=0o600, exist_ok=False)
 
     def _close_idle_connections(self) -> None:
         while self._idle_connections:
@@ -143,16 +157,26 @@ def _create_tables(db: Connection, tables: Tables) -> None:
     """Bring the tables of a concept up to date."""
     db.execute("begin immediate")
     db.execute(VERSIONS)
-    version = db.get("select version from concept where name = ?", (tables.name,)) or 0
-    for statements in tables.versions[version:]:
-        for statement in statements:
-            db.execute(statement.format(**_TYPES))
+    _run_versions(db, tables, _version(db, tables))
     db.execute(
         "insert into concept (name, version) values (?, ?) on conflict (name) do update "
         "set version = excluded.version where excluded.version > concept.version",
         (tables.name, len(tables.versions)),
     )
     db.execute("commit")
+
+
+def _version(db: Connection, tables: Tables) -> int:
+    """Which version of the tables of a concept a database has; 0 if none."""
+    if not db.get("select 1 from sqlite_schema where name = 'concept'"):
+        return 0
+    return db.get("select version from concept where name = ?", (tables.name,)) or 0
+
+
+def _run_versions(db: Connection, tables: Tables, version: int) -> None:
+    for statements in tables.versions[version:]:
+        for statement in statements:
+            db.execute(statement.format(**_TYPES))
 
 
 def _roll_back(db: Connection) -> None:
