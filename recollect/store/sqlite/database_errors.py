@@ -68,6 +68,17 @@ def translate_os_error(error: OSError) -> RecollectError:
     return RecollectError(f"A file of the library cannot be written ({error}).")
 
 
+def translate_flush_error(error: OSError) -> RecollectError:
+    """The error of a disk that could not store what was committed."""
+    message = (
+        f"The disk could not store the last changes ({error}). They may be lost in a power cut, or "
+        "if the disk fails. Check it, and try again."
+    )
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return StorageFull(message)
+    return RecollectError(message)
+
+
 def is_disk_full(path: Path) -> bool:
     """Whether the disk of a file has too little space for another file."""
     if not hasattr(os, "statvfs"):

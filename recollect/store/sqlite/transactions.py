@@ -1,8 +1,9 @@
 """Reading from and writing to one SQLite file, by many threads.
 
 Writes take turns on one connection. The thread whose turn it is commits everything that is waiting
-in one transaction (group commit), because a durable commit costs a disk flush no matter how much it
-contains. Reads use a small pool of connections, each with its own snapshot and a time limit.
+in one transaction (group commit), and those who have committed share a flush of the disk, outside
+of the transaction. Reads use a small pool of connections, each with its own snapshot and a time
+limit.
 """
 
 from __future__ import annotations
@@ -35,7 +36,14 @@ from recollect.store.sqlite.connection import (
     connect_read_only,
     file_stamp,
 )
-from recollect.store.sqlite.database_errors import READ_ONLY, is_disk_full, translate_error
+from recollect.store.sqlite.database_errors import (
+    READ_ONLY,
+    is_disk_full,
+    translate_error,
+    translate_flush_error,
+    translate_os_error,
+)
+from recollect.store.sqlite.log_file import LogFile
 
 T = TypeVar("T")
 
@@ -64,13 +72,15 @@ _SHORT_TURN = 0.0002
 class _Job(Generic[T]):
     """Work that waits for a transaction, and its result."""
 
-    __slots__ = ("error", "is_finished", "value", "work")
+    __slots__ = ("commit", "error", "is_finished", "value", "work")
 
     def __init__(self, work: Callable[[Connection], T]) -> None:
         self.work = work
         self.value: T | None = None
         self.error: BaseException | None = None
         self.is_finished = False
+        self.commit: tuple[LogFile, int] | None = None
+        """The number of its commit, in the log that has to be flushed."""
 
     def finish(self, error: BaseException | None = None) -> None:
         self.error = self.error or error
@@ -87,6 +97,8 @@ class Connections:
         self.is_mover = False
         """Whether this may write to a library that is closed."""
         self._writer: Connection | None = None
+        self._log: LogFile | None = None
+        self._has_flush_failed = False
         self._write_lock = threading.Lock()
         self._waiting_jobs: deque[_Job[Any]] = deque()
         self._next_turn = 0.0
@@ -128,6 +140,8 @@ class Connections:
             while not job.is_finished:
                 count = min(len(self._waiting_jobs), _MAX_JOBS_PER_COMMIT)
                 self._commit([self._waiting_jobs.popleft() for _ in range(count)])
+        # Outside of the lock, so that others can commit while this waits for the disk.
+        self._make_durable(job)
         self._checkpoint_if_due()
         if job.error is not None:
             raise job.error
@@ -135,7 +149,7 @@ class Connections:
 
     def _commit(self, jobs: list[_Job[Any]]) -> None:
         try:
-            db = self._open_writer()
+            db, log = self._open_writer()
             self._give_way()
             with _short_thread_turns():
                 db.execute("begin immediate")
@@ -145,14 +159,14 @@ class Connections:
                     self._run(db, job)
                 seconds = time.monotonic() - start
                 db.execute("commit")
+            number = log.count_commit()
+            for job in jobs:
+                job.commit = (log, number)
             if seconds >= _LONG_TRANSACTION:
                 self._next_turn = time.monotonic() + _PAUSE_AFTER_LONG
         except BaseException as error:
             self._abort(error)
-            failure = error
-            if isinstance(error, apsw.Error):
-                failure = translate_error(error, self.path)
-                failure.__cause__ = error
+            failure = self._explain(error)
             for job in jobs:
                 job.finish(failure)
             if not isinstance(error, Exception):
@@ -160,6 +174,16 @@ class Connections:
         else:
             for job in jobs:
                 job.finish()
+
+    def _make_durable(self, job: _Job[Any]) -> None:
+        if job.commit is None or job.error is not None:
+            return
+        log, number = job.commit
+        try:
+            log.flush(number)
+        except OSError as error:
+            self._has_flush_failed = True
+            raise translate_flush_error(error) from error
 
     def _require_writable(self, db: Connection) -> None:
         reason = closure(db)
@@ -186,21 +210,51 @@ class Connections:
             if not db.in_transaction:
                 raise
             db.execute("rollback to job")
-            job.error = error
-            if isinstance(error, apsw.Error):
-                job.error = translate_error(error, self.path)
-                job.error.__cause__ = error
+            job.error = self._explain(error)
         db.execute("release job")
 
-    def _open_writer(self) -> Connection:
+    def _explain(self, error: BaseException) -> BaseException:
+        """An error of the database as one that says what to do. Others stay as they are."""
+        if not isinstance(error, apsw.Error):
+            return error
+        explanation = translate_error(error, self.path)
+        explanation.__cause__ = error
+        return explanation
+
+    def _open_writer(self) -> tuple[Connection, LogFile]:
         self._require_open()
         if self.read_only:
             raise ReadOnlyLibrary(READ_ONLY.format(reason=self.read_only))
-        if self._writer is None:
-            self._writer = connect(self.path)
+        if self._has_flush_failed:
+            self._close_writer()
+            self._rescue_log()
+        if self._writer is None or self._log is None:
+            db = connect(self.path)
+            try:
+                self._log = LogFile(db, self.path)
+            except BaseException as error:
+                db.close(True)
+                if isinstance(error, OSError):
+                    raise translate_os_error(error) from error
+                raise
             # This also ends SQLite's own checkpoints, for which the writer would have to wait.
-            self._writer.set_wal_hook(self._count_log_pages)
-        return self._writer
+            db.set_wal_hook(self._count_log_pages)
+            self._writer = db
+        return self._writer, self._log
+
+    def _rescue_log(self) -> None:
+        """Copy the whole log into the database after the disk has failed to flush it.
+
+        The system does not try again to write that part of the log, and would not report it again.
+        """
+        db = connect(self.path)
+        try:
+            ((is_busy, pages, copied_pages),) = db.rows("pragma wal_checkpoint(full)")
+        finally:
+            db.close()
+        if is_busy or copied_pages < pages:
+            raise StoreBusy("The disk has failed to store the last changes. Try again.")
+        self._has_flush_failed = False
 
     def _count_log_pages(self, _db: apsw.Connection, _name: str, pages: int) -> int:
         self._log_pages = pages
@@ -267,6 +321,9 @@ class Connections:
             self._close_writer()
 
     def _close_writer(self) -> None:
+        if self._log is not None:
+            self._log.close()
+            self._log = None
         if self._writer is not None:
             self._writer.close(True)
             self._writer = None
@@ -279,7 +336,7 @@ class Connections:
         """
         self._copy_log()
         with self._checkpoint_lock, self._write_lock:
-            db = self._open_writer()
+            db, _ = self._open_writer()
             db.set_busy_handler(busy_handler(patience))
             try:
                 ((is_busy, _, _),) = db.rows("pragma wal_checkpoint(truncate)")
