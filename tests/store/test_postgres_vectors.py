@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 import psycopg
 import pytest
 from numpy.typing import NDArray
 
+from recollect.errors import StoreUnavailable
 from recollect.model.documents import Document, Passage
 from recollect.model.search import Filter
 from recollect.store.postgres import PostgresStore, vectors
@@ -114,3 +117,54 @@ def test_a_search_of_a_shared_graph_returns_only_the_users_own_passages(
             assert len(other.nearest(other_space, query, Filter(), 10)) == 10
     finally:
         other.close()
+
+
+def test_a_graph_whose_build_was_interrupted_is_not_used_and_is_built_again(
+    store: PostgresStore, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vectors, "GRAPH_FROM", 50)
+    space, units, keys = fill(store, 60)
+    with (
+        psycopg.connect(database) as writer,
+        psycopg.connect(database, autocommit=True) as administrator,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        # The build waits for this transaction.
+        writer.execute("lock table recollect.vector in row exclusive mode")
+        build = pool.submit(store.refresh)
+        while not build.done() and not end_waiting_builds(administrator):
+            pass
+        writer.rollback()
+        with pytest.raises(StoreUnavailable, match="recollect index") as raised:
+            build.result()
+    assert "was not built" in str(raised.value)
+    assert not store._read(lambda db: vectors.has_graph(db, space))
+    assert store.nearest(space, units[0], Filter(), 1)[0][0] == keys[0]
+    store.refresh()
+    assert store._read(lambda db: vectors.has_graph(db, space))
+
+
+def end_waiting_builds(administrator: psycopg.Connection[Any]) -> bool:
+    """End the sessions that build a graph and wait for a writer."""
+    rows = administrator.execute(
+        """select pg_terminate_backend(pid) from pg_stat_activity
+        where datname = current_database() and query like 'create index concurrently%'
+          and wait_event_type = 'Lock'"""
+    ).fetchall()
+    return bool(rows)
+
+
+def test_a_graph_is_built_by_one_process(
+    store: PostgresStore, database: str, user: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With parallel workers, some builds of pgvector crash the server on some processors."""
+    monkeypatch.setattr(vectors, "GRAPH_FROM", 50)
+    space, _, _ = fill(store, 60)
+    # Even a small table is large enough for parallel workers.
+    options = quote("-c min_parallel_table_scan_size=0 -c debug_parallel_query=on")
+    eager_store = PostgresStore(f"{database}&options={options}", user)
+    try:
+        eager_store.refresh()
+        assert eager_store._read(lambda db: vectors.has_graph(db, space))
+    finally:
+        eager_store.close()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Any, ClassVar, TypeVar
+
+import psycopg
 
 from recollect.errors import DamagedLibrary, InvalidInput
 from recollect.language.languages.base import Language
@@ -17,6 +19,7 @@ from recollect.model.search import Filter
 from recollect.store.postgres import appending, candidate_vectors, planned_search, text
 from recollect.store.postgres.connection import Connection
 from recollect.store.postgres.filters import OWNER
+from recollect.store.postgres.server_errors import explain_error
 from recollect.store.postgres.transactions import Transactions, has_account
 from recollect.store.sql import changes, checking, handover, headings, markers, statistics
 from recollect.store.sql import spaces as space_sql
@@ -308,8 +311,20 @@ class PostgresStore(SqlStore[Connection]):
         for space in self.spaces():
             if space.ready and not self._read(partial(vectors.has_graph, space=space)):
                 name = self._read(partial(vectors.graph_name, space=space))
-                with self._transactions.connect_as_login() as connection:
-                    vectors.build_graph(connection, self._transactions.server, name, space)
+                with self._explain_missing_graph(), self._transactions.connect_as_login() as db:
+                    vectors.build_graph(db, self._transactions.server, name, space)
+
+    @contextmanager
+    def _explain_missing_graph(self) -> Iterator[None]:
+        try:
+            yield
+        except psycopg.Error as error:
+            problem = explain_error(error, self._transactions.location)
+            raise type(problem)(
+                f"The index of the vectors was not built. {problem} Searches work, but they "
+                "compare all vectors. `recollect index` builds it. If the server crashed, its log "
+                "says why."
+            ) from error
 
     def indexing_lock(self) -> AbstractContextManager[bool]:
         return self._transactions.indexing_lock()

@@ -13,7 +13,8 @@ of pgvector use half-precision instructions that not every processor has.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -231,10 +232,17 @@ def has_graph(db: Connection, space: Space) -> bool:
     if (db.owner, space.id) in db.server.graphs:
         return True
     name = graph_name(db, space)
-    exists = bool(name and db.get("select to_regclass(?) is not null", (f"{SCHEMA}.{name}",)))
-    if exists:
+    # An interrupted build leaves a graph that is not valid.
+    is_valid = bool(
+        name
+        and db.get(
+            "select indisvalid from pg_index where indexrelid = to_regclass(?)",
+            (f"{SCHEMA}.{name}",),
+        )
+    )
+    if is_valid:
         db.server.graphs.add((db.owner, space.id))
-    return exists
+    return is_valid
 
 
 def graph_name(db: Connection, space: Space) -> str:
@@ -255,20 +263,51 @@ def graph_name(db: Connection, space: Space) -> str:
 def build_graph(
     connection: psycopg.Connection[Any], server: Server, name: str, space: Space
 ) -> bool:
-    """Build a graph without blocking writes. False if this login does not own the table."""
-    partition = name.partition("_graph_")[0]
+    """Build a graph without blocking writes, and replace one whose build was interrupted.
+
+    False if this login does not own the table, or if another program is building the graph.
+    """
+    table = f"{SCHEMA}.{name.partition('_graph_')[0]}"
     row = connection.execute(
-        """select pg_has_role(current_user, c.relowner, 'usage') from pg_class c
-        where c.oid = %s::regclass""",
-        [f"{SCHEMA}.{partition}"],
+        """select pg_has_role(current_user, c.relowner, 'usage')
+          and pg_try_advisory_lock(hashtextextended(%s, 0))
+        from pg_class c where c.oid = %s::regclass""",
+        [name, table],
     ).fetchone()
     if not row or not row[0]:
         return False
-    connection.execute(
-        f"create index concurrently if not exists {name} on {SCHEMA}.{partition} using hnsw "
-        f"(({_full_precision(server, space)}) vector_cosine_ops) where {_has_dimensions(space)}"
-    )
+    is_broken = connection.execute(
+        "select from pg_index where indexrelid = to_regclass(%s) and not indisvalid",
+        [f"{SCHEMA}.{name}"],
+    ).fetchone()
+    if is_broken is not None:
+        connection.execute(f"drop index concurrently {SCHEMA}.{name}")
+    with _one_process(connection, server, table):
+        connection.execute(
+            f"create index concurrently if not exists {name} on {table} using hnsw "
+            f"(({_full_precision(server, space)}) vector_cosine_ops) where {_has_dimensions(space)}"
+        )
     return True
+
+
+@contextmanager
+def _one_process(connection: psycopg.Connection[Any], server: Server, table: str) -> Iterator[None]:
+    """Build without parallel workers.
+
+    Some builds of pgvector share memory among them with an instruction that not every processor
+    has (`stlur`, ARMv8.4). The server then crashes with signal 4.
+    """
+    if not server.is_cluster:
+        connection.execute("set max_parallel_maintenance_workers = 0")
+        yield
+        return
+    # The workers of a cluster do not see the settings of this session.
+    connection.execute(f"alter table {table} set (parallel_workers = 0)")
+    try:
+        yield
+    finally:
+        if not connection.broken:
+            connection.execute(f"alter table {table} reset (parallel_workers)")
 
 
 def _prefer_graph(db: Connection) -> None:
