@@ -73,7 +73,8 @@ from bench.speed import (
     table_row,
 )
 from recollect.errors import SearchTimeout
-from recollect.language.query import content_words, parse_query
+from recollect.language.content_words import content_words
+from recollect.language.query import parse_query
 from recollect.language.text import tokens
 from recollect.model.documents import Document
 from recollect.model.search import SearchOptions

@@ -15,7 +15,8 @@ import recollect
 from recollect.errors import InvalidInput
 from recollect.language.fts5 import parse_fts5
 from recollect.language.matching import matches
-from recollect.language.query import MalformedQuery, Word, parse
+from recollect.language.query import MalformedQuery, parse
+from recollect.language.query_tree import Word
 from recollect.search.snippet import excerpt
 from recollect.settings import LIMITS
 

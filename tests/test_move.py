@@ -21,7 +21,8 @@ import recollect
 import recollect.places
 from recollect.cli import main
 from recollect.errors import InvalidInput, LibraryMoved, NotFound, RecollectError, StoreBusy
-from recollect.language.query import ROLES, parse
+from recollect.language.query import parse
+from recollect.language.query_fields import ROLES
 from recollect.model.documents import PASSAGE_TYPES, VISIBILITIES, Document, Passage
 from recollect.model.kinds import CONVERSATION, NOTE, OBSERVATION, OBSERVATIONS
 from recollect.model.search import Filter, SearchOptions

@@ -10,24 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.errors import InvalidInput
-from recollect.language.query import (
-    And,
-    Fields,
-    MalformedQuery,
-    Near,
-    Node,
-    Not,
-    Or,
-    Query,
-    Word,
-    any_of,
-    content_words,
-    literal_words,
-    parse,
-    parse_query,
-    unparse,
-    words,
-)
+from recollect.language.content_words import content_words
+from recollect.language.query import MalformedQuery, Query, literal_words, parse, parse_query
+from recollect.language.query_fields import Fields
+from recollect.language.query_tree import And, Near, Node, Not, Or, Word, any_of, unparse, words
 
 
 def w(text: str) -> Word:

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.language.query import Word, parse, words
+from recollect.language.query import parse
+from recollect.language.query_tree import Word, words
 from recollect.search.snippet import _fold, snippet
 
 

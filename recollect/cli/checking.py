@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable, Iterable
 
 from recollect.errors import InvalidInput
-from recollect.language.query import ROLES
+from recollect.language.query_fields import ROLES
 from recollect.library import Library
 from recollect.model.kinds import KINDS, OBSERVATIONS
 from recollect.model.search import Filter

@@ -25,7 +25,8 @@ from recollect.knowledge.retrieval import (
     Units,
     message_units,
 )
-from recollect.language.query import Word, parse_query, words
+from recollect.language.query import parse_query
+from recollect.language.query_tree import Word, words
 from recollect.language.text import identifier, storable, truncate
 from recollect.model.audience import Audience
 from recollect.model.documents import Document, Json, Passage, Summary

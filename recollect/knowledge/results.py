@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from recollect.importers.items import page_at, seconds_at
-from recollect.language.query import Word
+from recollect.language.query_tree import Word
 from recollect.language.text import identifier, iso
 from recollect.model.audience import MASK, Audience, is_human_only
 from recollect.model.documents import Document, Json, Passage, Summary

@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import re
 
-from recollect.language.query import MalformedQuery, Node, check_size, has_exclusion, parse
+from recollect.language.query import MalformedQuery, check_size, parse
+from recollect.language.query_tokens import has_exclusion
+from recollect.language.query_tree import Node
 
 _CONTENT = "content"
 _COLUMNS = frozenset((_CONTENT, "author", "message_id", "thread_id"))

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from recollect.language.query import (
-    And,
-    Near,
-    Node,
-    Not,
-    Or,
-    Word,
-)
+from recollect.language.query_tree import And, Near, Node, Not, Or, Word
 from recollect.language.text import tokens
 from recollect.settings import LIMITS
 

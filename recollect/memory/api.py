@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 from recollect.errors import InvalidInput, NotFound
 from recollect.index.meaning import Meaning
-from recollect.language.query import Word
+from recollect.language.query_tree import Word
 from recollect.memory.forgetting import Forgetting, Selection
 from recollect.memory.formats import TOOL_OPTIONS, OptionNames
 from recollect.memory.lookup import Coverage, full_names, observations_by_id

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from recollect.language.query import Word
+from recollect.language.query_tree import Word
 from recollect.memory.formats import (
     TOKEN_LENGTH,
     TOOL_OPTIONS,

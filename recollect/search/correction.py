@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from recollect.language.languages.base import Language
-from recollect.language.query import Word
+from recollect.language.query_tree import Word
 from recollect.language.spelling import MAX_CHARACTERS, MIN_CHARACTERS, neighbours
 from recollect.model.search import Filter
 from recollect.search.terms import Term, form_name, inflected_term

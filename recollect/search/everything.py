@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 from recollect.errors import InvalidInput
 from recollect.index.meaning import Meaning
 from recollect.language.matching import matches
-from recollect.language.query import Node, Query, Word, all_words
+from recollect.language.query import Query
+from recollect.language.query_tree import Node, Word, all_words
 from recollect.model.kinds import CONVERSATION
 from recollect.model.search import Filter, SearchOptions
 from recollect.search import rank

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from recollect.language.fts5 import parse_fts5
 from recollect.language.matching import matches
-from recollect.language.query import MalformedQuery, Node, all_words, words
+from recollect.language.query import MalformedQuery
+from recollect.language.query_tree import Node, all_words, words
 from recollect.language.text import has_token
 from recollect.model.arguments import page_size
 from recollect.model.search import Filter, Hit, Page

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from recollect.language.query import Word
+from recollect.language.query_tree import Word
 from recollect.model.search import Hit
 from recollect.search.snippet import snippet_at
 from recollect.settings import LIMITS

@@ -9,16 +9,9 @@ from itertools import groupby, pairwise
 
 from recollect.language.detection import language_of
 from recollect.language.intent import is_identifier
-from recollect.language.query import (
-    And,
-    Fields,
-    Node,
-    Query,
-    QueryTooLong,
-    Word,
-    check_size,
-    parse_query,
-)
+from recollect.language.query import Query, QueryTooLong, check_size, parse_query
+from recollect.language.query_fields import Fields
+from recollect.language.query_tree import And, Node, Word
 from recollect.language.text import fold, is_unspaced, tokens
 from recollect.settings import LIMITS
 from recollect.store.base import Store

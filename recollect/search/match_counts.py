@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from recollect.index.meaning import Meaning
-from recollect.language.query import Node, parse_query
+from recollect.language.query import parse_query
+from recollect.language.query_tree import Node
 from recollect.model.kinds import CONVERSATION
 from recollect.model.search import Filter, MatchCounts, SearchOptions
 from recollect.search.engine import prepare_search

@@ -6,7 +6,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from recollect.language.query import And, Fields, Node, Query, Word, words
+from recollect.language.query import Query
+from recollect.language.query_fields import Fields
+from recollect.language.query_tree import And, Node, Word, words
 from recollect.language.text import fold, has_token
 from recollect.model.search import Filter
 from recollect.model.sources import SOURCES

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import islice
 
-from recollect.language.query import Word
+from recollect.language.query_tree import Word
 from recollect.language.text import indexable, is_unspaced, non_ascii_characters
 from recollect.settings import LIMITS
 

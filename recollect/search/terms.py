@@ -11,10 +11,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import pairwise
 
+from recollect.language.content_words import content_words
 from recollect.language.detection import unspaced_language
 from recollect.language.intent import is_identifier
 from recollect.language.languages.base import Language
-from recollect.language.query import Node, Or, Query, Word, content_words, words
+from recollect.language.query import Query
+from recollect.language.query_tree import Node, Or, Word, words
 from recollect.language.synonyms import synonyms
 from recollect.language.text import is_unspaced, tokens
 from recollect.language.when import date_words

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from recollect.language.query import Word, parse_query
+from recollect.language.query import parse_query
+from recollect.language.query_tree import Word
 from recollect.model.search import Filter, Page, SearchOptions
 from recollect.search.deadline import NOTE
 from recollect.search.hits import make_hit

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from recollect.language.query import Node
+from recollect.language.query_tree import Node
 from recollect.model.search import Filter
 
 Progress = Callable[[int, int], None]

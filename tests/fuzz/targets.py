@@ -34,7 +34,8 @@ from recollect.language import chunking, transcript, when
 from recollect.language.detection import language_of
 from recollect.language.fts5 import parse_fts5
 from recollect.language.intent import classify
-from recollect.language.query import literal_words, parse_query, unparse, words
+from recollect.language.query import literal_words, parse_query
+from recollect.language.query_tree import unparse, words
 from recollect.language.text import indexable, storable, tokens
 from recollect.model.documents import Document
 from recollect.model.receipts import Problem

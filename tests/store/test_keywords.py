@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from recollect.importers.items import with_text
-from recollect.language.query import Word
+from recollect.language.query_tree import Word
 from recollect.model.documents import Document, Passage
 from recollect.model.kinds import MEDIA, NOTE
 from recollect.model.search import Filter

@@ -11,7 +11,8 @@ import pytest
 from messages import NOON, conversation, message
 
 from recollect.errors import Conflict, NotFound
-from recollect.language.query import Word, parse
+from recollect.language.query import parse
+from recollect.language.query_tree import Word
 from recollect.model.documents import Document
 from recollect.model.search import Filter
 from recollect.store.base import Store

@@ -25,15 +25,8 @@ import pytest
 from messages import NOON, message
 
 from recollect.index.refresh import refresh
-from recollect.language.query import (
-    And,
-    Near,
-    Node,
-    Not,
-    Or,
-    Word,
-    parse,
-)
+from recollect.language.query import parse
+from recollect.language.query_tree import And, Near, Node, Not, Or, Word
 from recollect.model.documents import Document, Passage
 from recollect.model.search import Filter
 from recollect.models.embeddings import STATIC

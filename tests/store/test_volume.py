@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from recollect.errors import RecollectError
 from recollect.language import query
-from recollect.language.query import And, Node, Not, Or, Word
+from recollect.language.query_tree import And, Node, Not, Or, Word
 from recollect.store.sqlite.fts_query import fts_query
 from recollect.store.sqlite.migrations import migrate
 from recollect.store.sqlite.text_index import prepare_text

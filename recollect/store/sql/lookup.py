@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from recollect.errors import NotFound
-from recollect.language.query import Word
+from recollect.language.query_tree import Word
 from recollect.language.text import from_micros, identifier
 from recollect.model.documents import Document, Passage, Position, Summary
 from recollect.model.kinds import OBSERVATION

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from recollect.language.query import ROLES
+from recollect.language.query_fields import ROLES
 from recollect.language.text import fold
 from recollect.model.search import Filter
 from recollect.store.sql.database import Database

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from recollect.language.query import Node, Or, Word
+from recollect.language.query_tree import Node, Or, Word
 from recollect.language.text import tokens
 from recollect.model.search import Filter
 from recollect.store.sqlite.connection import Connection

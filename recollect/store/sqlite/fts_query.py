@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from recollect.language.query import And, Near, Node, Not, Or, Word
+from recollect.language.query_tree import And, Near, Node, Not, Or, Word
 from recollect.language.text import indexable
 
 MAX_TERM_CHARACTERS = 128

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import apsw
 
 from recollect.errors import DamagedLibrary, ReadOnlyLibrary, StorageFull, StoreBusy
-from recollect.language.query import Node, words
+from recollect.language.query_tree import Node, words
 from recollect.model.documents import Document, Passage
 from recollect.model.receipts import Receipt
 from recollect.model.search import Filter

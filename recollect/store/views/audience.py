@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from recollect.errors import InvalidInput
-from recollect.language.query import Node, Word
+from recollect.language.query_tree import Node, Word
 from recollect.model.audience import Audience, is_human_only
 from recollect.model.documents import Document, Passage, Position
 from recollect.model.search import Filter

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from recollect.errors import InvalidInput
-from recollect.language.query import parse_query, words
+from recollect.language.query import parse_query
+from recollect.language.query_tree import words
 from recollect.language.text import moment, storable
 from recollect.model.documents import Json
 from recollect.model.kinds import KIND_TABLE

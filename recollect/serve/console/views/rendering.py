@@ -25,7 +25,8 @@ from markdown_it.utils import OptionsDict
 from markupsafe import Markup
 
 from recollect.errors import InvalidInput
-from recollect.language.query import content_words, parse_query
+from recollect.language.content_words import content_words
+from recollect.language.query import parse_query
 from recollect.language.stem import stem
 from recollect.language.text import storable, tokens
 from recollect.serve import links

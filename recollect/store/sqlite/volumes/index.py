@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import TypeGuard, TypeVar
 
-from recollect.language.query import Node, Or, Word
+from recollect.language.query_tree import Node, Or, Word
 from recollect.language.text import micros
 from recollect.model.search import Filter
 from recollect.store.sql.encoding import INDEXED_TITLE

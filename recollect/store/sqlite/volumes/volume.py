@@ -12,7 +12,7 @@ from typing import cast
 import tantivy
 from tantivy import FieldType, Occur, Query
 
-from recollect.language.query import And, Node, Not, Or, Word
+from recollect.language.query_tree import And, Node, Not, Or, Word
 from recollect.language.text import indexable
 from recollect.store.sqlite.fts_match import inverse_document_frequency
 from recollect.store.sqlite.key_ranges import KeyRange

@@ -1,0 +1,123 @@
+"""The query tree: what a parsed query is made of, and what can be asked of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from recollect.language.text import has_token
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word or a phrase to search for."""
+
+    text: str
+    prefix: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    parts: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Near(And):
+    """Words with at most `distance` other words between the first and the last.
+
+    It is a stricter And: code that handles it as an And still finds every match.
+    """
+
+    parts: tuple[Word, ...]
+    distance: int
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    parts: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    part: Node
+
+
+Node = Word | And | Or | Not
+
+
+def typed_word(text: str) -> Word:
+    """The word that a text stands for. With a `*` at its end it is a prefix."""
+    stem = text.rstrip("*")
+    if stem != text and has_token(stem):
+        return Word(stem, prefix=True)
+    return Word(text)
+
+
+def excludes_words(node: Node) -> bool:
+    """Whether a query says what messages must not contain."""
+    match node:
+        case Not():
+            return True
+        case And() | Or():
+            return any(map(excludes_words, node.parts))
+    return False
+
+
+def words(node: Node) -> list[Word]:
+    """The words that a match can contain: all words that are not negated."""
+    match node:
+        case Word():
+            return [node]
+        case Not():
+            return []
+        case And(parts) | Or(parts):
+            return [word for part in parts for word in words(part)]
+
+
+def all_words(node: Node) -> Iterator[Word]:
+    """All words, including negated ones."""
+    match node:
+        case Word():
+            yield node
+        case Not(part):
+            yield from all_words(part)
+        case And(parts) | Or(parts):
+            for part in parts:
+                yield from all_words(part)
+
+
+def any_of(node: Node) -> Node | None:
+    """The same words joined by OR; None if the query has anything but plain words."""
+    if type(node) is And and all(isinstance(part, Word) for part in node.parts):
+        return Or(node.parts)
+    return None
+
+
+def all_of(parts: Sequence[Node]) -> Node:
+    """A node that matches if all parts do; the part itself if there is only one."""
+    if len(parts) == 1:
+        return parts[0]
+    return And(tuple(parts))
+
+
+def unparse(node: Node) -> str:
+    """A text that `parse` parses into the same tree."""
+    match node:
+        case Word(text, prefix):
+            star = "*" * prefix
+            return f'"{text}"{star}'
+        case Near(parts, distance):
+            return f"NEAR({' '.join(unparse(p) for p in parts)}, {distance})"
+        case Not(part):
+            return "NOT " + _parenthesize(part, And, Or)
+        case And(parts):
+            return " ".join(_parenthesize(p, And, Or) for p in parts)
+        case Or(parts):
+            return " OR ".join(_parenthesize(p, Or) for p in parts)
+
+
+def _parenthesize(node: Node, *types: type[Node]) -> str:
+    """The text of a node, in parentheses if it is of one of these types."""
+    if type(node) in types:
+        return f"({unparse(node)})"
+    return unparse(node)
