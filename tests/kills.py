@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 
-KILLS = int(os.environ.get("KILLS", "12"))
+KILLS = int(os.environ.get("KILLS", "6"))
 """How often: `make test-all` sets 100, `make soak` 1,000."""
 
 

@@ -328,6 +328,7 @@ def test_stats_show_internals_only_on_request(filled_run: Any) -> None:
         assert f"{word} " in verbose
 
 
+@pytest.mark.full
 def test_an_interrupted_import_is_listed_as_stopped_with_the_command_to_resume(
     run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -72,6 +72,7 @@ def home(base_path: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
+@pytest.mark.full
 def test_chats_notes_and_transcripts_need_no_extra(base_path: str, home: Path) -> None:
     result = run_base(base_path, "search", "Kyoto", "--json", home=home)
     assert json.loads(result.stdout)["hits"], result.stderr
@@ -97,6 +98,7 @@ def test_agents_need_no_extra(base_path: str, home: Path) -> None:
     assert "Packing for Kyoto" in str(answers[1]["result"])
 
 
+@pytest.mark.full
 def test_a_document_without_its_extra_is_a_problem_and_the_rest_is_imported(
     base_path: str, tmp_path: Path
 ) -> None:

@@ -34,7 +34,7 @@ def until(condition: Callable[[], Any]) -> Any:
     result = condition()
     while not result:
         assert time.monotonic() < deadline, "the condition did not become true"
-        pause.wait(0.02)
+        pause.wait(0.1)
         result = condition()
     return result
 
@@ -185,6 +185,7 @@ def test_a_hook_does_not_wait_for_a_running_import_and_no_turn_is_lost(
     until(inbox_is_empty)
 
 
+@pytest.mark.full
 def test_concurrent_hooks_lose_nothing(tmp_path: Path) -> None:
     sessions = [
         Session(tmp_path, f"5e551001-0000-4000-8000-00000000000{n}").turn("hello") for n in range(3)
@@ -206,6 +207,7 @@ def test_concurrent_hooks_lose_nothing(tmp_path: Path) -> None:
     until(inbox_is_empty)
 
 
+@pytest.mark.full
 def test_transcripts_of_sub_agents_are_imported(session: Session) -> None:
     session.turn("look around")
     agent = session.path.with_suffix("") / "subagents" / "agent-7.jsonl"
@@ -231,6 +233,7 @@ def test_a_missing_transcript_is_logged(session: Session) -> None:
     until(inbox_is_empty)
 
 
+@pytest.mark.full
 def test_items_claimed_by_a_killed_process_are_imported_by_the_next(
     tmp_path: Path, session: Session
 ) -> None:
@@ -592,6 +595,7 @@ def test_every_line_of_a_digest_is_quoted(
     assert not {"\x1b", "\u202e", "\U000e0041", "\ud800"} & {*"".join(lines)}
 
 
+@pytest.mark.full
 def test_a_session_is_observed_when_it_ends(session: Session) -> None:
     session.turn(
         "We decided to use SQLite instead of PostgreSQL because it needs no server.",

@@ -920,6 +920,7 @@ with recollect.open(sys.argv[1]) as library:
 """
 
 
+@pytest.mark.full
 def test_two_processes_can_index_one_library_at_once(
     library: recollect.Library, place: str
 ) -> None:

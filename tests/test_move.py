@@ -351,6 +351,7 @@ def apply(store: Store, what: str, value: Any) -> None:
             store.update(there[number], title=title)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("here", "there"), TO_POSTGRES_AND_BACK)
 @settings(max_examples=max(4, settings.default.max_examples // 2))
 @given(data=st.data())
@@ -643,7 +644,7 @@ def wait_for_writes(writer: Writer, count: int) -> None:
 
 
 @pytest.mark.parametrize(("here", "there"), INTO_POSTGRES)
-@pytest.mark.parametrize("remove", [False, True])
+@pytest.mark.parametrize("remove", [True, pytest.param(False, marks=pytest.mark.full)])
 def test_a_library_moves_while_somebody_never_stops_writing(
     places: Places, here: str, there: str, remove: bool
 ) -> None:
@@ -773,6 +774,7 @@ def test_writers_wait_during_the_last_pass_and_fail_only_after_it(
     store.close()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("here", "there"), INTO_POSTGRES)
 def test_a_copy_is_complete_although_somebody_never_stops_writing(
     places: Places, here: str, there: str

@@ -140,6 +140,7 @@ def test_texts_in_other_scripts_are_embedded(text: str) -> None:
     assert np.linalg.norm(vector) == pytest.approx(1, abs=1e-5)
 
 
+@pytest.mark.full
 def test_a_text_of_a_megabyte_is_embedded() -> None:
     long = "The boats lay in the harbour until the storm had passed. " * 18_000
     nonsense = "".join(hashlib.sha256(str(n).encode()).hexdigest() + " " for n in range(15_000))
@@ -329,6 +330,7 @@ def test_ascii_text_is_tokenized_the_same_beside_other_characters(text: str) -> 
     assert pieces(text) == pieces(text + "\u200b")  # dropped, but not ASCII
 
 
+@pytest.mark.full
 def test_the_cache_of_words_has_a_maximum_size() -> None:
     tokenizer = Pieces({"w": 0, **{f"##{digit}": digit + 1 for digit in range(10)}})
     assert tokenizer.of("w 9 w20") == [0, 0, 3, 1]

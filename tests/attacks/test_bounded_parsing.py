@@ -128,6 +128,7 @@ def test_a_file_that_hangs_while_its_format_is_detected_is_left_out(
     assert texts(library) == ["penguin", "walrus"]
 
 
+@pytest.mark.full
 def test_a_single_hostile_file_gives_a_receipt(library: recollect.Library, tmp_path: Path) -> None:
     receipt = library.import_path(write(tmp_path / "m.hostile-claim", "x", 1))
     assert (receipt.files, len(receipt.left_out.failed)) == ([], 1)

@@ -262,6 +262,7 @@ def test_changes_without_an_event_are_found_by_polling(workspace: Workspace) -> 
     assert workspace.words() == ["walrus"]
 
 
+@pytest.mark.full
 def test_several_watchers_can_share_a_library(workspace: Workspace) -> None:
     watchers = [workspace.another() for _ in range(3)]
     workspace.file.write_text(turn(1, "walrus"))

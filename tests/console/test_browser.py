@@ -200,6 +200,7 @@ def test_changes_by_another_process_appear_without_a_reload(
     expect(page.locator(".row").filter(has_text="Renamed elsewhere")).to_be_visible()
 
 
+@pytest.mark.full
 def test_new_messages_scroll_into_view_at_the_end_and_show_a_button_elsewhere(
     site: Site, open_page: OpenPage
 ) -> None:
@@ -351,6 +352,7 @@ def numbers_end(page: Any) -> int:
 # -- reading ---
 
 
+@pytest.mark.full
 def test_branches_can_be_switched(site: Site, open_page: OpenPage) -> None:
     site.library.add_conversation(
         "tree",
@@ -410,6 +412,7 @@ def test_markdown_and_code_are_rendered(site: Site, open_page: OpenPage) -> None
 # -- changing ---
 
 
+@pytest.mark.full
 def test_a_conversation_can_be_renamed(site: Site, open_page: OpenPage) -> None:
     add(site.library, "c", "Before", "text")
     page = open_page("/c/c")
@@ -735,6 +738,7 @@ NAMELESS = """() => [...document.querySelectorAll("button, a[href], input, selec
   .map((e) => e.outerHTML)"""
 
 
+@pytest.mark.full
 def test_every_control_has_an_accessible_name(site: Site, open_page: OpenPage) -> None:
     add(site.library, "c", "C", "a pear", MARKDOWN, metadata={"tags": ["green"]})
     page = open_page()

@@ -51,6 +51,7 @@ def ids(page: str) -> list[str]:
     return [part.partition('"')[0] for part in page.split('name="id" value="')[1:]]
 
 
+@pytest.mark.full
 def test_an_empty_library_offers_what_is_on_this_computer(
     person: TestClient, service: Service, place: str
 ) -> None:

@@ -112,6 +112,7 @@ def test_a_receipt_names_the_file_not_the_servers_folders(
     assert "conversation without messages" in html
 
 
+@pytest.mark.full
 def test_receipts_are_paginated(client: TestClient, service: Service) -> None:
     for _ in range(3):
         with service.imports.upload(default_user(), "a.json") as upload:

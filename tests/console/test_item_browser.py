@@ -154,6 +154,7 @@ def test_changes_made_elsewhere_appear_without_a_reload(site: Site, open_page: O
 # -- reading ---
 
 
+@pytest.mark.full
 def test_links_open_other_notes_and_offer_to_create_missing_ones(
     site: Site, open_page: OpenPage
 ) -> None:
@@ -176,6 +177,7 @@ def test_links_open_other_notes_and_offer_to_create_missing_ones(
     page.go_back()
 
 
+@pytest.mark.full
 def test_a_time_in_the_url_scrolls_the_transcript(site: Site, open_page: OpenPage) -> None:
     fill(site.library)
     page = open_page(f"/knowledge/media/{id_of(site.library, 'media', 'A talk on moss')}#t=134")
@@ -328,6 +330,7 @@ def test_an_item_can_be_deleted_and_restored(site: Site, open_page: OpenPage) ->
         assert site.library._store.document(before.id) == before
 
 
+@pytest.mark.full
 def test_deleting_an_item_cancels_a_live_update_of_its_page(
     site: Site, open_page: OpenPage
 ) -> None:
@@ -369,6 +372,7 @@ def test_an_item_can_be_exported(site: Site, open_page: OpenPage) -> None:
 # -- for everybody ---
 
 
+@pytest.mark.full
 def test_a_read_only_key_sees_no_write_actions(site: Site, open_page: OpenPage) -> None:
     fill(site.library)
     text, _ = new_key(site.service.keys, default_user(), "a test", ("read",))
@@ -427,6 +431,7 @@ NAMELESS = """() => [
   .map((e) => e.outerHTML)"""
 
 
+@pytest.mark.full
 def test_every_control_has_an_accessible_name(site: Site, open_page: OpenPage) -> None:
     fill(site.library)
     for path in (

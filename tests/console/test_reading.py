@@ -141,6 +141,7 @@ def test_find_reaches_messages_that_are_not_in_the_page(site: Site, open_page: O
     expect(page.locator("h1")).to_have_text("Long")
 
 
+@pytest.mark.full
 def test_questions_are_listed_and_reached_by_keys(site: Site, open_page: OpenPage) -> None:
     add_long(site.library, 300)
     page = open_page("/c/long")

@@ -86,6 +86,7 @@ def expect(locator: Any) -> Any:
     return playwright_expect(locator)
 
 
+@pytest.mark.full
 def test_the_first_run_imports_the_selection_with_progress(visit: Any, home: Path) -> None:
     with recollect.open(home, background=False) as library:
         for conversation in library.conversations():

@@ -141,6 +141,7 @@ def test_a_run_reports_clauses_whose_tests_did_not_pass(suite: Path, workers: st
     assert run(suite, "-n", workers) == (1, UNPROVED)
 
 
+@pytest.mark.full
 def test_a_run_without_failures_fails_if_a_clause_is_not_proved(suite: Path) -> None:
     passing = SUITE.format(limes="True", dates="")
     (suite / "suite" / "test_fruit.py").write_text(passing)

@@ -127,6 +127,7 @@ def test_files_of_older_versions_get_checksums(home: Path) -> None:
         assert library.verify().damaged_files
 
 
+@pytest.mark.full
 def test_checksums_follow_additions_and_deletions(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,7 +13,7 @@ import recollect
 from recollect.language.query import parse
 from recollect.model.search import Filter
 
-SERIES = max(2, KILLS // 50)
+SERIES = max(1, KILLS // 50)
 KILLS_PER_SERIES = max(1, KILLS // 2 // SERIES)
 
 APPENDER = """

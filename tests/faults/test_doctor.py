@@ -22,7 +22,7 @@ from recollect.transfer.archive import Archive
 Doctor = Callable[..., dict[str, Any]]
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.both_stores)])
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.full)])
 def home(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "sqlite":
         return str(tmp_path / "home")
@@ -71,10 +71,12 @@ def change(home: str, user: str, sql: str) -> None:
         server.execute(f"{sql} and owner = {owner}")  # type: ignore[call-overload]
 
 
+@pytest.mark.both_stores
 def test_a_library_without_problems_is_healthy(doctor: Doctor) -> None:
     assert doctor()["healthy"]
 
 
+@pytest.mark.both_stores
 def test_a_lost_message_stays_reported_after_a_repair(doctor: Doctor, home: str, user: str) -> None:
     change(home, user, "delete from passage where id = 'first1'")
     (conversation, total, *_) = doctor()["missing"]
@@ -104,6 +106,7 @@ def test_deleting_a_message_does_not_hide_a_lost_one(doctor: Doctor, home: str, 
     assert "conversation 'first' has 1 of 2 messages" in doctor()["missing"]
 
 
+@pytest.mark.both_stores
 def test_an_altered_message_is_found_by_its_digest(doctor: Doctor, home: str, user: str) -> None:
     change(home, user, "update passage set role = 'assistant' where id = 'second2'")
     for options in ((), ("--repair",)):

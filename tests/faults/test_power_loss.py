@@ -25,7 +25,7 @@ from kills import KILLS
 
 import recollect
 
-CUTS = max(2, KILLS // 10)
+CUTS = max(1, KILLS // 10)
 
 WRITER = """
 import sys, recollect

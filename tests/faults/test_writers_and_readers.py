@@ -18,11 +18,11 @@ from recollect.model.documents import Document, Passage
 from recollect.store.sqlite import SqliteStore, transactions
 from recollect.store.sqlite.transactions import Connections
 
-SECONDS = float(os.environ.get("SECONDS", "1"))
+SECONDS = float(os.environ.get("SECONDS", "0.5"))
 
 
 def test_no_acknowledged_message_is_lost(tmp_path: Path) -> None:
-    figures = measure(tmp_path / "home", SECONDS, processes=2, writers=8, readers=16)
+    figures = measure(tmp_path / "home", SECONDS, processes=2, writers=8, readers=8)
     assert figures["lost"] == 0
     assert figures["errors"] == 0, figures["first_error"]
     assert figures["acknowledged"] >= 8
@@ -49,6 +49,7 @@ def test_the_log_is_copied_into_the_database_outside_of_the_transaction(
         assert store.append(saved.id, Passage("m2", "user", "again"))
 
 
+@pytest.mark.full
 def test_the_log_stays_small_although_there_is_a_reader_at_every_moment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -123,6 +123,7 @@ def test_a_truncated_zip_is_rejected_with_a_clear_message(tmp_path: Path) -> Non
         list(entries(path))
 
 
+@pytest.mark.full
 def test_an_archive_with_too_many_files_is_rejected(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "many.zip", "w") as file:
         for n in range(50_001):

@@ -57,6 +57,7 @@ async def session(who: HttpUser, mode: str, path: str = "/mcp", app: Any = None)
             }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("mode", "version"), VERSIONS)
 def test_the_python_sdk_lists_and_calls_the_tool(
     web_on_each_store: Web, mode: str, version: str

@@ -173,6 +173,7 @@ def test_ids_of_other_users_look_like_unknown_ids_on_every_route(
     assert belongings.state(alice) == before
 
 
+@pytest.mark.full
 def test_unsupported_methods_reveal_nothing_either(
     world: World, alice: TestClient, mallory: TestClient, belongings: Belongings
 ) -> None:

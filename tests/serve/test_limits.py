@@ -185,6 +185,7 @@ def test_addresses_of_one_ipv6_network_share_a_limit(app: FastAPI, key: MakeKey,
     assert asyncio.run(run()) == {429, 401}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 def test_many_unknown_clients_use_little_memory(
     app: FastAPI, service: Service, key: MakeKey, user: str

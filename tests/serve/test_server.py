@@ -207,6 +207,7 @@ def test_an_idle_server_stops_at_once(start: Start) -> None:
     ]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 def test_a_second_signal_stops_the_server_at_once(start: Start) -> None:
     server = start()
@@ -238,6 +239,7 @@ def test_other_computers_are_not_served_without_a_key(
     assert "recollect keys add" in capsys.readouterr().err
 
 
+@pytest.mark.full
 def test_other_computers_are_served_while_their_key_is_valid(
     place: str, user: str, start: Start
 ) -> None:
@@ -427,6 +429,7 @@ def test_malformed_requests_are_rejected_and_others_still_answered(start: Start)
     assert server.stop() == 0
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 def test_a_large_body_does_not_count_as_headers(start: Start) -> None:
     server = start()

@@ -289,6 +289,7 @@ while store._write(compaction.compress_batch):
 """
 
 
+@pytest.mark.full
 def test_compressing_can_be_killed_and_resumed(path: Path) -> None:
     store = SqliteStore(path)
     texts = [f"{LONG} {n}" for n in range(300)]

@@ -635,6 +635,7 @@ def test_callers_wait_for_a_server_that_is_down_for_seconds(load: Load, server: 
     assert load.errors == []
 
 
+@pytest.mark.full
 def test_a_server_that_stays_down_gives_a_clear_error_and_is_used_again_afterwards(
     monkeypatch: pytest.MonkeyPatch, load: Load, server: Database
 ) -> None:

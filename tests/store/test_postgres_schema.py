@@ -670,6 +670,7 @@ def test_a_second_migration_changes_nothing(rows: Rows, database: str) -> None:
     ] == ALL_NAMES
 
 
+@pytest.mark.full
 def test_processes_that_open_an_empty_database_at_the_same_time_all_succeed(
     rows: Rows, database: str
 ) -> None:

@@ -189,6 +189,7 @@ def test_a_volume_finds_exactly_the_passages_that_fts5_finds(
             assert volume.count_matches(tree, everything) == len(keys)
 
 
+@pytest.mark.full
 @thorough
 @given(
     row_lists(),
