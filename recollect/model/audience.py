@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from enum import Enum
+from functools import lru_cache
 from typing import Any, Protocol
 
 ALL = "all"
@@ -35,7 +36,12 @@ class Labelled(Protocol):
 
 def is_human_only(message: Labelled) -> bool:
     """Whether only people may read this message."""
-    return _names_people(message.visibility) or is_marked_human_only(message.metadata)
+    return has_human_only_values(message.visibility, message.metadata)
+
+
+def has_human_only_values(visibility: str, metadata: Mapping[str, Any]) -> bool:
+    """Whether a message with this visibility and metadata is human-only."""
+    return _names_people(visibility) or is_marked_human_only(metadata)
 
 
 def is_marked_human_only(metadata: Mapping[str, Any]) -> bool:
@@ -45,7 +51,7 @@ def is_marked_human_only(metadata: Mapping[str, Any]) -> bool:
     `human_only: true`, `Human-Only: "yes"`, `visibility: "human_only"`, `audience: ["human"]`.
     """
     for name, value in metadata.items():
-        match _normalize(name):
+        match _normalize_name(name):
             case "humanonly":
                 is_marked = _normalize(value) not in _FALSE
             case "visibility" | "audience":
@@ -68,6 +74,12 @@ def _names_people(value: Any) -> bool:
     if isinstance(value, (list, tuple)):
         return bool(value) and all(isinstance(v, str) and _names_people(v) for v in value)
     return isinstance(value, str) and _normalize(value) in _PEOPLE
+
+
+# An import has the same few names in every message.
+@lru_cache(1_000)
+def _normalize_name(name: str) -> str:
+    return _normalize(name)
 
 
 def _normalize(value: Any) -> str:

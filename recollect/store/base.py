@@ -365,6 +365,14 @@ class Documents(ABC):
 
     @reader
     @abstractmethod
+    def human_only(self, keys: Sequence[int] | None = None) -> dict[int, str]:
+        """Those of the passages that are human-only, each with the id of its document.
+
+        Without keys, all of the library. No message is read for it.
+        """
+
+    @reader
+    @abstractmethod
     def change_times(self, keys: Sequence[int]) -> list[tuple[int, str, datetime | None]]:
         """The key, document and date of each passage.
 

@@ -21,7 +21,9 @@ from recollect.store.postgres.filters import (
     derived_columns,
     document_conditions,
 )
+from recollect.store.postgres.human_only import may_be_human_only
 from recollect.store.postgres.pool import Session
+from recollect.store.sql import human_only
 from recollect.store.sql.encoding import PASSAGE_COLUMNS
 from recollect.store.sql.markers import get_marker, set_marker
 from recollect.store.sql.passages import COLUMNS
@@ -176,6 +178,23 @@ class Connection:
 
     def update_passage(self, key: int, row: tuple[Any, ...]) -> None:
         self.run(_UPDATE_PASSAGE, (*row, key))
+
+    def human_only(self, keys: Sequence[int] | None) -> dict[int, str]:
+        condition, values = "true", []
+        if keys is not None:
+            condition, values = "p.key = any(?::bigint[])", [list(keys)]
+        columns = ", ".join(f"p.{name}" for name in human_only.COLUMNS)
+        rows = self.rows(
+            f"""select p.key, d.id, {columns} from passage p
+            join document d on d.key = p.document
+            where {self.own("p", "d")} and {condition} and {may_be_human_only("p.")}""",
+            values,
+        )
+        return {
+            key: document
+            for key, document, *values in rows
+            if human_only.is_human_only_row(*values)
+        }
 
     def in_list(self, values: Sequence[int] | Sequence[str]) -> tuple[str, Any]:
         is_text = len(values) > 0 and isinstance(values[0], str)

@@ -23,6 +23,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from recollect.store.postgres.human_only import may_be_human_only
+
 SCHEMA = "recollect"
 APP = "recollect_app"
 """The role of our connections. It sees the rows of the owner that the transaction names."""
@@ -414,6 +416,12 @@ M030_IMPORT_JOBS = """
 alter table receipt add column job text;
 """
 
+# The program has the same condition in its statements, so it must not change.
+M031_HUMAN_ONLY = f"""
+create index passage_human_only on passage (owner, key)
+  where {may_be_human_only()};
+"""
+
 MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m001_documents", M001_DOCUMENTS),
     ("m002_search", M002_SEARCH),
@@ -439,6 +447,7 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m028_upgrades", M028_UPGRADES),
     ("m029_fewer_statements", M029_FEWER_STATEMENTS),
     ("m030_import_jobs", M030_IMPORT_JOBS),
+    ("m031_human_only", M031_HUMAN_ONLY),
 )
 BASELINE = "m028_upgrades"
 """Programs since this step keep working while later steps run."""

@@ -60,6 +60,9 @@ class Database(Protocol):
     def update_passage(self, key: int, row: tuple[Any, ...]) -> None:
         """Replace the columns of a passage (PASSAGE_COLUMNS)."""
 
+    def human_only(self, keys: Sequence[int] | None) -> dict[int, str]:
+        """See Store.human_only."""
+
     def in_list(self, values: Sequence[int] | Sequence[str]) -> tuple[str, Any]:
         """The right side of `in (…)` for any number of values, and the one value to bind."""
 

@@ -400,6 +400,9 @@ class SqlStore(Store, Generic[Connection]):
     def passages_by_key(self, keys: Sequence[int]) -> dict[int, tuple[str, Passage]]:
         return self._read(lambda db: lookup.passages_by_key(db, keys))
 
+    def human_only(self, keys: Sequence[int] | None = None) -> dict[int, str]:
+        return self._search(lambda db: db.human_only(keys))
+
     def change_times(self, keys: Sequence[int]) -> list[tuple[int, str, datetime | None]]:
         return self._read(lambda db: lookup.change_times(db, keys))
 

@@ -11,6 +11,7 @@ import re
 import time
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,7 +20,9 @@ import apsw
 from recollect.language.text import fold, indexable, storable
 from recollect.model.search import Filter
 from recollect.settings import LIMITS
+from recollect.store.sql import human_only
 from recollect.store.sql.encoding import index_columns, load
+from recollect.store.sql.passages import COLUMNS
 from recollect.store.sql.tags import tag_columns
 from recollect.store.sqlite.compression import STORED_COLUMNS, Codec
 from recollect.store.sqlite.encryption import DataKey, apply_key, data_key
@@ -47,6 +50,7 @@ _INSERT_PASSAGE = (
 _UPDATE_PASSAGE = (
     f"update passage set {', '.join(f'{name} = ?' for name in STORED_COLUMNS[4:])} where key = ?"
 )
+_LABELLED_COLUMNS = itemgetter(*map(COLUMNS.index, ("key", *human_only.COLUMNS)))
 # Seconds between two attempts to write while another process does.
 _LONGEST_SLEEP = 0.005
 _WAIT_THAT_HALVES_SLEEPS = 0.05
@@ -105,9 +109,31 @@ class Connection(apsw.Connection):
 
     def insert_passages(self, rows: Sequence[tuple[Any, ...]]) -> None:
         self.executemany(_INSERT_PASSAGE, self.codec.rows(rows))
+        self._label_human_only(rows)
 
     def update_passage(self, key: int, row: tuple[Any, ...]) -> None:
-        self.execute(_UPDATE_PASSAGE, (*self.codec.row((key, None, None, None, *row))[4:], key))
+        full_row = (key, None, None, None, *row)
+        self.execute(_UPDATE_PASSAGE, (*self.codec.row(full_row)[4:], key))
+        self.execute("delete from human_only where passage = ?", (key,))
+        self._label_human_only([full_row])
+
+    def _label_human_only(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        keys = human_only.human_only_keys(map(_LABELLED_COLUMNS, rows))
+        if keys:
+            self.insert("human_only", ("passage",), [(key,) for key in keys])
+
+    def human_only(self, keys: Sequence[int] | None) -> dict[int, str]:
+        source, values = "human_only h", []
+        if keys is not None:
+            source = "json_each(?) k cross join human_only h on h.passage = k.value"
+            values = [json.dumps(keys)]
+        rows = self.execute(
+            f"""select h.passage, d.id from {source}
+            cross join passage p on p.key = h.passage
+            cross join document d on d.key = p.document""",
+            values,
+        )
+        return dict(rows)
 
     def in_list(self, values: Sequence[int] | Sequence[str]) -> tuple[str, Any]:
         return "select value from json_each(?)", json.dumps(values)
@@ -247,6 +273,7 @@ def _configure(db: Connection) -> None:
     db.create_scalar_function("folded", _fold_bytes, 1, deterministic=True)
     db.create_scalar_function("titled", _is_titled, 2, deterministic=True)
     db.create_scalar_function("folded_tags", _folded_tags, 1, deterministic=True)
+    db.create_scalar_function("is_human_only", _is_human_only, 3, deterministic=True)
     db.create_scalar_function("tag_names", _tag_names, 1, deterministic=True)
 
 
@@ -294,6 +321,10 @@ def _is_titled(*values: Any) -> bool:
     if values[1].endswith("*"):
         end = ""
     return f" {phrase}{end}" in f" {title} "
+
+
+def _is_human_only(*values: Any) -> bool:
+    return human_only.is_human_only_row(*values)
 
 
 # -- waiting ---

@@ -445,6 +445,16 @@ M030_IMPORT_JOBS = """
 alter table receipt add column job text;
 """
 
+M031_HUMAN_ONLY = """
+-- The passages that only people may see, so that searches for agents read no metadata.
+create table human_only (passage integer primary key);
+insert into human_only
+  select key from passage where is_human_only(visibility, metadata, original);
+create trigger human_only_removed after delete on passage begin
+  delete from human_only where passage = old.key;
+end;
+"""
+
 MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m001_documents", M001_DOCUMENTS),
     ("m002_search", M002_SEARCH),
@@ -470,6 +480,7 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m024_moves", M024_MOVES),
     ("m027_closed", M027_CLOSED),
     ("m030_import_jobs", M030_IMPORT_JOBS),
+    ("m031_human_only", M031_HUMAN_ONLY),
 )
 VERSION = len(MIGRATIONS)
 

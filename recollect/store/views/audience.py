@@ -1,8 +1,8 @@
 """A view of a store without the messages that only people may see.
 
-Agents must not even learn that such messages exist. The index does not know which messages these
-are, so results are checked one by one: the view asks for more until enough results remain, and
-counts matches one by one, up to `MAX_COUNTED`.
+Agents must not even learn that such messages exist. The store knows which messages these are, but
+its indexes do not: the view asks for more results until enough visible ones remain, and subtracts
+the human-only matches from counts. Counts end at `MAX_COUNTED`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 from recollect.errors import InvalidInput
@@ -40,6 +41,9 @@ _PASSAGES_PER_QUERY = 500
 # Up to this frequency of a word, its visible matches are counted. Above it, one visible match is
 # enough for the frequency to count.
 _MAX_EXACT_FREQUENCY = 200
+# Human-only matches are counted in the documents that have human-only messages, unless these are
+# more than the store lists by key.
+_MAX_SEARCHED_DOCUMENTS = 2_000
 _ALL = Filter(hidden=True)
 
 SHOWS_NO_TEXT = {
@@ -84,6 +88,11 @@ class AudienceStore(StoreView):
     def __init__(self, store: Store) -> None:
         super().__init__(store)
         self._visibility: dict[int, bool] = {}
+
+    @cached_property
+    def _hidden(self) -> dict[int, str]:
+        """The human-only messages of the library, with the ids of their documents."""
+        return self._store.human_only()
 
     # -- documents ---
 
@@ -134,6 +143,10 @@ class AudienceStore(StoreView):
         stored = self._store.passage_ids_with_prefix(document, prefix, _PASSAGES_PER_QUERY)
         return [id_ for id_ in stored if id_ in ids][:limit]
 
+    def human_only(self, keys: Sequence[int] | None = None) -> dict[int, str]:
+        """Nothing: agents must not learn which messages are hidden."""
+        return {}
+
     def change_times(self, keys: Sequence[int]) -> list[tuple[int, str, datetime | None]]:
         return self._store.change_times(self._visible(keys))
 
@@ -149,8 +162,30 @@ class AudienceStore(StoreView):
             request = 2 * request + _PASSAGES_PER_QUERY
 
     def count(self, node: Node, filter: Filter) -> tuple[int, bool]:
-        matches = len(self.match(node, filter, MAX_COUNTED + 1))
-        return min(matches, MAX_COUNTED), matches <= MAX_COUNTED
+        total, is_exact = self._store.count(node, filter)
+        if total - len(self._hidden) > MAX_COUNTED:
+            return MAX_COUNTED, False
+        hidden = self._count_hidden(node, filter)
+        if is_exact and hidden is not None:
+            visible = total - hidden
+        else:
+            visible = len(self.match(node, filter, MAX_COUNTED + 1))
+        return min(visible, MAX_COUNTED), visible <= MAX_COUNTED
+
+    def _count_hidden(self, node: Node, filter: Filter) -> int | None:
+        """The number of human-only matches; None if too many messages would have to be searched."""
+        documents = set(self._hidden.values())
+        if filter.conversations:
+            documents.intersection_update(filter.conversations)
+        if not documents:
+            return 0
+        if len(documents) > _MAX_SEARCHED_DOCUMENTS:
+            return None
+        with_hidden = replace(filter, conversations=tuple(sorted(documents)))
+        keys = self._store.match(node, with_hidden, MAX_COUNTED)
+        if len(keys) >= MAX_COUNTED:
+            return None
+        return sum(key in self._hidden for key in keys)
 
     def match_groups(self, node: Node | None, filter: Filter) -> MatchGroups:
         """Groups of the visible matches, up to `MAX_COUNTED` of them."""
@@ -199,6 +234,8 @@ class AudienceStore(StoreView):
     def find_substring(
         self, text: str, filter: Filter, limit: int, offset: int
     ) -> SubstringMatches:
+        if not self._hidden:
+            return self._store.find_substring(text, filter, limit, offset)
         matches = self._store.find_substring(text, filter, MAX_COUNTED, 0)
         page = self._page((matches.candidates, matches.total), limit, offset)
         return SubstringMatches(*page, matches.is_complete)
@@ -206,6 +243,8 @@ class AudienceStore(StoreView):
     def newest(
         self, filter: Filter, limit: int, offset: int, by_document: bool = False
     ) -> tuple[list[Candidate], int]:
+        if not self._hidden:
+            return self._store.newest(filter, limit, offset, by_document)
         return self._page(self._store.newest(filter, MAX_COUNTED, 0, by_document), limit, offset)
 
     def recent(self, text: str | None, filter: Filter, limit: int) -> list[Candidate]:
@@ -315,11 +354,9 @@ class AudienceStore(StoreView):
     def _visible(self, keys: Sequence[int]) -> list[int]:
         """The keys of those passages that everybody may see, in the same order."""
         unchecked = [key for key in keys if key not in self._visibility]
-        for start in range(0, len(unchecked), _PASSAGES_PER_QUERY):
-            batch = unchecked[start : start + _PASSAGES_PER_QUERY]
-            stored = self._store.passages_by_key(batch)
-            for key in batch:
-                self._visibility[key] = key in stored and not is_human_only(stored[key][1])
+        if unchecked:
+            hidden = self._store.human_only(unchecked)
+            self._visibility.update((key, key not in hidden) for key in unchecked)
         return [key for key in keys if self._visibility[key]]
 
 

@@ -175,6 +175,9 @@ class StoreView(Store):
     def passages_by_key(self, keys: Sequence[int]) -> dict[int, tuple[str, Passage]]:
         return self._store.passages_by_key(keys)
 
+    def human_only(self, keys: Sequence[int] | None = None) -> dict[int, str]:
+        return self._store.human_only(keys)
+
     def change_times(self, keys: Sequence[int]) -> list[tuple[int, str, datetime | None]]:
         return self._store.change_times(keys)
 
