@@ -106,7 +106,7 @@ def test_a_record_of_a_language_is_complete(language: Language) -> None:
     assert "may" not in language.stop_words
     times = language.times
     assert (len(times.months), len(times.weekdays), len(times.numbers)) == (12, 7, 12)
-    assert language.frames and language.requests and language.asks_assistant
+    assert language.frames and language.requests and language.asks_assistant and language.asks_rule
     assert language.frames_in("") == []
     assert not language.is_request("") and not language.is_about_assistant("")
 
@@ -132,6 +132,35 @@ def test_a_record_of_a_language_is_complete(language: Language) -> None:
 )
 def test_a_request_for_advice_is_recognized(text: str) -> None:
     assert language_of(text).is_request(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "May I edit an old migration?",
+        "Are global variables allowed in the parser?",
+        "How do I like my tests to be named?",
+        "Tabs or spaces?",
+        "Darf ich alte Migrationen ändern?",
+        "Peut-on modifier une ancienne migration ?",
+        "¿Se puede cambiar una migración antigua?",
+        "Si può cambiare una vecchia migrazione?",
+        "Posso mudar uma migração antiga?",
+        "Mag ik een oude migratie aanpassen?",
+        "可以改旧的迁移吗？",
+        "古いマイグレーションを変えてもいいですか",
+        "오래된 마이그레이션을 고쳐도 되나요?",
+    ],
+)
+def test_a_question_for_what_is_allowed_or_preferred_is_recognized(text: str) -> None:
+    assert language_of(text).asks_for_rule(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["Who changed the old migration?", "Did we buy tea or coffee?", "Wer hat es geändert?"]
+)
+def test_other_questions_ask_for_no_rule(text: str) -> None:
+    assert not language_of(text).asks_for_rule(text)
 
 
 @pytest.mark.parametrize(

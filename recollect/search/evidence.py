@@ -8,8 +8,9 @@ probably unrelated. They are returned, because an answer may have other words, b
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from itertools import pairwise
+from typing import NamedTuple
 
 from recollect.language.detection import language_of
 from recollect.language.intent import QUESTION
@@ -28,8 +29,11 @@ _EXCHANGE = 2
 # Words count as the share of the question, meaning as the share of the noise floor, and half as
 # much. With less than this, one in a hundred questions loses an answer that would be in the first
 # three conversations; see bench/README.md.
-_MIN_EVIDENCE = 0.7
+_MIN_EVIDENCE = 0.68
 _MEANING = 0.5
+_MIN_EVIDENCE_OF_RULE = 0.5
+"""For a question about what is allowed or preferred, in an observed preference. A library has few
+of these, so one that shares a word with the question is rarely there by chance."""
 _MIN_SHARE = 0.3
 """Of the words, if the meaning of the question is unknown."""
 # In other languages than English, fewer inflected forms are recognized. Without spaces, many pairs
@@ -60,13 +64,57 @@ def is_weak(
         return _conversation_share(question, ranking) < _MIN_SHARE_WITHOUT_SPACES
     if language is not ENGLISH:
         return _conversation_share(question, ranking) < _MIN_SHARE_IN_OTHER_LANGUAGES
-    share = _exchange_share(question, ranking)
+    exchanges = _best_exchanges(question, ranking)
+    if noise_floor and _has_rule(question, exchanges, noise_floor):
+        return False
+    share = max(each.share for each in exchanges)
     if share < _MIN_SHARE_WITHOUT_NAME and _lacks_name(question, ranking):
         return True
     if not noise_floor:
         return share < _MIN_SHARE
-    nearest = max(scored.cosine or 0.0 for scored in ranking[:_BEST])
-    return share + _MEANING * nearest / noise_floor < _MIN_EVIDENCE
+    names = _known_names(question)
+    most = max(_evidence(each, names, noise_floor) for each in exchanges)
+    return most < _MIN_EVIDENCE
+
+
+class _Exchange(NamedTuple):
+    """One of the best hits, and the terms in it and in the messages around it."""
+
+    hit: ScoredCandidate
+    terms: Set[int]
+    share: float
+    """Of the question, by weight."""
+
+    def evidence(self, noise_floor: float) -> float:
+        return self.share + _MEANING * self.similarity(noise_floor)
+
+    def similarity(self, noise_floor: float) -> float:
+        return (self.hit.cosine or 0.0) / noise_floor
+
+
+def _evidence(exchange: _Exchange, names: Set[int], noise_floor: float) -> float:
+    """How much of the question an exchange has, in words and in meaning.
+
+    If the question names something, other words are evidence only next to one of the names. A name
+    alone says what the question is about, not that the exchange answers it.
+    """
+    if not names:
+        return exchange.evidence(noise_floor)
+    if names.isdisjoint(exchange.terms):
+        return _MEANING * exchange.similarity(noise_floor)
+    if exchange.terms <= names and exchange.similarity(noise_floor) < 1:
+        return 0.0
+    return exchange.evidence(noise_floor)
+
+
+def _has_rule(question: Question, exchanges: Sequence[_Exchange], noise_floor: float) -> bool:
+    """Whether the question asks for a rule or preference, and one was observed."""
+    if not language_of(question.text).asks_for_rule(question.text):
+        return False
+    return any(
+        each.hit.is_rule and each.share and each.evidence(noise_floor) >= _MIN_EVIDENCE_OF_RULE
+        for each in exchanges
+    )
 
 
 def _conversation_share(question: Question, ranking: Sequence[ScoredCandidate]) -> float:
@@ -77,8 +125,7 @@ def _conversation_share(question: Question, ranking: Sequence[ScoredCandidate]) 
     return _largest_share(question, numbers.values())
 
 
-def _exchange_share(question: Question, ranking: Sequence[ScoredCandidate]) -> float:
-    """The largest share of the question that one of the best exchanges contains."""
+def _best_exchanges(question: Question, ranking: Sequence[ScoredCandidate]) -> list[_Exchange]:
     best = ranking[:_BEST]
     documents = {scored.candidate.document for scored in best}
     by_place = {
@@ -86,20 +133,30 @@ def _exchange_share(question: Question, ranking: Sequence[ScoredCandidate]) -> f
         for scored in ranking
         if scored.candidate.document in documents and scored.candidate.kind == CONVERSATION
     }
-    numbers = []
+    exchanges = []
     for scored in best:
         terms = scored.all_terms
         candidate = scored.candidate
         if candidate.kind == CONVERSATION:
             for step in range(-_EXCHANGE, _EXCHANGE + 1):
                 terms |= by_place.get((candidate.document, candidate.position + step), set())
-        numbers.append(terms)
-    return _largest_share(question, numbers)
+        exchanges.append(_Exchange(scored, terms, _largest_share(question, [terms])))
+    return exchanges
 
 
 def _largest_share(question: Question, term_sets: Iterable[set[int]]) -> float:
     shares = term_shares(question.terms)
     return max(sum(shares[number] for number in each) for each in term_sets)
+
+
+def _known_names(question: Question) -> set[int]:
+    """The numbers of the terms that are names in the question and occur in the library."""
+    names = _names(question.text) - DATE_WORDS
+    return {
+        number
+        for number, term in enumerate(question.terms)
+        if term.name in names and term.frequency
+    }
 
 
 def _lacks_name(question: Question, ranking: Sequence[ScoredCandidate]) -> bool:

@@ -64,7 +64,10 @@ class ObservedSearch(Search):
         for observation in observations:
             # Without ids, it was deleted during the search.
             message = _message_of(ids.get(observation.candidate.key, ()), messages, unranked)
-            if message is not None and message.score < observation.score:
+            if message is None:
+                continue
+            message.stands_for_rule = message.stands_for_rule or observation.is_rule
+            if message.score < observation.score:
                 message.score = observation.score
                 message.parts = observation.parts
         return sorted(messages.values(), key=lambda each: (-each.score, -each.candidate.key))

@@ -22,7 +22,8 @@ on what the query is (`search.ranking.weights`).
 - opening: the first message of a chat with an assistant says what the chat is about.
 - past: somebody tells in the first person what happened; first_person: how much is about them;
   answer: the message has a time or a number if the question asks for one.
-- preference: a request for advice is answered by what the user likes, wants or does.
+- preference: a request for advice is answered by what the user likes, wants or does; a question for
+  what is allowed or preferred, by an observed preference.
 - around: the cosines of the messages before and after it; context: the share of the query that
   only these contain; length: up to 100 words. They count in dialogues between people, whose
   messages are short and depend on each other. There, recency says nothing.

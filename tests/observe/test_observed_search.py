@@ -62,3 +62,12 @@ def test_operators_and_filters_hold_for_the_messages(shop: Library) -> None:
     assert not page.hits
     page = search(shop, QUERY, Filter.of(roles="assistant"))
     assert {hit.role for hit in page.hits} == {"assistant"}
+
+
+@pytest.mark.both_stores
+def test_what_was_observed_as_a_preference_answers_what_is_allowed(library: Library) -> None:
+    add(library, "rule", "Never mock the bank in the payment tests.", "Understood.")
+    add(library, "mock", "Which mock library is used in these tests?", "The mock in the tests.")
+    library.index()
+    assert search(library, "May I mock the ledger in tests?").hits[0].conversation_id == "rule"
+    assert search(library, "Who wrote the mock in tests?").hits[0].conversation_id == "mock"

@@ -73,6 +73,8 @@ class Language:
     """Patterns of phrases that ask for a time, such as "when"."""
     asks_number: tuple[str, ...] = ()
     """Patterns of phrases that ask for a number, such as "how many"."""
+    asks_rule: tuple[str, ...] = ()
+    """Patterns of phrases that ask what is allowed, required or preferred, such as "may I"."""
     irregular_forms: str = ""
     """Base forms, each followed by its irregular forms. Entries are separated by | or lines."""
     endings: Mapping[str, str] = field(default_factory=dict)
@@ -149,6 +151,10 @@ class Language:
         return self._compile(self.asks_number)
 
     @cached_property
+    def _rule_question(self) -> re.Pattern[str]:
+        return self._compile(self.asks_rule)
+
+    @cached_property
     def _particle(self) -> re.Pattern[str]:
         words = self.words_with_particles.split()
         moments = sorted(self.times.moments, key=len, reverse=True)
@@ -205,6 +211,10 @@ class Language:
 
     def asks_for_number(self, text: str) -> bool:
         return self._number_question.search(self._searchable(text)) is not None
+
+    def asks_for_rule(self, text: str) -> bool:
+        """Whether a text asks what is allowed, required or preferred."""
+        return self._rule_question.search(self._searchable(text)) is not None
 
     def _compile(self, patterns: Iterable[str]) -> re.Pattern[str]:
         """A pattern for any of the phrases, as whole words if words are separated by spaces."""

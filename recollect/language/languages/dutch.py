@@ -142,6 +142,7 @@ DUTCH = Language(
     linking_elements="s en e",
     times=_TIMES,
     function_words="""
+        mochten wilt ding dingen
         de het een 't 'n die dat deze dit dezelfde hetzelfde zulke zo'n
         hij hem zij ze haar hun hen zich zelf zijn er men iemand iets niemand niets alles allemaal
         ander andere anderen elk elke ieder iedere iedereen sommige enkele enige
@@ -168,6 +169,7 @@ DUTCH = Language(
         zeg vertel toon herinner weet noem geef zoek vind adviseer beveel raad stel plan help
     """,
     frames=(
+        "(?:bevindt|bevinden|bevond) zich|zich (?:bevindt|bevinden)",
         "zei|zeiden|gezegd|verteld|vertelde|genoemd",
         "weet (?:je|jij|u) (?:nog|misschien|toevallig)",
         "weet (?:je|jij|u)",
@@ -203,6 +205,13 @@ DUTCH = Language(
     asks_number=(
         "hoeveel",
         "hoe (?:veel|oud|lang|vaak|ver|groot|hoog|duur)",
+    ),
+    asks_rule=(
+        "(?:mag|mogen|moet|moeten|kan|kunnen) (?:ik|we|wij|men|je)",
+        "^(?:mag|mogen|moet|moeten)",
+        "(?:is|zijn) [^.?!]{1,60} (?:toegestaan|verboden|oké|ok)",
+        "(?:wil|verkies) ik|(?:willen|verkiezen) (?:we|wij)|heb ik liever|hebben we liever",
+        "(?:mijn|onze) (?:voorkeur|regel)(?:en|s)?",
     ),
     asks_assistant=(
         r"(?:je|jij|u)\b[^.?!]{0,60}\b(?:aanbevolen|aangeraden|voorgesteld|gezegd|zei|genoemd"

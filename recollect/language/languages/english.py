@@ -55,7 +55,7 @@ ENGLISH = Language(
         a an the this that these those
         myself ourselves yourself yourselves he him his himself she her hers herself it its itself
         they them their theirs themselves
-        someone something anyone anything everyone everything
+        someone something anyone anything everyone everything thing things stuff ought
         be been being doing done having shall might must won't shan't ain't
         im ive youre dont doesnt didnt isnt wasnt cant couldnt wouldnt
         about above across after against along among around as at before behind below beneath beside
@@ -85,6 +85,11 @@ ENGLISH = Language(
         "(?:last|past|next|this) (?:day|week|month|year|weekend|time)s?",
         "any (?:suggestion|recommendation|idea|tip|advice)s?",
         "(?:can|could|would) you (?:please )?(?:suggest|recommend)",
+        "may (?:i|we)",
+        "do (?:i|we) (?:like|prefer|want)",
+        "is it (?:ok|okay|fine|allowed|acceptable|permitted|all right|alright)",
+        "(?:am i|are we) (?:allowed|supposed) to",
+        r"(?:ok|okay|fine|allowed|acceptable|permitted|welcome)(?= (?:in|on|at|here)\b|\?)",
     ),
     requests=(
         "^(?:please )?(?:suggest|recommend)",
@@ -101,6 +106,19 @@ ENGLISH = Language(
         "(?:what|which) (?:day|date|month|year|time)",
     ),
     asks_number=("how (?:many|much|old|long|often|far|tall|big|large)",),
+    asks_rule=(
+        "(?:may|can|could|should|must|shall) (?:i|we|one)",
+        "^(?:should|must)",
+        "do (?:i|we) (?:like|prefer|want|allow|accept|avoid|have to)",
+        "(?:am i|are we) (?:allowed|supposed|okay|ok|fine)",
+        "is it (?:ok|okay|fine|allowed|acceptable|permitted|forbidden|all right|alright)",
+        "^(?:is|are) [^.?!]{1,60} (?:ok|okay|fine|allowed|acceptable|permitted|forbidden|welcome"
+        "|wanted|preferred)",
+        "(?:my|our) (?:preference|preferred|favou?rite|convention|policy|rule|style)s?",
+        # Two alternatives and no verb: "Tabs or spaces?"
+        "^(?!(?:who|whom|whose|which|what|when|where|why|how|am|is|are|was|were|do|does|did|have|has"
+        r"|had|will|would|can|could)\b)[^.?!,;]{1,60} or [^.?!,;]{1,60}(?=\?)",
+    ),
     asks_assistant=(
         r"you(?:'ve|r)?\b[^.?!]{0,40}\b(?:recommend|suggest|tell|told|mention|say|said|gave|give"
         r"|provid|write|wrote|list|advi[cs]|creat|explain|describ|shar|helped|answer)\w*",

@@ -143,6 +143,8 @@ FRENCH = Language(
         aucune autre autres même mêmes tel telle certain certains certaines plusieurs
         été étant être avoir eu ayant soit sera seront serait seraient aura auront aurait
         fait faire faut fallait
+        devez doivent devais devait devaient devrions devraient peuvent pouvait pouvaient pourrions
+        pourraient voulons voulez veulent voulait voudrais voudrait faudra faudrait choses
         à a dans par pour sur sous avec sans chez vers entre depuis pendant avant après contre dès
         jusque jusqu jusqu'à lors malgré parmi selon devant derrière
         et ou mais donc or ni car si que qu puisque lorsque lorsqu parce comme afin quoique
@@ -164,6 +166,7 @@ FRENCH = Language(
         propose propose-moi conseille conseille-moi trouve cherche planifie
     """,
     frames=(
+        "(?:se|s) (?:trouve|trouvent|trouvait|trouver|situe|situent|situer)",
         "dit|disait|dis|raconté|mentionné",
         "(?:te|vous) (?:souviens|souvenez|rappelles|rappelez)(?:-(?:tu|vous))?",
         "(?:tu te|vous vous) (?:souviens|souvenez|rappelles|rappelez)",
@@ -202,6 +205,13 @@ FRENCH = Language(
     asks_number=(
         "combien",
         "quel âge",
+    ),
+    asks_rule=(
+        "faut-il|peut-on|doit-on|(?:puis|dois|devrais|pourrais)-je|(?:pouvons|devons)-nous",
+        "(?:doit|doivent|devrait|devraient)",
+        "(?:je|on|nous) (?:préfère|préférons|aime|aimons|veux|veut|voulons)",
+        "est-il (?:permis|interdit)|a-t-on le droit",
+        "(?:ma|mes|notre|nos) (?:préférence|règle|convention)s?",
     ),
     asks_assistant=(
         r"(?:tu|vous)\b[^.?!]{0,60}\b(?:recommand|suggér|conseill|propos|dit|mentionn|donn|écri"

@@ -176,6 +176,8 @@ GERMAN = Language(
     linking_elements="s es n en e er",
     times=_TIMES,
     function_words="""
+        musst müsst müssten sollst sollt darfst dürft durften dürfte dürften könnt willst wollt mag
+        magst mögen ding dinge sache sachen
         der die das den dem des ein eine einen einem einer eines kein keine keinen keinem keiner
         dieser diese dieses diesen diesem jener jene jenes jenen jenem derselbe dieselbe dasselbe
         sich selbst selber er ihn ihm es sie ihr ihre ihren ihrem ihrer ihres
@@ -209,6 +211,7 @@ GERMAN = Language(
         empfiehl empfehle empfiehlst schlag schlage plane gib
     """,
     frames=(
+        "befindet|befinden|befand|befanden",
         "gesagt|sagte|sagtest|sagten|erzählt|erwähnt",
         "(?:weißt|weisst|wissen) (?:du|sie) (?:noch|vielleicht|zufällig)",
         "(?:weißt|weisst) du",
@@ -249,6 +252,13 @@ GERMAN = Language(
         "wie (?:viele?|alt|lange?|oft|weit|groß|hoch|teuer|schwer)",
         "wieviele?",
         "wie viel(?:e|en)?",
+    ),
+    asks_rule=(
+        "(?:darf|dürfen|soll|sollen|sollte|sollten|muss|müssen|kann|können) (?:ich|wir|man)",
+        "^(?:darf|dürfen|soll|sollen|sollte|sollten|muss|müssen)",
+        "(?:ist|sind) [^.?!]{1,60} (?:erlaubt|verboten|zulässig|erwünscht|okay|ok|in ordnung)",
+        "(?:mag|bevorzuge|möchte|will) ich|(?:mögen|bevorzugen|möchten|wollen) wir",
+        "(?:meine?|unsere?) (?:vorliebe|regel|konvention)e?n?",
     ),
     asks_assistant=(
         r"(?:du|sie|dir|dein\w*)\b[^.?!]{0,60}\b(?:empf[aeio]\w*|vorgeschlagen|vorschl\w*|gesagt"

@@ -155,6 +155,8 @@ ITALIAN = Language(
     stemmer="italian",
     times=_TIMES,
     function_words="""
+        dobbiamo dovete devono doveva dovevano dovrebbe dovrebbero potete possono poteva potevano
+        potremmo potrebbero vuole vogliamo volete vogliono voleva vorrei vorrebbe cose
         il lo la i gli le l un uno una del dello della dei degli delle dell al allo alla ai agli
         alle all dal dallo dalla dai dagli dalle dall nel nello nella nei negli nelle nell sul sullo
         sulla sui sugli sulle sull col
@@ -184,6 +186,7 @@ ITALIAN = Language(
         suggerisci suggeriscimi raccomanda raccomandami trova cerca pianifica aiutami
     """,
     frames=(
+        "si (?:trova|trovano|trovava|trovare)",
         "detto|disse|menzionato|raccontato",
         "(?:ti|si) ricord[ia]",
         "(?:dimmi|ricordami|raccontami|mostrami)",
@@ -215,6 +218,13 @@ ITALIAN = Language(
         "a che ora",
     ),
     asks_number=("quant[oaie]",),
+    asks_rule=(
+        "posso|possiamo|devo|dobbiamo|dovrei|dovremmo|si può|si deve|si devono|bisogna",
+        "deve|devono|dovrebbe|dovrebbero",
+        "(?:è|sono) (?:permess|vietat|consentit)[oaie]",
+        "preferisco|preferiamo|mi piace|ci piace",
+        "(?:mia|mie|nostra|nostre) (?:preferenz|regol)[ae]",
+    ),
     asks_assistant=(
         r"(?:hai|avevi|ha)\b[^.?!]{0,40}\b(?:consigliat|suggerit|raccomandat|dett|menzionat|dat"
         r"|scritt|elencat|spiegat|descritt|creat|condivis|aiutat|rispost|propost)\w*",

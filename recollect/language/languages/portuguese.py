@@ -165,6 +165,8 @@ PORTUGUESE = Language(
     stemmer="portuguese",
     times=_TIMES,
     function_words="""
+        devemos devem deviam deveriam podem podia podiam poderiam queremos querem queria queriam
+        coisa coisas
         o a os as um uma uns umas do da dos das no na nos nas ao à aos às pelo pela pelos pelas num
         numa dum duma
         este esta isto estes estas esse essa isso esses essas aquele aquela aquilo aqueles aquelas
@@ -195,6 +197,7 @@ PORTUGUESE = Language(
         encontre planeje planeie planeia ajude ajude-me ajuda-me dê
     """,
     frames=(
+        "se (?:encontra|encontram|encontrava|encontrar)",
         "disse|disseste|disseram|dito|mencionei|mencionou",
         "(?:você )?(?:se )?lembr(?:a|as|as-te|a-te|e|e-me|a-me)(?: de| quando)?",
         "(?:diga|diz|mostre|mostra|conte|conta)-?me",
@@ -226,6 +229,13 @@ PORTUGUESE = Language(
         "que (?:dia|data|mês|ano|horas?)",
     ),
     asks_number=("quant[oa]s?",),
+    asks_rule=(
+        "posso|podemos|pode-se|devo|devemos|deveria|deve-se|tenho que|temos que",
+        "deve|devem|deveriam",
+        "(?:é|são) (?:permitid|proibid)[oa]s?",
+        "prefiro|preferimos|gosto|gostamos",
+        "(?:minha|minhas|nossa|nossas) (?:preferência|regra)s?",
+    ),
     asks_assistant=(
         r"(?:tu|você|me)\b[^.?!]{0,60}\b(?:recomendaste|recomendou|sugeriste|sugeriu|disseste|disse"
         r"|mencionaste|mencionou|deste|deu|escreveste|escreveu|aconselhaste|aconselhou|explicaste"

@@ -150,6 +150,8 @@ SPANISH = Language(
     stemmer="spanish",
     times=_TIMES,
     function_words="""
+        debe debemos deben debía debían deberían pueden podía podían podríamos podrían quiere
+        queremos quieren quería querían querría cosa cosas
         el la los las lo un una unos unas este esta esto estos estas ese esa eso esos esas aquel
         aquella aquello aquellos aquellas al del
         él ella ellos ellas ello le les se si sí su sus suyo suya alguien algo nada nadie todo toda
@@ -179,6 +181,7 @@ SPANISH = Language(
         recomiéndame recomiendas sugiere sugiéreme sugieres busca encuentra planifica planea ayúdame
     """,
     frames=(
+        "se (?:encuentra|encuentran|encontraba|encontrar|ubica|ubican|halla|hallan)",
         "dije|dijo|dijiste|dijeron|dicho|mencioné|mencionó",
         "(?:te|se) (?:acuerdas?|acuerda) (?:de )?",
         "(?:recuerdas|recuerda)",
@@ -209,6 +212,13 @@ SPANISH = Language(
         "qué (?:día|fecha|mes|año|hora)",
     ),
     asks_number=("cuánt[oa]s?",),
+    asks_rule=(
+        "puedo|podemos|se puede|se pueden|debo|debemos|debería|deberíamos|hay que",
+        "se debe|se deben|debe|deben|tengo que|tenemos que",
+        "(?:está|están) (?:permitid|prohibid)[oa]s?",
+        "prefiero|preferimos|me gustan?|nos gustan?",
+        "(?:mi|mis|nuestra|nuestras) (?:preferencia|regla|norma)s?",
+    ),
     asks_assistant=(
         r"(?:tú|me|usted|nos)\b[^.?!]{0,60}\b(?:recomendaste|sugeriste|dijiste|mencionaste|diste"
         r"|escribiste|aconsejaste|explicaste|describiste|creaste|compartiste|ayudaste"

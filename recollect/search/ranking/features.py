@@ -69,6 +69,7 @@ class Features:
         text = self._question.text
         self._asks_assistant = is_about_assistant(text)
         self._is_request = language_of(text).is_request(text)
+        self._asks_rule = language_of(text).asks_for_rule(text)
         self._by_position = {(s.candidate.document, s.candidate.position): s for s in pool}
         self._conversations = Conversations(self._question, pool)
         self._prefers_person = prefers_person(self._question, pool)
@@ -224,11 +225,16 @@ class Features:
         return [float(scored.has_answer) for scored in group]
 
     def _preference(self, group: Group) -> Column:
-        if not self._is_request:
+        if not self._is_request and not self._asks_rule:
             return ()
-        return [
-            float(scored.states_preference and scored.candidate.role == "user") for scored in group
-        ]
+        return [float(self._answers_preference(scored)) for scored in group]
+
+    def _answers_preference(self, scored: ScoredCandidate) -> bool:
+        """Whether it says what the user wants, and the question asks for that."""
+        if self._asks_rule and scored.is_rule:
+            return True
+        by_user = scored.candidate.role == "user"
+        return self._is_request and by_user and scored.states_preference
 
     def _opening(self, group: Group) -> Column:
         if self._asks_assistant:

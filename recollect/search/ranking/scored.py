@@ -9,6 +9,7 @@ from datetime import datetime
 
 from recollect.language.intent import QUESTION
 from recollect.language.when import Window
+from recollect.model.kinds import OBSERVATION, PREFERENCE
 from recollect.search.ranking.weights import BY_MEANING, DIALOGUE, PERFECT_SCORES, WEIGHTS
 from recollect.search.terms import Term
 from recollect.store.values import Candidate
@@ -77,6 +78,8 @@ class ScoredCandidate:
     """In the best window, somebody tells what happened to them."""
     states_preference: bool = False
     """In the best window, somebody says what they like, want or do."""
+    stands_for_rule: bool = False
+    """A message that an observed preference was made of."""
     has_answer: bool = False
     """The best window has a time or a number, and the question asks for one."""
 
@@ -95,6 +98,12 @@ class ScoredCandidate:
         if self.by_vector:
             arms.append("vector")
         return tuple(arms)
+
+    @property
+    def is_rule(self) -> bool:
+        """Whether it says what the user allows, requires or prefers, as far as was observed."""
+        is_observed = self.candidate.kind == OBSERVATION and self.candidate.role == PREFERENCE
+        return is_observed or self.stands_for_rule
 
     @property
     def all_terms(self) -> set[int]:
