@@ -16,8 +16,16 @@ from recollect.model.documents import Document, Passage
 from recollect.model.receipts import FileReceipt
 from recollect.model.search import Filter
 from recollect.model.undo import Edit
-from recollect.store import base
-from recollect.store.base import NEUTRAL, READERS, WRITERS, Store
+from recollect.store.base import Store
+from recollect.store.contract.care import Care
+from recollect.store.contract.documents import Documents
+from recollect.store.contract.marks import NEUTRAL, READERS, WRITERS
+from recollect.store.contract.observations import Observations
+from recollect.store.contract.receipts import Receipts
+from recollect.store.contract.text_search import TextSearch
+from recollect.store.contract.transfer import Transfer
+from recollect.store.contract.undo_log import UndoLog
+from recollect.store.contract.vectors import Vectors
 from recollect.store.sqlite import SqliteStore
 from recollect.store.values import Batch
 from recollect.store.views import audience, redacting
@@ -27,12 +35,14 @@ from recollect.store.views.observed import ObservationStore
 from recollect.store.views.redacting import RedactingStore
 
 CONTRACTS = (
-    base.Documents,
-    base.TextSearch,
-    base.Vectors,
-    base.Receipts,
-    base.Transfer,
-    base.Care,
+    Documents,
+    UndoLog,
+    Observations,
+    TextSearch,
+    Vectors,
+    Receipts,
+    Transfer,
+    Care,
 )
 METHODS = {name for part in CONTRACTS for name in vars(part) if not name.startswith("_")}
 SECRET = "ghp_" + "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dE3fG5"
@@ -47,7 +57,7 @@ def overrides(view: type[StoreView]) -> set[str]:
 # -- the contract ---
 
 
-def test_the_store_combines_the_six_contracts() -> None:
+def test_the_store_combines_the_contracts() -> None:
     assert Store.__bases__ == CONTRACTS
     assert {name for name in dir(Store) if not name.startswith("_")} == METHODS
 

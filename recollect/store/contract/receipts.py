@@ -1,0 +1,39 @@
+"""Records of imports, and undoing imports."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from recollect.model.receipts import Receipt
+from recollect.store.contract.marks import reader, writer
+
+
+class Receipts(ABC):
+    """Records of imports, and undoing imports."""
+
+    @writer
+    @abstractmethod
+    def start_import(self, path: str, job: str = "") -> Receipt:
+        """Create the receipt of an import.
+
+        If an earlier attempt at the same job has created one, return that.
+        """
+
+    @writer
+    @abstractmethod
+    def finish_import(self, receipt: Receipt) -> None:
+        """Store the results of an import."""
+
+    @reader
+    @abstractmethod
+    def receipts(self) -> list[Receipt]:
+        """All receipts, newest first."""
+
+    @writer
+    @abstractmethod
+    def undo_import(self, receipt: int) -> Receipt:
+        """Undo an import: remove what only it added, and restore what it changed.
+
+        What another import also contains stays. Raises NotFound, or InvalidInput if the import has
+        been undone before.
+        """

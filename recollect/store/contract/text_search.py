@@ -1,0 +1,109 @@
+"""Search by words, substrings and filters."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+from recollect.language.languages.base import Language
+from recollect.language.languages.english import ENGLISH
+from recollect.language.query_tree import Node, Word
+from recollect.model.search import Filter
+from recollect.store.contract.marks import reader
+from recollect.store.values import (
+    Candidate,
+    MatchGroups,
+    SubstringMatches,
+)
+
+
+class TextSearch(ABC):
+    """Search by words, substrings and filters."""
+
+    @reader
+    @abstractmethod
+    def match(self, node: Node, filter: Filter, limit: int) -> list[int]:
+        """The keys of the passages that match a query tree, best first by the engine's score."""
+
+    @reader
+    @abstractmethod
+    def title_matches(self, words: Sequence[Word]) -> list[int]:
+        """The keys of opening passages whose document has one of these words in its title."""
+
+    @reader
+    @abstractmethod
+    def count(self, node: Node, filter: Filter) -> tuple[int, bool]:
+        """The number of matching passages, and whether it is exact or a lower bound."""
+
+    @reader
+    @abstractmethod
+    def match_groups(self, node: Node | None, filter: Filter) -> MatchGroups:
+        """All matching passages in groups, to count them; without a query tree, all passages.
+
+        Raises SearchTimeout if there are too many to count.
+        """
+
+    @reader
+    @abstractmethod
+    def group_passages(self, keys: Sequence[int]) -> MatchGroups:
+        """The same groups of some passages."""
+
+    @reader
+    @abstractmethod
+    def frequencies(self, nodes: Sequence[Node]) -> tuple[list[int], int]:
+        """The number of passages that match each query tree, and the number of all passages."""
+
+    @reader
+    @abstractmethod
+    def variants(self, words: Sequence[str], language: Language = ENGLISH) -> list[tuple[str, ...]]:
+        """For each word: the word and the words in the library that have the same stem.
+
+        The stems are those of a language. If there is only one word and the library does not
+        contain it: the words that contain it as a substring.
+        """
+
+    @reader
+    @abstractmethod
+    def known_words(self, words: Sequence[str]) -> set[str]:
+        """Those of the words that the library contains."""
+
+    @reader
+    @abstractmethod
+    def candidates(self, keys: Sequence[int], filter: Filter) -> list[Candidate]:
+        """The passages with these keys that pass the filter, in any order."""
+
+    @reader
+    @abstractmethod
+    def previous_passages(self, keys: Sequence[int]) -> list[Candidate]:
+        """The passages directly before these in their documents."""
+
+    @reader
+    @abstractmethod
+    def text_scores(self, node: Node, keys: Sequence[int]) -> dict[int, float]:
+        """How well these passages match, by the engine's score; higher is better.
+
+        The score is `ts_rank` on PostgreSQL and BM25 on SQLite. Only scores of the same query can
+        be compared.
+        """
+
+    @reader
+    @abstractmethod
+    def find_substring(
+        self, text: str, filter: Filter, limit: int, offset: int
+    ) -> SubstringMatches:
+        """A page of passages that contain `text` in any case, newest first."""
+
+    @reader
+    @abstractmethod
+    def newest(
+        self, filter: Filter, limit: int, offset: int, by_document: bool = False
+    ) -> tuple[list[Candidate], int]:
+        """A page of passages that pass the filter, newest first, and their number.
+
+        With `by_document`, only the newest passage of each document, and the number of documents.
+        """
+
+    @reader
+    @abstractmethod
+    def recent(self, text: str | None, filter: Filter, limit: int) -> list[Candidate]:
+        """The newest passages that contain `text` or all its words, or whose title does."""
