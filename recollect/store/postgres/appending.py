@@ -6,10 +6,9 @@ needs; the second one writes all tables, and the token of the commit.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
-from recollect.language.text import fold, from_micros, identifier, micros
+from recollect.language.text import fold, identifier
 from recollect.model.documents import Passage
 from recollect.store.postgres.connection import MARKS, Connection
 from recollect.store.postgres.filters import OWNER
@@ -17,11 +16,10 @@ from recollect.store.postgres.text.index_writer import IndexWriter
 from recollect.store.postgres.text.lexemes import text_vector
 from recollect.store.postgres.text.vocabulary import word_rows
 from recollect.store.sql import statistics
-from recollect.store.sql.changes import extended_dates, outdated_position
-from recollect.store.sql.encoding import PASSAGE_COLUMNS, passage_row
-from recollect.store.sql.moves import is_cleanup_due
+from recollect.store.sql.append_state import AppendState
+from recollect.store.sql.changes import outdated_position
+from recollect.store.sql.encoding import PASSAGE_COLUMNS
 from recollect.store.sql.passages import COLUMNS
-from recollect.store.sql.rewriting import is_rewritable
 from recollect.store.values import Appended
 
 _READ = f"""select d.key, d.head, d.created_at, d.updated_at, d.pinned, d.passages, d.kind,
@@ -50,41 +48,6 @@ _WRITE = f"""with
   update last_key set passage = ?, {MARKS} where owner = {OWNER}"""
 
 
-class _State(NamedTuple):
-    """What an append depends on."""
-
-    document: int
-    head: str | None
-    created_at: int | None
-    updated_at: int | None
-    pinned: int | None
-    passages: int
-    kind: str
-    source: str
-    project: str
-    new_key: int
-    removed: int
-    move: int
-    is_stored: bool
-    """Whether the conversation has a message with this id."""
-
-    @property
-    def owner(self) -> statistics.Owner:
-        return statistics.Owner(self.kind, self.source, self.project)
-
-    def is_plain_append(self, passage: Passage) -> bool:
-        """Whether nothing but the new message changes. The other cases are rare."""
-        parent = passage.parent
-        follows_head = parent is None or identifier(parent) == self.head
-        return (
-            follows_head
-            and not self.is_stored
-            and self.passages > 0
-            and not is_cleanup_due(self.move)
-            and not is_rewritable(self.kind)
-        )
-
-
 def append(
     db: Connection,
     id: str,
@@ -101,7 +64,7 @@ def append(
     rows = db.rows(_READ, (identifier(passage.id), identifier(id)))
     if not rows:
         return None
-    state = _State(*rows[0])
+    state = AppendState(*rows[0])
     index.removed = state.removed
     if not state.is_plain_append(passage):
         return None
@@ -112,31 +75,23 @@ def append(
     return Appended(state.passages, True)
 
 
-def _values(db: Connection, state: _State, passage: Passage, index: IndexWriter) -> list[Any]:
-    created_at = passage.created_at or datetime.now(UTC)
-    passage = passage._replace(parent=passage.parent or state.head, created_at=created_at)
-    row = passage_row(passage, state.passages)
+def _values(db: Connection, state: AppendState, passage: Passage, index: IndexWriter) -> list[Any]:
+    row, start, end = state.new_row(passage)
     counts = statistics.count_passages([(state.owner, row)])
-    start, end = extended_dates(
-        from_micros(state.created_at), from_micros(state.updated_at), created_at
-    )
-    changed_at = state.updated_at
-    if changed_at is None:
-        changed_at = state.created_at
     return [
         *(state.new_key, state.document, None, False, *row),
         *_text_values(state, row, index),
         [name for name, _ in counts],
         [value for _, value in counts],
         list(counts.values()),
-        *(state.move, state.document, changed_at, state.pinned),
-        *(identifier(passage.id), micros(start), micros(end), state.document),
+        *(state.move, state.document, state.changed_at, state.pinned),
+        *(identifier(passage.id), start, end, state.document),
         state.new_key,
         db.token,
     ]
 
 
-def _text_values(state: _State, row: tuple[Any, ...], index: IndexWriter) -> list[Any]:
+def _text_values(state: AppendState, row: tuple[Any, ...], index: IndexWriter) -> list[Any]:
     values = dict(zip(PASSAGE_COLUMNS, row, strict=True))
     content: str = values["content"]
     vector = text_vector("", content)

@@ -109,15 +109,16 @@ class Connection(apsw.Connection):
 
     def insert_passages(self, rows: Sequence[tuple[Any, ...]]) -> None:
         self.executemany(_INSERT_PASSAGE, self.codec.rows(rows))
-        self._label_human_only(rows)
+        self.label_human_only(rows)
 
     def update_passage(self, key: int, row: tuple[Any, ...]) -> None:
         full_row = (key, None, None, None, *row)
         self.execute(_UPDATE_PASSAGE, (*self.codec.row(full_row)[4:], key))
         self.execute("delete from human_only where passage = ?", (key,))
-        self._label_human_only([full_row])
+        self.label_human_only([full_row])
 
-    def _label_human_only(self, rows: Sequence[tuple[Any, ...]]) -> None:
+    def label_human_only(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Remember which new passages only people may see, given as rows of `COLUMNS`."""
         keys = human_only.human_only_keys(map(_LABELLED_COLUMNS, rows))
         if keys:
             self.insert("human_only", ("passage",), [(key,) for key in keys])

@@ -16,13 +16,14 @@ from recollect.language.query_tree import Node, words
 from recollect.model.documents import Document, Passage
 from recollect.model.receipts import Receipt
 from recollect.model.search import Filter
-from recollect.store.sql import checking, handover, headings, statistics
+from recollect.store.sql import changes, checking, handover, headings, statistics
 from recollect.store.sql import spaces as space_sql
 from recollect.store.sql.database import TextIndex
 from recollect.store.sql.encoding import INDEXED_TITLE
 from recollect.store.sql.selection import resolve_filter
 from recollect.store.sql.store import SqlStore, TextQueries
 from recollect.store.sqlite import (
+    appending,
     compaction,
     fts_match,
     passage_queries,
@@ -48,6 +49,7 @@ from recollect.store.sqlite.transactions import Connections
 from recollect.store.sqlite.verification import UNINDEXED
 from recollect.store.sqlite.volumes import plan
 from recollect.store.values import (
+    Appended,
     Contents,
     Findings,
     Forgotten,
@@ -183,6 +185,21 @@ class SqliteStore(SqlStore[Connection]):
         except BaseException:
             self._vocabulary.clear()  # the commit may have failed
             raise
+
+    def append(
+        self, document: str, passage: Passage, expected_passages: int | None = None
+    ) -> Appended:
+        text = text_index.IndexedText.of(passage.content)
+
+        def work(db: Connection, index: TextIndex) -> Appended:
+            appended = appending.append(
+                db, self._vocabulary, document, passage, text, expected_passages
+            )
+            if appended is None:
+                appended = changes.append(db, document, passage, index, expected_passages)
+            return appended
+
+        return self._write_text(work)
 
     def _complete_vocabulary(self) -> None:
         if self._read(text_index.is_vocabulary_behind):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from recollect.language.stem import stem
 from recollect.language.text import indexable
@@ -19,6 +20,7 @@ from recollect.store.sql.markers import get_marker, set_marker
 from recollect.store.sqlite.connection import Connection
 from recollect.store.sqlite.fts_query import MAX_TERM_CHARACTERS, quote_term
 
+WordRow = tuple[str, str | None]
 VERSION = 2
 """The version of the index and of the vocabulary. Older ones are built again."""
 WORD = re.compile(r"[^\W_]+")
@@ -36,8 +38,8 @@ _BULK_PASSAGES = 2_000
 _BULK_SHARE = 20
 # Words that are read from the index at once, to bound the memory.
 _WORDS_PER_STATEMENT = 10_000
-# This marker counts the transactions that have removed words from the vocabulary.
-_REMOVALS = "word_removals"
+REMOVALS = "word_removals"
+"""This marker counts the transactions that have removed words from the vocabulary."""
 # Wiping one passage from every page of the index takes as long as rewriting so many passages.
 _REWRITES_PER_WIPE = 300
 
@@ -77,16 +79,22 @@ class VocabularyCache:
 
     def add_words(self, db: Connection, texts: Iterable[str]) -> None:
         """Add the words of some texts to the vocabulary."""
-        removals = get_marker(db, _REMOVALS)
+        self._notice_removals(get_marker(db, REMOVALS) or 0)
+        _insert_words(db, sorted(self._new_terms(*_distinct_words(texts))))
+
+    def new_rows(self, removals: int, text: IndexedText) -> list[WordRow]:
+        """The rows of the vocabulary that a text adds. `removals` is the marker's number."""
+        self._notice_removals(removals)
+        return _word_rows(sorted(self._new_terms(text.ascii_words, text.words)))
+
+    def _notice_removals(self, removals: int) -> None:
         if removals != self._removals:
             self.clear()
             self._removals = removals
-        _insert_words(db, sorted(self._new_terms(texts)))
 
-    def _new_terms(self, texts: Iterable[str]) -> set[str]:
-        ascii_words, words = _distinct_words(texts)
-        ascii_words -= self._ascii_words
-        words -= self._words
+    def _new_terms(self, ascii_words: set[bytes], words: set[str]) -> set[str]:
+        ascii_words = ascii_words - self._ascii_words
+        words = words - self._words
         if len(self._words) + len(self._ascii_words) > _MAX_CACHED_WORDS:
             self.clear()
         self._ascii_words |= ascii_words
@@ -113,8 +121,8 @@ class VocabularyCache:
 
 def _count_removal(db: Connection) -> int:
     """Count a transaction that removes words. Returns the number of all of them."""
-    removals = (get_marker(db, _REMOVALS) or 0) + 1
-    set_marker(db, _REMOVALS, removals)
+    removals = (get_marker(db, REMOVALS) or 0) + 1
+    set_marker(db, REMOVALS, removals)
     return removals
 
 
@@ -135,20 +143,38 @@ def _distinct_words(texts: Iterable[str]) -> tuple[set[bytes], set[str]]:
     return ascii_words, words
 
 
+class IndexedText(NamedTuple):
+    """A text as it is indexed, with its distinct words."""
+
+    text: str
+    ascii_words: set[bytes]
+    words: set[str]
+
+    @classmethod
+    def of(cls, content: str) -> IndexedText:
+        text = prepare_text(content)
+        return cls(text, *_distinct_words([text]))
+
+
 def _terms(ascii_words: Iterable[bytes], words: set[str]) -> set[str]:
     """The words as the vocabulary stores them."""
     return {word[:MAX_TERM_CHARACTERS] for word in words.union(map(bytes.decode, ascii_words))}
 
 
 def _insert_words(db: Connection, terms: Iterable[str]) -> None:
-    """Add words with their stems to the vocabulary. A stem is null if it is the word itself."""
-    rows: list[tuple[str, str | None]] = []
+    """Add words with their stems to the vocabulary."""
+    db.executemany("insert or ignore into word values (?, ?)", _word_rows(terms))
+
+
+def _word_rows(terms: Iterable[str]) -> list[WordRow]:
+    """Words with their stems. A stem is null if it is the word itself."""
+    rows: list[WordRow] = []
     for term in terms:
         word_stem: str | None = stem(term)
         if word_stem == term:
             word_stem = None
         rows.append((term, word_stem))
-    db.executemany("insert or ignore into word values (?, ?)", rows)
+    return rows
 
 
 def is_vocabulary_behind(db: Connection) -> bool:

@@ -29,6 +29,7 @@ from recollect.errors import (
 )
 from recollect.settings import LIMITS
 from recollect.store.sql.closing import closed_error, closure
+from recollect.store.sqlite.appending import prepare_appends
 from recollect.store.sqlite.connection import (
     Connection,
     busy_handler,
@@ -155,8 +156,12 @@ class Connections:
                 db.execute("begin immediate")
                 self._require_writable(db)
                 start = time.monotonic()
-                for job in jobs:
-                    self._run(db, job)
+                if len(jobs) == 1:
+                    # Nobody else's changes are rolled back, so it needs no savepoint.
+                    jobs[0].value = jobs[0].work(db)
+                else:
+                    for job in jobs:
+                        self._run(db, job)
                 seconds = time.monotonic() - start
                 db.execute("commit")
             number = log.count_commit()
@@ -231,6 +236,7 @@ class Connections:
         if self._writer is None or self._log is None:
             db = connect(self.path)
             try:
+                prepare_appends(db)
                 self._log = LogFile(db, self.path)
             except BaseException as error:
                 db.close(True)

@@ -1,0 +1,115 @@
+"""A message that only continues a conversation is stored in two statements, like any other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recollect.errors import OutdatedPosition
+from recollect.model.documents import Document, Passage
+from recollect.store.sqlite import SqliteStore, appending
+from recollect.store.sqlite.connection import Connection
+
+NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
+PARENT = "0b9e4a52-6f0e-4c2b-9b39-3f1d2c6a7e11"
+MESSAGES = (
+    Passage(PARENT, "user", "Which tram goes to the castle?", created_at=NOW),
+    Passage("m2", "assistant", "Line 22 goes there. " * 20, created_at=NOW, model="a model"),
+    Passage("m3", "user", "Größe, naïve, 東京 and \0 or \ud800", created_at=NOW),
+    Passage("m4", "assistant", "ran it", created_at=NOW, type="tool_use", tool="shell"),
+    Passage("m5", "user", "", created_at=NOW, parent="m4", metadata={"reply_to": PARENT}),
+    Passage("m6", "user", "for Ann only", created_at=NOW, metadata={"human_only": True}),
+    Passage("m7", None, "trams", author="Ann", created_at=datetime(1969, 1, 1, tzinfo=UTC)),
+)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[SqliteStore]:
+    with closing(new_store(tmp_path / "library.db")) as store:
+        yield store
+
+
+def new_store(path: Path) -> SqliteStore:
+    store = SqliteStore(path)
+    opening = Passage("m0", "user", "An opening", created_at=NOW)
+    document = Document(
+        "test", "c", "A title", id="c", created_at=NOW, updated_at=NOW, passages=(opening,)
+    )
+    store.save([document])
+    return store
+
+
+def contents(store: SqliteStore) -> dict[str, list[tuple[Any, ...]]]:
+    """All tables. Of the text index only the words: it is merged at different times."""
+
+    def read(db: Connection) -> dict[str, list[tuple[Any, ...]]]:
+        tables = db.rows(
+            "select name from sqlite_schema where type = 'table' and name not like 'passage_text%'"
+        )
+        return {name: sorted(db.rows(f"select * from {name}"), key=repr) for (name,) in tables}
+
+    return store._read(read)
+
+
+def test_a_plain_append_stores_the_same_as_the_general_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(new_store(tmp_path / "plain.db")) as plain:
+        positions = [plain.append("c", message).position for message in MESSAGES]
+        plain_contents = contents(plain)
+    monkeypatch.setattr(appending, "append", lambda *_: None)
+    with closing(new_store(tmp_path / "general.db")) as general:
+        assert [general.append("c", message).position for message in MESSAGES] == positions
+        assert contents(general) == plain_contents
+        assert general.verify().healthy
+
+
+def test_an_append_executes_few_statements(store: SqliteStore) -> None:
+    store.append("c", MESSAGES[0])
+    statements: list[str] = []
+
+    def trace(cursor: object, sql: str, values: object) -> bool:
+        statements.append(sql)
+        return True
+
+    writer = store._connections._writer
+    assert writer is not None
+    writer.exec_trace = trace
+    store.append("c", MESSAGES[1])
+    writer.exec_trace = None
+    assert len(statements) == 5, statements  # begin, whether it is closed, read, write, commit
+
+
+def test_the_vocabulary_has_the_words_of_every_append_also_after_some_were_removed(
+    store: SqliteStore,
+) -> None:
+    store.append("c", Passage("m1", "user", "a heron and a bittern"))
+    with closing(SqliteStore(store.path)) as other:
+        other.delete_passage("c", "m1")
+    store.append("c", Passage("m2", "user", "a heron again"))
+    assert store.known_words(["heron", "bittern", "again"]) == {"heron", "again"}
+    assert store.verify().healthy
+
+
+def test_an_append_at_an_outdated_position_changes_nothing(store: SqliteStore) -> None:
+    before = contents(store)
+    with pytest.raises(OutdatedPosition):
+        store.append("c", MESSAGES[0], expected_passages=7)
+    assert contents(store) == before
+
+
+def test_work_that_fails_alone_in_its_transaction_is_rolled_back(store: SqliteStore) -> None:
+    def work(db: Connection) -> None:
+        db.run("delete from passage")
+        raise ValueError("a mistake")
+
+    before = contents(store)
+    with pytest.raises(ValueError, match="a mistake"):
+        store._write(work)
+    assert contents(store) == before
+    assert store.append("c", MESSAGES[0])
