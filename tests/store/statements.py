@@ -46,11 +46,11 @@ def record_statements(database: str) -> Iterator[Recorder]:
     recorder = Recorder()
     execute, run_many = Connection._execute, Connection.run_many
 
-    def record(db: Connection, sql: str, values: Sequence[Any]) -> Any:
+    def record(db: Connection, sql: str, values: Sequence[Any], *options: Any) -> Any:
         # A test may read all rows of its database.
         if db._session.info.dbname == database and _is_called_by_store():
             recorder.add(number_parameters(sql), db._parameters(sql, values))
-        return execute(db, sql, values)
+        return execute(db, sql, values, *options)
 
     def record_many(db: Connection, sql: str, values: Any) -> None:
         rows = list(values)

@@ -61,7 +61,7 @@ def append(
     """
     if db.server.is_cluster:
         return None
-    rows = db.rows(_READ, (identifier(passage.id), identifier(id)))
+    rows = db.rows(_READ, (identifier(passage.id), identifier(id)), generic_plan=True)
     if not rows:
         return None
     state = AppendState(*rows[0])
@@ -70,7 +70,7 @@ def append(
         return None
     if expected_passages not in (None, state.passages):
         raise outdated_position(id, state.passages, expected_passages)
-    db.run(_WRITE, _values(db, state, passage, index))
+    db.run(_WRITE, _values(db, state, passage, index), generic_plan=True)
     db.is_token_stored = True
     return Appended(state.passages, True)
 

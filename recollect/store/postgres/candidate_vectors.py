@@ -23,7 +23,7 @@ def read_candidates(db: Connection, query: str, values: Sequence[Any]) -> list[C
         return []
     plan = db.plan
     if plan is None or plan.space is None or db.results is None or db.results.plan is not plan:
-        return decode_candidates(db.rows(query, values))
+        return decode_candidates(db.rows(query, values, generic_plan=True))
     vectors = db.results.vectors
     rows = db.rows(
         f"""with c({_NAMES}) as materialized ({query})
@@ -31,8 +31,9 @@ def read_candidates(db: Connection, query: str, values: Sequence[Any]) -> list[C
         union all select c.key, {_NO_CANDIDATE}, v.scale, v.numbers
         from c cross join lateral (select v.scale, v.numbers from vector v
           where v.owner = {OWNER} and v.space = ?::integer and v.passage = c.key offset 0) v
-        where c.key <> all(?::bigint[])""",
+        where c.key not in (select unnest(?::bigint[]))""",
         (*values, plan.space.id, list(vectors)),
+        generic_plan=True,
     )
     candidates = []
     for row in rows:

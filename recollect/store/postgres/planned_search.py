@@ -85,7 +85,7 @@ def _read_arms(
     """The rows of MATCHES. The results receive the neighbours, if they are part of the plan."""
     can_combine = db.server.pgvector and not db.server.is_cluster
     if plan.space is None or not can_combine:
-        return db.rows(f"select * from {MATCHES}", arguments)
+        return db.rows(f"select * from {MATCHES}", arguments, generic_plan=True)
     from recollect.store.postgres.vectors import nearest_of_rows, nearest_query, rows_for
 
     query, values = nearest_query(db, plan.space, plan.vector, filter, rows_for(plan.limit))
@@ -95,6 +95,7 @@ def _read_arms(
         from {MATCHES} m
         union all select 0, n.passage, null, null, null, n.scale, n.numbers from ({query}) n""",
         (*arguments, *values),
+        generic_plan=True,
     )
     vector_rows = [(row[1], row[5], row[6]) for row in rows if row[0] == 0]
     for vector_row in vector_rows:

@@ -36,8 +36,10 @@ _CONNECTION_OPTIONS: dict[str, Any] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 60_000,
 }
+# Compiling a plan (`jit`) takes longer than any of our statements.
 # With synchronous_commit off, the server would confirm commits that are not on its disk yet.
-_SESSION_SETTINGS = """set tcp_keepalives_idle = 30; set tcp_keepalives_interval = 10;
+_SESSION_SETTINGS = """set jit = off;
+  set tcp_keepalives_idle = 30; set tcp_keepalives_interval = 10;
   set tcp_keepalives_count = 3;
   select set_config('synchronous_commit', 'on', false)
   where current_setting('synchronous_commit') = 'off'"""
@@ -50,6 +52,8 @@ class Session(psycopg.Connection[Any]):
 
     response_timeout: float | None = None
     """In seconds. None waits without limit."""
+    transaction_count = 0
+    """How many transactions could have used generic plans."""
 
     def wait(self, gen: PQGen[T], *arguments: Any, **options: Any) -> T:
         if self.response_timeout is not None:

@@ -128,7 +128,9 @@ class PostgresStore(SqlStore[Connection]):
     def _write(self, work: Callable[[Connection], T]) -> T:
         return self._transactions.write(work)
 
-    def _write_text(self, work: Callable[[Connection, TextIndex], T]) -> T:
+    def _write_text(
+        self, work: Callable[[Connection, TextIndex], T], *, generic_plans: bool = False
+    ) -> T:
         # `work` may run more than once, each time with a new writer. The last one was committed.
         writers: list[text.IndexWriter] = []
 
@@ -137,7 +139,7 @@ class PostgresStore(SqlStore[Connection]):
             writers.append(writer)
             return work(db, writer)
 
-        value = self._transactions.write(attempt)
+        value = self._transactions.write(attempt, generic_plans=generic_plans)
         self._vocabulary.add(writers[-1].new_words, writers[-1].removed)
         return value
 
@@ -151,7 +153,7 @@ class PostgresStore(SqlStore[Connection]):
                 appended = changes.append(db, document, passage, index, expected_passages)
             return appended
 
-        return self._write_text(work)
+        return self._write_text(work, generic_plans=True)
 
     # -- text search ---
 

@@ -37,7 +37,13 @@ from recollect.errors import (
 from recollect.settings import LIMITS
 from recollect.store.postgres.capabilities import Server, connect_as_login
 from recollect.store.postgres.cluster import PROPAGATE_SETTINGS, is_distributed
-from recollect.store.postgres.connection import MARKS, TOKENS, Connection, Facts
+from recollect.store.postgres.connection import (
+    GENERIC_PLANS,
+    MARKS,
+    TOKENS,
+    Connection,
+    Facts,
+)
 from recollect.store.postgres.migrations import can_use_app_role, is_set_up
 from recollect.store.postgres.pool import Pool
 from recollect.store.postgres.schema import APP
@@ -79,9 +85,12 @@ class _Snapshot:
     plan: SearchPlan | None = None
 
     def end(self) -> None:
-        resources, self.db, self.resources = self.resources, None, None
+        db, self.db = self.db, None
+        resources, self.resources = self.resources, None
         if resources is not None:
-            resources.close()
+            with resources:
+                if db is not None:
+                    db.end_reading()
 
 
 class Transactions:
@@ -146,10 +155,11 @@ class Transactions:
 
     # -- writing ---
 
-    def write(self, work: Callable[[Connection], T]) -> T:
+    def write(self, work: Callable[[Connection], T], *, generic_plans: bool = False) -> T:
         """Run `work` in a transaction, and return its value when it is stored durably.
 
         `work` may run more than once, so it must not rely on anything it did before.
+        `generic_plans` allows them (see `Connection.rows`).
         """
         if self.read_only:
             raise ReadOnlyLibrary(
@@ -176,7 +186,9 @@ class Transactions:
 
         while True:
             try:
-                return self._retry(lambda: self._begin_write_sql(deadline), attempt, deadline)
+                return self._retry(
+                    lambda: self._begin_write_sql(deadline, generic_plans), attempt, deadline
+                )
             except _ReplyLost as lost:
                 if self._was_committed(lost):
                     return lost.value  # type: ignore[no-any-return]
@@ -218,15 +230,22 @@ class Transactions:
 
         self._retry(lambda: begin, attempt, _deadline())
 
-    def _begin_write_sql(self, deadline: float) -> list[str]:
+    def _begin_write_sql(self, deadline: float, generic_plans: bool = False) -> list[str]:
         """Begin when no other write of the user is in progress, and read the commit tokens."""
         timeout = max(1, round((deadline - time.monotonic()) * 1000))
         return [
             _BEGIN,
             _set_owner(self.owner),
             f"set local lock_timeout = {timeout}",
+            *self._plan_settings(generic_plans),
             f"select marks, closed from last_key where owner = {self.owner} for update",
         ]
+
+    def _plan_settings(self, generic_plans: bool) -> list[str]:
+        # In a cluster, the workers plan.
+        if generic_plans and not self.server.is_cluster:
+            return [GENERIC_PLANS]
+        return []
 
     def _was_committed(self, lost: _ReplyLost) -> bool:
         """Look up the token of a write. If the write is still running, it holds the user's lock."""
@@ -330,7 +349,11 @@ class Transactions:
                 if not is_lost:
                     raise explain_error(error, self.location) from error
         timeout, response_timeout = _time_limits(LIMITS.search_seconds)
-        begin = [*self._begin_read_sql(timeout), Facts.sql(self.owner)]
+        begin = [
+            *self._begin_read_sql(timeout),
+            *self._plan_settings(generic_plans=True),
+            Facts.sql(self.owner),
+        ]
 
         def attempt(db: Connection, rows: Rows) -> T:
             if rows:

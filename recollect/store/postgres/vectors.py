@@ -131,9 +131,10 @@ def rows_for(limit: int) -> int:
 
 
 def _source(db: Connection, space: Space, filter: Filter) -> tuple[str, list[Any]]:
+    """Vectors as SQL, with its values. The planner needs the owner and the limit as numbers."""
     where, values = _filter_conditions(db, filter)
-    source = f"from vector v where v.owner = ?::integer and v.space = ?::integer and {where}"
-    return source, [db.owner, space.id, *values]
+    source = f"from vector v where v.owner = {db.owner:d} and v.space = {space.id:d} and {where}"
+    return source, values
 
 
 def nearest_query(
@@ -147,8 +148,8 @@ def nearest_query(
         source += f" and {_has_dimensions(space, 'v.')}"
         order = f"({_full_precision(db.server, space, 'v.')}) <=> ?::{db.server.full_vector}"
     (quantised,), _ = quantise([vector])
-    query = f"select v.passage, v.scale, v.numbers {source} order by {order} limit ?"
-    return query, [*values, _encode(db, quantised), row_limit]
+    query = f"select v.passage, v.scale, v.numbers {source} order by {order} limit {row_limit:d}"
+    return query, [*values, _encode(db, quantised)]
 
 
 def nearest_of_rows(

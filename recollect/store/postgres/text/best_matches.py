@@ -104,7 +104,9 @@ def best(db: Connection, node: Node, filter: Filter, limit: int, counts: Counts)
     if not steps:
         parts, _ = _parts(db, node, counts)
         return _sort(_matches_of_any_word(db, parts, limit, arguments))[:limit]
-    rows = db.rows(f"select * from {MATCHES}", step_arguments(steps, limit, arguments))
+    rows = db.rows(
+        f"select * from {MATCHES}", step_arguments(steps, limit, arguments), generic_plan=True
+    )
     return matches_of_steps(steps, rows, limit)[node].keys
 
 

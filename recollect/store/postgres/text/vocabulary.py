@@ -104,6 +104,7 @@ def _english_words(db: Connection, words: Sequence[str], counts: Counts) -> list
         f"""select * from terms({OWNER}, ?::text[], ?::text[], ?::boolean[], ?::integer,
           ?::integer)""",
         (list(words), [stem(word) for word in words], is_counted, _VARIANTS, MAX_COUNTED),
+        generic_plan=True,
     )
     for word, is_new, (terms, passages, visible) in zip(words, is_counted, rows, strict=True):
         if is_new:
@@ -114,8 +115,9 @@ def _english_words(db: Connection, words: Sequence[str], counts: Counts) -> list
 def known_words(db: Connection, words: Sequence[str]) -> set[str]:
     """See Store.known_words."""
     rows = db.rows(
-        "select term from word where owner = ?::integer and term = any(?::text[])",
-        (db.owner, list(words)),
+        f"select term from word where {db.own()} and term = any(?::text[])",
+        (list(words),),
+        generic_plan=True,
     )
     return {term for (term,) in rows}
 
