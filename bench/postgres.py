@@ -1,20 +1,20 @@
-"""Measure the total CPU time of searches and writes on PostgreSQL or a cluster, next to SQLite.
+"""Measure the CPU time of searches and writes on PostgreSQL and a Citus cluster, next to SQLite.
 
-    python -m bench.postgres [--messages 1000000] [--users 50] [--vectors 1] [--agents 64]
-                             [--seconds 20] [--keep FOLDER]
-    python -m bench.postgres --url postgresql://… --data FOLDER [--data FOLDER …] …
+    python -m bench.postgres [--stores postgresql,sqlite] [--keep FOLDER] [--fill] [--vectors 1]
+                             [--messages 1000000] [--users 50] [--agents 64] [--seconds 20]
+    python -m bench.postgres --stores citus --citus BUILD …
 
 The people and their messages are those of `bench.teams`: of 50 people with a million messages, the
-largest library has 182,000. `--vectors` people have vectors, the largest first. Without `--url`,
-the server is private (`bench/server.py`). With it, the libraries are made in that database, which
-can be the coordinator of a Citus cluster. `--data` are the data directories of all its servers on
-this machine: without them, only our own CPU time is known. What is in the database or in FOLDER is
-not made again.
+largest library has 182,000. `--vectors` people have vectors, the largest first. The servers are
+private (`bench/server.py`, `bench/citus.py`; BUILD is the folder with a build of Citus).
 
-Total CPU is that of this process and of all servers, including their background work. A search has
-words that were searched before (`usual`) or that were not (`first`). An append returns when the
-message is durable and searchable. Agents search (text, both) and append in turn, each in a random
-library, from four processes.
+With `--keep`, the libraries stay in FOLDER. `--fill` only fills them: run it on a busy machine, and
+measure later. What was filled is not filled again, and an interrupted run is resumed.
+
+CPU is that of this process and of all servers, including their background work. A search has words
+that were searched before (`usual`) or that were not (`first`). An append returns when the message
+is durable and searchable. An import saves 1,000 messages in one transaction, in a library that is
+new. Agents search (text, both) and append in turn, each in a random library, from four processes.
 """
 
 from __future__ import annotations
@@ -22,27 +22,33 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import os
-import statistics
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from random import Random
 
 import recollect
 from bench import corpus
+from bench.citus import Cluster
 from bench.corpus import SampleQuery
 from bench.server import Server, server_cpu
 from bench.speed import LIMIT, WARMUP, folder_for, format_ms, log, query_text, table_head, table_row
 from bench.teams import Person, at, batches, people
+from recollect.errors import RecollectError
 from recollect.model.search import SearchOptions
-from recollect.settings import EMBEDDINGS
+from recollect.settings import EMBEDDINGS, OBSERVER
 
+STORES = {"postgresql": "PostgreSQL", "citus": "Citus", "sqlite": "SQLite"}
 QUERIES = 30
 APPENDS = 200
+IMPORTS = 20
+IMPORTED = 1_000  # messages of one import
 PROCESSES = 4  # that the agents share
 KINDS = (("question", "text"), ("question", "both"), ("rare word", "text"), ("prefix", "text"))
 AGENT_STEPS = ("text", "both", "append")
@@ -74,8 +80,7 @@ class Costs:
 
     def cells(self) -> Iterator[str]:
         for values in (self.wall, self.client, self.server, self.total):
-            yield format_ms(statistics.median(values))
-        yield format_ms(at(sorted(self.total), 95))
+            yield from (format_ms(at(sorted(values), percent)) for percent in (50, 95))
 
     @contextmanager
     def measure(self, place: Place) -> Iterator[None]:
@@ -87,40 +92,44 @@ class Costs:
         self.server.append((place.cpu() - server) * 1000)
 
 
-COLUMNS = ("wall ms p50", "our CPU", "servers' CPU", "total CPU p50", "total CPU p95")
+COLUMNS = ("wall ms p50", "p95", "our CPU", "p95", "servers' CPU", "p95", "total CPU", "p95")
 
 
 def _set_embeddings(enabled: bool) -> None:
     os.environ[EMBEDDINGS.name] = "static" if enabled else "off"
+    os.environ[OBSERVER.name] = "off"
 
 
-# -- building --------------------------------------------------------------------
+# -- filling ---------------------------------------------------------------------
 
 
-def build(place: Place, team: Sequence[Person], vectors: int) -> None:
+def fill(place: Place, team: Sequence[Person], vectors: int) -> None:
     """Save the messages that are not in the libraries yet, and show what that took."""
+    _set_embeddings(False)
     costs, messages = Costs(), 0
-    for number, person in enumerate(team):
-        _set_embeddings(number < vectors)
+    for person in team:
         with recollect.open(place.where, person.name, background=False) as library:
-            if library.stats()["messages"]:
+            if library.stats()["messages"] >= person.messages:
                 continue
             log(f"{place.name}: {person.name}, {person.messages:,} messages")
-            with costs.measure(place):
-                for batch in batches(person):
+            for batch in batches(person):
+                with costs.measure(place):
                     library._store.save(batch)
-            messages += person.messages
-            if number < vectors:
-                library.index()
+        messages += person.messages
     if messages:
         seconds = [sum(each) / 1000 for each in (costs.wall, costs.client, costs.server)]
-        table_head("import", "messages", "wall s", "our CPU s", "servers' CPU s", "messages / s")
+        table_head("filling", "messages", "wall s", "our CPU s", "servers' CPU s", "messages / s")
         table_row(
             place.name,
             f"{messages:,}",
             *(f"{each:.0f}" for each in seconds),
             f"{messages / seconds[0]:,.0f}",
         )
+    _set_embeddings(True)
+    for person in team[:vectors]:
+        log(f"{place.name}: {person.name}, vectors")
+        with recollect.open(place.where, person.name, background=False) as library:
+            library.index()
 
 
 # -- one at a time ----------------------------------------------------------------
@@ -158,6 +167,19 @@ def append_costs(place: Place, person: Person) -> Costs:
     return costs
 
 
+def import_costs(place: Place) -> Costs:
+    newcomer = Person(f"import-{time.time_ns()}", IMPORTED * (IMPORTS + 1), 999)
+    costs = Costs()
+    with recollect.open(place.where, newcomer.name, background=False) as library:
+        for number, batch in enumerate(batches(newcomer, IMPORTED)):
+            if number == 0:
+                library._store.save(batch)
+                continue
+            with costs.measure(place):
+                library._store.save(batch)
+    return costs
+
+
 def show_single(places: Sequence[Place], team: Sequence[Person], vectors: int) -> None:
     largest = team[0]
     table_head(f"within {largest.messages:,} messages", "store", *COLUMNS)
@@ -170,49 +192,75 @@ def show_single(places: Sequence[Place], team: Sequence[Person], vectors: int) -
             table_row(f"{kind}, {mode}", place.name, *usual.cells())
     for place in places:
         table_row("append", place.name, *append_costs(place, largest).cells())
+        table_row(f"import of {IMPORTED:,}", place.name, *import_costs(place).cells())
 
 
 # -- many at once ------------------------------------------------------------------
 
 
+@dataclass
+class Load:
+    """What the agents of one process did."""
+
+    times: dict[str, list[float]]
+    """Milliseconds of each step."""
+    errors: Counter[str]
+    client: float = 0.0
+    """CPU seconds of the process, and of the servers meanwhile."""
+    server: float = 0.0
+
+
+_start: Barrier
+"""Every process of agents waits here until all are ready."""
+
+
+def _share(start: Barrier) -> None:
+    global _start
+    _start = start
+
+
 def run_agents(
-    where: str, team: Sequence[Person], agents: int, vectors: int, seconds: float, seed: int
-) -> tuple[dict[str, list[float]], float]:
-    """The times of each step of some agents in milliseconds, and the CPU time of this process."""
-    times: dict[str, list[float]] = {step: [] for step in AGENT_STEPS}
+    place: Place, team: Sequence[Person], agents: int, vectors: int, seconds: float, seed: int
+) -> Load:
+    load = Load({step: [] for step in AGENT_STEPS}, Counter())
     with ExitStack() as stack:
         libraries = [
-            stack.enter_context(recollect.open(where, person.name, background=False))
+            stack.enter_context(recollect.open(place.where, person.name, background=False))
             for person in team
         ]
-        run = _agent_runner(libraries, vectors, times, time.monotonic() + seconds)
+        _start.wait()
+        run = _agent_runner(libraries, vectors, load, time.monotonic() + seconds)
         threads = [threading.Thread(target=run, args=(Random(seed + n),)) for n in range(agents)]
-        cpu = time.process_time()
+        server, client = place.cpu(), time.process_time()
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-    return times, time.process_time() - cpu
+        load.client, load.server = time.process_time() - client, place.cpu() - server
+    return load
 
 
 def _agent_runner(
-    libraries: Sequence[recollect.Library],
-    vectors: int,
-    times: dict[str, list[float]],
-    end: float,
+    libraries: Sequence[recollect.Library], vectors: int, load: Load, end: float
 ) -> Callable[[Random], None]:
     queries = corpus.many_queries(200)["question"]
     texts = [turn.text for turn in corpus.messages(200, seed=99)]
 
     def run(rng: Random) -> None:
-        while time.monotonic() < end:
+        while True:
             for step in AGENT_STEPS:
+                if time.monotonic() >= end:
+                    return
                 number = rng.randrange(len(libraries))
                 if step == "both":
                     number = rng.randrange(max(vectors, 1))
                 start = time.perf_counter()
-                _agent_step(libraries[number], step, rng.choice(queries), rng.choice(texts))
-                times[step].append((time.perf_counter() - start) * 1000)
+                try:
+                    _agent_step(libraries[number], step, rng.choice(queries), rng.choice(texts))
+                except RecollectError as error:
+                    load.errors[f"{step}: {error}"] += 1
+                    continue
+                load.times[step].append((time.perf_counter() - start) * 1000)
 
     return run
 
@@ -224,76 +272,102 @@ def _agent_step(library: recollect.Library, step: str, query: SampleQuery, text:
         search(library, query, step)
 
 
+def agent_loads(
+    place: Place, team: Sequence[Person], agents: int, vectors: int, seconds: float
+) -> list[Load]:
+    context = multiprocessing.get_context("spawn")
+    start = context.Barrier(PROCESSES)
+    with ProcessPoolExecutor(PROCESSES, context, _share, (start,)) as pool:
+        runs = [
+            pool.submit(run_agents, place, team, agents // PROCESSES, vectors, seconds, seed)
+            for seed in range(0, 1000 * PROCESSES, 1000)
+        ]
+        return [run.result() for run in runs]
+
+
 def show_agents(
     places: Sequence[Place], team: Sequence[Person], agents: int, vectors: int, seconds: float
 ) -> None:
     table_head(
         f"{agents} agents for {seconds:.0f} s",
-        "store",
         "operations / s",
-        "CPU ms of an operation",
-        *(f"{step} {percentile}" for step in AGENT_STEPS for percentile in ("p50", "p95")),
+        "errors",
+        "our CPU ms of an operation",
+        "servers' CPU",
+        *(f"{step} {percentile}" for step in AGENT_STEPS for percentile in ("p50", "p99")),
     )
+    all_errors: Counter[str] = Counter()
     for place in places:
-        server = place.cpu()
-        with ProcessPoolExecutor(PROCESSES, multiprocessing.get_context("spawn")) as pool:
-            runs = [
-                pool.submit(
-                    run_agents, place.where, team, agents // PROCESSES, vectors, seconds, seed
-                )
-                for seed in range(0, 1000 * PROCESSES, 1000)
-            ]
-            results = [run.result() for run in runs]
+        loads = agent_loads(place, team, agents, vectors, seconds)
         times = {
-            step: sorted(each for result, _ in results for each in result[step])
+            step: sorted(each for load in loads for each in load.times[step])
             for step in AGENT_STEPS
         }
         count = sum(map(len, times.values()))
-        cpu = place.cpu() - server + sum(client for _, client in results)
-        percentiles = [at(times[step], percent) for step in AGENT_STEPS for percent in (50, 95)]
+        errors = sum((load.errors for load in loads), Counter[str]())
+        client = sum(load.client for load in loads)
+        server = max(load.server for load in loads)
         table_row(
-            "",
             place.name,
             format_ms(count / seconds),
-            format_ms(cpu * 1000 / max(count, 1)),
-            *map(format_ms, percentiles),
+            errors.total(),
+            *(format_ms(cpu * 1000 / max(count, 1)) for cpu in (client, server)),
+            *(
+                format_ms(at(times[step], percent)) if times[step] else "none"
+                for step in AGENT_STEPS
+                for percent in (50, 99)
+            ),
         )
+        all_errors += errors
+    for error, number in all_errors.most_common(10):
+        print(f"\n{number} x {error}")
 
 
 # -- the program -------------------------------------------------------------------
 
 
-def measure(places: Sequence[Place], options: argparse.Namespace) -> None:
-    team = people(options.messages, options.users)
-    for place in places:
-        build(place, team, options.vectors)
-    _set_embeddings(options.vectors > 0)
-    show_single(places, team, options.vectors)
-    if options.agents:
-        show_agents(places, team, options.agents, options.vectors, options.seconds)
+@contextmanager
+def running(store: str, folder: Path, citus: Path | None) -> Iterator[Place]:
+    name = STORES[store]
+    if store == "sqlite":
+        yield Place(name, str(folder / "sqlite"))
+    elif store == "postgresql":
+        with Server(folder / "postgres") as server:
+            yield Place(name, server.database("bench"), (server.folder,))
+    else:
+        assert citus is not None
+        with Cluster(citus, folder / "citus") as cluster:
+            yield Place(name, cluster.url, tuple(cluster.data_folders))
 
 
 def main() -> None:
     assert __doc__ is not None
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--stores", default="postgresql,sqlite", help=", ".join(STORES))
+    parser.add_argument("--citus", type=Path, metavar="BUILD", help="a build of Citus")
     parser.add_argument("--messages", type=int, default=1_000_000)
     parser.add_argument("--users", type=int, default=50)
     parser.add_argument("--vectors", type=int, default=1, help="people who have vectors")
     parser.add_argument("--agents", type=int, default=64)
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--keep", type=Path, help="a folder for the libraries, which is reused")
-    parser.add_argument("--url", default="", help="a database to use instead of a private server")
-    parser.add_argument("--data", type=Path, action="append", default=[], help="of its servers")
+    parser.add_argument("--fill", action="store_true", help="fill the libraries and stop")
     options = parser.parse_args()
+    stores = options.stores.split(",")
+    if not set(stores) <= set(STORES) or ("citus" in stores and options.citus is None):
+        parser.error(f"--stores are some of {', '.join(STORES)}; citus needs --citus")
+    team = people(options.messages, options.users)
     with ExitStack() as stack:
         folder = stack.enter_context(folder_for(options.keep))
-        places = [Place("SQLite", str(folder / "sqlite"))]
-        if options.url:
-            places.insert(0, Place("PostgreSQL", options.url, tuple(options.data)))
-        else:
-            server = stack.enter_context(Server(folder / "server"))
-            places.insert(0, Place("PostgreSQL", server.database("bench"), (server.folder,)))
-        measure(places, options)
+        places = [stack.enter_context(running(store, folder, options.citus)) for store in stores]
+        for place in places:
+            fill(place, team, options.vectors)
+        if options.fill:
+            return
+        _set_embeddings(options.vectors > 0)
+        show_single(places, team, options.vectors)
+        if options.agents:
+            show_agents(places, team, options.agents, options.vectors, options.seconds)
 
 
 if __name__ == "__main__":

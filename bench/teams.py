@@ -228,13 +228,14 @@ def save_others(team: Team) -> dict[str, Cost]:
     return {f"saving, {name}": cost for name, cost in costs.items()}
 
 
-def batches(person: Person) -> Iterator[list[Document]]:
+def batches(person: Person, messages: int = BATCH) -> Iterator[list[Document]]:
+    """The documents of a person, about so many messages at a time."""
     batch: list[Document] = []
     size = 0
     for document in corpus.documents(person.messages, person.seed):
         batch.append(document)
         size += len(document.passages)
-        if size >= BATCH:
+        if size >= messages:
             yield batch
             batch, size = [], 0
     if batch:

@@ -64,6 +64,23 @@ def test_a_saved_document_is_read_back_unchanged(store: Store) -> None:
     assert store.document("c1") == arrange(replace(document, id="c1"))
 
 
+def test_texts_with_the_characters_of_sql_are_read_back_unchanged(store: Store) -> None:
+    texts = [
+        'a "quote" \'',
+        "back\\slash\\",
+        "{a,b}",
+        "null",
+        "NULL",
+        "line\nline\t",
+        "$1 ? %s",
+        "ü,€",
+    ]
+    messages = [message(f'{n}\\",{{', text, "user", n, author=text) for n, text in enumerate(texts)]
+    document = conversation(*messages)
+    store.save([document])
+    assert store.document("c1") == arrange(replace(document, id="c1"))
+
+
 def test_saving_no_documents_does_nothing(store: Store) -> None:
     assert store.save([]) == []
 

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import count
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -376,10 +377,22 @@ class Connection:
 
 
 def _array(value: Any) -> Any:
-    """Keys as the text of an array, which takes a tenth of the time of a list."""
-    if isinstance(value, list) and value and all(type(each) is int for each in value):
+    """A list as the text of an array, which takes a tenth of the time of psycopg's own."""
+    if not isinstance(value, list):
+        return value
+    types = set(map(type, value))
+    if types == {int}:
         return f"{{{','.join(map(str, value))}}}"
+    if types and types <= {int, str, bool, NoneType}:
+        return f"{{{','.join(map(_array_item, value))}}}"
     return value
+
+
+def _array_item(value: int | str | None) -> str:
+    if isinstance(value, str):
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+        return f'"{escaped}"'
+    return "null" if value is None else str(value)
 
 
 def _new_mark() -> int:
