@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from recollect.index.background import Indexer
     from recollect.store.api_keys import ApiKeys
     from recollect.store.postgres import PostgresStore
+    from recollect.store.postgres.replicas import ReplicaStatus
     from recollect.store.shared.changes import ChangeSignals
     from recollect.store.shared.database import SharedDatabase
     from recollect.transfer.moving import MoveResult
@@ -291,6 +292,16 @@ def pool_statistics(path_or_url: str | Path | None = None) -> dict[str, int] | N
     from recollect.store.postgres.pool import Pool
 
     return Pool.statistics(where)
+
+
+def replica_statuses(path_or_url: str | Path | None = None) -> list[ReplicaStatus]:
+    """How this process uses the replicas of a PostgreSQL place."""
+    where = place(path_or_url)
+    if isinstance(where, Path):
+        return []
+    from recollect.store.postgres.pool import Pool
+
+    return Pool.replica_statuses(where)
 
 
 def audit_logs(path_or_url: str | Path | None = None) -> AuditLogs:

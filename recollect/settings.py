@@ -172,6 +172,21 @@ def _retention(text: str) -> str:
     return text
 
 
+def _positive_number(text: str) -> int:
+    number = _whole_number(text)
+    if number == 0:
+        raise ValueError("0 is too small.")
+    return number
+
+
+def _databases(text: str) -> tuple[str, ...]:
+    """Addresses of PostgreSQL databases. An error does not repeat them: they have passwords."""
+    addresses = tuple(re.split(r"\s*,\s*(?=postgres(?:ql)?://)", text))
+    if not all(re.match(r"postgres(ql)?://", address) for address in addresses):
+        raise ValueError("an address must begin with postgresql://.")
+    return addresses
+
+
 def _names(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
@@ -198,6 +213,20 @@ HOME = _setting(
     "(postgresql://user:password@host/database). Default: your data folder.",
 )
 USER = _setting("RECOLLECT_USER", "default", str, "Whose library to open.")
+REPLICAS = _setting(
+    "RECOLLECT_REPLICAS",
+    _NONE,
+    _databases,
+    "Addresses of streaming replicas of the PostgreSQL database, separated by commas. They answer "
+    "searches (see docs/postgres.md).",
+    secret=True,
+)
+REPLICA_SECONDS = _setting(
+    "RECOLLECT_REPLICA_SECONDS",
+    10,
+    _positive_number,
+    "How many seconds a replica may be behind the database. One that lags more is not used.",
+)
 EMBEDDINGS = _setting(
     "RECOLLECT_EMBEDDINGS",
     "static",

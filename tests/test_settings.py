@@ -60,6 +60,23 @@ def test_a_changed_file_is_read_again(file: Path) -> None:
     assert settings.PORT.get() == 10000
 
 
+def test_addresses_of_replicas_are_separated_by_commas(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = "postgresql://a:x@h1,h2/notes", "postgres://b/notes"
+    for text in (f"{first},{second}", f"{first} , {second}"):
+        monkeypatch.setenv("RECOLLECT_REPLICAS", text)
+        assert settings.REPLICAS.get() == (first, second)
+    monkeypatch.setenv("RECOLLECT_REPLICAS", "host=b password=secret")
+    with pytest.raises(InvalidInput, match="must begin with postgresql://") as error:
+        settings.REPLICAS.get()
+    assert "secret" not in str(error.value)
+
+
+def test_a_replica_cannot_be_required_to_have_no_lag(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RECOLLECT_REPLICA_SECONDS", "0")
+    with pytest.raises(InvalidInput, match="too small"):
+        settings.REPLICA_SECONDS.get()
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -9,12 +9,13 @@ import psycopg
 from psycopg import errors, sql
 
 from recollect.errors import InvalidInput, NotFound, RecollectError
-from recollect.settings import LIMITS
+from recollect.settings import LIMITS, REPLICA_SECONDS, REPLICAS
 from recollect.store.postgres.api_keys import ROLE as KEYS
 from recollect.store.postgres.api_keys import create_tables
 from recollect.store.postgres.capabilities import Server, connect_as_login, inspect, prepare
 from recollect.store.postgres.cluster import is_distributed
 from recollect.store.postgres.migrations import finish, is_set_up, pending_steps
+from recollect.store.postgres.replicas import ReplicaStatus, inspect_replicas
 from recollect.store.postgres.schema import APP, SCHEMA
 from recollect.store.postgres.server_errors import explain_errors, location_of
 from recollect.store.postgres.shared_database import ROLE as SERVER
@@ -80,6 +81,8 @@ class DatabaseStatus:
     """Steps of an upgrade that run when no older program is connected."""
     programs: list[Program] = field(default_factory=list)
     """The versions of Recollect that are connected."""
+    replicas: list[ReplicaStatus] = field(default_factory=list)
+    """Those in RECOLLECT_REPLICAS."""
 
 
 def prepare_database(
@@ -136,7 +139,12 @@ def database_status(url: str) -> DatabaseStatus:
             _nodes(connection),
             _unfinished_steps(connection, location),
             connected_programs(connection),
+            _replicas(url, server) if server else [],
         )
+
+
+def _replicas(url: str, server: Server) -> list[ReplicaStatus]:
+    return inspect_replicas(url, server, REPLICAS.get(), REPLICA_SECONDS.get())
 
 
 def _unfinished_steps(connection: psycopg.Connection[Any], location: str) -> list[str]:

@@ -25,7 +25,7 @@ from recollect.store.postgres.filters import (
     document_conditions,
 )
 from recollect.store.postgres.human_only import may_be_human_only
-from recollect.store.postgres.pool import Session
+from recollect.store.postgres.sessions import Session
 from recollect.store.sql import human_only
 from recollect.store.sql.encoding import PASSAGE_COLUMNS
 from recollect.store.sql.markers import get_marker, set_marker
@@ -66,13 +66,15 @@ class Facts:
     """Vector spaces, without the states of their models."""
 
     @staticmethod
-    def sql(owner: int) -> str:
+    def sql(owner: int, *more_columns: str) -> str:
+        """`more_columns` may refer to the row of `last_key` as `k`."""
+        others = "".join(f", {column}" for column in more_columns)
         return f"""select k.passage, k.removed, k.marks[1],
           exists (select from passage_text t where t.owner = {owner:d} and not t.sure),
           (select coalesce(json_agg(json_build_array(s.id, s.name, s.version, s.dimensions,
               s.done, s.ready, s.noise_floor, s.calibrated_size)
             order by s.id), '[]')
-           from space s where s.owner = {owner:d} and not s.gone)
+           from space s where s.owner = {owner:d} and not s.gone){others}
           from last_key k where k.owner = {owner:d}"""
 
 

@@ -6,77 +6,28 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, TypeVar
 
 import psycopg
-from psycopg.abc import PQGen
-from psycopg.pq import TransactionStatus
-from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
+from psycopg_pool import PoolClosed, PoolTimeout
 
 from recollect.errors import NewerLibrary, RecollectError, StoreBusy
-from recollect.settings import LIMITS
+from recollect.settings import LIMITS, REPLICA_SECONDS, REPLICAS
 from recollect.store.postgres.capabilities import connect_as_login, prepare
 from recollect.store.postgres.notifications import ChangeSender
+from recollect.store.postgres.replicas import Replicas, ReplicaStatus
 from recollect.store.postgres.server_errors import explain_errors, location_of
-from recollect.store.postgres.versions import APPLICATION_NAME, require_supported
+from recollect.store.postgres.sessions import (
+    CONNECTION_OPTIONS,
+    SESSION_SETTINGS,
+    WAIT_SECONDS,
+    Session,
+    new_session_pool,
+    return_session,
+)
+from recollect.store.postgres.versions import require_supported
 
-T = TypeVar("T")
-
-# Seconds to wait for a connection before checking the deadline again.
-_WAIT_SECONDS = 2.5
-_CONNECTION_OPTIONS: dict[str, Any] = {
-    "autocommit": True,
-    # Prepare a statement on the server when it has been used this often.
-    "prepare_threshold": 3,
-    "application_name": APPLICATION_NAME,
-    "connect_timeout": 5,
-    # Both sides notice after a minute that the other machine has disappeared.
-    "keepalives_idle": 30,
-    "keepalives_interval": 10,
-    "keepalives_count": 3,
-    "tcp_user_timeout": 60_000,
-}
-# Compiling a plan (`jit`) takes longer than any of our statements.
-# With synchronous_commit off, the server would confirm commits that are not on its disk yet.
-_SESSION_SETTINGS = """set jit = off;
-  set tcp_keepalives_idle = 30; set tcp_keepalives_interval = 10;
-  set tcp_keepalives_count = 3;
-  select set_config('synchronous_commit', 'on', false)
-  where current_setting('synchronous_commit') = 'off'"""
 # Distinguishes our advisory locks from others in the same database ("Reco" in ASCII).
 _LOCK = 0x5265636F
-
-
-class Session(psycopg.Connection[Any]):
-    """A connection that can give up waiting for the server."""
-
-    response_timeout: float | None = None
-    """In seconds. None waits without limit."""
-    transaction_count = 0
-    """How many transactions could have used generic plans."""
-
-    def wait(self, gen: PQGen[T], *arguments: Any, **options: Any) -> T:
-        if self.response_timeout is not None:
-            gen = self._limit_wait(gen, self.response_timeout)
-        return super().wait(gen, *arguments, **options)
-
-    def _limit_wait(self, gen: PQGen[T], seconds: float) -> PQGen[T]:
-        """Wrap a generator that waits for the server.
-
-        psycopg resumes it several times a second, even when nothing has arrived.
-        """
-        deadline = time.monotonic() + seconds
-        try:
-            operation = next(gen)
-            while True:
-                ready = yield operation
-                if not ready and time.monotonic() > deadline:
-                    self.pgconn.finish()
-                    raise psycopg.OperationalError("the server does not answer")
-                operation = gen.send(ready)
-        except StopIteration as stop:
-            value: T = stop.value
-            return value
 
 
 class Pool:
@@ -90,20 +41,11 @@ class Pool:
             self.server = prepare(url, self.location)
         self.locks = Locks(self)
         self.changes = ChangeSender(url)
+        self.replicas = Replicas(url, self.server, REPLICAS.get(), REPLICA_SECONDS.get())
         self._refusal: NewerLibrary | None = None
         self._references = 0
-        self._pool = ConnectionPool(
-            url,
-            connection_class=Session,
-            kwargs=_CONNECTION_OPTIONS,
-            min_size=0,
-            max_size=LIMITS.server_connections,
-            timeout=_WAIT_SECONDS,
-            reconnect_timeout=2.0,
-            configure=self._configure,
-            num_workers=2,
-            open=False,
-            name=f"recollect {self.location}",
+        self._pool = new_session_pool(
+            url, self.location, LIMITS.server_connections, self._configure
         )
 
     @classmethod
@@ -135,6 +77,15 @@ class Pool:
             return {}
         return pool._pool.get_stats()
 
+    @classmethod
+    def replica_statuses(cls, url: str) -> list[ReplicaStatus]:
+        """How this process uses the replicas of a database. Empty if there is no pool."""
+        with cls._pools_lock:
+            pool = cls._pools.get(url)
+        if pool is None:
+            return []
+        return pool.replicas.statuses()
+
     def release(self) -> None:
         with self._pools_lock:
             self._references -= 1
@@ -142,12 +93,13 @@ class Pool:
                 return
             del self._pools[self.url]
         self.changes.close()
+        self.replicas.close()
         self._pool.close()
         self.locks.close()
 
     def connect(self) -> Session:
         """A connection outside the pool, which does not count towards its size."""
-        connection = Session.connect(self.url, **_CONNECTION_OPTIONS)
+        connection = Session.connect(self.url, **CONNECTION_OPTIONS)
         try:
             self._configure(connection)
         except BaseException:
@@ -157,7 +109,7 @@ class Pool:
 
     def _configure(self, connection: Session) -> None:
         self.server.configure(connection)
-        connection.execute(_SESSION_SETTINGS)
+        connection.execute(SESSION_SETTINGS)
         try:
             require_supported(connection, self.location)
         except NewerLibrary as error:
@@ -176,13 +128,13 @@ class Pool:
         try:
             yield connection
         finally:
-            self._return_connection(connection)
+            return_session(self._pool, connection)
 
     def _get_connection(self, deadline: float) -> Session:
         while True:
             remaining = deadline - time.monotonic()
             try:
-                return self._pool.getconn(max(min(_WAIT_SECONDS, remaining), 0.05))
+                return self._pool.getconn(max(min(WAIT_SECONDS, remaining), 0.05))
             except PoolClosed:
                 raise RecollectError("This library is closed.") from None
             except PoolTimeout as error:
@@ -190,15 +142,6 @@ class Pool:
                     raise NewerLibrary(str(self._refusal)) from error
                 if time.monotonic() >= deadline:
                     raise self._timeout_error() from error
-
-    def _return_connection(self, connection: Session) -> None:
-        status = connection.pgconn.transaction_status
-        try:
-            if status not in (TransactionStatus.IDLE, TransactionStatus.UNKNOWN):
-                with suppress(psycopg.Error):
-                    connection.execute("rollback", prepare=False)
-        finally:
-            self._pool.putconn(connection)
 
     def _timeout_error(self) -> RecollectError:
         """Find out why there was no connection in time, by connecting once more."""

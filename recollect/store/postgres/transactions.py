@@ -10,7 +10,7 @@ we look the token up, so a write is never repeated and never confirmed without b
 
 A search makes several reads. Inside `snapshot`, the reads of a thread share one transaction, which
 begins with the first of them. What most searches need to know about the library is read in the same
-message (`Facts`).
+message (`Facts`). Only these transactions may run on a replica (see `replicas`).
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ from recollect.store.postgres.connection import (
 )
 from recollect.store.postgres.migrations import can_use_app_role, is_set_up
 from recollect.store.postgres.pool import Pool
+from recollect.store.postgres.replicas import BEGIN_SECONDS, REPLAYED_POSITION, Replica
 from recollect.store.postgres.schema import APP
 from recollect.store.postgres.server_errors import (
     explain_error,
@@ -53,6 +54,7 @@ from recollect.store.postgres.server_errors import (
     is_worker_lost,
     location_of,
 )
+from recollect.store.postgres.sessions import Session
 from recollect.store.sql.closing import closed_error, parse_closure
 from recollect.store.values import SearchPlan
 
@@ -83,6 +85,14 @@ class _Snapshot:
     resources: ExitStack | None = None
     """Gives the connection back to the pool."""
     plan: SearchPlan | None = None
+    replica: Replica | None = None
+    """Where the transactions of the block run. None: on the primary, or there was none yet."""
+    is_on_primary: bool = False
+    """Whether a transaction of the block has run on the primary. Then the others do as well."""
+
+    def use_primary(self) -> None:
+        self.replica = None
+        self.is_on_primary = True
 
     def end(self) -> None:
         db, self.db = self.db, None
@@ -175,12 +185,14 @@ class Transactions:
             last_statement = ""
             if not db.is_token_stored:
                 last_statement = f"update last_key set {MARKS} where owner = {self.owner}; "
+            self._pool.replicas.writes.begin_commit(self.owner, token)
             try:
                 db.commit(last_statement.replace("?", str(token)))
             except psycopg.Error as error:
                 if db.is_broken or is_worker_lost(error):
                     raise _ReplyLost(token, tokens, value) from error
                 raise
+            self._pool.replicas.writes.end_commit(self.owner, token)
             self._pool.changes.announce(self.user)
             return value
 
@@ -191,6 +203,7 @@ class Transactions:
                 )
             except _ReplyLost as lost:
                 if self._was_committed(lost):
+                    self._pool.replicas.writes.end_commit(self.owner, lost.token)
                     return lost.value  # type: ignore[no-any-return]
                 if time.monotonic() >= deadline:
                     raise StoreUnavailable(
@@ -304,6 +317,14 @@ class Transactions:
             f"set local statement_timeout = {timeout}",
         ]
 
+    def _begin_search_sql(self, timeout: int, *more_columns: str) -> list[str]:
+        """Begin a transaction, and read the facts and these columns."""
+        return [
+            *self._begin_read_sql(timeout),
+            *self._plan_settings(generic_plans=True),
+            Facts.sql(self.owner, *more_columns),
+        ]
+
     @property
     def _snapshot(self) -> _Snapshot:
         """The snapshot of this thread."""
@@ -322,8 +343,8 @@ class Transactions:
         finally:
             snapshot.depth -= 1
             if not snapshot.depth:
-                snapshot.plan = None
                 snapshot.end()
+                self._local.snapshot = None
 
     def release_snapshot(self) -> None:
         """Give the connection back. The next read begins another transaction."""
@@ -336,6 +357,8 @@ class Transactions:
 
     def _read_in_snapshot(self, work: Callable[[Connection], T]) -> T:
         snapshot = self._snapshot
+        if snapshot.db is None and not snapshot.is_on_primary:
+            self._begin_on_replica(snapshot)
         if snapshot.db is not None:
             snapshot.db.plan = snapshot.plan
             try:
@@ -344,16 +367,15 @@ class Transactions:
                 snapshot.end()
                 raise
             except psycopg.Error as error:
-                is_lost = snapshot.db.is_broken or is_worker_lost(error)
+                is_broken = snapshot.db.is_broken
                 snapshot.end()
-                if not is_lost:
+                if snapshot.replica is not None:
+                    snapshot.replica.report_error(error, is_broken)
+                elif not is_broken and not is_worker_lost(error):
                     raise explain_error(error, self.location) from error
+        snapshot.use_primary()
         timeout, response_timeout = _time_limits(LIMITS.search_seconds)
-        begin = [
-            *self._begin_read_sql(timeout),
-            *self._plan_settings(generic_plans=True),
-            Facts.sql(self.owner),
-        ]
+        begin = self._begin_search_sql(timeout)
 
         def attempt(db: Connection, rows: Rows) -> T:
             if rows:
@@ -362,6 +384,48 @@ class Transactions:
             return _search(work, db)
 
         return self._retry(lambda: begin, attempt, _deadline(), response_timeout, snapshot)
+
+    def _begin_on_replica(self, snapshot: _Snapshot) -> None:
+        """Begin the transaction of a snapshot on a replica, if one can be used.
+
+        It remains the same one in a block: another could have an older state.
+        """
+        if self._is_closed:
+            return
+        replica = self._pool.replicas.choose(self.owner)
+        if replica is None or snapshot.replica not in (None, replica):
+            return
+        with ExitStack() as resources:
+            try:
+                session = resources.enter_context(replica.connection())
+                db = self._begin_on(replica, session)
+            except psycopg.Error as error:
+                replica.report_error(error, is_broken=True)
+                return
+            if db is not None:
+                replica.add_search()
+                snapshot.replica = replica
+                snapshot.db, snapshot.resources = db, resources.pop_all()
+
+    def _begin_on(self, replica: Replica, session: Session) -> Connection | None:
+        """Begin on a replica. None if its state is too old, or lacks what this process wrote."""
+        timeout, response_timeout = _time_limits(LIMITS.search_seconds)
+        db = Connection(session, self.owner, self.server)
+        session.response_timeout = BEGIN_SECONDS
+        token = self._pool.replicas.writes.token(self.owner)
+        has_token = "true" if token is None else f"{token:d} = any(k.marks)"
+        rows = db.begin(self._begin_search_sql(timeout, REPLAYED_POSITION, has_token))
+        session.response_timeout = response_timeout
+        problem = ""
+        if rows:  # otherwise, the library is new
+            *facts, position, has_own_writes = rows[0]
+            problem = replica.problem_of_position(position)
+            if has_own_writes and not problem:
+                db.facts = Facts(*facts)
+                return db
+        db.end_reading()
+        replica.add_refusal(problem)
+        return None
 
     def _retry(
         self,

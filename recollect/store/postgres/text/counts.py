@@ -119,7 +119,8 @@ class Counts:
     def _is_valid(entry: _Entry, size: int, removed: int) -> bool:
         if (entry.size, entry.removed) == (size, removed):
             return True
-        changes = abs(size - entry.size) + (removed - entry.removed)
+        # A replica may have an older state than the one that was counted.
+        changes = abs(size - entry.size) + abs(removed - entry.removed)
         return entry.passages > _APPROXIMATE_FROM and changes < entry.size / 50
 
 
