@@ -18,8 +18,8 @@ from threading import Event
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TextIO
 
-from recollect.errors import Conflict, InvalidInput, NotFound, StorageFull
-from recollect.language.text import for_model, identifier, storable
+from recollect.errors import InvalidInput, NotFound, StorageFull
+from recollect.language.text import for_model, storable
 from recollect.model import undo
 from recollect.model.arguments import (
     Moment,
@@ -30,25 +30,26 @@ from recollect.model.arguments import (
     parse_names,
 )
 from recollect.model.audience import Audience
-from recollect.model.documents import Document, Json, MessageView, Passage, Summary, View
+from recollect.model.documents import Document, Json, Passage, Summary, View
 from recollect.model.forgetting import Selection
 from recollect.model.kinds import CONVERSATION, KINDS
 from recollect.model.receipts import FileReceipt, Problem, Receipt
 from recollect.model.search import Filter, MatchCounts, Page, SearchOptions
-from recollect.model.sources import BUS, PROXY
+from recollect.model.sources import BUS
 from recollect.model.undo import Change, Edit
 from recollect.settings import UNDO_MINUTES, home
-from recollect.store.abbreviations import Purpose, expand, require_id
+from recollect.store.abbreviations import expand_filter, expand_selection, require_id
 from recollect.store.base import Store
 from recollect.store.errors import missing_change
 from recollect.store.values import Candidate, Findings, OnDamage, Progress, Purge
 from recollect.store.views.abbreviated import AbbreviatedStore
 
 if TYPE_CHECKING:
-    from recollect.index.background import BackgroundPass, Indexer, Job
+    from recollect.index.background import BackgroundPass, Indexer
     from recollect.index.meaning import Meaning
     from recollect.index.status import EmbeddingStatus, IndexStatus
     from recollect.knowledge.api import Knowledge
+    from recollect.knowledge.facets import FacetCache
     from recollect.knowledge.listing import ConversationList, ListPage
     from recollect.memory.api import Memory
     from recollect.memory.observe.model import Budget
@@ -87,15 +88,14 @@ class Library:
         self._archive_folder = archive or home() / "archive" / "default"
         self._background: Indexer | None = indexer
         self._open_shared = open_shared
-        self._facets: dict[str, tuple[object, dict[str, list[tuple[str, int]]]]] = {}
-        """The last facets of each kind, and the version of the library that has them."""
         if not store.read_only:
             with suppress(StorageFull):  # a library on a full disk can be read
                 store.clear_undo_log(expired=True)
         if background and indexer is None:
             from recollect.index.background import BackgroundThread
+            from recollect.memory.background_jobs import background_jobs
 
-            self._background = BackgroundThread(_background_jobs(store, self._budget))
+            self._background = BackgroundThread(background_jobs(store, self._budget))
             if store.purge_status().reason:
                 self.wake_indexer()  # an earlier process could not purge deleted text
 
@@ -150,6 +150,12 @@ class Library:
         return RecentSearches()
 
     @cached_property
+    def _facet_cache(self) -> FacetCache:
+        from recollect.knowledge.facets import FacetCache
+
+        return FacetCache(self._store)
+
+    @cached_property
     def _meaning(self) -> Meaning:
         from recollect.index.meaning import Meaning
 
@@ -177,10 +183,11 @@ class Library:
         Raises UnknownFormat if nothing at a path can be read, and ImportStopped.
         """
         from recollect.importers.sandbox.files import Request, open_files
+        from recollect.transfer.import_receipts import finished_import
         from recollect.transfer.importing import import_files
         from recollect.transfer.running import mark_running
 
-        receipt = self._finished_import(job)
+        receipt = finished_import(self._store, job)
         if receipt is not None:
             return receipt
         request = Request(tuple(Path(path).expanduser() for path in paths), kind, within)
@@ -189,15 +196,6 @@ class Library:
             receipt = import_files(self._store, label, files, progress, self.exclusion(), job)
         self.wake_indexer()
         return receipt
-
-    def _finished_import(self, job: str) -> Receipt | None:
-        """The receipt of a job that an earlier attempt has finished."""
-        if not job:
-            return None
-        for receipt in self._store.receipts():
-            if receipt.job == job and receipt.finished_at is not None:
-                return receipt
-        return None
 
     def import_items(
         self, items: Iterable[Document | Mapping[str, Json]], *, label: str = "items"
@@ -237,14 +235,9 @@ class Library:
 
     def record_failed_import(self, path: str, problem: Problem, job: str = "") -> Receipt:
         """Store the receipt of an import that was given up."""
-        receipt = self._finished_import(job)
-        if receipt is not None:
-            return receipt
-        receipt = self._store.start_import(path, job)
-        receipt.left_out.note(problem)
-        receipt.finished_at = datetime.now(UTC)
-        self._store.finish_import(receipt)
-        return receipt
+        from recollect.transfer.import_receipts import record_failed_import
+
+        return record_failed_import(self._store, path, problem, job)
 
     def prepare_imports(self, folders: Sequence[Path]) -> None:
         """Start the process that parses files of these folders, if it does not wait already."""
@@ -342,38 +335,9 @@ class Library:
         A new conversation is a copy of the document given, with its id if that is free. With `id`,
         raises Conflict unless the conversation has, or can be given, exactly that id.
         """
-        name = (conversation.source, conversation.source_id)
-        existing = self._store.find_id(*name)
-        if existing is None and id is not None and self._exists(id):
-            existing = self._store.find_id(*name)  # It may have been created just now.
-            if existing is None:
-                raise _id_in_use(id)
-        if existing is None:
-            existing = self._create(conversation, id)
-        if id is not None and identifier(existing) != identifier(id):
-            raise Conflict(
-                f"Session {name[1][:80]!r} already has the conversation {existing[:80]!r}."
-            )
-        return self._store.summary(existing)
+        from recollect.knowledge.creation import ensure_conversation
 
-    def _create(self, conversation: Document, id: str | None) -> str:
-        now = datetime.now(UTC)
-        new_id = id or conversation.id or str(uuid.uuid4())
-        document = replace(conversation, id=new_id, created_at=now, updated_at=now)
-        (saved,) = self._store.save([document])
-        if id is not None and saved.created and identifier(saved.id) != identifier(id):
-            # Another process used the id in the meantime.
-            self._store.delete(saved.id)
-            raise _id_in_use(id)
-        self.wake_indexer()
-        return saved.id
-
-    def _exists(self, id: str) -> bool:
-        try:
-            header = self._store.header(id)
-        except NotFound:
-            return False
-        return identifier(header.id) == identifier(id)
+        return ensure_conversation(self._store, conversation, id, self.wake_indexer)
 
     def add_message(self, conversation_id: str, role: str, content: str, **fields: Any) -> str:
         """Add one message to a conversation. Returns its id once it is durable.
@@ -521,13 +485,7 @@ class Library:
         """Count what `forget` would delete, with examples. Changes nothing."""
         from recollect.transfer import forgetting
 
-        return forgetting.preview(self._store, self._resolve_selection(selection), progress)
-
-    def _resolve_selection(self, selection: Selection) -> Selection:
-        """The selection with whole ids. Only random ids can be abbreviated here."""
-        find = self._store.ids_with_prefix
-        ids = [expand(id_, find, Purpose.CHANGE) or id_ for id_ in selection.conversations]
-        return replace(selection, conversations=tuple(ids))
+        return forgetting.preview(self._store, expand_selection(self._store, selection), progress)
 
     def forget(self, selection: Selection, progress: IndexProgress | None = None) -> ForgetReport:
         """Delete what a selection matches, with everything derived from it. There is no undo.
@@ -539,7 +497,7 @@ class Library:
 
         self._store.clear_undo_log()
         report = forgetting.forget(
-            self._store, self.archive, self._resolve_selection(selection), progress
+            self._store, self.archive, expand_selection(self._store, selection), progress
         )
         self.wake_indexer()
         return report
@@ -549,19 +507,12 @@ class Library:
 
         Raises Conflict if the library has the document and it differs.
         """
-        from recollect.transfer.export import as_json
+        from recollect.transfer.document_restore import restore_document
 
-        existing = self._store.find_id(document.source, document.source_id)
-        if existing is not None:
-            if as_json(self._store.document(existing)) != as_json(document):
-                raise Conflict(
-                    "It is in the library and has changed since it was exported. "
-                    "Delete it first to restore this version."
-                )
-            return self._store.summary(existing), False
-        (saved,) = self._store.save([document], index_ids=document.source == PROXY.name)
-        self.wake_indexer()
-        return self._store.summary(saved.id), True
+        id_, is_new = restore_document(self._store, document)
+        if is_new:
+            self.wake_indexer()
+        return self._store.summary(id_), is_new
 
     # -- threads of the bus ---
 
@@ -644,7 +595,7 @@ class Library:
         """
         from recollect.knowledge.listing import ConversationList
 
-        filter = self._resolve_filter(_with_default_kinds(filter, (CONVERSATION,)))
+        filter = expand_filter(self._store, _with_default_kinds(filter, (CONVERSATION,)))
         return ConversationList(self._store, filter, storable(title))
 
     def conversation_page(
@@ -657,7 +608,7 @@ class Library:
     ) -> tuple[list[Summary], int]:
         """One page of `conversations`, and the number of all."""
         return self._store.summaries(
-            self._resolve_filter(_with_default_kinds(filter, (CONVERSATION,))),
+            expand_filter(self._store, _with_default_kinds(filter, (CONVERSATION,))),
             storable(title),
             page_size(limit),
             page_offset(offset),
@@ -690,16 +641,8 @@ class Library:
         """
         from recollect.knowledge.listing import list_page
 
-        filter = self._resolve_filter(_with_default_kinds(filter, (CONVERSATION,)))
+        filter = expand_filter(self._store, _with_default_kinds(filter, (CONVERSATION,)))
         return list_page(self._store, filter, storable(title), limit, sort, cursor)
-
-    def _resolve_filter(self, filter: Filter) -> Filter:
-        """The filter with the whole ids of its conversations. Raises AmbiguousId."""
-        if not filter.conversations:
-            return filter
-        find = self._store.ids_with_prefix
-        ids = [expand(id_, find, Purpose.READ) or id_ for id_ in filter.conversations]
-        return replace(filter, conversations=tuple(ids))
 
     def documents(
         self, filter: Filter | None = None, on_damage: OnDamage | None = None
@@ -708,16 +651,14 @@ class Library:
 
         Raises DamagedLibrary if one cannot be read. With `on_damage`, it is skipped.
         """
-        filter = self._resolve_filter(_with_default_kinds(filter, KINDS))
+        filter = expand_filter(self._store, _with_default_kinds(filter, KINDS))
         return self._store.iter_documents(filter, on_damage)
 
     def message(self, conversation_id: str, message_id: str) -> Passage:
         """One message. Raises NotFound."""
-        key = self._store.passage_key(conversation_id, message_id)
-        entry = self._store.passages_by_key([key]).get(key)
-        if entry is None:
-            raise NotFound("The message has been deleted.")
-        return entry[1]
+        from recollect.knowledge.conversation_view import read_message
+
+        return read_message(self._store, conversation_id, message_id)
 
     def messages(
         self, conversation_id: str, after: int = 0, limit: int = 100
@@ -754,20 +695,9 @@ class Library:
         The path is the canonical one, or one `through` a message. The page begins at `start`, or
         has the message `around` in its middle. Raises NotFound.
         """
-        from recollect.knowledge.branches import path_page, path_through
+        from recollect.knowledge.conversation_view import view_page
 
-        document = self._store.header(conversation_id)
-        if self._store.is_linear(conversation_id):
-            return self._linear_view(document, through, around, start, page_size(limit))
-        path = path_through(self._store.positions(conversation_id), through or around)
-        start, page = path_page(path, page_size(limit), start, around)
-        contents = self._store.passages_by_key([step.position.key for step in page])
-        messages = [
-            MessageView(contents[step.position.key][1], step.siblings, step.index)
-            for step in page
-            if step.position.key in contents
-        ]
-        return View(document, tuple(messages), start, len(path))
+        return view_page(self._store, conversation_id, through, around, start, page_size(limit))
 
     def read_path(
         self, conversation_id: str, through: str | None = None, start: int = 0
@@ -780,44 +710,9 @@ class Library:
 
         return read_path(self._store, conversation_id, through, start)
 
-    def _linear_view(
-        self,
-        document: Document,
-        through: str | None,
-        around: str | None,
-        start: int | None,
-        limit: int,
-    ) -> View:
-        """A page of a conversation without branches. Only the page is read, not the whole path."""
-        from recollect.knowledge.branches import missing_message, page_start
-
-        target = through or around
-        if target is not None and self._position(document.id, target) is None:
-            raise missing_message(target)
-        middle = None
-        if around is not None:
-            middle = self._position(document.id, around) or 0
-        total = self._store.summary(document.id).message_count
-        start = page_start(total, limit, start, middle)
-        passages, total = self._store.passage_page(document.id, start, limit)
-        messages = [MessageView(passage, (passage.id,), 0) for passage in passages]
-        return View(document, tuple(messages), start, total)
-
-    def _position(self, conversation_id: str, message_id: str) -> int | None:
-        try:
-            return self.message(conversation_id, message_id).position
-        except NotFound:
-            return None
-
     def facets(self, kind: str = CONVERSATION) -> dict[str, list[tuple[str, int]]]:
         """The projects, sources and tags in use, each with its number of documents, most first."""
-        # Every page of the console shows them, and every key that is typed into its palette.
-        version = self._store.version()  # read first: what is written meanwhile changes it
-        cached_version, facets = self._facets.get(kind, (None, {}))
-        if cached_version != version:
-            facets = self._store.facets(kind)
-            self._facets[kind] = (version, facets)
-        return {name: list(counts) for name, counts in facets.items()}
+        return self._facet_cache.facets(kind)
 
     def activity(self) -> dict[str, Any]:
         """The messages that people wrote, by time, source and project, with replies by model
@@ -848,7 +743,7 @@ class Library:
         """
         from recollect.search.concepts import search_concepts
 
-        filter = self._resolve_filter(filter or Filter())
+        filter = expand_filter(self._store, filter or Filter())
         if filter.hidden:
             filter = _with_default_kinds(filter, KINDS)  # Observations are hidden, too.
         options = options or SearchOptions()
@@ -931,7 +826,7 @@ class Library:
         """
         from recollect.search import literal
 
-        filter = self._resolve_filter(_with_default_kinds(filter, (CONVERSATION,)))
+        filter = expand_filter(self._store, _with_default_kinds(filter, (CONVERSATION,)))
         return literal.recent(self._store, text, filter, limit, audience)
 
     def find_text(
@@ -965,7 +860,7 @@ class Library:
         from recollect.search.expression import match_expression
 
         filter = Filter.of(conversations=conversations, sources=sources, kinds=CONVERSATION)
-        filter = self._resolve_filter(filter)
+        filter = expand_filter(self._store, filter)
         return match_expression(self._visible_store(audience), storable(expression), filter, limit)
 
     def _visible_store(self, audience: Audience) -> Store:
@@ -1015,16 +910,15 @@ class Library:
     @cached_property
     def _background_pass(self) -> BackgroundPass:
         from recollect.index.background import BackgroundPass
+        from recollect.memory.background_jobs import background_jobs
 
-        return BackgroundPass(_background_jobs(self._store, self._budget))
+        return BackgroundPass(background_jobs(self._store, self._budget))
 
     def _budget(self) -> Budget:
         """What may be sent to a model for observations."""
-        from recollect.memory.observe.model import FileBudget, SharedBudget
+        from recollect.memory.background_jobs import observation_budget
 
-        if self._open_shared is None:
-            return FileBudget(home() / "observer.json")
-        return SharedBudget(self._open_shared)
+        return observation_budget(self._open_shared)
 
     def pause_indexing(self) -> None:
         """Stop indexing in the background, in every process, until `resume_indexing`.
@@ -1124,16 +1018,6 @@ class Library:
         self.wake_indexer()
 
 
-def _background_jobs(store: Store, budget: Callable[[], Budget]) -> list[Job]:
-    from recollect.index.background import expiry_job, index_job, purge_job
-    from recollect.index.pausing import pausable
-    from recollect.memory.observe_job import observe_job
-
-    # Deleted text is removed from the files even while indexing is paused.
-    jobs = [pausable(store, observe_job(store, budget)), pausable(store, index_job(store))]
-    return [*jobs, expiry_job(store), purge_job(store)]
-
-
 def _undo_until() -> datetime:
     return datetime.now(UTC) + timedelta(minutes=UNDO_MINUTES.get())
 
@@ -1150,10 +1034,6 @@ def _with_default_kinds(filter: Filter | None, kinds: Sequence[str]) -> Filter:
     if filter.kinds:
         return filter
     return replace(filter, kinds=tuple(kinds))
-
-
-def _id_in_use(id: str) -> Conflict:
-    return Conflict(f"Conversation id {id[:80]!r} is already used by another conversation.")
 
 
 def _do_nothing() -> None:

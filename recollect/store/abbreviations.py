@@ -13,10 +13,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from recollect.errors import AmbiguousId, NotFound
 from recollect.language.text import identifier, storable, truncate
+
+if TYPE_CHECKING:
+    from recollect.model.forgetting import Selection
+    from recollect.model.search import Filter
+    from recollect.store.base import Store
 
 MIN_LENGTH = 4
 """The fewest characters of an abbreviation."""
@@ -89,3 +96,22 @@ def require_id(prefix: str, find: Callable[[str, int], Sequence[str]]) -> str:
     if id_ is None:
         raise NotFound(f"Nothing in the library has the id {truncate(storable(prefix), 80)!r}.")
     return id_
+
+
+def expand_filter(store: Store, filter: Filter) -> Filter:
+    """The filter with the whole ids of its conversations. Raises AmbiguousId."""
+    if not filter.conversations:
+        return filter
+    ids = _expand_all(store, filter.conversations, Purpose.READ)
+    return replace(filter, conversations=ids)
+
+
+def expand_selection(store: Store, selection: Selection) -> Selection:
+    """The selection with whole ids. Only random ids can be abbreviated here."""
+    ids = _expand_all(store, selection.conversations, Purpose.CHANGE)
+    return replace(selection, conversations=ids)
+
+
+def _expand_all(store: Store, ids: Sequence[str], purpose: Purpose) -> tuple[str, ...]:
+    """Each id in full. One that stands for nothing stays as it is."""
+    return tuple(expand(id_, store.ids_with_prefix, purpose) or id_ for id_ in ids)

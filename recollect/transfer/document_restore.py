@@ -1,0 +1,23 @@
+"""Put a deleted document back."""
+
+from __future__ import annotations
+
+from recollect.errors import Conflict
+from recollect.model.documents import Document
+from recollect.model.sources import PROXY
+from recollect.store.base import Store
+from recollect.transfer.export import as_json
+
+
+def restore_document(store: Store, document: Document) -> tuple[str, bool]:
+    """Returns its id, and whether it was missing. Raises Conflict if the stored one differs."""
+    existing = store.find_id(document.source, document.source_id)
+    if existing is None:
+        (saved,) = store.save([document], index_ids=document.source == PROXY.name)
+        return saved.id, True
+    if as_json(store.document(existing)) != as_json(document):
+        raise Conflict(
+            "It is in the library and has changed since it was exported. "
+            "Delete it first to restore this version."
+        )
+    return existing, False
