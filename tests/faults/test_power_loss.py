@@ -30,15 +30,18 @@ CUTS = max(1, KILLS // 10)
 WRITER = """
 import sys, recollect
 from recollect.store.sqlite import log_file
-home, name, flushing = sys.argv[1:]
+home, name, count, flushing = sys.argv[1:]
 if flushing == "off":
     log_file._flush = lambda handle: None
 library = recollect.open(home)
 library.add_conversation(name, "Power")
-for n in range(100_000):
+for n in range(int(count)):
     library.add_message(name, "user", f"acknowledged word{n}x", id=f"m{n}")
     print(n, flush=True)
+sys.stdin.read()  # until it is killed
 """
+# A writer stops so many messages after the last one that counts. The disk has little space.
+_MORE_MESSAGES = 50
 
 
 def run(*command: str) -> bool:
@@ -69,10 +72,11 @@ def disk(tmp_path: Path) -> Path:
 class Writer:
     """A process that writes to a conversation until it is killed."""
 
-    def __init__(self, home: Path, name: str, flushing: str) -> None:
+    def __init__(self, home: Path, name: str, count: int, flushing: str) -> None:
         self.name = name
         self._process = subprocess.Popen(
-            [sys.executable, "-c", WRITER, str(home), name, flushing],
+            [sys.executable, "-c", WRITER, str(home), name, str(count), flushing],
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
         )
@@ -96,13 +100,16 @@ def lost_messages(
     """How many acknowledged messages are missing after the power loss."""
     after = folder / "after.img"
     with mount(disk, folder / "before") as before:
-        processes = [Writer(before / "home", f"c{n}", flushing) for n in range(writers)]
-        ids = {process.name: process.read_ids(acknowledged) for process in processes}
-        for process in processes:
-            process.stop()
-        shutil.copyfile(disk, after)
-        for process in processes:
-            process.kill()
+        count = acknowledged + _MORE_MESSAGES
+        processes = [Writer(before / "home", f"c{n}", count, flushing) for n in range(writers)]
+        try:
+            ids = {process.name: process.read_ids(acknowledged) for process in processes}
+            for process in processes:
+                process.stop()
+            shutil.copyfile(disk, after)
+        finally:
+            for process in processes:
+                process.kill()
     with mount(after, folder / "after") as at, recollect.open(at / "home") as library:
         assert library.verify().healthy
         stored = {
@@ -115,9 +122,9 @@ def lost_messages(
 
 @pytest.mark.parametrize("cut", range(CUTS))
 def test_acknowledged_messages_survive_a_power_loss(disk: Path, tmp_path: Path, cut: int) -> None:
-    acknowledged = random.Random(cut).randint(1, 300)
-    # A flush of one process also covers what another one has committed.
-    assert lost_messages(disk, tmp_path, acknowledged, writers=1 + cut % 2) == 0
+    writers = 1 + cut % 2  # a flush of one process also covers what another one has committed
+    acknowledged = random.Random(cut).randint(1, 300) // writers + 1
+    assert lost_messages(disk, tmp_path, acknowledged, writers) == 0
 
 
 def test_without_flushing_messages_are_lost(disk: Path, tmp_path: Path) -> None:
