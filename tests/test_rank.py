@@ -147,7 +147,8 @@ def test_ranking_twice_gives_the_same_result_and_changes_only_scores(
     before = deepcopy(pool)
     first = deepcopy(rank.rank(query, pool))
     assert rank.rank(query, pool) == first
-    assert [replace(s, score=0.0, parts={}, is_between_people=False) for s in pool] == before
+    scoring = {"score": 0.0, "part_names": (), "part_values": (), "is_between_people": False}
+    assert [replace(s, **scoring) for s in pool] == before
 
 
 @given(st.lists(candidate_values, max_size=8), st.sampled_from(QUESTIONS))

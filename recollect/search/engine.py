@@ -561,7 +561,13 @@ class Search:
         best = max(scores.values(), default=0.0) or 1.0
         scale = PERFECT_SCORES[self.question.intent] / best
         rescored = [
-            replace(s, score=scores.get(s.candidate.key, 0.0) * scale, parts={}) for s in ranking
+            replace(
+                s,
+                score=scores.get(s.candidate.key, 0.0) * scale,
+                part_names=(),
+                part_values=(),
+            )
+            for s in ranking
         ]
         return sorted(rescored, key=lambda scored: -scored.score)
 

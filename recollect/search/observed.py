@@ -69,7 +69,8 @@ class ObservedSearch(Search):
             message.stands_for_rule = message.stands_for_rule or observation.is_rule
             if message.score < observation.score:
                 message.score = observation.score
-                message.parts = observation.parts
+                message.part_names = observation.part_names
+                message.part_values = observation.part_values
         return sorted(messages.values(), key=lambda each: (-each.score, -each.candidate.key))
 
     def _unranked_messages(self, ids: Sequence[_MessageId]) -> dict[_MessageId, ScoredCandidate]:

@@ -75,7 +75,7 @@ def _set_scores(
             columns[name] = values
     names = tuple(columns)
     for scored, row in zip(group, zip(*columns.values(), strict=True), strict=True):
-        scored.parts = {name: value for name, value in zip(names, row, strict=True) if value}
+        scored.part_names, scored.part_values = names, row
         scored.score = math.fsum(row)
 
 

@@ -57,7 +57,8 @@ def rerank(question: Question, ranking: Sequence[ScoredCandidate]) -> list[Score
     judgements = Reranker.load().scores(question.text, passages)
     for scored, value in zip(head, _standard_scores(judgements), strict=True):
         part = question.weights_for(scored)["rerank"] * value
-        scored.parts = {**scored.parts, "rerank": part}
+        scored.part_names += ("rerank",)
+        scored.part_values += (part,)
         scored.score += part
     return sorted(ranking, key=lambda scored: (-scored.score, -scored.candidate.key))
 

@@ -59,8 +59,8 @@ def _spread_matches(ranking: Sequence[ScoredCandidate]) -> list[ScoredCandidate]
     counts: Counter[Hashable] = Counter()
     places: dict[int, tuple[float, float, int]] = {}
     for scored in ranking:
-        exact = scored.parts.get("exact", 0.0)
-        complete = scored.parts.get("complete", 0.0)
+        exact = scored.part("exact")
+        complete = scored.part("complete")
         group = (scored.candidate.document, exact, complete)
         places[scored.candidate.key] = (-exact, -complete, counts[group] // MESSAGES_IN_A_ROW)
         counts[group] += 1

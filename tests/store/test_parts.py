@@ -129,6 +129,42 @@ def test_title_matches_are_opening_passages_of_titles_with_one_of_the_words(stor
     assert title_matches(Word("hello")) == set()
 
 
+TITLES = [
+    "Kite flying",
+    "A kite",
+    "KITES, and kite-flying",
+    "Un café crème",
+    "the robot🤖plan",
+    "snake_case names",
+    "汉字 and kites",
+    "Straße",
+    "",
+]
+WORDS = ["kite", "kit", "flying kite", "kite flying", "cafe", "café", "plan", "robot", "case"]
+WORDS += ["汉", "字", "strasse", "and", "n", "…", "_", ""]
+
+
+def test_titles_are_searched_by_the_rule_of_filters(store: Store) -> None:
+    store.save(
+        [
+            conversation(message("a"), message("b"), id=f"c{n}", title=title)
+            for n, title in enumerate(TITLES)
+        ]
+    )
+    for text in WORDS:
+        for prefix in (False, True):
+            pattern = text + "*" * prefix
+            openings = [
+                store.positions(summary.id)[0].key
+                for summary in store.summaries(Filter(titles=(pattern,)), "", 100, 0)[0]
+            ]
+            assert sorted(store.title_matches([Word(text, prefix)])) == sorted(openings), pattern
+    keys = store.title_matches([Word("kite"), Word("cafe")])
+    assert store.title_matches([Word("kite")]) == keys[:-1]
+    many = [Word(f"word{n}") for n in range(1_200)]
+    assert store.title_matches([*many, Word("kite"), Word("cafe")]) == keys
+
+
 # -- lists that depend on messages ---
 
 

@@ -52,7 +52,7 @@ def find_terms(question: Question, pool: Sequence[ScoredCandidate]) -> None:
     for number, scored in enumerate(pool):
         if number in matches:
             scored.matches = matches[number]
-            scored.terms = tuple(sorted(_numbers(scored.matches)))
+            scored.terms = _sorted_numbers(scored.matches)
         if scored.matches or scored.metadata_terms:
             scored.text_score, windows[number] = _best_window(weights, scored)
     if question.phrase is not None:
@@ -76,6 +76,12 @@ def _labels_to_search(question: Question, labels: Iterable[str]) -> list[str]:
 def _numbers(matches: Sequence[Match]) -> frozenset[int]:
     """The numbers of the terms."""
     return frozenset([number for _, number in matches])
+
+
+def _sorted_numbers(matches: Sequence[Match]) -> tuple[int, ...]:
+    if len(matches) == 1:  # as in most candidates
+        return (matches[0][1],)
+    return tuple(sorted(_numbers(matches)))
 
 
 def _find_phrase(phrase: Term, pool: Sequence[ScoredCandidate], texts: Texts) -> None:
@@ -108,6 +114,13 @@ def _metadata(question: Question, pool: Sequence[ScoredCandidate]) -> list[str]:
 
 def _best_window(weights: Sequence[float], scored: ScoredCandidate) -> tuple[float, int]:
     """BM25 and the number of the best window. Terms in the metadata count in every window."""
+    if len(scored.matches) == 1 and not scored.metadata_terms:  # as in most candidates
+        ((position, number),) = scored.matches
+        window = position // _WINDOW_WORDS
+        score = weights[number] * (_K1 + 1) / (1 + _norm(scored, window))
+        if score > 0:
+            return score, window
+        return 0.0, 0
     windows: dict[int, dict[int, int]] = {}
     for position, number in scored.matches:
         counts = windows.setdefault(position // _WINDOW_WORDS, {})
@@ -118,8 +131,7 @@ def _best_window(weights: Sequence[float], scored: ScoredCandidate) -> tuple[flo
     for window, counts in windows.items():
         for number in scored.metadata_terms:
             counts[number] = counts.get(number, 0) + 1
-        length = min(scored.length - window * _WINDOW_WORDS, _WINDOW_WORDS)
-        norm = _K1 * (1 - _B + _B * length / _AVERAGE_WINDOW_WORDS)
+        norm = _norm(scored, window)
         score = math.fsum(
             [
                 weights[number] * count * (_K1 + 1) / (count + norm)
@@ -129,6 +141,11 @@ def _best_window(weights: Sequence[float], scored: ScoredCandidate) -> tuple[flo
         if score > best:
             best, best_window = score, window
     return best, best_window
+
+
+def _norm(scored: ScoredCandidate, window: int) -> float:
+    length = min(scored.length - window * _WINDOW_WORDS, _WINDOW_WORDS)
+    return _K1 * (1 - _B + _B * length / _AVERAGE_WINDOW_WORDS)
 
 
 def _set_traits(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 
 from recollect.language.intent import QUESTION
@@ -84,8 +84,9 @@ class ScoredCandidate:
     """The best window has a time or a number, and the question asks for one."""
 
     score: float = 0.0
-    parts: Mapping[str, float] = field(default_factory=dict)
-    """The weighted features, which add up to the score."""
+    part_names: tuple[str, ...] = ()
+    part_values: tuple[float, ...] = ()
+    """The weighted features, which add up to the score. All candidates share the names."""
     copies: int = 0
     """Other candidates with the same text, which this one represents."""
 
@@ -104,6 +105,18 @@ class ScoredCandidate:
         """Whether it says what the user allows, requires or prefers, as far as was observed."""
         is_observed = self.candidate.kind == OBSERVATION and self.candidate.role == PREFERENCE
         return is_observed or self.stands_for_rule
+
+    @property
+    def parts(self) -> dict[str, float]:
+        """The parts of the score that are not 0. Only those of a page are shown."""
+        pairs = zip(self.part_names, self.part_values, strict=True)
+        return {name: value for name, value in pairs if value}
+
+    def part(self, name: str) -> float:
+        """One part of the score."""
+        if name not in self.part_names:
+            return 0.0
+        return self.part_values[self.part_names.index(name)]
 
     @property
     def all_terms(self) -> set[int]:

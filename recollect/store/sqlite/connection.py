@@ -317,11 +317,21 @@ def _tag_names(*values: Any) -> str | None:
 
 def _is_titled(*values: Any) -> bool:
     """Whether a title contains a word or phrase. With a final `*`, the last word is a prefix."""
-    title, phrase = (" ".join(re.findall(r"[^\W_]+", indexable(value))) for value in values)
-    end = " "
-    if values[1].endswith("*"):
-        end = ""
-    return f" {phrase}{end}" in f" {title} "
+    title, phrase = values
+    return title_pattern(phrase) in title_words(title)
+
+
+def title_words(title: str) -> str:
+    """The words of a title, with spaces around them."""
+    words = " ".join(re.findall(r"[^\W_]+", indexable(title)))
+    return f" {words} "
+
+
+def title_pattern(phrase: str) -> str:
+    """What the words of a title must contain."""
+    if phrase.endswith("*"):
+        return title_words(phrase)[:-1]
+    return title_words(phrase)
 
 
 def _is_human_only(*values: Any) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import apsw
 
 from recollect.errors import DamagedLibrary, ReadOnlyLibrary, StorageFull, StoreBusy
-from recollect.language.query_tree import Node, words
+from recollect.language.query_tree import Node, Word, words
 from recollect.model.documents import Document, Passage
 from recollect.model.receipts import Receipt
 from recollect.model.search import Filter
@@ -28,6 +28,7 @@ from recollect.store.sqlite import (
     fts_match,
     passage_queries,
     text_index,
+    titles,
     verification,
 )
 from recollect.store.sqlite.checksums import damage_events, may_be_due
@@ -288,6 +289,9 @@ class SqliteStore(SqlStore[Connection]):
             return count, count < limit
 
         return self._search(work)
+
+    def title_matches(self, words: Sequence[Word]) -> list[int]:
+        return self._search(lambda db: titles.title_matches(db, words))
 
     def frequencies(self, nodes: Sequence[Node]) -> tuple[list[int], int]:
         def work(db: Connection) -> tuple[list[int], int]:
