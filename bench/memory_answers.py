@@ -199,6 +199,11 @@ INTERFACES: dict[str, Callable[[Library, str], Reading]] = {
     "raw search, snippets": search_snippets,
 }
 
+_LATER_QUESTIONS = {
+    "later questions": memory_set.LATER_WITHOUT_ANSWER,
+    "later questions for a rule": memory_set.RULES_WITHOUT_ANSWER,
+}
+
 
 # -- measuring -------------------------------------------------------------------------
 
@@ -248,7 +253,14 @@ def measure(list_misses: bool = False) -> None:
                     not reading.results or _MISSING.search(reading.listing) is not None
                     for reading in readings
                 ]
+            later = {
+                name: _share(not recall(library, text).results for text in texts)
+                for name, texts in _LATER_QUESTIONS.items()
+            }
     _report_halves(set_.questions, outcomes, nothing)
+    for name, share in later.items():
+        print(f"recall_search, {name} without an answer: nothing found {share:.3f}")
+    print()
     honesty = {name: (_share(nothing[name]), _share(remarks[name])) for name in INTERFACES}
     _report(set_.questions, outcomes, honesty, whole)
     if list_misses:

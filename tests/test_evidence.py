@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from recollect.model.kinds import CONVERSATION, OBSERVATION, PREFERENCE
+from recollect.model.kinds import CONVERSATION
 from recollect.search.evidence import is_weak
 from recollect.search.ranking.scored import Question, ScoredCandidate
 from recollect.search.terms import Term
@@ -16,17 +16,28 @@ NOW = datetime(2026, 3, 1, tzinfo=UTC)
 FLOOR = 0.4
 
 
-def question(text: str, *words: str, missing: str = "") -> Question:
-    """A question with terms of the same weight, some of which occur nowhere."""
-    terms = [Term(((word,),), frequency=int(word not in missing.split())) for word in words]
-    return Question(text, tuple(terms), NOW)
+def question(text: str, *words: str) -> Question:
+    """A question with terms of the same weight."""
+    return Question(text, tuple(Term(((word,),), frequency=1) for word in words), NOW)
 
 
-def hit(
-    number: int, terms: set[int], cosine: float, role: str = "user", kind: str = CONVERSATION
-) -> ScoredCandidate:
+def hit(number: int, terms: set[int], cosine: float) -> ScoredCandidate:
     candidate = Candidate(
-        number, "m", f"c{number}", "", role, None, "message", NOW, "test", kind, "", 0, True, 1, ""
+        number,
+        "m",
+        f"c{number}",
+        "",
+        "user",
+        None,
+        "message",
+        NOW,
+        "test",
+        CONVERSATION,
+        "",
+        0,
+        True,
+        1,
+        "",
     )
     return ScoredCandidate(candidate, terms=tuple(terms), cosine=cosine)
 
@@ -47,13 +58,3 @@ def test_words_without_the_name_that_the_question_mentions_are_no_evidence() -> 
 def test_a_name_alone_is_evidence_only_with_a_similar_meaning(cosine: float, weak: bool) -> None:
     query = question("which region is Redis in?", "region", "redis")
     assert is_weak(query, [hit(1, {1}, cosine)], FLOOR) == weak
-
-
-def test_an_observed_preference_with_a_word_of_the_question_answers_what_is_allowed() -> None:
-    query = question("may I mock the bank in tests?", "mock", "bank", "tests", missing="bank")
-    rule = hit(1, {0}, 0.2, PREFERENCE, OBSERVATION)
-    assert not is_weak(query, [rule], FLOOR)
-    assert is_weak(query, [hit(1, set(), 0.2, PREFERENCE, OBSERVATION)], FLOOR)
-    assert is_weak(query, [hit(1, {0}, 0.2, "decision", OBSERVATION)], FLOOR)
-    other = question("who mocks the bank in tests?", "mock", "bank", "tests", missing="bank")
-    assert is_weak(other, [rule], FLOOR)

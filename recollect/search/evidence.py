@@ -27,13 +27,10 @@ _BEST = 5
 _EXCHANGE = 2
 """How many messages before and after a hit belong to the same exchange."""
 # Words count as the share of the question, meaning as the share of the noise floor, and half as
-# much. With less than this, one in a hundred questions loses an answer that would be in the first
-# three conversations; see bench/README.md.
+# much. With this threshold, about two in a hundred questions lose an answer that would be in the
+# first three conversations, with a higher one more; see bench/README.md.
 _MIN_EVIDENCE = 0.68
 _MEANING = 0.5
-_MIN_EVIDENCE_OF_RULE = 0.5
-"""For a question about what is allowed or preferred, in an observed preference. A library has few
-of these, so one that shares a word with the question is rarely there by chance."""
 _MIN_SHARE = 0.3
 """Of the words, if the meaning of the question is unknown."""
 # In other languages than English, fewer inflected forms are recognized. Without spaces, many pairs
@@ -65,8 +62,6 @@ def is_weak(
     if language is not ENGLISH:
         return _conversation_share(question, ranking) < _MIN_SHARE_IN_OTHER_LANGUAGES
     exchanges = _best_exchanges(question, ranking)
-    if noise_floor and _has_rule(question, exchanges, noise_floor):
-        return False
     share = max(each.share for each in exchanges)
     if share < _MIN_SHARE_WITHOUT_NAME and _lacks_name(question, ranking):
         return True
@@ -105,16 +100,6 @@ def _evidence(exchange: _Exchange, names: Set[int], noise_floor: float) -> float
     if exchange.terms <= names and exchange.similarity(noise_floor) < 1:
         return 0.0
     return exchange.evidence(noise_floor)
-
-
-def _has_rule(question: Question, exchanges: Sequence[_Exchange], noise_floor: float) -> bool:
-    """Whether the question asks for a rule or preference, and one was observed."""
-    if not language_of(question.text).asks_for_rule(question.text):
-        return False
-    return any(
-        each.hit.is_rule and each.share and each.evidence(noise_floor) >= _MIN_EVIDENCE_OF_RULE
-        for each in exchanges
-    )
 
 
 def _conversation_share(question: Question, ranking: Sequence[ScoredCandidate]) -> float:

@@ -64,10 +64,7 @@ class ObservedSearch(Search):
         for observation in observations:
             # Without ids, it was deleted during the search.
             message = _message_of(ids.get(observation.candidate.key, ()), messages, unranked)
-            if message is None:
-                continue
-            message.stands_for_rule = message.stands_for_rule or observation.is_rule
-            if message.score < observation.score:
+            if message is not None and message.score < observation.score:
                 message.score = observation.score
                 message.part_names = observation.part_names
                 message.part_values = observation.part_values

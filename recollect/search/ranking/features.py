@@ -231,7 +231,7 @@ class Features:
 
     def _answers_preference(self, scored: ScoredCandidate) -> bool:
         """Whether it says what the user wants, and the question asks for that."""
-        if self._asks_rule and scored.is_rule:
+        if self._asks_rule and scored.is_observed_preference:
             return True
         by_user = scored.candidate.role == "user"
         return self._is_request and by_user and scored.states_preference

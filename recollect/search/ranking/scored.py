@@ -78,8 +78,6 @@ class ScoredCandidate:
     """In the best window, somebody tells what happened to them."""
     states_preference: bool = False
     """In the best window, somebody says what they like, want or do."""
-    stands_for_rule: bool = False
-    """A message that an observed preference was made of."""
     has_answer: bool = False
     """The best window has a time or a number, and the question asks for one."""
 
@@ -101,10 +99,9 @@ class ScoredCandidate:
         return tuple(arms)
 
     @property
-    def is_rule(self) -> bool:
-        """Whether it says what the user allows, requires or prefers, as far as was observed."""
-        is_observed = self.candidate.kind == OBSERVATION and self.candidate.role == PREFERENCE
-        return is_observed or self.stands_for_rule
+    def is_observed_preference(self) -> bool:
+        """Whether it is an observation of what the user allows, requires or prefers."""
+        return self.candidate.kind == OBSERVATION and self.candidate.role == PREFERENCE
 
     @property
     def parts(self) -> dict[str, float]:
