@@ -11,7 +11,7 @@ from traffic import Tap, Traffic, tap
 
 import recollect
 from recollect.model.documents import Document, Passage
-from recollect.model.search import SearchOptions
+from recollect.model.search import Filter, SearchOptions
 from recollect.store.postgres import PostgresStore
 
 NOON = datetime(2025, 5, 1, 12, tzinfo=UTC)
@@ -85,6 +85,25 @@ def test_an_append_is_one_transaction_with_few_statements(
         traffic = traces.take()
         assert traffic.transactions == 1
         assert len(traffic.statements) <= 3, "\n".join(s[:90] for s in traffic.statements)
+
+
+def test_candidates_are_planned_once_for_a_connection(database: str, user: str) -> None:
+    store = PostgresStore(database, user)
+    store.save([Document("test", "c", passages=(Passage("m", "user", "a castle"),))])
+    filter = Filter(not_authors=("Ann", "Bob"), not_roles=("tool",))  # only in this test
+    for _ in range(5):
+        with store.snapshot():
+            assert store.candidates([1], filter)
+            db = store._transactions._snapshot.db
+            assert db is not None
+            plans = db.rows(
+                "select statement, generic_plans, custom_plans from pg_prepared_statements"
+            )
+    ((generic, custom),) = [
+        counts for statement, *counts in plans if "coalesce(p.author, '') <> all" in statement
+    ]
+    assert (generic > 0, custom) == (True, 0)
+    store.close()
 
 
 def test_an_interrupted_search_continues_in_another_transaction(database: str, user: str) -> None:

@@ -73,10 +73,12 @@ def query_plan(store: PostgresStore, space: Space, query: NDArray[np.float32]) -
     def work(db: Connection) -> None:
         rows = Connection.rows
 
-        def explain_rows(self: Connection, sql: str, values: Sequence[Any] = ()) -> list[Any]:
+        def explain_rows(
+            self: Connection, sql: str, values: Sequence[Any] = (), **options: Any
+        ) -> list[Any]:
             if "order by" in sql:
                 plan.extend(line for (line,) in rows(self, f"explain {sql}", values))
-            return rows(self, sql, values)
+            return rows(self, sql, values, **options)
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(Connection, "rows", explain_rows)

@@ -118,7 +118,7 @@ def nearest(
     # A passage can have many rows, so more rows may be needed.
     while True:
         query, values = nearest_query(db, space, vector, filter, row_limit)
-        rows = db.rows(query, values)
+        rows = db.rows(query, values, generic_plan=True)
         hits = _sorted_scores(rows, space, vector)
         if len(rows) < row_limit or len(hits) >= limit:
             return hits[:limit]
