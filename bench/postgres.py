@@ -228,9 +228,12 @@ def run_agents(
             stack.enter_context(recollect.open(place.where, person.name, background=False))
             for person in team
         ]
+        run = _agent_runner(libraries, vectors, load)
         _start.wait()
-        run = _agent_runner(libraries, vectors, load, time.monotonic() + seconds)
-        threads = [threading.Thread(target=run, args=(Random(seed + n),)) for n in range(agents)]
+        end = time.monotonic() + seconds
+        threads = [
+            threading.Thread(target=run, args=(Random(seed + n), end)) for n in range(agents)
+        ]
         server, client = place.cpu(), time.process_time()
         for thread in threads:
             thread.start()
@@ -241,12 +244,15 @@ def run_agents(
 
 
 def _agent_runner(
-    libraries: Sequence[recollect.Library], vectors: int, load: Load, end: float
-) -> Callable[[Random], None]:
+    libraries: Sequence[recollect.Library], vectors: int, load: Load
+) -> Callable[[Random, float], None]:
+    """The work of an agent until a time. Making the queries takes seconds."""
     queries = corpus.many_queries(200)["question"]
     texts = [turn.text for turn in corpus.messages(200, seed=99)]
+    # The first search of a process loads the model.
+    search(libraries[0], queries[0], "both" if vectors else "text")
 
-    def run(rng: Random) -> None:
+    def run(rng: Random, end: float) -> None:
         while True:
             for step in AGENT_STEPS:
                 if time.monotonic() >= end:
