@@ -11,7 +11,6 @@ encrypted.
 from __future__ import annotations
 
 import gzip
-import hashlib
 import io
 import os
 import shutil
@@ -24,7 +23,6 @@ from pathlib import Path
 from typing import IO, TypeVar, cast
 
 import apsw
-import orjson
 
 from recollect.errors import InvalidInput, NotFound
 from recollect.language.text import truncate
@@ -32,8 +30,15 @@ from recollect.store.sqlite.connection import Connection, connect
 from recollect.store.sqlite.database_errors import translate_error
 from recollect.store.sqlite.encryption import cipher, is_encrypted
 from recollect.store.sqlite.private_files import create_private_folder, protect_file
+from recollect.transfer.archive_files import (
+    CHUNK_BYTES,
+    complete_end,
+    older_copy,
+    part_digest,
+    private_file,
+    write_member,
+)
 from recollect.transfer.encrypted_file import EncryptedReader, EncryptedWriter
-from recollect.transfer.exclusion import without_private_json
 
 T = TypeVar("T")
 
@@ -63,7 +68,6 @@ create index if not exists holds_of on holds (source, source_id);
 """
 _MEMBERS = 64  # appended members compress less well, so after this many the copy is rewritten
 _COPIES = 20  # older copies of a file; a tool that rewrites it every time must not fill the disk
-_CHUNK = 1 << 20
 ENCRYPTED_SUFFIX = ".gz.encrypted"
 
 # The states of a conversation in the column `deleted`; 0 if nothing of it was deleted.
@@ -200,16 +204,16 @@ class Archive:
         target = self._target(path)
         end = os.fstat(file.fileno()).st_size
         if log:
-            end = _end(file)
+            end = complete_end(file)
         exists = stored > 0 and target.exists() and target.stat().st_size >= stored
         is_longer = exists and end >= size
-        start_digest = _digest(file, 0, size if is_longer else 0)
+        start_digest = part_digest(file, 0, size if is_longer else 0)
         is_continued = is_longer and start_digest.digest() == digest
         if end == 0 or (is_continued and end == size):
             return False
         create_private_folder(target.parent)
         if is_continued and members < _MEMBERS:
-            with _private(target, "r+b") as copy:
+            with private_file(target, "r+b") as copy:
                 copy.truncate(stored)  # an interrupted append may have left more
                 copy.seek(stored)
                 self._write(copy, file, size, end)
@@ -217,17 +221,17 @@ class Archive:
         else:
             if exists and not is_continued and (log or end < size):
                 copies += 1
-                target.replace(_older(target, copies))
-                _older(target, copies - _COPIES).unlink(missing_ok=True)
+                target.replace(older_copy(target, copies))
+                older_copy(target, copies - _COPIES).unlink(missing_ok=True)
             part = target.with_name(target.name + ".part")
-            with _private(part, "wb") as copy:
+            with private_file(part, "wb") as copy:
                 self._write(copy, file, 0, end)
             part.replace(target)
             members = 1
         if is_continued:
-            new_digest = _digest(file, size, end, start_digest)
+            new_digest = part_digest(file, size, end, start_digest)
         else:
-            new_digest = _digest(file, 0, end)
+            new_digest = part_digest(file, 0, end)
         now = int(datetime.now(UTC).timestamp())
         db.run(
             "update file set size = ?, digest = ?, stored = ?, members = ?, copies = ?, "
@@ -327,7 +331,7 @@ class Archive:
         pairs = [(archived.path, target)]
         if to is not None:
             for number in range(1, archived.copies + 1):
-                older = _older(archived.path, number)
+                older = older_copy(archived.path, number)
                 if older.exists():
                     pairs.append(
                         (older, target.with_name(f"{target.stem}.{number}{target.suffix}"))
@@ -341,9 +345,9 @@ class Archive:
             with (
                 self.open_copy(copy) as members,
                 gzip.GzipFile(fileobj=members) as source,
-                _private(part, "wb") as file,
+                private_file(part, "wb") as file,
             ):
-                shutil.copyfileobj(source, file, _CHUNK)
+                shutil.copyfileobj(source, file, CHUNK_BYTES)
             part.replace(path)
         return [path for _, path in pairs]
 
@@ -360,10 +364,10 @@ class Archive:
     def _write(self, copy: IO[bytes], file: IO[bytes], start: int, end: int) -> None:
         aes = cipher(self.folder)
         if aes is None:
-            _write(copy, file, start, end)
+            write_member(copy, file, start, end)
             return
         with EncryptedWriter(copy, aes) as encrypted:
-            _write(cast("IO[bytes]", encrypted), file, start, end)
+            write_member(cast("IO[bytes]", encrypted), file, start, end)
 
     def open_copy(self, copy: Path, end: int | None = None) -> IO[bytes]:
         """The gzip members of a copy, decrypted; up to a position in the file, if it is encrypted.
@@ -403,7 +407,7 @@ class Archive:
         for file in (
             target,
             target.with_name(target.name + ".part"),
-            *(_older(target, n) for n in range(1, copies + 1)),
+            *(older_copy(target, n) for n in range(1, copies + 1)),
         ):
             file.unlink(missing_ok=True)
         db.run(
@@ -449,75 +453,3 @@ def _transaction(db: Connection) -> Iterator[None]:
         db.run("rollback")
         raise
     db.run("commit")
-
-
-def _older(target: Path, number: int) -> Path:
-    name, _, rest = target.name.rpartition(".gz")
-    return target.with_name(f"{name}.{number}.gz{rest}")
-
-
-@contextmanager
-def _private(path: Path, mode: str) -> Iterator[IO[bytes]]:
-    """A file that only its owner may read. It is on disk when it is closed."""
-    with open(path, mode, opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
-        yield file
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _write(copy: IO[bytes], file: IO[bytes], start: int, end: int) -> None:
-    """Write one gzip member, line by line: a private span never crosses lines."""
-    file.seek(start)
-    remaining = end - start
-    with gzip.GzipFile(fileobj=copy, mode="wb", mtime=0) as member:
-        while remaining > 0:
-            line = file.readline(remaining)
-            if not line:
-                break
-            remaining -= len(line)
-            member.write(without_private_json(line))
-
-
-def _end(file: IO[bytes]) -> int:
-    """Where the last complete line of a log ends. A line without a newline is complete if it is
-    valid JSON."""
-    size = os.fstat(file.fileno()).st_size
-    end = size
-    tail = b""
-    while end > 0:
-        start = max(0, end - _CHUNK)
-        file.seek(start)
-        tail = file.read(end - start) + tail
-        newline = tail.rfind(b"\n")
-        if newline >= 0:
-            rest = tail[newline + 1 :]
-            if not rest or _is_json(rest):
-                return size
-            return start + newline + 1
-        end = start
-    if _is_json(tail):
-        return size
-    return 0
-
-
-def _is_json(data: bytes) -> bool:
-    try:
-        orjson.loads(data)
-    except orjson.JSONDecodeError:
-        return False
-    return True
-
-
-def _digest(
-    file: IO[bytes], start: int, end: int, before: hashlib.blake2b | None = None
-) -> hashlib.blake2b:
-    """The hash of a part of a file, continuing from `before`."""
-    digest = before or hashlib.blake2b(digest_size=16)
-    file.seek(start)
-    while start < end:
-        chunk = file.read(min(_CHUNK, end - start))
-        if not chunk:
-            break
-        digest.update(chunk)
-        start += len(chunk)
-    return digest
