@@ -1,8 +1,8 @@
 """Count what a store sends to PostgreSQL, from the messages that libpq traces.
 
 A statement reads or changes rows. `begin`, `set`, `commit` and `rollback` are not counted. A round
-trip is a message that the server answers: it can contain several statements. Preparing a statement,
-which happens once for each connection, is not counted.
+trip is a message that the server answers: it can contain several statements. Preparing statements,
+which happens once for each connection, and forgetting them after an error is not counted.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ _MESSAGE = re.compile(
     r"^F\t\d+\t(Query|Parse|Bind|Execute|Sync)\t?(.*?)(?=^[FB]\t|\Z)", re.M | re.S
 )
 _QUOTED = re.compile(r'"(.*?)"', re.S)
+_FORGET = "DEALLOCATE ALL"  # psycopg sends it after a rollback, perhaps one of another test
 _IS_CONTROL = re.compile(r"(begin|set|commit|rollback)\b")
 
 
@@ -71,6 +72,8 @@ class Tap:
         for kind, content in _MESSAGE.findall(text):
             names = _QUOTED.findall(content)
             if kind == "Query":
+                if names[0] == _FORGET:
+                    continue
                 traffic.add(names[0])
             elif kind == "Parse":
                 self._prepared[names[0]] = names[1]
