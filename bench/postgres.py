@@ -27,7 +27,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
@@ -39,8 +39,8 @@ from bench.citus import Cluster
 from bench.corpus import SampleQuery
 from bench.server import Server, server_cpu
 from bench.speed import LIMIT, WARMUP, folder_for, format_ms, log, query_text, table_head, table_row
-from bench.teams import Person, at, batches, people
-from recollect.errors import RecollectError
+from bench.teams import READY_SECONDS, Person, at, batches, people
+from recollect.errors import RecollectError, SearchTimeout
 from recollect.model.search import SearchOptions
 from recollect.settings import EMBEDDINGS, OBSERVER
 
@@ -250,7 +250,8 @@ def _agent_runner(
     queries = corpus.many_queries(200)["question"]
     texts = [turn.text for turn in corpus.messages(200, seed=99)]
     # The first search of a process loads the model.
-    search(libraries[0], queries[0], "both" if vectors else "text")
+    with suppress(SearchTimeout):
+        search(libraries[0], queries[0], "both" if vectors else "text")
 
     def run(rng: Random, end: float) -> None:
         while True:
@@ -282,7 +283,7 @@ def agent_loads(
     place: Place, team: Sequence[Person], agents: int, vectors: int, seconds: float
 ) -> list[Load]:
     context = multiprocessing.get_context("spawn")
-    start = context.Barrier(PROCESSES)
+    start = context.Barrier(PROCESSES, timeout=READY_SECONDS)
     with ProcessPoolExecutor(PROCESSES, context, _share, (start,)) as pool:
         runs = [
             pool.submit(run_agents, place, team, agents // PROCESSES, vectors, seconds, seed)
