@@ -63,37 +63,16 @@ from recollect.language.languages.english import ENGLISH
 from recollect.language.query_fields import Fields, combine_fields
 from recollect.language.query_tokens import Token, field_list, query_tokens, text_without_fields
 from recollect.language.query_tree import (
-    And,
     Near,
     Node,
     Not,
     Or,
     Word,
     all_of,
-    excludes_words,
     words,
 )
 from recollect.language.text import has_token
 from recollect.settings import LIMITS
-
-# The tree has a module of its own, `query_tree`. Some modules still import it from here.
-__all__ = [
-    "And",
-    "MalformedQuery",
-    "Near",
-    "Node",
-    "Not",
-    "Or",
-    "Query",
-    "QueryTooLong",
-    "Word",
-    "check_size",
-    "excludes_words",
-    "literal_words",
-    "parse",
-    "parse_query",
-    "words",
-]
 
 _DEFAULT_DISTANCE = 10  # of NEAR, as in FTS5
 _LONGEST_DISTANCE = 1_000

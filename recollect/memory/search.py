@@ -14,7 +14,8 @@ from itertools import islice, zip_longest
 from typing import NamedTuple
 
 from recollect.index.meaning import Meaning
-from recollect.language.query import Node, Query, Word, parse_query
+from recollect.language.query import Query, parse_query
+from recollect.language.query_tree import Node, Word
 from recollect.language.text import has_token
 from recollect.memory.lookup import Coverage, observations_by_key
 from recollect.memory.names import conversation_path, project_name

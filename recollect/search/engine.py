@@ -16,7 +16,8 @@ from typing import Any
 from recollect.errors import InvalidInput, RecollectError, SearchTimeout
 from recollect.index.meaning import Meaning
 from recollect.language.intent import IDENTIFIER, KEYWORDS, QUESTION, classify
-from recollect.language.query import And, Node, Query, Word, excludes_words
+from recollect.language.query import Query
+from recollect.language.query_tree import And, Node, Word, excludes_words
 from recollect.language.text import fold, tokens
 from recollect.language.when import windows
 from recollect.model.search import Filter, Hit, Page, SearchOptions

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 from psycopg.pq import TransactionStatus
 
-from recollect.language.query import Node
+from recollect.language.query_tree import Node
 from recollect.language.text import fold
 from recollect.model.search import Filter
 from recollect.store.postgres.capabilities import Server

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from recollect.language.query import Node
+from recollect.language.query_tree import Node
 from recollect.model.search import Filter
 from recollect.store.postgres.connection import Connection, PlannedResults
 from recollect.store.postgres.text.best_matches import (

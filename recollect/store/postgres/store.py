@@ -12,7 +12,7 @@ import psycopg
 from recollect.errors import DamagedLibrary, InvalidInput
 from recollect.language.languages.base import Language
 from recollect.language.languages.english import ENGLISH
-from recollect.language.query import Node
+from recollect.language.query_tree import Node
 from recollect.language.text import storable
 from recollect.model.documents import Passage
 from recollect.model.search import Filter

@@ -13,14 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from recollect.language.query import (
-    And,
-    Near,
-    Node,
-    Not,
-    Or,
-    Word,
-)
+from recollect.language.query_tree import And, Near, Node, Not, Or, Word
 from recollect.language.text import tokens
 from recollect.settings import LIMITS
 

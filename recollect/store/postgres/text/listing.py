@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from recollect.language.query import Node
+from recollect.language.query_tree import Node
 from recollect.language.text import fold
 from recollect.model.search import Filter
 from recollect.store.postgres.candidate_vectors import read_candidates

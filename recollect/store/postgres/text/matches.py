@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from recollect.language.matching import matches
-from recollect.language.query import Node
+from recollect.language.query_tree import Node
 from recollect.language.text import micros, storable
 from recollect.model.search import Filter
 from recollect.store.postgres.connection import Connection
