@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 import zipfile
 from pathlib import Path
 
 import pytest
 
 from recollect.cli import main
+from recollect.errors import ImportStopped
 from recollect.importers.items import fields_of, text_of
 from recollect.importers.registry import find
 from recollect.knowledge import exporting
@@ -204,3 +206,24 @@ def only(path: Path) -> Document:
     ((entry, format_),) = (item for item in find(path) if not isinstance(item, Problem))
     (document,) = (item for item in format_.read(entry) if isinstance(item, Document))
     return document
+
+
+@pytest.mark.both_stores
+def test_a_stopped_import_of_notes_is_resumed_with_the_same_numbers(
+    library: Library, vault: Path
+) -> None:
+    stop = threading.Event()
+
+    def stop_at_the_end(file: str, done: int, total: int) -> None:
+        if done == total:
+            stop.set()
+
+    with pytest.raises(ImportStopped):
+        library.import_path(vault, progress=stop_at_the_end, stop=stop, job="job")
+    assert [receipt.finished_at for receipt in library.receipts()] == [None]
+    receipt = library.import_path(vault, job="job")
+    assert library.receipts() == [receipt]
+    assert receipt.finished_at is not None
+    assert sum(file.conversations.new for file in receipt.files) == 2
+    assert sum(file.messages.new for file in receipt.files) == 2
+    assert sum(file.messages.same for file in receipt.files) == 0

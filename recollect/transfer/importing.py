@@ -55,8 +55,8 @@ def import_files(
         with _rare_garbage_collection():
             run.read_all(files)
             run.save()
-        if not files.stop.is_set():  # else the import is listed as stopped
-            run.receipt.finished_at = datetime.now(UTC)
+        files.raise_if_stopped()  # what was read last may be incomplete
+        run.receipt.finished_at = datetime.now(UTC)
     finally:
         store.finish_import(run.receipt)
     return run.receipt

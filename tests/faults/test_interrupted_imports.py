@@ -83,6 +83,11 @@ def has_attempts(service: Service, id: str, number: int) -> bool:
     return attempts(service, id) == number
 
 
+def has_finished_receipt(service: Service, user: str) -> bool:
+    with service.libraries.borrow(user) as library:
+        return any(receipt.finished_at for receipt in library.receipts())
+
+
 def kill(service: Service) -> None:
     """Leave the database as a killed server does: the jobs run, and their leases expire."""
     service.runner._jobs = Jobs(Unreachable())

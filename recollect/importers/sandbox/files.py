@@ -132,7 +132,7 @@ class Files:
                 return
             except ProcessDied as death:
                 self.close()
-                self._raise_if_stopped(death)
+                self.raise_if_stopped(death)
                 if not look.place:
                     raise RecollectError(f"The files cannot be examined: {death}.") from death
                 self._avoid.append(look.place)
@@ -210,7 +210,7 @@ class Files:
                 self.close()  # the process is worn
             except ProcessDied as death:
                 self.close()
-                self._raise_if_stopped(death)
+                self.raise_if_stopped(death)
                 file = pending.pop(0)
                 reason = f"cannot be read to its end: {death}"
                 yield file, Problem(reason, file.name, failed=True, unit="conversations")
@@ -313,7 +313,7 @@ class Files:
         if process is not None:
             process.close()
 
-    def _raise_if_stopped(self, death: ProcessDied) -> None:
+    def raise_if_stopped(self, death: ProcessDied | None = None) -> None:
         if self.stop.is_set():
             raise ImportStopped(
                 "The import was stopped before its end. Import the file again."

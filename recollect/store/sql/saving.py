@@ -391,14 +391,23 @@ class _Saver:
         keys = dict(rows)
         same = sum(passage_digest(passage) in keys for passage in document.passages)
         outdated = len(document.passages) - same
+        repeated, is_own = self._earlier_attempt(key, document)
         self._record(key, keys.values(), None)
-        return SaveResult(stored.id, False, same=same, outdated=outdated)
+        return SaveResult(
+            stored.id,
+            False,
+            same=same,
+            outdated=outdated,
+            repeated=repeated,
+            created_earlier=is_own,
+        )
 
     def _replace(self, key: int, stored: Document, document: Document) -> SaveResult:
         """Replace all of a document, and remember the old state in the receipt."""
         before = None
         if self._receipt is not None:
             before = rewriting.dump_state(read(self._db, key))
+        repeated, is_own = self._earlier_attempt(key, document)
         head, rows = rewriting.passage_rows(document)
         has_indexed_ids = document.shared_ids or self._index_ids
         replacement = rewriting.replace_passages(
@@ -421,6 +430,8 @@ class _Saver:
             document_changed=any(
                 old_row[name] != new_row[name] for name in new_row if name not in _MINOR_COLUMNS
             ),
+            repeated=min(repeated, replacement.same),
+            created_earlier=is_own,
         )
         if replacement or result.document_changed:
             passage_sql.update_document(self._db, key, new_row, self._index)
@@ -433,6 +444,28 @@ class _Saver:
         return result
 
     # -- the receipt ---
+
+    def _earlier_attempt(self, key: int, document: Document) -> tuple[int, bool]:
+        """What this import had stored of a rewritable document before it was interrupted.
+
+        That is the number of its passages, and whether the import had created the document.
+        """
+        if self._receipt is None:
+            return 0, False
+        states = self._db.rows(
+            f"select before from receipt_document where {self._db.own()} "
+            "and receipt = ? and document = ?",
+            (self._receipt, key),
+        )
+        if not states:
+            return 0, False
+        rows = self._db.rows(
+            f"select digest from passage where {self._db.own()} and document = ? and receipt = ?",
+            (key, self._receipt),
+        )
+        digests = {digest for (digest,) in rows}
+        count = sum(passage_digest(passage) in digests for passage in document.passages)
+        return count, states[0][0] == rewriting.NEW
 
     def _record(self, document: int, passages: Iterable[int], before: str | None) -> None:
         """Record in the receipt which passages the import contained, and the state before."""
