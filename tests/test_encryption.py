@@ -30,6 +30,7 @@ from recollect.errors import (
 )
 from recollect.library import Library
 from recollect.store.shared.database import Tables
+from recollect.store.shared.uploads import UploadFolder
 from recollect.store.sqlite import encryption
 from recollect.store.sqlite.encryption import ENCRYPTED, ENCRYPTING, KEY_FILE
 from recollect.transfer.encrypted_file import EncryptedReader, EncryptedWriter
@@ -566,14 +567,16 @@ def test_uploads_to_an_encrypted_home_wait_in_memory(home: Path) -> None:
     encrypt_home(home, PASSPHRASE)
     service = Service(home, ServiceConfig())
     try:
-        with service.jobs.upload("default", "notes.md") as upload:
+        uploads = service.imports.uploads
+        assert isinstance(uploads, UploadFolder)
+        with service.imports.upload("default", "notes.md") as upload:
             upload.write(b"canaryupload")
-            assert not service.jobs.folder.is_relative_to(home)
+            assert not uploads.folder.is_relative_to(home)
             assert leaks(home) == []
     finally:
         service.close()
-    assert list(service.jobs.folder.iterdir()) == []
-    service.jobs.folder.rmdir()
+    assert list(uploads.folder.iterdir()) == []
+    uploads.folder.rmdir()
 
 
 @needs_encryption
