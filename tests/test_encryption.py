@@ -205,12 +205,12 @@ def test_only_sqlite_can_be_encrypted(capsys: pytest.CaptureFixture[str]) -> Non
 def test_encrypted_files_can_be_appended_to_but_not_rearranged(tmp_path: Path) -> None:
     aes = passphrases.aes(bytes(32))
     path = tmp_path / "file"
-    for text in (b"one " * 100_000, b"two"):
+    for text in (b"one " * 100_000, b"the second part"):
         with path.open("ab") as file, EncryptedWriter(file, aes) as writer:
             writer.write(text)
-    assert b"two" not in path.read_bytes()
+    assert b"the second part" not in path.read_bytes()
     with EncryptedReader(path.open("rb"), aes) as reader:
-        assert reader.read() == b"one " * 100_000 + b"two"
+        assert reader.read() == b"one " * 100_000 + b"the second part"
     data = path.read_bytes()
     first = 4 + int.from_bytes(data[:4], "little")
     for damaged in (data[first:], data[:-1], data[:10] + b"!" + data[11:], b"\xff" * 50):

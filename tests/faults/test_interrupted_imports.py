@@ -165,7 +165,7 @@ def test_an_import_that_ended_before_the_server_died_is_not_applied_again(
         # The server dies after the import has ended, before the job is marked as done.
         patch.setattr(Runner, "_finish", lambda *arguments: None)
         id = upload(service, "ann", "note.md", HARMLESS)
-        wait_until(lambda: not service.runner._runs and attempts(service, id) == 1)
+        wait_until(lambda: has_finished_receipt(service, "ann"))
         service.drain()
     assert state(service, id) == RUNNING
     with service.libraries.borrow("ann") as library:
