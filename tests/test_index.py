@@ -864,7 +864,7 @@ def test_every_method_that_changes_documents_is_listed_as_a_writer(kind: type) -
     else:
         prefix = f"{kind.__name__.lower()}_"
         names = [n.removeprefix(prefix) for n in writers() if n.startswith(prefix)]
-    public = {name for name in vars(kind) if not name.startswith("_")}
+    public = {name for name in dir(kind) if not name.startswith("_")}
     assert public - {*READERS[kind].split()} == {name.rstrip("_") for name in names}
 
 

@@ -169,7 +169,7 @@ WITHOUT_ASYNC = {
 
 
 def test_every_method_has_an_async_variant() -> None:
-    public = {name for name in vars(Library) if not name.startswith("_")}
+    public = {name for name in dir(Library) if not name.startswith("_")}
     asynchronous = {name for name in vars(recollect.AsyncLibrary) if not name.startswith("_")}
     assert public - WITHOUT_ASYNC == asynchronous
 

@@ -1,10 +1,12 @@
-"""One page of a conversation, as the console and agents show it."""
+"""A conversation as the console and agents show it: one page, one message, its label."""
 
 from __future__ import annotations
 
 from recollect.errors import NotFound
 from recollect.knowledge.branches import missing_message, page_start, path_page, path_through
+from recollect.language.text import for_model
 from recollect.model.documents import Document, MessageView, Passage, View
+from recollect.model.labels import MESSAGES_FOR_LABEL, UNTITLED, label_of
 from recollect.store.base import Store
 
 
@@ -67,3 +69,14 @@ def read_message(store: Store, conversation_id: str, message_id: str) -> Passage
     if entry is None:
         raise NotFound("The message has been deleted.")
     return entry[1]
+
+
+def read_label(store: Store, id_: str, title: str) -> str:
+    """The title to show for a conversation: its own, or else its first words."""
+    if for_model(title).strip():
+        return title
+    try:
+        passages, _ = store.passage_page(id_, 0, MESSAGES_FOR_LABEL)
+    except NotFound:  # deleted in the meantime
+        return UNTITLED
+    return label_of(passages)

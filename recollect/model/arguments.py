@@ -47,6 +47,31 @@ def parse_names(values: str | Iterable[str], name: str) -> tuple[str, ...]:
     return tuple(storable(value) for value in names)
 
 
+def parse_tags(tags: Iterable[str]) -> tuple[str, ...]:
+    """Convert one tag or several. Raises InvalidInput if there is none."""
+    names = _names_of_tags(tags)
+    if not names:
+        raise InvalidInput("tags: name at least one tag.")
+    return names
+
+
+def _names_of_tags(tags: Iterable[str]) -> tuple[str, ...]:
+    names = (tag.strip() for tag in parse_names(tags, "tags"))
+    return tuple(name for name in names if name)
+
+
+def metadata_changes(
+    metadata: Mapping[str, Json] | None, tags: Iterable[str] | None, pinned: bool | None
+) -> dict[str, Json]:
+    """The keys of the metadata to change, with tags and pin among them. None removes a key."""
+    changes = dict(metadata or {})
+    if pinned is not None:
+        changes["pinned"] = pinned or None
+    if tags is not None:
+        changes["tags"] = list(dict.fromkeys(_names_of_tags(tags))) or None
+    return changes
+
+
 def parse_message(fields: Mapping[str, Any]) -> Passage:
     """Convert a message given as a mapping of the fields of a Passage."""
     unknown = sorted(fields.keys() - _MESSAGE_FIELDS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 
 from recollect.errors import InvalidInput
@@ -86,6 +86,12 @@ class Filter:
             pinned=pinned,
             **values,
         )
+
+    def with_default_kinds(self, kinds: Iterable[str]) -> Filter:
+        """This filter, restricted to these kinds if it names none."""
+        if self.kinds:
+            return self
+        return replace(self, kinds=tuple(kinds))
 
     @property
     def of_passages(self) -> bool:

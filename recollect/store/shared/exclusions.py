@@ -5,6 +5,9 @@ In a home folder they are lines of `exclude.txt`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import closing
+
 from recollect.store.shared.database import SharedDatabase, Tables
 
 TABLES = Tables(
@@ -34,3 +37,11 @@ class SharedExclusions:
 
     def remove(self, pattern: str) -> None:
         self._database.execute(TABLES, "delete from exclusion where pattern = ?", (pattern,))
+
+
+def shared_patterns(open_database: Callable[[], SharedDatabase] | None) -> list[str]:
+    """The patterns of the database that servers share; none if there is no such database."""
+    if open_database is None:
+        return []
+    with closing(open_database()) as database:
+        return SharedExclusions(database).patterns()

@@ -1,0 +1,164 @@
+"""Searching: by words and meaning, by literal text, and by resemblance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from recollect.language.text import storable
+from recollect.library.core import LibraryCore
+from recollect.model.arguments import page_offset, page_size
+from recollect.model.audience import Audience
+from recollect.model.kinds import CONVERSATION, KINDS
+from recollect.model.search import Filter, MatchCounts, Page, SearchOptions
+from recollect.store.abbreviations import expand_filter
+from recollect.store.values import Candidate
+
+if TYPE_CHECKING:
+    from recollect.search.literal import TextMatches
+    from recollect.search.recent_searches import RecentSearches
+
+
+class Searching(LibraryCore):
+    def search(
+        self,
+        text: str | Sequence[str],
+        filter: Filter | None = None,
+        options: SearchOptions | None = None,
+        *,
+        audience: Audience = Audience.PERSON,
+    ) -> Page:
+        """Search for messages, best first.
+
+        `text` is a question, or words, "phrases", prefix*, AND, OR, NOT, NEAR, parentheses, and the
+        fields role: from: in: tag: title: before: after:. A list of two to five texts finds the
+        conversations that have all of them; a list of one text is that query.
+        """
+        from recollect.search.concepts import search_concepts
+
+        filter = expand_filter(self._store, filter or Filter())
+        if filter.hidden:
+            filter = filter.with_default_kinds(KINDS)  # Observations are hidden, too.
+        options = options or SearchOptions()
+        store = self._visible_store(audience)
+        if self._background is not None:
+            self._background.check()
+        if not isinstance(text, str) and len(text) == 1:
+            text = text[0]
+        if isinstance(text, str):
+            page = self._recent_searches.page(
+                store, self._meaning, storable(text), filter, options, audience
+            )
+        else:
+            concepts = [storable(concept) for concept in text]
+            page = search_concepts(store, self._meaning, concepts, filter, options)
+        return self._label_human_only(page, audience)
+
+    @cached_property
+    def _recent_searches(self) -> RecentSearches:
+        from recollect.search.recent_searches import RecentSearches
+
+        return RecentSearches()
+
+    def _label_human_only(self, page: Page, audience: Audience) -> Page:
+        if audience is not Audience.AGENT_MASKED:
+            return page
+        from recollect.search.human_only import label_human_only
+
+        return label_human_only(self._store, page)
+
+    def count_matches(
+        self,
+        text: str,
+        filter: Filter | None = None,
+        options: SearchOptions | None = None,
+        *,
+        audience: Audience = Audience.PERSON,
+    ) -> MatchCounts | None:
+        """Count all messages that contain the words of a search, by source, month and so on.
+
+        None if the search has no words to count. Raises SearchTimeout if there are too many.
+        """
+        from recollect.search.match_counts import count_matches
+
+        return count_matches(
+            self._visible_store(audience),
+            self._meaning,
+            storable(text),
+            (filter or Filter()).with_default_kinds(KINDS),
+            options or SearchOptions(),
+        )
+
+    def related(
+        self,
+        conversation_id: str,
+        message_id: str,
+        options: SearchOptions | None = None,
+        *,
+        kinds: Sequence[str] = (),
+        audience: Audience = Audience.PERSON,
+    ) -> Page:
+        """Messages that resemble a message, in words and in meaning. Raises NotFound."""
+        from recollect.search.similar import related
+
+        page = related(
+            self._visible_store(audience),
+            self._meaning,
+            conversation_id,
+            message_id,
+            Filter.of(kinds=kinds),
+            options or SearchOptions(),
+        )
+        return self._label_human_only(page, audience)
+
+    def recent(
+        self,
+        text: str | None = None,
+        filter: Filter | None = None,
+        *,
+        limit: int = 50,
+        audience: Audience = Audience.PERSON,
+    ) -> list[Candidate]:
+        """The newest messages that contain the text, or all its words, in content or title.
+
+        Without a text, simply the newest messages.
+        """
+        from recollect.search import literal
+
+        filter = self._complete_filter(filter, (CONVERSATION,))
+        return literal.recent(self._store, text, filter, limit, audience)
+
+    def find_text(
+        self, text: str, conversation_id: str | None = None, limit: int = 50, offset: int = 0
+    ) -> TextMatches:
+        """One page of the messages that contain a text, newest first, and the total number.
+
+        Case does not matter. Each message comes with the id of its conversation. If a text has no
+        words, every message is read; `exact` is False if that took too long. Raises NotFound.
+        """
+        from recollect.search import literal
+
+        return literal.find_text(
+            self._store, text, conversation_id, page_size(limit), page_offset(offset)
+        )
+
+    def match_expression(
+        self,
+        expression: str,
+        *,
+        conversations: Sequence[str] = (),
+        sources: Sequence[str] = (),
+        limit: int = 50,
+        audience: Audience = Audience.PERSON,
+    ) -> Page:
+        """Messages whose content matches an expression in the query language of SQLite's FTS5.
+
+        They are in the order of the text engine, with excerpts of twenty words. Raises
+        MalformedQuery.
+        """
+        from recollect.search.expression import match_expression
+
+        filter = Filter.of(conversations=conversations, sources=sources, kinds=CONVERSATION)
+        filter = expand_filter(self._store, filter)
+        return match_expression(self._visible_store(audience), storable(expression), filter, limit)
