@@ -72,6 +72,13 @@ def test_words_that_no_message_mentions_find_nothing(garden: recollect.Library, 
         assert len(page.nearest) == 3
 
 
+def test_an_identifier_that_occurs_nowhere_is_named_as_it_was_typed(
+    garden: recollect.Library,
+) -> None:
+    assert search(garden, "ERR_ZXQV.").missing == ("ERR_ZXQV",)
+    assert set(search(garden, "src/zxqv.py blorptang").missing) == {"src/zxqv.py", "blorptang"}
+
+
 @pytest.mark.parametrize(
     ("query", "has_nearest"),
     [('"zxqv of roses"', True), ("zxqv AND roses", True), ("zxqv NOT roses", False)],

@@ -62,7 +62,7 @@ def define_audit(group: argparse.ArgumentParser) -> None:
     log.add_argument("--by", default="", metavar="NAME", help="only by this user or API key")
     log.add_argument("--after", metavar="DATE", help="only on or after this ISO 8601 date or time")
     log.add_argument("--before", metavar="DATE", help="only on or before it")
-    log.add_argument("--limit", type=int, default=100, help="how many records (default: 100)")
+    log.add_argument("-n", "--limit", type=int, default=100, help="how many records (default: 100)")
     log.add_argument("--all", action="store_true", help="the logs of all users in the folder")
     log.add_argument("--head", default="", help="verify that the log contains this head")
 

@@ -102,6 +102,7 @@ def define_knowledge(group: argparse.ArgumentParser) -> None:
         "--type", action="append", default=[], metavar="NAME", help="only media of this type"
     )
     listing.add_argument(
+        "-n",
         "--limit",
         type=whole_number(1, 200),
         default=50,
@@ -147,6 +148,7 @@ def _add_search(actions: Commands) -> None:
         help=f"only this kind: {', '.join(KINDS)} (chats are conversations); may be repeated",
     )
     command.add_argument(
+        "-n",
         "--limit",
         type=whole_number(1, 100),
         default=10,

@@ -67,6 +67,7 @@ _BEFORE_HIT = 2
 def define_list(command: argparse.ArgumentParser) -> None:
     define(command, list_, _LIST_EXAMPLES)
     command.add_argument(
+        "-n",
         "--limit",
         type=whole_number(1, LIMITS.page_size),
         default=50,
@@ -99,6 +100,7 @@ def define_read(command: argparse.ArgumentParser) -> None:
         help="messages before and after it (default: %(default)s)",
     )
     command.add_argument(
+        "-n",
         "--limit",
         type=whole_number(1, LIMITS.page_size),
         help="how many messages (default: 100, or all in a pager; at most 200)",

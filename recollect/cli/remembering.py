@@ -64,6 +64,7 @@ def define_memory(group: argparse.ArgumentParser) -> None:
         help="by words, meaning or both",
     )
     command.add_argument(
+        "-n",
         "--limit",
         type=whole_number(1, 50),
         default=10,

@@ -142,6 +142,7 @@ def define_related(command: argparse.ArgumentParser) -> None:
 
 def _add_view(command: argparse.ArgumentParser) -> None:
     command.add_argument(
+        "-n",
         "--limit",
         type=whole_number(1, LIMITS.page_size),
         default=10,

@@ -49,6 +49,8 @@ _SEPARATORS_TO_SPACE = bytes(map(_byte_or_space, range(256)))
 _WORDS_IN_LOWER_CASE = _SEPARATORS_TO_SPACE[:128].lower() + b" " * 128
 _ACCENTS = re.compile("[\u0300-\u036f]")
 _TAG_CHARACTERS = re.compile("[\U000e0000-\U000e007f]")
+# Colours and movements of the cursor, which the output of programs is full of.
+_TERMINAL_STYLE = re.compile("(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]")
 _CONTROL = re.compile(
     "[\ud800-\udfff\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u200e\u200f]"
 )
@@ -165,7 +167,7 @@ def truncate(value: str, length: int) -> str:
 
 def printable(value: str) -> str:
     """Text that is safe on a terminal: no control sequences, no hidden characters."""
-    return _CONTROL.sub("\ufffd", _TAG_CHARACTERS.sub("", value))
+    return _CONTROL.sub("\ufffd", _without_invisible(value))
 
 
 def for_model(value: str) -> str:
@@ -176,7 +178,11 @@ def for_model(value: str) -> str:
     """
     if value.isascii() and value.isprintable():
         return value
-    return _MODEL_CONTROL.sub("\ufffd", _TAG_CHARACTERS.sub("", value))
+    return _MODEL_CONTROL.sub("\ufffd", _without_invisible(value))
+
+
+def _without_invisible(value: str) -> str:
+    return _TERMINAL_STYLE.sub("", _TAG_CHARACTERS.sub("", value))
 
 
 # -- time ------------------------------------------------------------------

@@ -6,6 +6,7 @@ The text arm finds candidates by their words, the vector arm by their meaning.
 from __future__ import annotations
 
 import math
+import string
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
@@ -232,10 +233,22 @@ class Search:
 
     @property
     def missing_words(self) -> tuple[str, ...]:
-        """The words of a plain query that no message contains."""
+        """The words of a plain query that no message contains.
+
+        An identifier such as `ERR_AUTH` is named as it was typed, without its parts.
+        """
         if not self._plain:
             return ()
-        return tuple(term.name for term in self._own_terms if not term.frequency)
+        names = [term.name for term in self._own_terms if not term.frequency]
+        identifiers = {}
+        for word in self._query.rest.split():
+            parts = tokens(word)
+            if len(parts) > 1 and form_name(parts) in names:
+                identifiers[form_name(parts)] = word.strip(string.punctuation)
+        parts_of_identifiers = {part for name in identifiers for part in name.split()}
+        return tuple(
+            identifiers.get(name, name) for name in names if name not in parts_of_identifiers
+        )
 
     def _remarks(self) -> list[str]:
         """What the user should know about the words of the query."""
