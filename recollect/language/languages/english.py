@@ -1,4 +1,4 @@
-"""English. `language.when` has the rules for its times."""
+"""English. `language.periods.english_rules` has the rules for its times."""
 
 from __future__ import annotations
 
