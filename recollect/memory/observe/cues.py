@@ -302,3 +302,8 @@ def type_of_talk(statements: str, request: str, answer: str, *, question: bool) 
     if DECISION.search(answer[:400]):
         return "decision"
     return "learning"
+
+
+def has_decision(text: str) -> bool:
+    """Whether a text states a decision or a lasting preference."""
+    return DECISION.search(text) is not None or PREFERENCE.search(text) is not None

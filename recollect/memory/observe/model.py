@@ -26,6 +26,7 @@ from recollect.memory.observe.conversation_text import (
     speaker,
 )
 from recollect.memory.observe.cues import TYPES
+from recollect.memory.observe.drafts.draft import MAX_FACTS, SUBTITLE_LENGTH, TITLE_LENGTH
 from recollect.memory.observe.exchanges import Exchange, split_exchanges
 from recollect.memory.observe.phrases import MAX_CONCEPTS
 from recollect.memory.observe.prose import (
@@ -264,11 +265,11 @@ class ModelObserver:
     ) -> Observation | None:
         """The observation without what the exchange does not support; None if too little is."""
         source = _Source(exchange)
-        facts = source.supported_texts(item["facts"], rules.MAX_FACTS)
+        facts = source.supported_texts(item["facts"], MAX_FACTS)
         title = fold_spaces(item["title"])
         if not facts or not source.supports(title, 0.5):
             return None
-        title = shorten(title, rules.TITLE_LENGTH)
+        title = shorten(title, TITLE_LENGTH)
         subtitle = fold_spaces(item["subtitle"])
         if not source.supports(subtitle, 0.6):
             subtitle = ""
@@ -286,7 +287,7 @@ class ModelObserver:
             title=title,
             conversation=conversation,
             passages=passages,
-            subtitle=shorten(subtitle, 2 * rules.SUBTITLE_LENGTH),
+            subtitle=shorten(subtitle, 2 * SUBTITLE_LENGTH),
             narrative="\n".join(narrative[:5]),
             facts=facts,
             concepts=source.supported_texts(item["concepts"], MAX_CONCEPTS),

@@ -83,8 +83,7 @@ def _notes(sentences: Sequence[Sentence]) -> list[str]:
     return [
         sentence.text
         for sentence in sentences
-        if not sentence.question
-        and (cues.DECISION.search(sentence.text) or cues.PREFERENCE.search(sentence.text))
+        if not sentence.question and cues.has_decision(sentence.text)
     ]
 
 
