@@ -145,6 +145,16 @@ def parse_query(text: str) -> Query:
         return Query(text, node, fields, plain=True, literal=True, rest=rest)
 
 
+def query_words(text: str) -> list[Word]:
+    """The words of a query, without operators and fields."""
+    if not text.strip():
+        return []
+    node = parse_query(text).node
+    if node is None:
+        return []
+    return words(node)
+
+
 def literal_words(text: str) -> Node | None:
     """A query for every word of the text, including operators; None if there are no words."""
     check_size(text)

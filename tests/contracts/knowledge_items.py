@@ -8,8 +8,8 @@ from typing import Any
 from states import settle
 
 from recollect.importers.items import Cue, with_cues, with_fields, with_text
-from recollect.knowledge.api import ResultHistory
 from recollect.knowledge.options import KnowledgeOptions
+from recollect.knowledge.result_pages import ResultHistory
 from recollect.knowledge.retrieval import parse_retrieval
 from recollect.library import Library
 from recollect.model.audience import Audience

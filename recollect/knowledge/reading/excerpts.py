@@ -10,14 +10,10 @@ from typing import Any
 
 from recollect.errors import InvalidInput
 from recollect.importers.items import fields_of
-from recollect.knowledge.retrieval import (
-    LONGEST_ANSWER,
-    FieldChunks,
-    MessageUnits,
-    Retrieval,
-    StoredChunks,
-    Units,
-)
+from recollect.knowledge.reading.chunk_units import FieldChunks, StoredChunks
+from recollect.knowledge.reading.message_units import MessageUnits
+from recollect.knowledge.reading.units import Units
+from recollect.knowledge.retrieval import LONGEST_ANSWER, Retrieval
 from recollect.language.chunking import count_tokens
 from recollect.model.documents import Json
 

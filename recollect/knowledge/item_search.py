@@ -1,0 +1,192 @@
+"""Search over all kinds of items: one list of results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from math import inf
+
+from recollect.index.meaning import Meaning
+from recollect.knowledge.options import KnowledgeOptions, validate_query
+from recollect.knowledge.page_breaks import with_page_breaks
+from recollect.knowledge.reading.message_units import message_units
+from recollect.knowledge.result_pages import (
+    ResultHistory,
+    ResultPage,
+    entry_uri,
+    passage_uri,
+    result_page,
+)
+from recollect.knowledge.results import SnippetOptions, result
+from recollect.language.query import query_words
+from recollect.language.query_tree import Word
+from recollect.language.text import identifier
+from recollect.model.audience import Audience
+from recollect.model.documents import Json, Passage, Summary
+from recollect.model.kinds import CONVERSATION, MEDIA
+from recollect.model.search import Filter, SearchOptions
+from recollect.search.everything import MOST_SORTED, Entry, Results
+from recollect.search.snippet import first_match
+from recollect.settings import LIMITS
+from recollect.store.base import Store
+from recollect.store.views.audience import visible_store
+
+MOST_RESULTS = 100
+_SCORE_TYPES = {("text",): "fts", ("vector",): "vector", ("text", "vector"): "hybrid"}
+"""What a result was found by, in the terms of the Knowledge API."""
+
+
+class ItemSearch:
+    """The search of the Knowledge API on one library."""
+
+    def __init__(self, store: Store, meaning: Meaning) -> None:
+        self._store = store
+        self._meaning = meaning
+
+    def search(
+        self,
+        query: str,
+        options: KnowledgeOptions,
+        audience: Audience,
+        history: ResultHistory | None,
+    ) -> dict[str, Json]:
+        """A page of everything that matches. See `Knowledge.search`."""
+        limit = max(1, min(options.limit, MOST_RESULTS))
+        offset = max(0, min(options.offset, LIMITS.page_offset))
+        results, entries = self._search(query, options, audience)
+        page = result_page(entries, limit, offset, history)
+        total = page.total
+        if total is None:
+            total, _ = results.total()
+            total = max(total, offset + len(page.entries))
+        by_uri = self._results(results, page.entries, options, audience)
+        if history is not None:
+            history.returned(map(passage_uri, page.entries))
+        next_offset = None
+        if page.has_more:
+            next_offset = page.next_offset
+        answer: dict[str, Json] = {
+            "results": list(by_uri.values()),
+            "has_more": page.has_more,
+            "next_offset": next_offset,
+            "total_estimated": total,
+        }
+        answer |= _remarks(results, page)
+        if not by_uri and offset == 0:
+            nearest = self._results(results, results.nearest(), options, audience)
+            if nearest:
+                answer["nearest"] = list(nearest.values())
+        return answer
+
+    def _search(
+        self, query: str, options: KnowledgeOptions, audience: Audience
+    ) -> tuple[Results, Iterator[Entry]]:
+        """A search and its results in order. Raises InvalidInput."""
+        kind_queries = options.kind_queries()
+        order, media_order = options.order_by, options.media_order
+        kinds = {kind for kind_query in kind_queries for kind in kind_query.filter.kinds}
+        if kinds == {MEDIA}:
+            order = media_order
+        results = Results(
+            visible_store(self._store, audience),
+            self._meaning,
+            validate_query(query),
+            kind_queries,
+            SearchOptions(
+                options.mode,
+                typing=options.typing,
+                correct=options.correct,
+                rerank=options.rerank,
+            ),
+            order,
+            fold=options.fold,
+        )
+        entries = results.entries()
+        if order != media_order and MEDIA in kinds:
+            entries = _with_media_order(entries, media_order, self._store)
+        return results, entries
+
+    def _results(
+        self,
+        results: Results,
+        entries: Sequence[Entry],
+        options: KnowledgeOptions,
+        audience: Audience,
+    ) -> dict[str, dict[str, Json]]:
+        """The results of a page by URI, without items that were deleted meanwhile."""
+        summaries = self._summaries({entry.candidate.document for entry in entries})
+        passages = self._store.passages_by_key([entry.candidate.key for entry in entries])
+        recent_words: list[Word] = []
+        for text in reversed(options.recent_queries):
+            recent_words += query_words(text)
+        by_uri: dict[str, dict[str, Json]] = {}
+        for entry in entries:
+            candidate = entry.candidate
+            if candidate.key not in passages or candidate.document not in summaries:
+                continue
+            about = summaries[candidate.document]
+            passage = with_page_breaks(self._store, about, passages[candidate.key][1])
+            if entry.by_title:
+                passage = self._opening(about, passage, audience)
+            snippet_words = results.words
+            if recent_words and first_match(passage.content, snippet_words) is None:
+                snippet_words = recent_words
+            by_uri[entry_uri(entry)] = result(
+                about,
+                passage,
+                SnippetOptions(snippet_words, options.snippet_length, audience),
+                score=entry.score,
+                score_type=_SCORE_TYPES[entry.arms],
+                is_message=candidate.kind == CONVERSATION and not entry.by_title,
+                by_title=entry.by_title,
+            )
+        return by_uri
+
+    def _opening(self, about: Summary, passage: Passage, audience: Audience) -> Passage:
+        """The first message of a conversation, if it is not the passage that was found."""
+        if passage.position == 0:
+            return passage
+        units = message_units(self._store, about, None, audience)
+        if not len(units):
+            return passage
+        return units.passage(0)
+
+    def _summaries(self, ids: Iterable[str]) -> dict[str, Summary]:
+        names = tuple(map(identifier, ids))
+        if not names:
+            return {}
+        filter_ = Filter(conversations=names, hidden=True)
+        summaries, _ = self._store.summaries(filter_, "", len(names), 0)
+        return {identifier(summary.id): summary for summary in summaries}
+
+
+def _remarks(results: Results, page: ResultPage) -> dict[str, Json]:
+    """What the reader should know about the results. Fields that say nothing are left out."""
+    remarks: dict[str, Json] = {
+        "seen": page.seen,
+        "partial": results.is_partial,
+        "weak": results.is_weak,
+        "note": results.note,
+        "corrections": dict(results.corrections),
+    }
+    return {name: value for name, value in remarks.items() if value}
+
+
+def _with_media_order(entries: Iterator[Entry], order: str, store: Store) -> Iterator[Entry]:
+    """The results with media in an order of their own, in the places that media have."""
+    results = list(islice(entries, MOST_SORTED))
+    media = [entry for entry in results if entry.candidate.kind == MEDIA]
+    media.sort(key=lambda entry: -entry.score)
+    if order == "recent":
+        times = {
+            key: changed_at.timestamp()
+            for key, _, changed_at in store.change_times([e.candidate.key for e in media])
+            if changed_at is not None
+        }
+        media.sort(key=lambda entry: -times.get(entry.candidate.key, -inf))
+    in_order = iter(media)
+    for entry in results:
+        if entry.candidate.kind == MEDIA:
+            entry = next(in_order)
+        yield entry
+    yield from entries

@@ -1,0 +1,1 @@
+"""Reading items within a budget."""

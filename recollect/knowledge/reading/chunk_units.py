@@ -1,0 +1,229 @@
+"""Texts and fields as units: chunks as they are stored, or chunks of another size."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+
+from recollect.errors import NotFound
+from recollect.importers.items import text_of
+from recollect.knowledge.reading.units import PASSAGES_AT_ONCE, Place, Units, whole_number
+from recollect.knowledge.retrieval import Retrieval
+from recollect.language.chunking import CHUNK_TOKENS, chunks
+from recollect.model.audience import MASK, Audience, is_human_only
+from recollect.model.documents import Json, Passage
+from recollect.store.base import Store
+
+
+class StoredChunks(Units):
+    """The chunks of a text as they are stored, read when they are needed."""
+
+    def __init__(self, store: Store, document: str, size: int, audience: Audience) -> None:
+        self._store = store
+        self._document = document
+        self._size = size
+        self._masks = audience is not Audience.PERSON
+        self._cache: dict[int, Passage] = {}
+
+    def __len__(self) -> int:
+        return self._size
+
+    def passage(self, number: int) -> Passage:
+        if number not in self._cache:
+            start = max(0, number - PASSAGES_AT_ONCE // 2)
+            passages, _ = self._store.passage_page(self._document, start, PASSAGES_AT_ONCE)
+            self._cache |= {passage.position: self._mask(passage) for passage in passages}
+        return self._cache[number]
+
+    def text(self, number: int) -> str:
+        return self.passage(number).content
+
+    def find(self, loc: Mapping[str, Json]) -> Place | None:
+        if loc.get("chunk_uuid"):
+            place = self._find_id(loc)
+            if place is not None:
+                return place
+            place = self._find_position(loc)
+            if place is not None:
+                place = place._replace(is_exact=False)
+            return place
+        number = whole_number(loc.get("chunk_index"))
+        if number is not None and number < len(self):
+            offset = whole_number(loc.get("approx_offset"))
+            return Place(number, _offset_in(self.passage(number), offset))
+        return self._find_position(loc)
+
+    def _find_position(self, loc: Mapping[str, Json]) -> Place | None:
+        """The place at an offset, a time or a number, whatever is there now."""
+        offset = whole_number(loc.get("approx_offset"))
+        if offset is not None:
+            return self._find_offset(offset)
+        seconds = loc.get("seconds")
+        if isinstance(seconds, (int, float)):
+            return self._find_seconds(float(seconds))
+        number = whole_number(loc.get("chunk_index"))
+        if number is not None and number < len(self):
+            return Place(number)
+        return None
+
+    def passages(self) -> Iterator[Passage]:
+        """All passages in order."""
+        size = PASSAGES_AT_ONCE * 8
+        for start in range(0, self._size, size):
+            passages, _ = self._store.passage_page(self._document, start, size)
+            yield from map(self._mask, passages)
+
+    def _mask(self, passage: Passage) -> Passage:
+        if not self._masks or not is_human_only(passage):
+            return passage
+        metadata = {
+            name: passage.metadata[name] for name in ("start", "end") if name in passage.metadata
+        }
+        return passage._replace(content=MASK, attachments=(), citations=(), metadata=metadata)
+
+    def _find_id(self, loc: Mapping[str, Json]) -> Place | None:
+        """The chunk with an id. Ids depend on the text, so the chunk is the same as it was."""
+        with suppress(NotFound):
+            key = self._store.passage_key(self._document, str(loc["chunk_uuid"]))
+            for _, passage in self._store.passages_by_key([key]).values():
+                offset = None
+                if whole_number(loc.get("chunk_index", passage.position)) == passage.position:
+                    offset = _offset_in(passage, whole_number(loc.get("approx_offset")))
+                return Place(passage.position, offset)
+        return None
+
+    def _find_offset(self, offset: int) -> Place | None:
+        """The place of a character of the text; the last one if the text is shorter."""
+        start, last = 0, None
+        for passage in self.passages():
+            if offset < start + len(passage.content):
+                return Place(passage.position, offset - start)
+            start += len(passage.content)
+            last = passage
+        if last is None:
+            return None
+        return Place(last.position, max(0, len(last.content) - 1))
+
+    def _find_seconds(self, seconds: float) -> Place | None:
+        """The place of what is said at a time."""
+        place = None
+        for passage in self.passages():
+            times = passage.metadata.get("cues") or []
+            if not times or times[0][1] > seconds:
+                break
+            cue = bisect_right(times, seconds, key=lambda time: time[1]) - 1
+            place = Place(passage.position, times[max(cue, 0)][0])
+        return place
+
+
+class FieldChunks(StoredChunks):
+    """The fields of a character or prompt. The text of each starts with its name."""
+
+    def heading(self, number: int) -> str:
+        role = self.passage(number).role
+        if number > 0 and self.passage(number - 1).role == role:
+            return ""
+        return f"{role}: "
+
+    def text(self, number: int) -> str:
+        passage = self.passage(number)
+        text = self.heading(number) + passage.content
+        if number + 1 == len(self) or self.passage(number + 1).role != passage.role:
+            text += "\n"
+        return text
+
+    def find(self, loc: Mapping[str, Json]) -> Place | None:
+        place = super().find(loc)
+        if place is None or place.offset is None:
+            return place
+        return place._replace(offset=place.offset + len(self.heading(place.unit)))
+
+    def _find_position(self, loc: Mapping[str, Json]) -> Place | None:
+        """The place in a field. Without a field, an offset counts from the first field on."""
+        name = loc.get("field")
+        if not isinstance(name, str):
+            return super()._find_position(loc)
+        offset = whole_number(loc.get("approx_offset"))
+        place = None
+        for passage in self.passages():
+            if passage.role != name:
+                continue
+            place = Place(passage.position, _offset_in(passage, offset))
+            if (offset or 0) < _start_of(passage) + len(passage.content):
+                break
+        return place
+
+    def identity(self, number: int) -> dict[str, Json]:
+        return {"field": self.passage(number).role} | super().identity(number)
+
+
+class CustomChunks(Units):
+    """A text in chunks of another size than it is stored in. They may overlap."""
+
+    def __init__(self, stored: StoredChunks, retrieval: Retrieval) -> None:
+        self._stored = stored
+        self._passages = list(stored.passages())
+        self._starts = [0]
+        for passage in self._passages:
+            self._starts.append(self._starts[-1] + len(passage.content))
+        self._text = text_of(self._passages)
+        self._chunks = chunks(
+            self._text,
+            retrieval.chunk_size_tokens or CHUNK_TOKENS,
+            retrieval.chunk_overlap_tokens,
+            retrieval.chars_per_token,
+        )
+
+    def __len__(self) -> int:
+        return len(self._chunks)
+
+    def passage(self, number: int) -> Passage:
+        index = bisect_right(self._starts, self._chunks[number].start) - 1
+        return self._passages[min(max(0, index), len(self._passages) - 1)]
+
+    def text(self, number: int) -> str:
+        return self.render(number, number)
+
+    def added_length(self, first: int, last: int, number: int) -> int:
+        if number > last:
+            return self._chunks[number].end - self._chunks[last].end
+        return self._chunks[first].start - self._chunks[number].start
+
+    def render(self, first: int, last: int) -> str:
+        return self._text[self._chunks[first].start : self._chunks[last].end]
+
+    def find(self, loc: Mapping[str, Json]) -> Place | None:
+        place = self._stored.find(loc)
+        if place is None:
+            return None
+        offset = self._starts[place.unit] + (place.offset or 0)
+        number = max(0, bisect_right(self._chunks, offset, key=lambda chunk: chunk.start) - 1)
+        return Place(number, offset - self._chunks[number].start, place.is_exact)
+
+    def locate(self, number: int, offset: int) -> tuple[Passage, int]:
+        position = self._chunks[number].start + offset
+        index = min(bisect_right(self._starts, position), len(self._passages)) - 1
+        return self._passages[index], position - self._starts[index]
+
+    def parts(self, first: int, last: int) -> list[dict[str, Json]]:
+        begin = self._chunks[first].start
+        return [
+            {"chunk_index": number, "start": chunk.start - begin, "end": chunk.end - begin}
+            for number, chunk in enumerate(self._chunks[first : last + 1], first)
+        ]
+
+
+def _start_of(passage: Passage) -> int:
+    """The offset of a passage in its text."""
+    return whole_number(passage.metadata.get("start")) or 0
+
+
+def _offset_in(passage: Passage, offset: int | None) -> int | None:
+    """An offset in the text as an offset in the passage; None if it is not in the passage."""
+    if offset is None:
+        return None
+    offset -= _start_of(passage)
+    if 0 <= offset < max(1, len(passage.content)):
+        return offset
+    return None

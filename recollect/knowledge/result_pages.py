@@ -1,0 +1,79 @@
+"""Pages of search results, without those that a session has returned before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import NamedTuple, Protocol
+
+from recollect.knowledge.results import uri_of
+from recollect.search.everything import Entry
+
+
+class ResultHistory(Protocol):
+    """Which results a session has returned before, by their URIs."""
+
+    def unseen(self, uris: Iterable[str]) -> list[str]: ...
+
+    def forget(self, uris: Iterable[str]) -> None: ...
+
+    def returned(self, uris: Iterable[str]) -> None: ...
+
+
+class ResultPage(NamedTuple):
+    entries: list[Entry]
+    next_offset: int
+    has_more: bool
+    total: int | None
+    """The number of all results, if the end was reached."""
+    seen: int = 0
+    """How many results were skipped because they had been returned before."""
+
+
+def result_page(
+    entries: Iterator[Entry], limit: int, offset: int, history: ResultHistory | None
+) -> ResultPage:
+    skipped = sum(1 for _ in islice(entries, offset))
+    if history is not None:
+        return _unseen_page(entries, limit, skipped, history)
+    page = list(islice(entries, limit))
+    end = skipped + len(page)
+    has_more = next(entries, None) is not None
+    total = None
+    if not has_more:
+        total = end
+    return ResultPage(page, end, has_more, total)
+
+
+def _unseen_page(
+    entries: Iterator[Entry], limit: int, offset: int, history: ResultHistory
+) -> ResultPage:
+    page: list[Entry] = []
+    all_entries: list[Entry] = []
+    next_offset = offset
+    for entry in entries:
+        if len(page) == limit:
+            seen = next_offset - offset - len(page)
+            return ResultPage(page, next_offset, has_more=True, total=None, seen=seen)
+        all_entries.append(entry)
+        if history.unseen([passage_uri(entry)]):
+            page.append(entry)
+            next_offset = offset + len(all_entries)
+    seen = len(all_entries) - len(page)
+    if not page and all_entries:  # everything was returned before: start again
+        history.forget(map(passage_uri, all_entries))
+        page = all_entries[:limit]
+        next_offset = offset + len(page)
+        seen = 0
+    total = offset + len(all_entries)
+    return ResultPage(page, next_offset, next_offset < total, total, seen)
+
+
+def passage_uri(entry: Entry) -> str:
+    """What a history remembers: the passage, so that other passages of an item are still new."""
+    return f"{entry_uri(entry)}#{entry.candidate.key}"
+
+
+def entry_uri(entry: Entry) -> str:
+    document, message = entry.identity
+    return uri_of(entry.candidate.kind, document, message)
