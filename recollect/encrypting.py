@@ -193,7 +193,7 @@ def _open_alone(path: Path, key: DataKey | None) -> Connection:
             # Leaving WAL mode fails while anybody else has the file open.
             db.execute("pragma locking_mode = exclusive; pragma journal_mode = delete").fetchall()
             db.execute("begin exclusive; commit")
-        except BaseException:
+        except BaseException:  # also Ctrl-C: an open connection would keep the file locked
             db.close()
             raise
     except (apsw.BusyError, apsw.LockedError) as error:

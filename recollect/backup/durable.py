@@ -46,7 +46,7 @@ def write_file(path: Path, data: bytes) -> None:
             stream.flush()
             os.fsync(stream.fileno())
         temporary.rename(path)
-    except BaseException:
+    except BaseException:  # also Ctrl-C: no half-written file stays
         with suppress(OSError):
             temporary.unlink()
         raise

@@ -65,7 +65,7 @@ def _connect_guarded(uri: str, size: int, *, alone: bool = False) -> apsw.Connec
             "pragma ignore_check_constraints = on; pragma query_only = on;"
             " pragma cache_size = -16384; select 1 from sqlite_schema limit 1"
         ).fetchall()
-    except BaseException:
+    except BaseException:  # nobody else would close the connection
         db.close()
         raise
     return db

@@ -349,7 +349,7 @@ def _member(
         file = path.open("rb")
         try:
             return io.BufferedReader(_BoundedMember(file, member), _BUFFER_BYTES)
-        except BaseException:
+        except BaseException:  # nobody else would close the file
             file.close()
             raise
 

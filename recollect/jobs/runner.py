@@ -292,7 +292,7 @@ class Runner:
         except RecollectError as error:
             # The lease expires, and then this or another process runs the job again.
             log.warning("The end of %s job %s was not recorded: %s", job.kind, job.id, error)
-        except Exception:
+        except Exception:  # a bug must not end the thread that runs jobs
             log.exception("A job failed")
         finally:
             self._release(lane, job)

@@ -449,7 +449,7 @@ def _transaction(db: Connection) -> Iterator[None]:
     db.run("begin immediate")
     try:
         yield
-    except BaseException:
+    except BaseException:  # whatever happened, nothing is committed
         db.run("rollback")
         raise
     db.run("commit")

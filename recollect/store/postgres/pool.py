@@ -102,7 +102,7 @@ class Pool:
         connection = Session.connect(self.url, **CONNECTION_OPTIONS)
         try:
             self._configure(connection)
-        except BaseException:
+        except BaseException:  # nobody else would close the connection
             connection.close()
             raise
         return connection

@@ -121,7 +121,7 @@ class PostgresSharedDatabase(SharedDatabase):
             try:
                 yield _Transaction(session)
                 session.execute("commit")
-            except BaseException:
+            except BaseException:  # whatever happened, nothing is committed
                 with suppress(psycopg.Error):
                     session.execute("rollback")
                 raise

@@ -77,7 +77,7 @@ class PostgresStore(SqlStore[Connection]):
         try:
             if not read_only:
                 self._prepare()
-        except BaseException:
+        except BaseException:  # nobody else would close the pool
             self.close()
             raise
 

@@ -115,7 +115,7 @@ class Transactions:
         self._local = threading.local()
         try:
             self.owner = self._find_account() if read_only else self._get_or_create_account()
-        except BaseException:
+        except BaseException:  # nobody else would close the pool
             self.close()
             raise
 

@@ -210,7 +210,7 @@ def connect_with(key: DataKey | None, path: Path) -> Connection:
             lambda: db.execute("pragma page_size = 8192; pragma journal_mode = wal").fetchall()
         )
         _configure(db)
-    except BaseException:
+    except BaseException:  # nobody else would close the connection
         db.close()
         raise
     return db
@@ -251,7 +251,7 @@ def _open_read_only(path: Path, option: str) -> Connection:
             db.execute("pragma locking_mode = exclusive").fetchall()
         _configure(db)
         db.execute("select count(*) from sqlite_schema").fetchall()
-    except BaseException:
+    except BaseException:  # nobody else would close the connection
         db.close()
         raise
     return db

@@ -507,7 +507,7 @@ def migrate(db: apsw.Connection, path: Path, stop_before: str | None = None) -> 
                 db.execute(f"pragma application_id = {APPLICATION_ID}")
                 names.append(name)
             db.execute("commit")
-        except BaseException:
+        except BaseException:  # also Ctrl-C: a migration is complete or did not happen
             db.execute("rollback")
             raise
     return names

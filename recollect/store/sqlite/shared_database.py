@@ -100,7 +100,7 @@ class SqliteSharedDatabase(SharedDatabase):
                 synchronous = _SYNC_AT_COMMIT
             db.pragma("synchronous", synchronous)
             yield db
-        except BaseException as error:
+        except BaseException as error:  # whatever happened, nothing is committed
             if db is not None:
                 _roll_back(db)
                 db.close()

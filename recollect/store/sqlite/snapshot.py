@@ -76,7 +76,7 @@ def _begin(db: apsw.Connection) -> apsw.Connection:
         db.set_busy_timeout(_BUSY_MILLISECONDS)
         db.execute("begin")
         db.execute("select count(*) from sqlite_schema").fetchall()
-    except BaseException:
+    except BaseException:  # nobody else would close the connection
         db.close(True)
         raise
     return db

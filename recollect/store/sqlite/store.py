@@ -176,15 +176,14 @@ class SqliteStore(SqlStore[Connection]):
         def run(db: Connection) -> T:
             try:
                 return work(db, text_index.FtsIndex(db, self._vocabulary))
-            except BaseException:
-                # The words of work that is rolled back are not in the vocabulary.
+            except BaseException:  # words of work that is rolled back are not in the vocabulary
                 self._vocabulary.clear()
                 raise
 
         try:
             return self._connections.write(run)
-        except BaseException:
-            self._vocabulary.clear()  # the commit may have failed
+        except BaseException:  # the commit may have failed
+            self._vocabulary.clear()
             raise
 
     def append(

@@ -169,7 +169,7 @@ class Connections:
                 job.commit = (log, number)
             if seconds >= _LONG_TRANSACTION:
                 self._next_turn = time.monotonic() + _PAUSE_AFTER_LONG
-        except BaseException as error:
+        except BaseException as error:  # whatever happened, every waiting thread gets an answer
             self._abort(error)
             failure = self._explain(error)
             for job in jobs:
@@ -210,7 +210,7 @@ class Connections:
         db.execute("savepoint job")
         try:
             job.value = job.work(db)
-        except Exception as error:
+        except Exception as error:  # any error of a job goes to the thread that waits
             # On a full disk, SQLite rolls back the whole transaction, and all jobs fail.
             if not db.in_transaction:
                 raise
@@ -238,7 +238,7 @@ class Connections:
             try:
                 prepare_appends(db)
                 self._log = LogFile(db, self.path)
-            except BaseException as error:
+            except BaseException as error:  # nobody else would close the connection
                 db.close(True)
                 if isinstance(error, OSError):
                     raise translate_os_error(error) from error

@@ -49,7 +49,7 @@ class Pages:
                 self.usable -= header[20]
             self.count = -(-self._size // self.page_size)
             self._read_log(path.with_name(f"{path.name}-wal"))
-        except BaseException:
+        except BaseException:  # nobody else would close the files
             self.close()
             raise
 

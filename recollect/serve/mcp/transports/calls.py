@@ -257,7 +257,7 @@ class CallServer:
                 context.use_session(self.sessions.get_or_create(caller.user, caller.own_key))
             try:
                 return Reply.from_answer(dispatcher.handle(message, context))
-            except Exception:
+            except Exception:  # an ordinary error is handled by the caller
                 raise
             except BaseException as error:  # such as SystemExit: it must not end the server
                 raise RuntimeError(f"A tool raised {error!r}") from error

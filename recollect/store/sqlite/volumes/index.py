@@ -252,7 +252,7 @@ class VolumeIndex:
         try:
             write_volume(self._folder / name, self._rows(key_range), stop)
             protect_tree(self._folder / name)
-        except BaseException:
+        except BaseException:  # also Ctrl-C: half a volume is useless
             self._connections.write(lambda db: db.run("delete from volume where name = ?", (name,)))
             raise
         self._connections.write(

@@ -150,8 +150,7 @@ class _Index:
             yield
         except (OSError, ValueError) as error:
             raise self._damaged(error) from error
-        except BaseException as error:
-            # Tantivy's binding does not export this class.
+        except BaseException as error:  # a panic in Rust, whose class Tantivy does not export
             if type(error).__name__ != "PanicException":
                 raise
             raise self._damaged(error) from error

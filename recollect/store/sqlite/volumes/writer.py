@@ -64,7 +64,7 @@ def write_volume(folder: Path, rows: Iterable[Row], stop: Callable[[], bool] | N
         (unfinished / MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
         _flush_folder(unfinished)
         unfinished.rename(folder)
-    except BaseException:
+    except BaseException:  # also Ctrl-C: half a volume is useless
         shutil.rmtree(unfinished, ignore_errors=True)
         raise
     _flush(folder.parent)
