@@ -7,6 +7,7 @@ from conversations import conversation, edit, exchange, message, tool_call
 
 from recollect.memory.observe import observe
 from recollect.memory.observe.phrases import concepts
+from recollect.memory.observe.replies import TRIVIAL
 from recollect.memory.observe.salience import Salience
 from recollect.model.documents import Document
 from recollect.model.observations import Observation
@@ -41,6 +42,12 @@ def test_the_title_of_work_is_its_outcome() -> None:
     )
     title = "The theme is set before the first paint, so nothing flashes"
     assert only(document).title == title
+
+
+@pytest.mark.parametrize("text", ["sorry.", "Oops!", "my bad", "Désolé", "すみません", "对不起"])
+def test_an_apology_says_nothing_about_the_work(text: str) -> None:
+    assert TRIVIAL.match(text)
+    assert not TRIVIAL.match(f"{text} push the branch")
 
 
 def test_a_pasted_error_is_not_the_title() -> None:

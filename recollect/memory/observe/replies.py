@@ -67,7 +67,7 @@ _PLEASANTRY = re.compile(
 )
 TRIVIAL = re.compile(
     r"^(?:ok(?:ay)?|yes(?:,? please)?|yep|yeah|no|nope|sure|thanks?(?: you)?|thx|great|perfect|cool"
-    r"|nice|good|fine|right|alright|agreed|ouch"
+    r"|nice|good|fine|right|alright|agreed|ouch|sorry|oops|whoops|my bad|apologies"
     r"|continue|go on|go ahead|proceed|ship it|sounds right|makes sense"
     r"|do it|do that|please (?:continue|proceed|do)|keep going|next|done|hello|hi|hey"
     r"|good (?:morning|evening|night|afternoon)|bye|/\w+|lgtm|y|n|k|hm+|wow|lol"
@@ -75,6 +75,7 @@ TRIVIAL = re.compile(
     r"|got it|sounds good|that(?:'s| is) (?:great|all|fine|it)|ja|nein|danke|weiter|gut|genau|passt"
     r"|mach das|so machen wir (?:es|das)|oui|non|merci|d'accord|parfait|vas-y|allez"
     r"|sí|si|no|vale|gracias|de acuerdo|perfecto|hazlo|adelante"
+    r"|entschuldigung|désolée?|pardon|perdón|对不起|抱歉|すみません|ごめん(?:なさい)?"
     r"|继续|好的?|好吧|可以|行|谢谢|はい|いいえ|お願いします|わかりました|ありがとう(?:ございます)?|네)"
     r"(?:[\s,.!、，]+(?:ok(?:ay)?|yes|please|thanks?|thank you|so much|very much|great|go|go ahead"
     r"|do it|fix|fix it|set it|ship it|continue|then"
