@@ -58,7 +58,7 @@ def test_search_results_lead_to_details_and_to_the_conversation(run: Any) -> Non
     assert "We decided to prune the roses in March" in run(
         "read", path, "--lines", f"{first}-{last}"
     )
-    assert run("read", path, "--lines", "1") == "# Conversation: Roses\ufffd[31m\n"
+    assert run("read", path, "--lines", "1") == "# Conversation: Roses\n"
     assert run("read", path, "--lines", "3-").startswith("# Date: 2025-12-01\n")
     assert id_ in run("timeline", id_)
     assert id_ in run("timeline", "2025-12-01", "--project", "garden")

@@ -360,10 +360,12 @@ def _class(value: type, name: str) -> str:
 
 
 def _members(value: type) -> dict[str, Any]:
+    """The members of a class and its bases, in the order of the code."""
     members: dict[str, Any] = {}
-    for base in reversed(value.__mro__):
+    for base in value.__mro__:
         if base.__module__.startswith("recollect"):
-            members |= vars(base)
+            for name, member in vars(base).items():
+                members.setdefault(name, member)
     return members
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
 from rich.padding import Padding
@@ -34,6 +34,9 @@ from recollect.errors import InvalidInput
 from recollect.knowledge.preferences import preference
 from recollect.language.text import printable
 from recollect.library import Library
+
+if TYPE_CHECKING:
+    from recollect.knowledge.options import KnowledgeOptions
 
 _EXAMPLES = """\
   recollect knowledge search 'how to prune roses'      conversations and all other kinds in one list
@@ -84,51 +87,59 @@ _COLOURS = {
 def define_knowledge(group: argparse.ArgumentParser) -> None:
     actions = define_group(group, _EXAMPLES)
     _add_search(actions)
-    listing = add_command(
+    _add_list(actions)
+    _add_read(actions)
+    _add_transcript(actions)
+    add_command(
+        actions, "types", "count media by type", types, "  recollect knowledge types --json\n"
+    )
+    knowledge_editing.register(actions)
+
+
+def _add_list(actions: Commands) -> None:
+    command = add_command(
         actions,
         "list",
         "list the items of a kind, most recently changed first",
         list_,
         _LIST_EXAMPLES,
     )
-    add_kind(listing, KINDS)
-    listing.add_argument(
+    add_kind(command, KINDS)
+    command.add_argument(
         "--search", default="", metavar="TEXT", help="only titles or ids that contain this"
     )
-    listing.add_argument(
+    command.add_argument(
         "--tag", action="append", default=[], metavar="NAME", help="only with this tag or keyword"
     )
-    listing.add_argument(
+    command.add_argument(
         "--type", action="append", default=[], metavar="NAME", help="only media of this type"
     )
-    listing.add_argument(
+    command.add_argument(
         "-n",
         "--limit",
         type=whole_number(1, 200),
         default=50,
         help="how many (default: %(default)s, at most 200)",
     )
-    listing.add_argument("--offset", type=whole_number(0), default=0, help="how many to skip")
-    _add_read(actions)
-    transcript_ = add_command(
+    command.add_argument("--offset", type=whole_number(0), default=0, help="how many to skip")
+
+
+def _add_transcript(actions: Commands) -> None:
+    command = add_command(
         actions,
         "transcript",
         "print the transcript of a recording",
         transcript,
         _TRANSCRIPT_EXAMPLES,
     )
-    transcript_.add_argument("id", help="its id, as `list` and `search` show it")
-    transcript_.add_argument(
+    command.add_argument("id", help="its id, as `list` and `search` show it")
+    command.add_argument(
         "--format", choices=TRANSCRIPTS, default="text", help="(default: %(default)s)"
     )
-    transcript_.add_argument("--timestamps", action="store_true", help="include times in text")
-    transcript_.add_argument(
+    command.add_argument("--timestamps", action="store_true", help="include times in text")
+    command.add_argument(
         "--output", metavar="FILE", help="a file to write (default: standard output)"
     )
-    add_command(
-        actions, "types", "count media by type", types, "  recollect knowledge types --json\n"
-    )
-    knowledge_editing.register(actions)
 
 
 def _add_search(actions: Commands) -> None:
@@ -166,6 +177,11 @@ def _add_search(actions: Commands) -> None:
         help="by words, meaning or both",
     )
     add_search_options(command)
+    _add_item_filters(command)
+
+
+def _add_item_filters(command: argparse.ArgumentParser) -> None:
+    """Options that concern one kind of items. Other kinds ignore them."""
     command.add_argument(
         "--tag", action="append", default=[], metavar="NAME", help="notes: only with this keyword"
     )
@@ -233,6 +249,18 @@ def _add_read(actions: Commands) -> None:
 
 
 def search(arguments: argparse.Namespace) -> int:
+    with existing(arguments) as library:
+        page = library.knowledge.search(" ".join(arguments.query), _search_options(arguments))
+        if arguments.json:
+            print_json(page)
+            return 0
+        _add_labels(library, [*page["results"], *page.get("nearest", ())])
+    _show_results(page["results"], arguments.offset, page["total_estimated"])
+    _show_remarks(page)
+    return 0
+
+
+def _search_options(arguments: argparse.Namespace) -> KnowledgeOptions:
     from recollect.knowledge.options import KnowledgeOptions
 
     filters = {
@@ -249,36 +277,39 @@ def search(arguments: argparse.Namespace) -> int:
         },
         "prompts": {"fields": arguments.field},
     }
-    with existing(arguments) as library:
-        options = KnowledgeOptions(
-            sources=arguments.kinds,
-            limit=arguments.limit,
-            offset=arguments.offset,
-            snippet_length=preference("snippet_length", arguments.snippet, {}),
-            order_by="recent" if arguments.recent else "relevance",
-            filters={kind: _without_empty(fields) for kind, fields in filters.items()},
-            mode=arguments.mode,
-            correct=not arguments.no_correct,
-            rerank=arguments.rerank,
-        )
-        page = library.knowledge.search(" ".join(arguments.query), options)
-        if arguments.json:
-            print_json(page)
-            return 0
-        _add_labels(library, [*page["results"], *page.get("nearest", ())])
+    order = "relevance"
+    if arguments.recent:
+        order = "recent"
+    return KnowledgeOptions(
+        sources=arguments.kinds,
+        limit=arguments.limit,
+        offset=arguments.offset,
+        snippet_length=preference("snippet_length", arguments.snippet, {}),
+        order_by=order,
+        filters={kind: _without_empty(fields) for kind, fields in filters.items()},
+        mode=arguments.mode,
+        correct=not arguments.no_correct,
+        rerank=arguments.rerank,
+    )
+
+
+def _show_results(results: Sequence[dict[str, Any]], offset: int, total: int) -> None:
     out = console()
-    results = page["results"]
     for result in results:
         _show_result(result)
         out.print()
     if results:
-        last = arguments.offset + len(results)
-        total = page["total_estimated"]
-        out.print(f"[dim]{arguments.offset + 1:,} to {last:,} of about {total:,}[/]")
-    elif arguments.offset:
+        last = offset + len(results)
+        out.print(f"[dim]{offset + 1:,} to {last:,} of about {total:,}[/]")
+    elif offset:
         out.print("No more results.")
     else:
         out.print("No results.")
+
+
+def _show_remarks(page: Mapping[str, Any]) -> None:
+    """A note, corrections, and, if there are no results, what is closest in meaning."""
+    out = console()
     if page.get("note"):
         out.print(f"[yellow]{safe(page['note'])}[/]")
     if page.get("corrections"):
@@ -288,7 +319,6 @@ def search(arguments: argparse.Namespace) -> int:
         for result in page["nearest"]:
             _show_result(result)
             out.print()
-    return 0
 
 
 def _add_labels(library: Library, results: Iterable[dict[str, Any]]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from itertools import chain
 from typing import NamedTuple
@@ -141,16 +141,22 @@ def list_(arguments: argparse.Namespace) -> int:
             print_json({"conversations": records} | page)
             return 0
         labels = [library.label(summary.id, summary.title) for summary in summaries]
-        references = [Reference(summary.id) for summary in summaries]
-        has_numbers = remember(arguments, references)
-        out = console()
+        has_numbers = remember(arguments, [Reference(summary.id) for summary in summaries])
         if not at_terminal():
             _print_lines(summaries, labels)
             return 0
         ids = [short_id(library, summary.id) for summary in summaries]
     if not summaries:
-        out.print(_nothing_listed(arguments, total))
+        console().print(_nothing_listed(arguments, total))
         return 0
+    console().print(_table(summaries, labels, ids, has_numbers))
+    _show_list_total(arguments, len(summaries), total)
+    return 0
+
+
+def _table(
+    summaries: Sequence[Summary], labels: Sequence[str], ids: Sequence[str], has_numbers: bool
+) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("", style="bold cyan", justify="right", no_wrap=True, min_width=2)
     table.add_column("id", no_wrap=True, min_width=max(map(len, ids)))
@@ -167,9 +173,7 @@ def list_(arguments: argparse.Namespace) -> int:
             safe(source_label(summary.source)),
             Text(_title(summary, label), no_wrap=True, overflow="ellipsis"),
         )
-    out.print(table)
-    _show_list_total(arguments, len(summaries), total)
-    return 0
+    return table
 
 
 def _nothing_listed(arguments: argparse.Namespace, total: int) -> str:

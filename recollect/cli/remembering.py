@@ -47,6 +47,14 @@ _FORGET_EXAMPLES = """\
 
 def define_memory(group: argparse.ArgumentParser) -> None:
     actions = define_group(group, _EXAMPLES)
+    _add_search(actions)
+    _add_get(actions)
+    _add_read(actions)
+    _add_timeline(actions)
+    _add_forget(actions)
+
+
+def _add_search(actions: Commands) -> None:
     command = add_command(actions, "search", "search observations", search, _SEARCH_EXAMPLES)
     command.add_argument("query", nargs="+", help="a question or words")
     command.add_argument(
@@ -84,51 +92,59 @@ def define_memory(group: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--compact", action="store_true", help="print one line per result instead of Markdown"
     )
-    details = add_command(actions, "get", "show the details of observations", get, _GET_EXAMPLES)
-    details.add_argument(
+
+
+def _add_get(actions: Commands) -> None:
+    command = add_command(actions, "get", "show the details of observations", get, _GET_EXAMPLES)
+    command.add_argument(
         "ids", nargs="+", metavar="ID", help="up to 20 ids, as `search` shows them"
     )
-    reading = add_command(
+
+
+def _add_read(actions: Commands) -> None:
+    command = add_command(
         actions, "read", "read a conversation, or some of its lines", read, _READ_EXAMPLES
     )
-    reading.add_argument(
+    command.add_argument(
         "path", help="a path, as `search` and `get` show it, or an observation's id"
     )
-    reading.add_argument(
+    command.add_argument(
         "--lines", type=_lines, default=(None, None), metavar="A-B", help="only these lines"
     )
-    reading.add_argument(
+    command.add_argument(
         "--tool-results", action="store_true", help="print the results of tools, too"
     )
-    reading.add_argument(
+    command.add_argument(
         "--max-tokens", type=int, metavar="N", help="stop after about so many tokens"
     )
-    timeline_ = add_command(
+
+
+def _add_timeline(actions: Commands) -> None:
+    command = add_command(
         actions,
         "timeline",
         "show what happened around an observation or a date",
         timeline,
         _TIMELINE_EXAMPLES,
     )
-    timeline_.add_argument("anchor", help="an observation's id, or a date")
-    timeline_.add_argument(
+    command.add_argument("anchor", help="an observation's id, or a date")
+    command.add_argument(
         "--before",
         type=int,
         default=5,
         metavar="N",
         help="observations before it (default: %(default)s)",
     )
-    timeline_.add_argument(
+    command.add_argument(
         "--after",
         type=int,
         default=5,
         metavar="N",
         help="observations after it (default: %(default)s)",
     )
-    timeline_.add_argument(
+    command.add_argument(
         "--project", action="append", default=[], metavar="NAME", help="only this project"
     )
-    _add_forget(actions)
 
 
 def _add_forget(actions: Commands) -> None:

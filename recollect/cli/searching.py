@@ -175,31 +175,7 @@ def search(arguments: argparse.Namespace) -> int:
         query = concepts
     with existing(arguments) as library:
         check_filters(library, arguments)
-        conversations = [resolve(library, arguments, text).id for text in arguments.conversation]
-        page = library.search(
-            query,
-            Filter.of(
-                roles=arguments.role,
-                authors=arguments.author,
-                after=arguments.after,
-                before=arguments.before,
-                projects=arguments.project,
-                sources=arguments.source,
-                conversations=conversations,
-                tags=arguments.tag,
-                hidden=arguments.hidden,
-            ),
-            SearchOptions(
-                mode=arguments.mode,
-                group=_grouping(arguments),
-                score=arguments.score,
-                limit=arguments.limit,
-                offset=arguments.offset,
-                now=arguments.now,
-                correct=not arguments.no_correct,
-                rerank=arguments.rerank,
-            ),
-        )
+        page = library.search(query, _filter(library, arguments), _search_options(arguments))
         remarks = _remarks(library, page, arguments.mode)
         page, short_ids = _prepare(library, arguments, page)
     if page.matched == "literal":
@@ -211,6 +187,33 @@ def search(arguments: argparse.Namespace) -> int:
         )
     _print_page(Results(page, short_ids, bool(arguments.concepts)), arguments, remarks)
     return 0
+
+
+def _filter(library: Library, arguments: argparse.Namespace) -> Filter:
+    return Filter.of(
+        roles=arguments.role,
+        authors=arguments.author,
+        after=arguments.after,
+        before=arguments.before,
+        projects=arguments.project,
+        sources=arguments.source,
+        conversations=[resolve(library, arguments, text).id for text in arguments.conversation],
+        tags=arguments.tag,
+        hidden=arguments.hidden,
+    )
+
+
+def _search_options(arguments: argparse.Namespace) -> SearchOptions:
+    return SearchOptions(
+        mode=arguments.mode,
+        group=_grouping(arguments),
+        score=arguments.score,
+        limit=arguments.limit,
+        offset=arguments.offset,
+        now=arguments.now,
+        correct=not arguments.no_correct,
+        rerank=arguments.rerank,
+    )
 
 
 def _is_plain(text: str) -> bool:

@@ -29,6 +29,28 @@ key, every client needs one (`recollect keys`). The log goes to standard error.
 def define_serve(command: argparse.ArgumentParser) -> None:
     define(command, run, _EXAMPLES)
     command.add_argument("--open", action="store_true", help="open the console in the browser")
+    _add_network_options(command)
+    command.add_argument(
+        "--workers",
+        type=int,
+        metavar="NUMBER",
+        help="processes that share the port, for more searches at once "
+        "(default: RECOLLECT_WORKERS, or 1)",
+    )
+    command.add_argument(
+        "--no-jobs",
+        action="store_true",
+        help="leave imports and indexing to `recollect worker` (default: RECOLLECT_JOBS)",
+    )
+    command.add_argument(
+        "--log-format",
+        choices=("json", "text"),
+        default="json",
+        help="format of the log (default: json)",
+    )
+
+
+def _add_network_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--host",
         metavar="ADDRESS",
@@ -39,13 +61,6 @@ def define_serve(command: argparse.ArgumentParser) -> None:
         type=int,
         metavar="NUMBER",
         help="port; 0 picks a free one (default: RECOLLECT_PORT, or 8765)",
-    )
-    command.add_argument(
-        "--workers",
-        type=int,
-        metavar="NUMBER",
-        help="processes that share the port, for more searches at once "
-        "(default: RECOLLECT_WORKERS, or 1)",
     )
     command.add_argument(
         "--allow-host",
@@ -71,17 +86,6 @@ def define_serve(command: argparse.ArgumentParser) -> None:
         "--base-url",
         metavar="URL",
         help="public address, if the server is behind a reverse proxy",
-    )
-    command.add_argument(
-        "--no-jobs",
-        action="store_true",
-        help="leave imports and indexing to `recollect worker` (default: RECOLLECT_JOBS)",
-    )
-    command.add_argument(
-        "--log-format",
-        choices=("json", "text"),
-        default="json",
-        help="format of the log (default: json)",
     )
 
 
