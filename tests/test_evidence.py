@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
+from recollect.language.intent import KEYWORDS
 from recollect.model.kinds import CONVERSATION
-from recollect.search.evidence import is_weak
+from recollect.search.evidence import assess
 from recollect.search.ranking.scored import Question, ScoredCandidate
 from recollect.search.terms import Term
 from recollect.store.values import Candidate
@@ -19,6 +21,10 @@ FLOOR = 0.4
 def question(text: str, *words: str) -> Question:
     """A question with terms of the same weight."""
     return Question(text, tuple(Term(((word,),), frequency=1) for word in words), NOW)
+
+
+def is_weak(query: Question, ranking: list[ScoredCandidate], floor: float | None) -> bool:
+    return assess(query, ranking, floor).is_weak
 
 
 def hit(number: int, terms: set[int], cosine: float) -> ScoredCandidate:
@@ -52,6 +58,29 @@ def test_words_without_the_name_that_the_question_mentions_are_no_evidence() -> 
     query = question("how many reviewers does Terraform need?", "reviewers", "terraform", "need")
     assert is_weak(query, [hit(1, {0, 2}, 0.3)], FLOOR)
     assert not is_weak(query, [hit(1, {0, 1}, 0.3)], FLOOR)
+
+
+def test_confidence_is_the_share_of_the_question_in_words_and_in_meaning() -> None:
+    query = question("who paid the water bill of the hut?", "paid", "water", "bill", "hut")
+    half = assess(query, [hit(1, {0, 1}, FLOOR)], FLOOR).confidence
+    assert half == pytest.approx(2 / 3)  # half of the words, and all that is expected in meaning
+    assert assess(query, [hit(1, {0, 1}, FLOOR / 2)], FLOOR).confidence < half
+    assert assess(query, [hit(1, {0, 1, 2}, FLOOR)], FLOOR).confidence > half
+    assert assess(query, [hit(1, {0, 1}, 0.9)], None).confidence == 0.5
+    assert assess(query, [hit(1, {0, 1, 2, 3}, 1.0)], FLOOR).confidence == 1
+
+
+def test_keywords_are_sure_if_a_hit_has_all_of_them() -> None:
+    query = replace(question("water bill", "water", "bill"), intent=KEYWORDS)
+    assert assess(query, [hit(1, {0, 1}, 0.1)], FLOOR).confidence == 1
+    assert assess(query, [hit(1, {0}, 0.1)], FLOOR).confidence == 0.5
+    assert assess(query, [hit(1, set(), 1.5 * FLOOR)], FLOOR).confidence == pytest.approx(0.75)
+
+
+def test_without_words_the_meaning_alone_counts() -> None:
+    query = question("anything")
+    assert assess(query, [hit(1, set(), FLOOR)], FLOOR).confidence == pytest.approx(0.5)
+    assert assess(query, [hit(1, set(), 0.3)], None).confidence == 0.3
 
 
 @pytest.mark.parametrize(("cosine", "weak"), [(0.35, True), (0.45, False)])

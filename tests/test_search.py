@@ -998,6 +998,24 @@ def test_vector_mode_never_falls_back_to_words(
     assert len(hits) <= 5
 
 
+@pytest.mark.both_stores
+def test_the_first_score_says_how_much_of_the_query_the_hits_contain(
+    library: recollect.Library,
+) -> None:
+    texts = ["The plumber fixed the boiler in March.", "My plumber has a van.", "It rained."]
+    for number, text in enumerate(texts):
+        library.add_conversation(f"c{number}", messages=[message(f"m{number}", text)])
+    library.index()
+
+    def score(query: str) -> float:
+        return library.search(query, options=SearchOptions(now=NOW)).hits[0].score
+
+    answerable = score("When did the plumber fix the boiler?")
+    assert answerable > 0.8 > 0.6 > score("Which plumber repaired the roof of the harbour office?")
+    assert score("plumber boiler") == score("plumber AND van") == 1
+    assert score("plumber trampoline") < 0.6
+
+
 # -- the reranker ---
 
 

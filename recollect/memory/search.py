@@ -31,7 +31,7 @@ from recollect.search.deadline import NOTE
 from recollect.search.engine import CANDIDATES, NEAREST, Search
 from recollect.search.hits import make_hit
 from recollect.search.query_filter import has_words, may_relax, narrow_filter
-from recollect.search.ranking.scored import ScoredCandidate, normalize
+from recollect.search.ranking.scored import Scale, ScoredCandidate
 from recollect.search.rerank import may_rerank, rerank
 from recollect.search.variety import merge_copies, spread
 from recollect.store.base import Store
@@ -195,14 +195,15 @@ class _ConceptSearch:
 
     def search(self, results: _Results) -> MemoryResults:
         ranking = self._ranking()
-        if self._search.is_weak(ranking):
-            results.add([self._ranked_match(scored) for scored in ranking])
+        assessment = self._search.assess(ranking)
+        scale = self._search.scale_of(ranking, assessment)
+        results.add([self._ranked_match(scored, scale) for scored in ranking])
+        if assessment.is_weak:
             nearest = results.hits()[:NEAREST]
             return MemoryResults("observations", nearest=nearest)
-        results.add([self._ranked_match(scored) for scored in ranking])
         lowest = 0.0
         if ranking:
-            lowest = normalize(self._search.question, ranking[-1].score) / 2
+            lowest = scale.score(ranking[-1].score) / 2
         unranked = self._unranked_matches(lowest)
         while not results.is_full:
             batch = list(islice(unranked, CANDIDATES))
@@ -234,11 +235,10 @@ class _ConceptSearch:
             ranking = rerank(question, ranking)
         return spread(question, ranking)
 
-    def _ranked_match(self, scored: ScoredCandidate) -> _Match:
-        question = self._search.question
+    def _ranked_match(self, scored: ScoredCandidate, scale: Scale) -> _Match:
         return _Match(
             scored.candidate,
-            normalize(question, scored.score),
+            scale.score(scored.score),
             self._words,
             tuple([self._names[number] for number in scored.terms]),
         )

@@ -170,6 +170,8 @@ class Hit:
     position: int
     canonical: bool
     score: float
+    """From 0 to 1. That of the best hit is how much of the query the best hits contain, in words
+    and in meaning; the others are relative to it."""
     snippet: str
     start: int = 0
     """Where the snippet begins in the message, in characters."""

@@ -11,7 +11,7 @@ from recollect.language.query import parse_query
 from recollect.model.search import Filter, Page, SearchOptions
 from recollect.search.engine import Search
 from recollect.search.query_filter import has_words, narrow_filter
-from recollect.search.ranking.scored import ScoredCandidate, normalize
+from recollect.search.ranking.scored import ScoredCandidate
 from recollect.settings import LIMITS
 from recollect.store.base import Store
 
@@ -51,7 +51,7 @@ def search_concepts(
         each = [one.hit(best[document]) for one, best in zip(searches, best_hits, strict=True)]
         first = max(each, key=lambda hit: hit.score)
         others = tuple(hit for hit in each if hit.message_id != first.message_id)
-        score = normalize(searches[0].question, scores[document])
+        score = searches[0].scale.score(scores[document])
         hits.append(replace(first, score=score, also=others))
     return replace(
         searches[-1].empty_page(),

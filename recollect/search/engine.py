@@ -23,14 +23,15 @@ from recollect.language.text import fold, tokens
 from recollect.language.when import windows
 from recollect.model.search import Filter, Hit, Page, SearchOptions
 from recollect.models.embeddings import is_remote
-from recollect.search import evidence, rank
+from recollect.search import rank
 from recollect.search.correction import correct_terms
 from recollect.search.deadline import NOTE, NOTHING_IN_TIME, Deadline
+from recollect.search.evidence import CERTAIN, UNRELATED, Assessment, assess
 from recollect.search.hits import make_hit
 from recollect.search.long_queries import parse_any_length
 from recollect.search.partial_store import PartialStore
 from recollect.search.query_filter import has_words, may_relax, narrow_filter
-from recollect.search.ranking.scored import Question, ScoredCandidate, normalize
+from recollect.search.ranking.scored import Question, Scale, ScoredCandidate
 from recollect.search.ranking.weights import PERFECT_SCORES
 from recollect.search.rerank import may_rerank, rerank
 from recollect.search.terms import Term, any_term, form_name, own_terms, query_terms
@@ -124,6 +125,8 @@ class Search:
         self._note = ""
         self._all_terms_match = True
         self._ranking: list[ScoredCandidate] | None = None
+        self._assessment: Assessment | None = None
+        self._scale: Scale | None = None
         self._count: tuple[int, bool] | None = None
         self._arm_size = CANDIDATES
         if options.typing:
@@ -167,6 +170,8 @@ class Search:
         other._store = PartialStore(store, self._deadline)
         other._pool_keys = set()
         other._ranking = None
+        other._assessment = None
+        other._scale = None
         other._count = None
         return other
 
@@ -315,14 +320,36 @@ class Search:
             return False
         return bool(self._store.match(any_term(terms), self._filter, 1))
 
-    def is_weak(self, ranking: Sequence[ScoredCandidate]) -> bool:
-        """Whether hits of this search are probably unrelated; see `search.evidence`."""
-        if not self._plain or self._options.mode == "vector":
-            return False
+    def assess(self, ranking: Sequence[ScoredCandidate]) -> Assessment:
+        """What a ranking of hits of this search is worth; see `search.evidence`."""
+        if not self._plain:
+            return CERTAIN
         floor = None
         if self._space is not None and self._means_most_of_the_query():
             floor = self._space.noise_floor
-        return evidence.is_weak(self.question, ranking, floor)
+        return assess(self.question, ranking, floor)
+
+    def scale_of(self, ranking: Sequence[ScoredCandidate], assessment: Assessment) -> Scale:
+        """How the scores of a ranking become scores as users see them."""
+        if self._every_term:  # several rankings share a scale
+            return Scale(PERFECT_SCORES[self.question.intent], 1.0)
+        best = max((scored.score for scored in ranking), default=0.0)
+        if self._options.score == "fts":
+            return Scale(best, 1.0)
+        return Scale(best, assessment.confidence)
+
+    @property
+    def assessment(self) -> Assessment:
+        """What the hits of this search are worth."""
+        if self._assessment is None:
+            self._assessment = self.assess(self.ranking())
+        return self._assessment
+
+    @property
+    def scale(self) -> Scale:
+        if self._scale is None:
+            self._scale = self.scale_of(self.ranking(), self.assessment)
+        return self._scale
 
     def _means_most_of_the_query(self) -> bool:
         """Whether the words with a meaning are at least half of the query, by weight.
@@ -566,18 +593,16 @@ class Search:
         return list(ranking)
 
     def _order_by_text_score(self, ranking: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
-        """The same candidates with the text engine's scores, as shares of the best one."""
+        """The same candidates with the text engine's scores."""
         if self.node is None:
             raise InvalidInput(
                 "score: 'fts' needs a search for words. Use it with mode 'text' or 'both'."
             )
         scores = self._store.text_scores(self.node, [s.candidate.key for s in ranking])
-        best = max(scores.values(), default=0.0) or 1.0
-        scale = PERFECT_SCORES[self.question.intent] / best
         rescored = [
             replace(
                 s,
-                score=scores.get(s.candidate.key, 0.0) * scale,
+                score=scores.get(s.candidate.key, 0.0),
                 part_names=(),
                 part_values=(),
             )
@@ -640,7 +665,7 @@ class Search:
         """The score of matches that were not ranked: half of the lowest score."""
         if not ranking:
             return 0.0
-        return normalize(self.question, ranking[-1].score) / 2
+        return self.scale.score(ranking[-1].score) / 2
 
     def _page_of_conversations(self, ranking: Sequence[ScoredCandidate]) -> Page:
         groups: dict[str, list[ScoredCandidate]] = {}
@@ -693,9 +718,9 @@ class Search:
         if self._space is not None:
             embedded = min(self._space.last_key / max(self._store.size(), 1), 1.0)
         notes = [*self._remarks(), self._note]
-        is_weak = self._ranking is not None and self.is_weak(self._ranking)
+        is_weak = self._ranking is not None and self.assessment.is_weak
         if is_weak:
-            notes.append(evidence.UNRELATED)
+            notes.append(UNRELATED)
         if self.is_partial:
             notes.append(NOTE)
         return Page(
@@ -719,7 +744,7 @@ class Search:
         return make_hit(candidate, self.words, score, length, **reasons)
 
     def hit(self, scored: ScoredCandidate) -> Hit:
-        score = normalize(self.question, scored.score)
+        score = self.scale.score(scored.score)
         share = 0.0
         if scored.score > 0:
             share = score / scored.score

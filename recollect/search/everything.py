@@ -24,10 +24,10 @@ from recollect.model.search import Filter, SearchOptions
 from recollect.search import rank
 from recollect.search.deadline import NOTE
 from recollect.search.engine import CANDIDATES, NEAREST, Search
-from recollect.search.evidence import UNRELATED
+from recollect.search.evidence import UNRELATED, Assessment
 from recollect.search.long_queries import parse_any_length
 from recollect.search.query_filter import has_words, may_relax, narrow_filter
-from recollect.search.ranking.scored import Question, ScoredCandidate, normalize
+from recollect.search.ranking.scored import Question, Scale, ScoredCandidate
 from recollect.search.rerank import may_rerank, rerank
 from recollect.search.snippet import first_match
 from recollect.search.variety import merge_copies, spread
@@ -177,7 +177,15 @@ class Results:
     @property
     def is_weak(self) -> bool:
         """Whether the results are probably unrelated; see `search.evidence`."""
-        return bool(self._searches) and self._searches[0].is_weak(self._ranking)
+        return bool(self._searches) and self._assessment.is_weak
+
+    @cached_property
+    def _assessment(self) -> Assessment:
+        return self._searches[0].assess(self._ranking)
+
+    @cached_property
+    def _scale(self) -> Scale:
+        return self._searches[0].scale_of(self._ranking, self._assessment)
 
     @property
     def is_partial(self) -> bool:
@@ -252,7 +260,7 @@ class Results:
     def _ranked_entry(self, scored: ScoredCandidate) -> Entry:
         return Entry(
             scored.candidate,
-            normalize(self._question, scored.score),
+            self._scale.score(scored.score),
             self._is_by_title(scored),
             scored.arms,
             scored.copies,
@@ -262,7 +270,7 @@ class Results:
         """A result that was not ranked. Scores fall from the lowest score of the ranking."""
         lowest = 1.0
         if self._ranking:
-            lowest = normalize(self._question, self._ranking[-1].score)
+            lowest = self._scale.score(self._ranking[-1].score)
         size = len(self._ranking)
         score = lowest * size / (size + 1 + position)
         by_title = candidate.key in self._title_keys

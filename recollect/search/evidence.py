@@ -1,25 +1,30 @@
-"""Whether the hits of a question have anything to do with it.
+"""How much of a query its best hits contain.
+
+The ranker compares candidates with each other, so the best one has a high score even if all are
+unrelated. Evidence is how much of the query one of the best hits contains, by the weight of its
+words in this library, and how close it is in meaning. That becomes the score of the first hit.
 
 A question shares some words with many messages, also one about something that the library does not
-have: "Which broker did we pick for the drone fleet?" What counts are the best hits: how much of the
-question one exchange contains, and how close it is in meaning. If that is little, the hits are
-probably unrelated. They are returned, because an answer may have other words, but marked as weak.
+have: "Which broker did we pick for the drone fleet?" If no exchange has much of the question, the
+hits are probably unrelated. They are returned, because an answer may have other words, but marked
+as weak.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence, Set
 from itertools import pairwise
 from typing import NamedTuple
 
 from recollect.language.detection import language_of
-from recollect.language.intent import QUESTION
+from recollect.language.intent import KEYWORDS, QUESTION
 from recollect.language.languages.english import ENGLISH
 from recollect.language.synonyms import synonyms
 from recollect.language.text import tokens
 from recollect.model.kinds import CONVERSATION
 from recollect.search.ranking.scored import Question, ScoredCandidate
-from recollect.search.terms import DATE_WORDS, term_shares
+from recollect.search.terms import DATE_WORDS, own_terms, term_shares
 
 UNRELATED = "The results are probably unrelated."
 _BEST = 5
@@ -31,6 +36,9 @@ _EXCHANGE = 2
 # first three conversations, with a higher one more; see bench/README.md.
 _MIN_EVIDENCE = 0.68
 _MEANING = 0.5
+_FULL_EVIDENCE = 1 + _MEANING
+"""All words of a question, in a hit that is as similar as unrelated ones rarely are."""
+_MIN_CONFIDENCE = 0.01
 _MIN_SHARE = 0.3
 """Of the words, if the meaning of the question is unknown."""
 # In other languages than English, fewer inflected forms are recognized. Without spaces, many pairs
@@ -43,33 +51,83 @@ _MIN_NAME = 3  # letters
 _SENTENCE_ENDS = (".", "?", "!", ":")
 
 
-def is_weak(
+class Assessment(NamedTuple):
+    """What the best hits are worth."""
+
+    confidence: float
+    """The share of the query that one of them contains, in words and in meaning: up to 1."""
+    is_weak: bool = False
+    """Whether the hits are probably unrelated."""
+
+
+CERTAIN = Assessment(1.0)
+"""Every hit satisfies the query."""
+
+
+def assess(
     question: Question, ranking: Sequence[ScoredCandidate], noise_floor: float | None
-) -> bool:
-    """Whether the hits are probably unrelated.
+) -> Assessment:
+    """How much of a plain query the best hits contain.
 
     `noise_floor` is the cosine that unrelated messages rarely reach; None if the cosines of this
-    query mean nothing. The model knows English best, so they count only in English.
+    query mean nothing.
     """
-    if question.intent != QUESTION or not question.terms or not ranking:
-        return False
-    exact = {number for number, term in enumerate(question.terms) if term.exact}
-    if exact and any(not exact.isdisjoint(scored.terms) for scored in ranking):
-        return False
+    if not ranking:
+        return Assessment(0.0)
+    if not question.terms:
+        assessment = Assessment(_meaning_alone(ranking, noise_floor))
+    elif question.intent != QUESTION:
+        assessment = Assessment(_keyword_confidence(question, ranking, noise_floor))
+    else:
+        assessment = _assess_question(question, ranking, noise_floor)
+        exact = {number for number, term in enumerate(question.terms) if term.exact}
+        if any(not exact.isdisjoint(scored.terms) for scored in ranking):
+            assessment = assessment._replace(is_weak=False)
+    confidence = min(max(assessment.confidence, _MIN_CONFIDENCE), 1.0)
+    return assessment._replace(confidence=confidence)
+
+
+def _meaning_alone(ranking: Sequence[ScoredCandidate], noise_floor: float | None) -> float:
+    """The best cosine: at the noise floor, a half. If that is unknown, the cosine itself."""
+    nearest = max(scored.cosine or 0.0 for scored in ranking[:_BEST])
+    if not noise_floor:
+        return nearest
+    return _MEANING * nearest / noise_floor
+
+
+def _keyword_confidence(
+    question: Question, ranking: Sequence[ScoredCandidate], noise_floor: float | None
+) -> float:
+    """Keywords name words: a hit that contains all of them is sure, whatever its meaning."""
+    terms = question.terms
+    total = math.fsum(term.weight for term in own_terms(terms)) or 1.0
+    # Synonyms have a smaller weight, but they count: the library may have nothing else.
+    weights = [math.fsum(terms[n].weight for n in s.all_terms) for s in ranking[:_BEST]]
+    share = max(weights) / total
+    if not noise_floor or question.intent != KEYWORDS:
+        return share
+    return max(share, _meaning_alone(ranking, noise_floor))
+
+
+def _assess_question(
+    question: Question, ranking: Sequence[ScoredCandidate], noise_floor: float | None
+) -> Assessment:
+    """The model knows English best, so meaning counts only in English."""
     language = language_of(question.text)
-    if language.unspaced:
-        return _conversation_share(question, ranking) < _MIN_SHARE_WITHOUT_SPACES
     if language is not ENGLISH:
-        return _conversation_share(question, ranking) < _MIN_SHARE_IN_OTHER_LANGUAGES
+        share = _conversation_share(question, ranking)
+        least = _MIN_SHARE_IN_OTHER_LANGUAGES
+        if language.unspaced:
+            least = _MIN_SHARE_WITHOUT_SPACES
+        return Assessment(share, share < least)
     exchanges = _best_exchanges(question, ranking)
     share = max(each.share for each in exchanges)
-    if share < _MIN_SHARE_WITHOUT_NAME and _lacks_name(question, ranking):
-        return True
+    lacks_name = share < _MIN_SHARE_WITHOUT_NAME and _lacks_name(question, ranking)
     if not noise_floor:
-        return share < _MIN_SHARE
+        return Assessment(share, lacks_name or share < _MIN_SHARE)
     names = _known_names(question)
     most = max(_evidence(each, names, noise_floor) for each in exchanges)
-    return most < _MIN_EVIDENCE
+    return Assessment(most / _FULL_EVIDENCE, lacks_name or most < _MIN_EVIDENCE)
 
 
 class _Exchange(NamedTuple):
@@ -130,8 +188,9 @@ def _best_exchanges(question: Question, ranking: Sequence[ScoredCandidate]) -> l
 
 
 def _largest_share(question: Question, term_sets: Iterable[set[int]]) -> float:
+    """The largest share of the query, by weight, that one of these sets of terms is."""
     shares = term_shares(question.terms)
-    return max(sum(shares[number] for number in each) for each in term_sets)
+    return max(math.fsum([shares[number] for number in each]) for each in term_sets)
 
 
 def _known_names(question: Question) -> set[int]:

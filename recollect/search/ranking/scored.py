@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from recollect.language.intent import QUESTION
 from recollect.language.when import Window
 from recollect.model.kinds import OBSERVATION, PREFERENCE
-from recollect.search.ranking.weights import BY_MEANING, DIALOGUE, PERFECT_SCORES, WEIGHTS
+from recollect.search.ranking.weights import BY_MEANING, DIALOGUE, WEIGHTS
 from recollect.search.terms import Term
 from recollect.store.values import Candidate
 
@@ -121,6 +122,13 @@ class ScoredCandidate:
         return {*self.terms, *self.metadata_terms, *self.title_terms}
 
 
-def normalize(question: Question, score: float) -> float:
-    """A score as users see it: greater than 0, at most 1."""
-    return min(max(round(score / PERFECT_SCORES[question.intent], 6), 1e-6), 1.0)
+class Scale(NamedTuple):
+    """How the scores of a ranking become scores as users see them: greater than 0, at most 1."""
+
+    best: float
+    """The ranker's score of a hit that has `confidence`."""
+    confidence: float
+
+    def score(self, ranker_score: float) -> float:
+        share = ranker_score / max(self.best, 1e-6)
+        return min(max(round(share * self.confidence, 6), 1e-6), 1.0)

@@ -35,7 +35,11 @@ class ResultItem(ResponseBody):
     )
     uri: str = Field(description="Identifies the document or message across sources.")
     score: float = Field(
-        ge=0, le=1, description="Relevance. Scores of different sources can be compared."
+        ge=0,
+        le=1,
+        description="That of the best result is how much of the query the best results contain, "
+        "in words and in meaning; the others are relative to it. Scores of different sources can "
+        "be compared.",
     )
     score_type: str
     created_at: str | None

@@ -391,7 +391,10 @@ class SearchHit(ResponseBody):
         description="Whether the message is on the current branch of the conversation."
     )
     visibility: Visibility
-    score: float = Field(description="Relevance from 0 to 1.")
+    score: float = Field(
+        description="From 0 to 1. That of the best hit is how much of the query the best hits "
+        "contain, in words and in meaning; the others are relative to it."
+    )
     snippet: str = Field(description="Plain text around the match.")
     marks: list[list[int]] = Field(
         description="The matches in the snippet as pairs of start and end, in characters."
