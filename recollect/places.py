@@ -158,7 +158,7 @@ def reopen(path_or_url: str | Path, user: str | None = None) -> None:
 
 
 def _address(where: Path | str, user: str) -> str:
-    """What people are told about the place of a library. It contains no password."""
+    """The place of a library as people see it, without a password."""
     if isinstance(where, Path):
         return str(library_file(where, user))
     from recollect.store.postgres.server_errors import location_of

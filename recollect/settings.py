@@ -85,7 +85,7 @@ def config_file() -> Path:
 
 @lru_cache(maxsize=1)
 def _default_config_file(*_environment: str | None) -> Path:
-    """What this depends on is the cache key."""
+    """The arguments are only the cache key: the folder depends on these variables."""
     from platformdirs import user_config_path
 
     return user_config_path("recollect", appauthor=False) / "recollect.toml"
@@ -256,7 +256,7 @@ READ_ONLY = _setting(
     False,
     _switch,
     "`on` opens libraries for searching and reading only, and changes no file. Libraries on "
-    "read-only media are opened like this in any case.",
+    "read-only media are always opened like this.",
 )
 RERANK = _setting(
     "RECOLLECT_RERANK",
@@ -421,8 +421,8 @@ BACKUP_KEEP = _setting(
     "RECOLLECT_BACKUP_KEEP",
     "last=3,daily=7,weekly=5,monthly=12",
     _retention,
-    "How many backups are kept: the `last` ones, and the newest of each of so many days, weeks and "
-    "months.",
+    "How many backups to keep: the `last` ones, and the newest one of each day, week and month, "
+    "for that many days, weeks and months.",
 )
 BACKUP_PASSPHRASE = _setting(
     "RECOLLECT_BACKUP_PASSPHRASE",
@@ -530,7 +530,7 @@ class Limits:
         32_000, "Characters of a message that the ranker reads, around the first match."
     )
     rerank_seconds: float = _limit(
-        0.08, "What the reranker may take of a search with `rerank = auto`."
+        0.08, "CPU seconds that the reranker may take with `rerank = auto`."
     )
     foreign_search_seconds: float = _limit(
         10.0, "One search of a ChatGPT Browser database, which has no index."
@@ -616,7 +616,7 @@ class Limits:
         30.0, "Waiting for the next piece of a request body, and for all of a short body."
     )
     body_bytes_per_second: int = _limit(
-        1_024, "What a client must send of a longer body for each further second."
+        1_024, "Bytes that a client must send for each further second of a longer body."
     )
     waiting_bodies: int = _limit(
         256, "Requests whose bodies are incomplete; beyond that, the longest waiting get 408."

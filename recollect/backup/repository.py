@@ -232,7 +232,7 @@ class Repository:
     def keep_chunks(self, live: set[bytes], max_waste: float) -> int:
         """Delete all other chunks, and return the bytes freed. Only with the lock.
 
-        A pack is rewritten if more than this share of it is not needed any more.
+        A pack is rewritten if more than this share of it is no longer needed.
         """
         before = self._pack_bytes()
         wasteful_packs = []

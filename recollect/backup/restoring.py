@@ -1,6 +1,6 @@
 """Restore a backup: write it to the side, check all of it, then exchange it for what is there.
 
-Nothing is replaced before the whole backup was read and checked. What is replaced is kept in the
+Nothing is replaced before the whole backup was read and checked. Replaced files are kept in the
 home folder, in a folder of its own.
 """
 

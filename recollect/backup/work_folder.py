@@ -25,7 +25,7 @@ from recollect.store.sqlite.file_lock import file_lock
 
 @contextmanager
 def work_folder(home: Path) -> Iterator[Path]:
-    """An empty folder that is deleted at the end. What an earlier process left is deleted too."""
+    """An empty folder that is deleted at the end. So are remains of an earlier process."""
     base = home / WORK
     if not _can_write(home, base):
         with tempfile.TemporaryDirectory(prefix="recollect-") as name:

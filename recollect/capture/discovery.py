@@ -1,6 +1,6 @@
 """Find conversations on this computer that could be imported.
 
-Only names, sizes and dates of files are looked at. Nothing is opened before the user has agreed.
+It reads only names, sizes and dates of files. Nothing is opened before the user has agreed.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ _RESTORE_EXAMPLES = """\
   recollect restore 20261116-093000-4f2a9c --replace   over the present libraries
   recollect restore latest --user ann --to ~/restored  one library
 
-The whole backup is checked first. What is replaced is kept in the home folder,
+The whole backup is checked first. Replaced files are kept in the home folder,
 in a folder named replaced-DATE.
 """
 
@@ -112,9 +112,9 @@ def _add_verify_options(command: argparse.ArgumentParser) -> None:
 def _add_rules(command: argparse.ArgumentParser, note: str) -> None:
     texts = {
         "last": "keep so many of the newest backups",
-        "daily": "keep the newest backup of each of so many days",
-        "weekly": "keep the newest backup of each of so many weeks",
-        "monthly": "keep the newest backup of each of so many months",
+        "daily": "keep the newest backup of each day, for this many days",
+        "weekly": "keep the newest backup of each week, for this many weeks",
+        "monthly": "keep the newest backup of each month, for this many months",
     }
     for rule in RULES:
         command.add_argument(
@@ -450,5 +450,5 @@ def _show_restore(result: RestoreResult) -> None:
         names = ", ".join(result.retained_files[:5])
         out.print(f"Not replaced, because they exist: {safe(names)}.", soft_wrap=True)
     if result.replaced_folder:
-        out.print(f"What was there is now in {safe(result.replaced_folder)}.", soft_wrap=True)
+        out.print(f"The previous files are now in {safe(result.replaced_folder)}.", soft_wrap=True)
     out.print("The index is rebuilt in the background, or by `recollect index`.")

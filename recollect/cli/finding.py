@@ -17,7 +17,7 @@ Then: recollect import PATH"""
 
 
 def find(download_folders: Sequence[str] = ()) -> list[Discovery]:
-    """What could be imported. Only names of files are looked at."""
+    """What could be imported, judging by the names of files."""
     if not download_folders:
         return discover()
     return discover(existing_folders(download_folders))

@@ -79,7 +79,7 @@ def define_forget(command: argparse.ArgumentParser) -> None:
         help="only messages on or before it; a bare date includes the whole day (UTC)",
     )
     command.add_argument(
-        "--text", help="only messages and titles with this word or phrase, in any case"
+        "--text", help="only messages and titles with this word or phrase, ignoring case"
     )
     command.add_argument(
         "--regex", metavar="PATTERN", help="only those that match this RE2 pattern"

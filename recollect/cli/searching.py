@@ -268,7 +268,7 @@ class Results(NamedTuple):
 def _prepare(
     library: Library, arguments: argparse.Namespace, page: Page
 ) -> tuple[Page, dict[str, str]]:
-    """What the page needs to be printed for people: titles, short ids, and numbers."""
+    """A page as people read it: with titles, short ids, and numbers."""
     if arguments.json:
         return page, {}
     page = _with_labels(library, page)

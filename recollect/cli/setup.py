@@ -12,7 +12,7 @@ from recollect.cli.importing import import_paths
 _EXAMPLES = """\
   recollect setup                                      look, ask, and import
   recollect setup --yes                                import everything without asking
-  recollect setup --json                               only print what there is
+  recollect setup --json                               only print what could be imported
   recollect setup --downloads ~/Desktop
 
 Setup looks at the names of files: where Claude Code, Codex and Gemini CLI write

@@ -125,7 +125,7 @@ def watch(arguments: argparse.Namespace) -> int:
 
 
 def _stop_on_signal() -> threading.Event:
-    """An event that Ctrl-C and SIGTERM set. What is being saved is saved first."""
+    """An event that Ctrl-C and SIGTERM set. A save that has begun is completed."""
     stop = threading.Event()
 
     def request_stop(number: int, frame: FrameType | None) -> None:

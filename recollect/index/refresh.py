@@ -102,7 +102,7 @@ def _embeddable(space: Space, passages: Sequence[Unembedded]) -> list[int]:
             vectors = _vectors(model, passages)
             return [passage.key for passage in passages if vectors[passage]]
         except RecollectError:
-            pass  # the model is not available any more
+            pass  # the model is no longer available
     return [p.key for p in passages if f"{p.title}{p.author or ''}{p.content}".strip()]
 
 

@@ -130,7 +130,7 @@ class Knowledge:
     ) -> Summary:
         """Change the given fields and nothing else.
 
-        Raises NotFound, InvalidInput, or Conflict if the item is not at `version` any more.
+        Raises NotFound, InvalidInput, or Conflict if the item is no longer at `version`.
         """
         document = self._store.document(self.find(source, id).id)
         if version is None:

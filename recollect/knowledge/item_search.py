@@ -33,7 +33,7 @@ from recollect.store.views.audience import visible_store
 
 MOST_RESULTS = 100
 _SCORE_TYPES = {("text",): "fts", ("vector",): "vector", ("text", "vector"): "hybrid"}
-"""What a result was found by, in the terms of the Knowledge API."""
+"""How a result was found, in the terms of the Knowledge API."""
 
 
 class ItemSearch:

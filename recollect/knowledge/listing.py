@@ -68,7 +68,7 @@ def list_page(
 
 
 def _parts(filter: Filter, sort: str) -> list[Filter]:
-    """The lists that follow each other. What is pinned is a list of its own."""
+    """The lists that follow each other. Pinned documents are a list of their own."""
     if sort != "pinned" or filter.pinned is not None:
         return [filter]
     return [replace(filter, pinned=True), replace(filter, pinned=False)]

@@ -1,4 +1,4 @@
-"""What a query is: a question, keywords, or an identifier.
+"""The intent of a query: a question, keywords, or an identifier.
 
 The three are ranked differently. A question is answered by a message that says the same in other
 words, so meaning, speaker and time count. Keywords name a passage that the user remembers, so its

@@ -1,4 +1,4 @@
-"""The query tree: what a parsed query is made of, and what can be asked of it."""
+"""The query tree: the nodes of a parsed query, and functions that walk it."""
 
 from __future__ import annotations
 

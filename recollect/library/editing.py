@@ -25,7 +25,7 @@ class Editing(LibraryCore):
         return self._edit(id, Edit(undo.TAG, add_tags=parse_tags(tags)))
 
     def untag(self, id: str, *tags: str) -> Change | None:
-        """Remove tags, in any case. Raises NotFound."""
+        """Remove tags, ignoring case. Raises NotFound."""
         return self._edit(id, Edit(undo.UNTAG, remove_tags=parse_tags(tags)))
 
     def pin(self, id: str) -> Change | None:

@@ -79,7 +79,7 @@ class Reading(LibraryCore):
         return read_path(self._store, conversation_id, through, start)
 
     def digest(self, projects: Sequence[str], tokens: int, *, without: str | None = None) -> str:
-        """A digest of recent work in these projects, of at most so many tokens.
+        """A digest of recent work in these projects, of at most `tokens` tokens.
 
         `without` is the id of a conversation to leave out.
         """

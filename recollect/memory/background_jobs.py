@@ -1,4 +1,4 @@
-"""What the background indexer of a library does, and what it may spend."""
+"""The jobs of the background indexer of a library, and its budget."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def digest(
     now: datetime | None = None,
     without: str | None = None,
 ) -> str:
-    """A digest of at most so many tokens, without the conversation with the id `without`.
+    """A digest of at most `tokens` tokens, without the conversation with the id `without`.
 
     Empty if nothing was observed in these projects or nothing fits.
     """

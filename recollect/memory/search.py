@@ -53,7 +53,7 @@ _EXCHANGE = "exchange"
 _MESSAGE = "message"
 _CONVERSATION = "conversation"
 _Identity = tuple[str, ...]
-"""What a result is: its kind, and the ids that tell it apart from the others."""
+"""The identity of a result: its kind and ids."""
 
 
 class _Scope(NamedTuple):
@@ -352,7 +352,7 @@ class _Results:
             self._coverage.load(batch)
 
     def _identity(self, match: _Match) -> _Identity | None:
-        """What a match is a result for; None if that is unknown or was deleted in the meantime."""
+        """The result that a match belongs to; None if it is unknown or was deleted meanwhile."""
         candidate = match.candidate
         if match.is_observation:
             return _OBSERVATION, candidate.id
@@ -373,7 +373,7 @@ class _Results:
         return _CONVERSATION, candidate.document
 
     def _best_observation(self, ids: Sequence[str]) -> str:
-        """Of the observations of a message, the one that is a result already, or ranks best."""
+        """The observation of a message that is a result already, or else ranks best."""
         for id_ in ids:
             if (_OBSERVATION, id_) in self._matches:
                 return id_

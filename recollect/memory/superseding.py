@@ -1,6 +1,6 @@
 """Later decisions that replace earlier ones.
 
-Whether a decision is superseded is derived from the observations whenever it is asked for, and
+Whether a decision is superseded is derived from the observations whenever it is needed, and
 stored nowhere. So it does not matter in which order observations are made, and making them again
 changes nothing. Both decisions stay: the later one comes first, and the earlier one can say by what
 it was superseded.
@@ -43,7 +43,7 @@ DECISIONS = ("decision", "preference")
 _MAX_DECISIONS = 200
 """How many of the newest decisions of a project are compared."""
 _PARTICULAR = 3
-"""A word is particular to decisions if at most so many of the project have it."""
+"""A word is particular to decisions if at most this many of the project have it."""
 _SIMILARITY_OF_CHANGE = 0.06
 _SIMILARITY_OF_CHANGE_IN_FILE = 0.1
 _SIMILARITY_IN_FILE = 0.15

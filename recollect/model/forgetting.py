@@ -37,7 +37,7 @@ class Selection:
     after: datetime | None = None
     before: datetime | None = None
     text: str = ""
-    """A word or phrase, in any case, as whole words."""
+    """A word or phrase, ignoring case, as whole words."""
     pattern: str = ""
     """A regular expression in the syntax of RE2."""
 

@@ -12,7 +12,7 @@ from recollect.model.documents import Passage
 UNTITLED = "Untitled"
 LABEL_LENGTH = 60
 MESSAGES_FOR_LABEL = 20
-"""The first messages of a conversation, among which its label is looked for."""
+"""How many messages at the beginning of a conversation can become its label."""
 
 
 _GREETING = re.compile(

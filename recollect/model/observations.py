@@ -8,7 +8,7 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What one stretch of a conversation is worth remembering for, in its own words.
+    """What is worth remembering of one part of a conversation, in its own words.
 
     It is derived from the conversation. `maker` names what made it. Making it again from the same
     words gives the same id.

@@ -50,7 +50,7 @@ class FileReceipt:
 
     @property
     def units(self) -> tuple[str, str]:
-        """What its two counts are of, for people to read."""
+        """The units of its two counts, for people to read."""
         return ("items", "parts") if self.format in _OF_ITEMS else ("conversations", "messages")
 
 
@@ -83,6 +83,6 @@ class Receipt:
 
     @property
     def units(self) -> tuple[str, str]:
-        """What the counts of its files are of, taken together."""
+        """The units of the counts of all its files."""
         units = {file.units for file in self.files} or {("conversations", "messages")}
         return units.pop() if len(units) == 1 else ("items", "parts")

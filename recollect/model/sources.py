@@ -146,7 +146,7 @@ ASSISTANTS = sorted({source.assistant for source in SOURCES.values() if source.a
 
 
 def find_source(name: str) -> Source | None:
-    """A source by its name, in any case, with hyphens, underscores or spaces."""
+    """A source by its name, ignoring case, with hyphens, underscores or spaces."""
     return SOURCES.get(name.lower().replace("_", "-").replace(" ", "-"))
 
 

@@ -11,7 +11,7 @@ ACTIONS = (RENAME, TAG, UNTAG, PIN, UNPIN, DELETE)
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """What to change in a document. What is left out stays the same."""
+    """A change of a document. Fields that are left out stay the same."""
 
     action: str
     """What a log calls the change: one of ACTIONS."""

@@ -103,7 +103,7 @@ class Instruction(NamedTuple):
 
 
 def find_instructions(text: str) -> list[Instruction]:
-    """What in a text is aimed at agents, in order, without what is only talked about."""
+    """The instructions in a text that are aimed at agents, in order, without quoted examples."""
     findings = list(_hidden_characters(text))
     findings += _written(text)
     findings += _encoded(text)

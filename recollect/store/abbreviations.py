@@ -50,7 +50,7 @@ def expand(
 ) -> str | None:
     """The one id that begins with a prefix; None if there is none. Raises AmbiguousId.
 
-    `find` returns the ids that begin with a prefix, in order, and at most so many.
+    `find(prefix, limit)` returns the first ids that begin with a prefix, in order.
     """
     prefix = identifier(prefix)
     if not prefix:

@@ -70,7 +70,7 @@ class ForgetReport:
     archived_files: int = 0
     """Files whose copies in the archive are deleted; 0 in a preview."""
     purge: str | None = None
-    """`done` if no file of the library contains the text any more, else `pending`. None in a
+    """`done` if the text is gone from all files of the library, else `pending`. None in a
     preview."""
     by_source: dict[str, int] = field(default_factory=dict)
     """Messages and items by source."""

@@ -1,7 +1,7 @@
 """Run an import: read files, save documents in batches, and count everything.
 
-What cannot be read is counted in the receipt, and the import continues. What cannot be written (a
-full disk, a lock held too long) ends the import with an error, since continuing would lose it.
+Unreadable records are counted in the receipt, and the import continues. A failed write (a full
+disk, a lock held too long) ends the import with an error, since continuing would lose messages.
 Another process reads (`recollect.importers.sandbox`), so reading and writing overlap.
 """
 

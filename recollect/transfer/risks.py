@@ -118,7 +118,7 @@ def _findings(document: Document, passage: Passage, risks: tuple[str, ...]) -> I
 
 
 def _severity(document: Document, passage: Passage, instruction: Instruction, count: int) -> str:
-    """What comes from outside is worse than what the user or the model wrote."""
+    """Text from outside is worse than text of the user or the model."""
     if instruction.kind in ("bidirectional text", "zero-width text"):
         return MEDIUM
     if instruction.is_hidden:

@@ -1,8 +1,8 @@
 """Record requests to a model and its answers as conversations.
 
-The messages of a request are saved before the model is asked, and the answer when it has arrived. A
-request belongs to the conversation that its session names, or else to the one that its history
-continues (see `turns`).
+The messages of a request are saved before they are sent to the model, and the answer when it has
+arrived. A request belongs to the conversation that its session names, or else to the one that its
+history continues (see `turns`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from recollect.model.documents import Document, Json, Passage
 from recollect.model.sources import PROXY
 
 _MAX_LOOKUPS = 100  # the last answers of a request that are looked up
-_TAIL = 200  # messages in which a shortened history is looked for
+_TAIL = 200  # messages that are searched for a shortened history
 _RETRY_SECONDS = 600.0
 _MAX_UNANSWERED = 1_000
 

@@ -322,7 +322,7 @@ class Watcher:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What importing one file did."""
+    """The outcome of importing one file."""
 
     path: Path
     folder: Folder

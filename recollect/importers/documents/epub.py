@@ -65,7 +65,7 @@ def _chapters(manifest: Element, folder: str) -> Iterator[str]:
 
 
 def _texts(package: Package, chapters: list[str], omissions: list[str]) -> Iterator[str]:
-    """The text of each chapter. What is missing from it is added to `omissions`."""
+    """The text of each chapter. Missing parts are added to `omissions`."""
     for name in package.unique_parts(chapters):
         page = HtmlText()
         read_html(package.part(name) or b"", page)

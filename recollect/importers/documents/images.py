@@ -1,4 +1,4 @@
-"""Pictures: the text in their metadata. What a picture shows is not read."""
+"""Pictures: the text in their metadata. The picture itself is not analysed."""
 
 from __future__ import annotations
 

@@ -166,7 +166,7 @@ class ParsingProcess:
 
 
 def active_bounds() -> list[str]:
-    """What a process that parses files is limited in, on this computer."""
+    """The limits of a process that parses files on this computer."""
     process = ParsingProcess([], Bounds())
     try:
         return process.wait_until_ready()
@@ -175,7 +175,7 @@ def active_bounds() -> list[str]:
 
 
 def _key(readable: Sequence[Path], bounds: Bounds) -> tuple[object, ...]:
-    """What a process can be reused for. A folder that was replaced by another is not the same."""
+    """The key under which a process is reused. A folder that was replaced gets another one."""
     folders: list[object] = []
     for folder in readable:
         with suppress(OSError):

@@ -41,7 +41,7 @@ class Units(ABC):
         """The place that a location names; None if it names none in this item."""
 
     def heading(self, number: int) -> str:
-        """What the text of a unit has before that of its passage."""
+        """The text of a unit before that of its passage."""
         return ""
 
     def locate(self, number: int, offset: int) -> tuple[Passage, int]:

@@ -98,7 +98,7 @@ def _translated(english: str, language: Language) -> Meaning:
 
 
 def _translate(english: str, match: re.Match[str], language: Language) -> str:
-    """Fill the placeholders of the translation. What did not match is left out."""
+    """Fill the placeholders of the translation. Those that did not match are left out."""
     values = {}
     for group, value in match.groupdict().items():
         if value is not None:

@@ -1,4 +1,4 @@
-"""Observations: what a conversation is worth remembering for.
+"""Observations: what is worth remembering of a conversation.
 
 `observe` makes them locally by rules; `observe.model` makes them with a language model. They are
 derived data: `maker` names what made them, and they can be made again at any time.

@@ -62,7 +62,7 @@ def _call_id(passage: Passage) -> object:
 
 
 def tool_label(result: Passage, call: Passage | None, project: str) -> ToolLabel:
-    """What a tool did. Of a call that only people may read, nothing but the tool is named."""
+    """What a tool did. For a call that only people may read, only the name of the tool."""
     tool = result.tool or ""
     content = ""
     if call is not None:

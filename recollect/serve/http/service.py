@@ -139,7 +139,7 @@ class Service:
         self.draining = threading.Event()
         """Set when the server begins to shut down. Anything long-running ends then."""
         self.shared = shared_database(place)
-        """What all servers of the place have in common."""
+        """The state that all servers of the place share."""
         self.changes = change_signals(place)
         self._job_system = JobSystem(
             place,

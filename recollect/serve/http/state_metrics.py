@@ -34,7 +34,7 @@ class JobCounts(Protocol):
 
 
 class StateCollector(Collector):
-    """Reads the state of a server. What cannot be read is left out, so the others remain."""
+    """Reads the state of a server. Values that cannot be read are left out."""
 
     def __init__(
         self,

@@ -79,7 +79,7 @@ def check(keys: ApiKeys, text: str) -> ApiKey | None:
         return None
     id, secret = match.groups()
     key = keys.find(id)
-    expected_hash = _NO_HASH  # compare in any case, so that timing does not reveal known ids
+    expected_hash = _NO_HASH  # always compare, so that timing does not reveal known ids
     if key is not None:
         expected_hash = key.hash
     is_correct = hmac.compare_digest(_hash(secret), expected_hash)

@@ -24,7 +24,7 @@ SECURE_COOKIE = "__Host-recollect_session"
 PLAIN_COOKIE = "recollect_session"
 """The cookie over HTTP, as on this computer."""
 OLD_COOKIE = "recollect_key"
-"""Version 0.1 kept the key itself in a cookie. It is not accepted any more, but deleted."""
+"""Version 0.1 kept the key itself in a cookie. Such a cookie is deleted and no longer accepted."""
 SESSION_DAYS = 30
 MAX_USER_AGENT = 200
 

@@ -152,7 +152,7 @@ class Context:
         self._notify("notifications/progress", params)
 
     def is_cancelled(self) -> bool:
-        """Whether nobody waits for the answer any more."""
+        """Whether nobody is waiting for the answer."""
         return bool(self._cancellations)
 
     def cancel(self) -> None:

@@ -57,6 +57,6 @@ def undo_change(
 
 
 def _require_whole_library(access: Access) -> None:
-    """What was deleted may be anything, so a limited key cannot be checked against it."""
+    """The deleted document is unknown, so the limits of a key cannot be checked against it."""
     if access.principal.toolsets is not None:
         raise Forbidden("A key that is limited to some toolsets may not list or undo changes.")

@@ -336,7 +336,7 @@ async def _open(access: Access, upstream: Upstream, body: bytes) -> httpx.Respon
 
 
 async def _stream_events(turn: _Turn, response: httpx.Response) -> AsyncIterator[bytes]:
-    """The events of an answer. What has arrived is saved, also if the client disconnects."""
+    """The events of an answer. What arrives is saved, even if the client disconnects."""
     from httpx import TransportError
 
     tape = _tape(response)
@@ -420,7 +420,7 @@ def _complaint(upstream: Upstream, status: int, headers: Mapping[str, str], data
 
 
 def _reason(upstream: Upstream, data: bytes) -> str:
-    """What the model server says is wrong, as the end of a sentence."""
+    """The error message of the model server, as the end of a sentence."""
     try:
         value: Json = json.loads(data)
     except (ValueError, RecursionError):

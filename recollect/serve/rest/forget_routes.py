@@ -41,7 +41,7 @@ class ForgetRequest(BaseModel):
     after: str | None = Field(None, description="Only messages on or after this date or time.")
     before: str | None = Field(None, description="Only messages on or before it.")
     text: str | None = Field(
-        None, description="A word or phrase in messages and titles, in any case."
+        None, description="A word or phrase in messages and titles, ignoring case."
     )
     pattern: str | None = Field(None, description="A regular expression in the syntax of RE2.")
     confirm: StrictBool = Field(

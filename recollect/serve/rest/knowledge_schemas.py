@@ -92,7 +92,7 @@ class GetResponse(ResponseBody):
         None, description="For a complete document, which part this is and how to get the next."
     )
     note: str | None = Field(
-        None, description="If the location is not in the document any more: what this is instead."
+        None, description="If the location is no longer in the document: what is returned instead."
     )
 
 

@@ -214,7 +214,7 @@ class NewConversation(RequestBody):
 
 
 class ConversationChanges(RequestBody):
-    """What to change in a conversation. What you leave out stays the same."""
+    """Changes of a conversation. Fields that you leave out stay the same."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"title": "Trip to Lisbon", "tags": ["travel"]}]}

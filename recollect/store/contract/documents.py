@@ -168,7 +168,7 @@ class Documents(ABC):
         """A page of documents, last changed first, and the number of documents on all pages.
 
         If the filter names roles, authors or dates, one passage must match all of them. `search`
-        is a substring of the title or id, in any case.
+        is a substring of the title or id, ignoring case.
         """
 
     @reader

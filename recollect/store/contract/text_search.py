@@ -91,7 +91,7 @@ class TextSearch(ABC):
     def find_substring(
         self, text: str, filter: Filter, limit: int, offset: int
     ) -> SubstringMatches:
-        """A page of passages that contain `text` in any case, newest first."""
+        """A page of passages that contain `text`, ignoring case, newest first."""
 
     @reader
     @abstractmethod

@@ -2,8 +2,8 @@
 
 A job is a row. Whoever claims it holds a lease and renews it while the job runs. If the process
 dies, the lease expires, and another process claims the job. Each claim has a token of its own, so a
-process that has lost its lease can change nothing any more. Jobs of one user and kind run one after
-the other, so a slow file delays only its owner, and users take turns.
+process that has lost its lease can no longer change anything. Jobs of one user and kind run one
+after the other, so a slow file delays only its owner, and users take turns.
 
 This is our own SQL because the queue must work the same in SQLite homes. The libraries for it
 (Procrastinate, PgQueuer, Celery) need PostgreSQL or another server, and know no order per user. It
@@ -125,7 +125,7 @@ class JobCounts:
     waiting: int = 0
     running: int = 0
     failed: int = 0
-    """Of the last seven days."""
+    """In the last seven days."""
     oldest_seconds: float = 0.0
     """How long the oldest waiting job has been due."""
 
@@ -176,7 +176,7 @@ class Jobs:
         """Queue a job, unless one waits, and forget the last one that has ended.
 
         Returns whether it was queued.
-        `even_if_running` is for work that a running job may not see any more.
+        `even_if_running` is for work that a running job may no longer see.
         """
         states = [QUEUED] if even_if_running else [QUEUED, RUNNING]
         delay = int(delay_seconds * _MICROS)

@@ -54,7 +54,7 @@ INDEXED_TITLE = f"case when d.opening = p.key then {HEADING} else '' end"
 
 # Columns with identifiers. They can have any length, but indexes accept only short texts.
 _IDENTIFIERS = ("id", "parent", "source", "source_id", "head")
-# Identifiers with at most so many characters are stored as they are, whatever these are.
+# Identifiers of at most this many characters are stored unchanged.
 _SHORT_IDENTIFIER = 250
 
 # What the digest covers: five values and the texts, separated. Formatting is faster than joining.

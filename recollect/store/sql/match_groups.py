@@ -29,7 +29,7 @@ _COLUMNS = (
     f"(p.created_at - ((p.created_at % {_DAY}) + {_DAY}) % {_DAY}) / {_DAY}"
 )
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-# So many documents are looked up. For more, it is faster to read those of the whole library.
+# Up to this many documents are looked up. For more, reading those of the whole library is faster.
 _MAX_LOOKUPS = 2_000
 
 

@@ -29,7 +29,7 @@ class Draft(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What one transaction has saved."""
+    """The outcome of one transaction that saves observations."""
 
     has_removed: bool
     """Whether it removed observations."""

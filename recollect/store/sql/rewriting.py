@@ -75,7 +75,7 @@ def replace_passages(
 ) -> Replacement:
     """Make these the only passages of a document.
 
-    With a limit, at most so many passages are removed, changed and added together. The next call
+    With a limit, at most that many passages in all are removed, changed or added. The next call
     continues.
     """
     stored = {

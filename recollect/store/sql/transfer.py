@@ -220,7 +220,7 @@ def _read_batch(db: Database, table: Table, after: tuple[int, ...], last_key: in
 
 
 class Import(NamedTuple):
-    """What importing a batch did."""
+    """The outcome of importing a batch."""
 
     correction: str | None
     """A name for a row that differed."""

@@ -48,7 +48,7 @@ def _is_question(sentence: Sentence, clause: str, text: str) -> bool:
 def _has_own_details(stretch: Stretch, text: str) -> bool:
     """Whether people say something about themselves although they ask for something.
 
-    In everyday life, questions are asked all the time, and what matters is said without them.
+    People ask questions all the time in everyday life. They state what matters without asking.
     """
     return not stretch.is_everyday and is_about_self(text) and score_details(text) >= 0.5
 

@@ -1,7 +1,7 @@
 """Edits of coding agents as diffs.
 
 Importers store the arguments of a tool call as lines of `name: value`, other programs as JSON. This
-module reads both. What it does not recognise is shown as it is.
+module reads both. Other text is shown as it is.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ def suggest(request: SearchRequest, filters: ListFilters, kind: str) -> list[Sug
 
 
 def matching_verb(query: str) -> str:
-    """What a message does that is found: it mentions words, or it matches operators."""
+    """How a hit relates to the query: it mentions words, or it matches operators."""
     if parse_query(storable(query)).plain:
         return "mentions"
     return "matches"

@@ -182,7 +182,7 @@ class SharedCalls:
         self._log.append(id, count, messages, is_last=is_last)
 
     async def find_stored(self, name: SessionName, event_id: str) -> StoredMessages | None:
-        """What another server has stored of the stream that an event belongs to."""
+        """The events that another server has stored of the stream to which an event belongs."""
         stream_id, count = parse_event_id(event_id)
         if count is None:
             return None

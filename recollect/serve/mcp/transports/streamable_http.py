@@ -62,7 +62,7 @@ MAX_LISTEN_SECONDS = 600.0  # then the client reconnects, and its key is checked
 
 @route_policy(ANY_SCOPE, rate_limit=READ, body_limit="mcp_line_bytes", ends_streams=True)
 class Endpoint:
-    """The ASGI app of `/mcp`. What a credential may use is decided for each tool; see `catalog`."""
+    """The ASGI app of `/mcp`. `catalog` decides for each tool whether a credential may use it."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         caller = Caller(scope)

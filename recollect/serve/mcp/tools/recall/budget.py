@@ -19,7 +19,7 @@ def count_tokens(text: str) -> int:
 
 
 def cut(text: str, tokens: int) -> str:
-    """The beginning of a text that costs at most so many tokens, up to a line or word end."""
+    """The beginning of a text within a number of tokens, up to the end of a line or word."""
     if count_tokens(text) <= tokens:
         return text
     length = min(len(text), tokens * _CHARACTERS_PER_TOKEN)

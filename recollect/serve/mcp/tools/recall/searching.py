@@ -23,7 +23,7 @@ _CONVERSATIONS = 5
 _DETAILED = 3
 """So many conversations are shown with longer snippets and several messages."""
 _CLOSE = 0.75
-"""What came of a message is shown if its score is at least this share of the best one."""
+"""The reply to a message is shown if its score is at least this share of the best one."""
 _REMARKS = 110
 """Tokens for what is said at the end."""
 
