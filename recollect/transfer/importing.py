@@ -207,7 +207,7 @@ class _Run:
         if self._size >= BATCH:
             self.save()
             if self._receipt_id is not None:  # if the process is killed, the receipt says so much
-                self._store.finish_import(self.receipt)
+                self._store.update_receipt(self.receipt)
 
     def save(self) -> None:
         """Write the batch in one transaction, and count it."""

@@ -17,7 +17,7 @@ from recollect.language.query import parse
 from recollect.model.documents import Document, Passage
 from recollect.model.search import Filter
 from recollect.settings import LIMITS, Limits
-from recollect.store.sqlite import SqliteStore
+from recollect.store.sqlite import SqliteStore, text_index
 from recollect.store.sqlite.connection import connect
 from recollect.store.sqlite.migrations import MIGRATIONS, VERSION, is_current, migrate
 
@@ -289,6 +289,23 @@ def test_recent_returns_the_same_while_the_vocabulary_is_behind(
         lambda db: db.execute("update derived set version = 0 where name = 'words'").fetchall()
     )
     assert [c.key for c in store.recent(query, Filter(), 10)] == before
+
+
+def test_an_import_completes_the_vocabulary_when_the_library_has_doubled_and_at_its_end(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text_index, "_BULK_PASSAGES", 2)
+    receipt = store.start_import("p")
+    words = [f"word{n}" for n in range(16)]
+    known_words = []
+    for n in range(0, 16, 2):
+        store.save([conversation(*words[n : n + 2], id=f"c{n}")], receipt.id)
+        store.update_receipt(receipt)
+        known_words.append(len(store.known_words(words)))
+    assert known_words == [0, 4, 4, 4, 10, 10, 10, 10]
+    assert [len(store.recent(word[1:], Filter(), 10)) for word in ("word0", "word15")] == [1, 1]
+    store.finish_import(receipt)
+    assert store.known_words(words) == set(words)
 
 
 def test_verify_counts_unindexed_messages_and_repair_indexes_them(

@@ -13,7 +13,7 @@ from recollect.errors import InvalidInput, NotFound
 from recollect.language.query import parse
 from recollect.language.query_tree import Word
 from recollect.model.documents import Document, Passage
-from recollect.model.receipts import FileReceipt
+from recollect.model.receipts import FileReceipt, Receipt
 from recollect.model.search import Filter
 from recollect.model.undo import Edit
 from recollect.store.base import Store
@@ -110,10 +110,10 @@ def note(text: str) -> Document:
     return Document("test", "n1", "A note", kind="note", passages=(Passage("0", None, text),))
 
 
-def finish_import(store: Store) -> None:
+def receipt_with_secret(store: Store) -> Receipt:
     receipt = store.start_import("folder")
     receipt.files = [FileReceipt("file", "test", samples={"unreadable": [f"line {SECRET}"]})]
-    store.finish_import(receipt)
+    return receipt
 
 
 def rewrite(store: Store) -> None:
@@ -130,7 +130,8 @@ WRITES: dict[str, Callable[[Store], object]] = {
     "edit": lambda store: store.edit("c1", Edit("tag", f"d {SECRET}", (SECRET,))),
     "revise": lambda store: store.revise("c1", lambda _: conversation(f"f {SECRET}")),
     "save_observations": lambda store: store.save_observations("c1", 1, note(f"g {SECRET}")),
-    "finish_import": finish_import,
+    "update_receipt": lambda store: store.update_receipt(receipt_with_secret(store)),
+    "finish_import": lambda store: store.finish_import(receipt_with_secret(store)),
 }
 
 

@@ -21,8 +21,13 @@ class Receipts(ABC):
 
     @writer
     @abstractmethod
+    def update_receipt(self, receipt: Receipt) -> None:
+        """Store what an import has done so far, in case that it is interrupted."""
+
+    @writer
+    @abstractmethod
     def finish_import(self, receipt: Receipt) -> None:
-        """Store the results of an import."""
+        """Store the results of an import that has ended or was interrupted."""
 
     @reader
     @abstractmethod

@@ -30,7 +30,7 @@ def start_import(db: Database, path: str, job: str = "") -> Receipt:
     return Receipt(id_, path, now, job=job)
 
 
-def finish_import(db: Database, receipt: Receipt) -> None:
+def update_receipt(db: Database, receipt: Receipt) -> None:
     db.run(
         f"update receipt set finished_at = ?, files = ?, left_out = ? where {db.own()} and id = ?",
         (

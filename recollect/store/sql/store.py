@@ -537,8 +537,11 @@ class SqlStore(Store, Generic[Connection]):
     def start_import(self, path: str, job: str = "") -> Receipt:
         return self._write(lambda db: receipt_sql.start_import(db, path, job))
 
+    def update_receipt(self, receipt: Receipt) -> None:
+        self._write(lambda db: receipt_sql.update_receipt(db, receipt))
+
     def finish_import(self, receipt: Receipt) -> None:
-        self._write(lambda db: receipt_sql.finish_import(db, receipt))
+        self.update_receipt(receipt)
         self._complete_vocabulary()
 
     def receipts(self) -> list[Receipt]:

@@ -32,12 +32,17 @@ _DELETE = (
 )
 # Words remembered per process. Most texts use the same words, so few have to be written again.
 _MAX_CACHED_WORDS = 500_000
-# From this many passages in one call, the vocabulary is read from the index afterwards,
+# From this many passages in one call, the vocabulary is read from the index later,
 _BULK_PASSAGES = 2_000
 # if they are at least one in so many of all passages.
 _BULK_SHARE = 20
 # Words that are read from the index at once, to bound the memory.
 _WORDS_PER_STATEMENT = 10_000
+# The first passage whose words the vocabulary may lack, while it is behind.
+_DEFERRED = "words_deferred"
+# Reading all words takes as long as the library is large. So it is done when this has so many times
+# the passages that it had when the vocabulary was complete, or when the import ends.
+_DEFERRED_GROWTH = 2
 REMOVALS = "word_removals"
 """This marker counts the transactions that have removed words from the vocabulary."""
 # Wiping one passage from every page of the index takes as long as rewriting so many passages.
@@ -183,34 +188,45 @@ def is_vocabulary_behind(db: Connection) -> bool:
 
 
 def complete_vocabulary(db: Connection) -> None:
-    """Add all words of the index to the vocabulary."""
+    """Add all words of the index to the vocabulary. Those that it has are not stemmed again."""
     last = ""
     while True:
         rows = db.rows(
-            "select term from passage_word where term > ? limit ?", (last, _WORDS_PER_STATEMENT)
+            "select i.term from passage_word i where i.term > ? "
+            "and not exists (select 1 from word w where w.term = i.term) limit ?",
+            (last, _WORDS_PER_STATEMENT),
         )
         if not rows:
             break
         _insert_words(db, [term for (term,) in rows])
         last = rows[-1][0]
     db.run("insert or replace into derived values ('words', ?)", (VERSION,))
+    set_marker(db, _DEFERRED, None)
 
 
 def _defer_vocabulary(db: Connection, rows: Sequence[IndexRow]) -> bool:
     """Whether to complete the vocabulary later instead of adding the words of these rows.
 
-    After a large import, reading the words from the index is much cheaper than adding them message
+    In a large import, reading the words from the index is much cheaper than adding them message
     by message. Until then the vocabulary is marked as behind, and substring search does without it.
     """
-    if is_vocabulary_behind(db):
-        return True
     if len(rows) < _BULK_PASSAGES:
         return False
     newest_key = rows[-1][0]  # keys are consecutive, so this is about the number of passages
     if len(rows) * _BULK_SHARE < newest_key:
         return False
     db.run("update derived set version = 0 where name = 'words'")
+    set_marker(db, _DEFERRED, rows[0][0])
     return True
+
+
+def _has_outgrown_vocabulary(db: Connection) -> bool:
+    """Whether so much was added since the vocabulary was complete that it must be completed."""
+    first_key = get_marker(db, _DEFERRED)
+    if first_key is None:  # an older index, which is completed when the library is opened
+        return False
+    newest_key: int = db.get("select passage from last_key")
+    return newest_key >= _DEFERRED_GROWTH * first_key
 
 
 # -- index ---
@@ -249,7 +265,10 @@ class FtsIndex:
         self._db.executemany(
             "insert into passage_text (rowid, title, content) values (?, ?, ?)", prepared
         )
-        if not _defer_vocabulary(self._db, prepared):
+        if is_vocabulary_behind(self._db):
+            if _has_outgrown_vocabulary(self._db):
+                complete_vocabulary(self._db)
+        elif not _defer_vocabulary(self._db, prepared):
             self._vocabulary.add_words(self._db, _texts(prepared))
 
     def remove(self, rows: Iterable[IndexRow], count: int = 1) -> None:

@@ -297,6 +297,9 @@ class StoreView(Store):
     def start_import(self, path: str, job: str = "") -> Receipt:
         return self._store.start_import(path, job)
 
+    def update_receipt(self, receipt: Receipt) -> None:
+        self._store.update_receipt(receipt)
+
     def finish_import(self, receipt: Receipt) -> None:
         self._store.finish_import(receipt)
 

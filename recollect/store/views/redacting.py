@@ -115,12 +115,12 @@ class RedactingStore(StoreView):
             observations, _ = redact_document(observations)
         self._store.save_observations(conversation, version, observations, complete)
 
+    def update_receipt(self, receipt: Receipt) -> None:
+        _redact_samples(receipt)
+        self._store.update_receipt(receipt)
+
     def finish_import(self, receipt: Receipt) -> None:
-        for file in receipt.files:
-            file.samples = {
-                reason: [redact_text(sample)[0] for sample in samples]
-                for reason, samples in file.samples.items()
-            }
+        _redact_samples(receipt)
         self._store.finish_import(receipt)
 
     def import_batch(self, batch: Batch) -> str | None:
@@ -128,3 +128,11 @@ class RedactingStore(StoreView):
             "A library is moved unchanged, so it cannot be moved through a view that redacts. "
             "Move it first, then run `recollect redact`."
         )
+
+
+def _redact_samples(receipt: Receipt) -> None:
+    for file in receipt.files:
+        file.samples = {
+            reason: [redact_text(sample)[0] for sample in samples]
+            for reason, samples in file.samples.items()
+        }
