@@ -11,9 +11,13 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 def neighbours(word: str) -> set[str]:
     """All words that differ from this one by one letter added, removed, replaced or swapped."""
-    splits = [(word[:n], word[n:]) for n in range(len(word) + 1)]
-    words = {head + tail[1:] for head, tail in splits if tail}
-    words |= {head + tail[1] + tail[0] + tail[2:] for head, tail in splits if len(tail) > 1}
-    words |= {head + letter + tail[1:] for head, tail in splits if tail for letter in _LETTERS}
-    words |= {head + letter + tail for head, tail in splits for letter in _LETTERS}
+    words: set[str] = set()
+    for index in range(len(word) + 1):
+        head, tail = word[:index], word[index:]
+        words |= {head + letter + tail for letter in _LETTERS}
+        if tail:
+            words.add(head + tail[1:])
+            words |= {head + letter + tail[1:] for letter in _LETTERS}
+        if len(tail) > 1:
+            words.add(head + tail[1] + tail[0] + tail[2:])
     return words - {word}

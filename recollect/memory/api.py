@@ -78,8 +78,7 @@ class Memory:
         One concept finds observations, and exchanges that no observation was made of. Filters on
         types, concepts or files find observations only. The best come first. Raises InvalidInput.
         """
-        if filters is None:
-            filters = MemoryFilter()
+        filters = filters or MemoryFilter()
         concept = parse_query(query)
         filter_ = Filter(
             projects=full_names(self._store, filters.projects),

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice, zip_longest
+from itertools import chain, islice, zip_longest
 from typing import NamedTuple
 
 from recollect.index.meaning import Meaning
@@ -245,8 +245,9 @@ class _ConceptSearch:
 
     def _unranked_matches(self, score: float) -> Iterator[_Match]:
         """Matches that were not ranked: observations and messages in turn."""
-        pages = [s.beyond_pool() for s in self._searches if not s.is_exhausted]
-        candidates = (c for row in zip_longest(*pages) for c in row if c is not None)
+        pages = [search.beyond_pool() for search in self._searches if not search.is_exhausted]
+        in_turn = chain.from_iterable(zip_longest(*pages))
+        candidates = (candidate for candidate in in_turn if candidate is not None)
         for candidate in islice(candidates, _MAX_UNRANKED):
             yield _Match(candidate, score, self._words)
 

@@ -203,12 +203,9 @@ def without_private_json(line: bytes) -> bytes:
 
 
 def _is_private(passage: Passage) -> bool:
-    return (
-        _OPEN in passage.content
-        or _has(passage.metadata)
-        or (bool(passage.attachments) and _has(passage.attachments))
-        or (bool(passage.citations) and _has(passage.citations))
-    )
+    if _OPEN in passage.content:
+        return True
+    return any(map(_has, (passage.metadata, passage.attachments, passage.citations)))
 
 
 def _clean_passage(passage: Passage) -> Passage:

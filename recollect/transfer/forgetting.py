@@ -219,7 +219,9 @@ class _Matcher:
             return True
         if moment is None:
             return False
-        return (after is None or moment >= after) and (before is None or moment <= before)
+        if after is not None and moment < after:
+            return False
+        return before is None or moment <= before
 
     def _has_text(self, passage: Passage) -> bool:
         if self._contains(passage.content):

@@ -89,13 +89,15 @@ def session_item(message: ModelMessage, item: Any) -> SessionItem:
     text = "\n".join(filter(None, map(_text, parts)))
     tool = next((part["tool_name"] for part in parts if part.get("tool_name")), None)
     if isinstance(message, ModelResponse):
-        called = bool(kinds) and all(kind.endswith("tool-call") for kind in kinds)
-        return SessionItem(
-            item, "assistant", text, "tool_call" if called else "message", tool, message.model_name
-        )
-    answers = bool(kinds) and "user-prompt" not in kinds and tool is not None
-    role = "tool" if answers else "user" if kinds else "system"
-    return SessionItem(item, role, text, "tool_result" if answers else "message", tool)
+        type_ = "message"
+        if kinds and all(kind.endswith("tool-call") for kind in kinds):
+            type_ = "tool_call"
+        return SessionItem(item, "assistant", text, type_, tool, message.model_name)
+    if not kinds:
+        return SessionItem(item, "system", text, "message", tool)
+    if tool is not None and "user-prompt" not in kinds:
+        return SessionItem(item, "tool", text, "tool_result", tool)
+    return SessionItem(item, "user", text, "message", tool)
 
 
 def _text(part: dict[str, Any]) -> str:

@@ -281,7 +281,11 @@ def _number_after(letter: str, words: list[str]) -> int | None:
 
 def _day_numbers(words: list[str]) -> list[int]:
     """The days of the month among the words."""
-    return [int(n) for word in words if word[0] in "O0123456789" for n in DIGITS.findall(word)]
+    numbers: list[int] = []
+    for word in words:
+        if word[0] in "O0123456789":
+            numbers += map(int, DIGITS.findall(word))
+    return numbers
 
 
 def _recurring(name: str, days: list[int], weekday: int | None) -> Callable[[int], Span]:

@@ -103,11 +103,10 @@ def _principal(permissions: ApiKey | Session, session: Session) -> Principal:
 def live_sessions(keys: ApiKeys, user: str | None = None) -> list[Session]:
     """The sessions that have not ended, of one user or of all, most recently used first."""
     valid_keys = {key.id for key in keys.all_keys() if is_valid(key)}
-    return [
-        session
-        for session in keys.all_sessions()
-        if (user is None or session.user == user) and (not session.key or session.key in valid_keys)
-    ]
+    sessions = keys.all_sessions()
+    if user is not None:
+        sessions = [session for session in sessions if session.user == user]
+    return [session for session in sessions if not session.key or session.key in valid_keys]
 
 
 def shorten_address(address: str) -> str:

@@ -76,11 +76,11 @@ class Catalog:
     def _restrict(self, tools: list[Tool]) -> list[Tool]:
         """Those of the tools that the restriction permits."""
         _, read_only, allowed = self._restriction
-        return [
-            tool
-            for tool in tools
-            if (allowed is None or tool.toolset in allowed) and (tool.is_read_only or not read_only)
-        ]
+        if allowed is not None:
+            tools = [tool for tool in tools if tool.toolset in allowed]
+        if read_only:
+            tools = [tool for tool in tools if tool.is_read_only]
+        return tools
 
     def __contains__(self, name: str) -> bool:
         return self._find(name) is not None

@@ -93,14 +93,8 @@ def _append(
     if not follows_head and parent not in stored_keys:
         raise _missing_parent(id, passage.parent or "")
     created_at = passage.created_at or datetime.now(UTC)
-    row = passage_row(
-        passage._replace(parent=passage.parent or head, created_at=created_at), position
-    )
-    new_key: int = db.get(
-        f"update last_key set passage = passage + 1 where {db.own()} returning passage"
-    )
-    passage_sql.insert_passages(db, [(new_key, key, None, shared, *row)])
-    index.add([(new_key, "", row[-1])])
+    passage = passage._replace(parent=passage.parent or head, created_at=created_at)
+    _insert(db, key, passage, position, index, shared)
     dates = extended_dates(from_micros(started_at), from_micros(updated_at), created_at)
     if position == 0:
         # A conversation without messages has the dates of its creation, not those of its content.
@@ -116,6 +110,18 @@ def _append(
     if position == 0:
         passage_sql.ensure_opening(db, key, index)
     return Appended(position, True)
+
+
+def _insert(
+    db: Database, document: int, passage: Passage, position: int, index: TextIndex, shared: bool
+) -> None:
+    """Store and index a passage under the next key."""
+    row = passage_row(passage, position)
+    key: int = db.get(
+        f"update last_key set passage = passage + 1 where {db.own()} returning passage"
+    )
+    passage_sql.insert_passages(db, [(key, document, None, shared, *row)])
+    index.add([(key, "", row[-1])])
 
 
 def outdated_position(id: str, passages: int, expected: int | None) -> OutdatedPosition:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from recollect.model.documents import Document, places
@@ -64,6 +64,53 @@ def passage_rows(document: Document) -> tuple[str | None, Rows]:
     return head, rows
 
 
+@dataclass(slots=True)
+class _Changes:
+    """How the passages of a document differ from those that it shall have."""
+
+    kept_keys: set[int]
+    removed_keys: list[int]
+    added_rows: Rows
+    changed_rows: dict[int, tuple[Any, ...]] = field(default_factory=dict)
+    """Passages with another content, by key."""
+    positions: dict[str, tuple[int, bool]] = field(default_factory=dict)
+    """The new places of passages with the same content, by id."""
+    same: int = 0
+
+    @property
+    def count(self) -> int:
+        return len(self.removed_keys) + len(self.changed_rows) + len(self.added_rows)
+
+    def truncate(self, limit: int) -> None:
+        """Keep only the first changes."""
+        self.removed_keys = self.removed_keys[:limit]
+        limit -= len(self.removed_keys)
+        self.changed_rows = dict(list(self.changed_rows.items())[:limit])
+        limit -= len(self.changed_rows)
+        self.added_rows = self.added_rows[:limit]
+
+
+def _compare(stored: Mapping[str, Sequence[Any]], rows: Rows) -> _Changes:
+    """Compare stored passages, by id, with the rows that shall be stored."""
+    new_rows = {row[_ID]: row for row in rows}
+    changes = _Changes(
+        kept_keys={stored[id_][0] for id_ in new_rows if id_ in stored},
+        removed_keys=[key for id_, (key, *_) in stored.items() if id_ not in new_rows],
+        added_rows=[row for id_, row in new_rows.items() if id_ not in stored],
+    )
+    for id_, row in new_rows.items():
+        if id_ not in stored:
+            continue
+        key, digest, *place = stored[id_]
+        if digest != row[0]:
+            changes.changed_rows[key] = row
+            continue
+        changes.same += 1
+        if tuple(place) != row[_PLACE]:
+            changes.positions[id_] = row[_PLACE]
+    return changes
+
+
 def replace_passages(
     db: Database,
     index: TextIndex,
@@ -86,40 +133,24 @@ def replace_passages(
             (key,),
         )
     }
-    new_rows = {row[_ID]: row for row in rows}
-    result = Replacement({stored[id_][0] for id_ in new_rows if id_ in stored})
-    removed_keys = [passage for id_, (passage, *_) in stored.items() if id_ not in new_rows]
-    positions = {}
-    changed_rows = {}
-    for id_, row in new_rows.items():
-        if id_ not in stored:
-            continue
-        passage, digest, *place = stored[id_]
-        if digest != row[0]:
-            changed_rows[passage] = row
-        else:
-            result.same += 1
-            if tuple(place) != row[_PLACE]:
-                positions[id_] = row[_PLACE]
-    added_rows = [row for id_, row in new_rows.items() if id_ not in stored]
+    changes = _compare(stored, rows)
+    result = Replacement(changes.kept_keys, same=changes.same)
     if limit is not None:
-        result.is_complete = len(removed_keys) + len(changed_rows) + len(added_rows) <= limit
-        removed_keys = removed_keys[:limit]
-        changed_rows = dict(list(changed_rows.items())[: limit - len(removed_keys)])
-        added_rows = added_rows[: limit - len(removed_keys) - len(changed_rows)]
-    if removed_keys:
-        passages.delete_passages(db, {key: removed_keys}, index)
-        result.removed = len(removed_keys)
-    if changed_rows:
-        passages.replace_passages(db, changed_rows, index)
-        result.changed = len(changed_rows)
+        result.is_complete = changes.count <= limit
+        changes.truncate(limit)
+    if changes.removed_keys:
+        passages.delete_passages(db, {key: changes.removed_keys}, index)
+        result.removed = len(changes.removed_keys)
+    if changes.changed_rows:
+        passages.replace_passages(db, changes.changed_rows, index)
+        result.changed = len(changes.changed_rows)
     if result.is_complete:
-        passages.renumber(db, key, positions)
-        result.moved = bool(positions)
-    if added_rows:
-        result.keys |= _add_passages(db, index, key, added_rows, receipt, shared)
-        result.new = len(added_rows)
-    count = len(stored) - len(removed_keys) + len(added_rows)
+        passages.renumber(db, key, changes.positions)
+        result.moved = bool(changes.positions)
+    if changes.added_rows:
+        result.keys |= _add_passages(db, index, key, changes.added_rows, receipt, shared)
+        result.new = len(changes.added_rows)
+    count = len(stored) - len(changes.removed_keys) + len(changes.added_rows)
     db.run(f"update document set passages = ? where {db.own()} and key = ?", (count, key))
     passages.update_opening(db, key, index)
     return result

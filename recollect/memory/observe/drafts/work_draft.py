@@ -147,13 +147,7 @@ def _add_said_facts(
     """What was said, by use: causes, decisions with what was offered, numbers, errors."""
     causes = [text for text in answers if cues.LEARNING.search(text)]
     add_facts(draft, (_cause(text, salience) for text in causes[:2]), 2)
-    decisions = [
-        clause
-        for sentence in stretch.person_sentences
-        if not sentence.question and cues.has_decision(sentence.text)
-        for clause in split_clauses(sentence.text, MAX_FACT_LENGTH)
-    ]
-    add_facts(draft, decisions[:1], 3)
+    add_facts(draft, _decisions(stretch)[:1], 3)
     offers = {sentence.text for sentence in stretch.model_sentences[: stretch.offer]}
     add_facts(draft, (text for text in answers if text in offers), 3)
     numbers = [text for text in answers if _DIGIT.search(text)]
@@ -162,6 +156,15 @@ def _add_said_facts(
     add_facts(draft, (best_clause(text, salience) for text in (*numbers[:2], *outcomes[:1])), 4)
     if draft.type in ("bugfix", "debug") or not stretch.work.changes:
         add_facts(draft, stretch.work.errors[:1], 4)
+
+
+def _decisions(stretch: Stretch) -> list[str]:
+    """The clauses of sentences in which the person states a decision or a preference."""
+    clauses: list[str] = []
+    for sentence in stretch.person_sentences:
+        if not sentence.question and cues.has_decision(sentence.text):
+            clauses += split_clauses(sentence.text, MAX_FACT_LENGTH)
+    return clauses
 
 
 def _cause(sentence: str, salience: Salience) -> str:
