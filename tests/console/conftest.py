@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import socket
@@ -96,8 +97,17 @@ def site(place: str) -> Iterator[Site]:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """One browser per module: while Playwright runs, its event loop occupies the main thread."""
+def browser(shared_browser: tuple[Any, asyncio.AbstractEventLoop]) -> Iterator[Any]:
+    """The event loop of Playwright occupies the main thread, but only in modules that use it."""
+    browser, loop = shared_browser
+    asyncio._set_running_loop(loop)
+    yield browser
+    asyncio._set_running_loop(None)
+
+
+@pytest.fixture(scope="session")
+def shared_browser() -> Iterator[tuple[Any, asyncio.AbstractEventLoop]]:
+    """One browser per process, with its event loop: starting it and its driver takes a second."""
     if os.environ.get(SKIP) == "1":
         pytest.skip(f"{SKIP}=1")
     program = next(filter(None, map(shutil.which, BROWSERS)), None)
@@ -114,7 +124,10 @@ def browser() -> Iterator[Any]:
         browser = playwright.chromium.launch(
             executable_path=program, args=list(BROWSER_OPTIONS), timeout=4 * TIMEOUT
         )
-        yield browser
+        loop = asyncio.get_running_loop()
+        asyncio._set_running_loop(None)
+        yield browser, loop
+        asyncio._set_running_loop(loop)
         browser.close()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from dataclasses import dataclass
+from typing import Any
 
 import uvicorn
 
@@ -14,6 +15,13 @@ from recollect.serve.http.service import Service, ServiceConfig
 from recollect.settings import place as library_place
 
 TIMEOUT = 60_000  # milliseconds; a busy machine must not fail a test
+
+
+def expect(*arguments: Any) -> Any:
+    """Playwright's `expect`, imported when a test uses it. Every process collects all files."""
+    from playwright.sync_api import expect
+
+    return expect(*arguments)
 
 
 @dataclass(frozen=True)

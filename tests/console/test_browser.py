@@ -16,8 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
-from playwright.sync_api import expect
-from sites import Site
+from sites import Site, expect
 
 import recollect
 from recollect.serve.identity.accounts import new_key

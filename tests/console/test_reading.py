@@ -9,8 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from playwright.sync_api import expect
-from sites import Server, Site
+from sites import Server, Site, expect
 
 import recollect
 from recollect.model.documents import Passage

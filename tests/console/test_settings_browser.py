@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import uvicorn
-from sites import TIMEOUT, Site
+from sites import TIMEOUT, Site, expect
 from test_first_run import prepare_computer
 
 import recollect
@@ -78,12 +78,6 @@ def add_secret(home: Path) -> None:
     message = {"id": "m1", "role": "user", "content": f"my token is {SECRET}"}
     with recollect.open(home, background=False) as library:
         library.add_conversation("c1", "Deploying", messages=[message], project="secret-one")
-
-
-def expect(locator: Any) -> Any:
-    from playwright.sync_api import expect as playwright_expect
-
-    return playwright_expect(locator)
 
 
 @pytest.mark.full

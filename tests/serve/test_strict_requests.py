@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, cast
 
 import pytest
@@ -12,13 +13,19 @@ from recollect.serve.app import make_app
 from recollect.serve.http.service import Service
 from recollect.serve.rest.examples import example_of
 
-DESCRIPTION = make_app(cast(Service, None)).openapi()
-OPERATIONS = [
-    (method, path, operation)
-    for path, operations in DESCRIPTION["paths"].items()
-    for method, operation in operations.items()
-    if "openai" not in operation["tags"]
-]
+
+@functools.cache
+def description() -> dict[str, Any]:
+    return make_app(cast(Service, None)).openapi()
+
+
+def operations() -> list[tuple[str, str, dict[str, Any]]]:
+    return [
+        (method, path, operation)
+        for path, methods in description()["paths"].items()
+        for method, operation in methods.items()
+        if "openai" not in operation["tags"]
+    ]
 
 
 def address(path: str) -> str:
@@ -41,7 +48,7 @@ def headers(operation: dict[str, Any]) -> dict[str, str]:
 
 def test_every_route_names_an_unknown_query_parameter(client: TestClient, key: MakeKey) -> None:
     credentials = key(("read", "write", "admin"))
-    for method, path, operation in OPERATIONS:
+    for method, path, operation in operations():
         response = client.request(
             method,
             address(path),
@@ -58,7 +65,7 @@ def test_every_route_without_a_body_names_the_fields_that_it_ignores(
     client: TestClient, key: MakeKey
 ) -> None:
     credentials = key(("read", "write", "admin"))
-    for method, path, operation in OPERATIONS:
+    for method, path, operation in operations():
         if "requestBody" in operation:
             continue
         response = client.request(
@@ -120,7 +127,7 @@ updateConversation updateMedia updateNote updatePrompt verifyAuditRecords
 def test_clients_can_rely_on_the_ids_of_operations() -> None:
     ids = [
         operation["operationId"]
-        for operations in DESCRIPTION["paths"].values()
+        for operations in description()["paths"].values()
         for operation in operations.values()
     ]
     assert sorted(ids) == OPERATION_IDS.split()
@@ -129,11 +136,11 @@ def test_clients_can_rely_on_the_ids_of_operations() -> None:
 def test_the_examples_of_the_reference_are_valid(client: TestClient, key: MakeKey) -> None:
     """A body from the reference is accepted, unless it names something that is not there."""
     credentials = key(("read", "write", "admin"))
-    for method, path, operation in OPERATIONS:
+    for method, path, operation in operations():
         content = operation.get("requestBody", {}).get("content", {})
         if "application/json" not in content or path == "/chat":
             continue
-        body = example_of(DESCRIPTION, content["application/json"]["schema"])
+        body = example_of(description(), content["application/json"]["schema"])
         response = client.request(method, address(path), json=body, headers=credentials)
         assert response.status_code != 415
         if response.status_code == 400:
