@@ -96,12 +96,27 @@ class Corpus:
         return self._sample(pairs)
 
     def _known_identifiers(self) -> list[Item]:
-        items = [
-            Item(word, frozenset(ids))
+        words = [
+            word
             for _, (word, ids) in sorted(self._identifiers.items())
             if len(ids) <= MOST_MESSAGES
         ]
-        return self._sample(items)
+        items = [Item(word, self._messages_with(word)) for word in self._sample(words)]
+        return [item for item in items if len(item.messages) <= MOST_MESSAGES]
+
+    def _messages_with(self, identifier: str) -> frozenset[str]:
+        """The messages that contain an identifier, also within another one.
+
+        `www.site.org` also contains `site.org`.
+        """
+        pattern = re.compile(rf"(?<!\w){re.escape(identifier.lower())}(?!\w)")
+        return frozenset(
+            message["id"]
+            for conversation in self._conversations
+            for message in conversation["messages"]
+            if identifier.lower() in message["content"].lower()
+            and pattern.search(message["content"].lower())
+        )
 
     def _titles(self) -> list[Item]:
         titles = Counter(c.get("title", "") for c in self._conversations)

@@ -165,6 +165,16 @@ def test_a_message_with_the_identifier_comes_first(
     assert ids(search(garden, query))[0] == first
 
 
+def test_an_identifier_comes_before_its_words_with_other_punctuation(
+    library: recollect.Library,
+) -> None:
+    add(library, "words", "256. Bit by bit: 256, bit, 256 bit.")
+    add(library, "typed", "The archive is encrypted with AES, a 256-Bit key and a long passphrase.")
+    add(library, "longer", "A 1256-bit number is something else than 256: bit length counts.")
+    for query in ("256-bit", "what is a 256-bit key?"):
+        assert ids(search(library, query))[0] == "typed-0"
+
+
 def test_an_identifier_in_a_title_comes_first_even_without_vectors(
     library: recollect.Library,
 ) -> None:

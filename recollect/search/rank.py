@@ -27,7 +27,8 @@ on what the query is (`search.ranking.weights`).
 - around: the cosines of the messages before and after it; context: the share of the query that
   only these contain; length: up to 100 words. They count in dialogues between people, whose
   messages are short and depend on each other. There, recency says nothing.
-- exact: the identifiers of the query (paths, codes, versions, quotes) that the message contains.
+- exact: the identifiers of the query (paths, codes, versions, quotes) that the message contains,
+  a little less if their words have other punctuation there.
 - covered: the share of the query that the message or its title contains; complete: all of it.
 - adjacent: pairs of words that are next to each other in the message as they are in the query;
   phrase: all words are, exactly as typed.

@@ -6,17 +6,20 @@ Each is computed for many candidates at once.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from datetime import datetime, timedelta
 
 from recollect.language.addressee import is_about_assistant
 from recollect.language.detection import language_of
-from recollect.language.intent import QUESTION
+from recollect.language.intent import QUESTION, identifiers
+from recollect.language.text import tokens
 from recollect.language.when import Window
 from recollect.model.kinds import CONVERSATION
 from recollect.search.ranking.conversations import Conversations
 from recollect.search.ranking.dialogues import prefers_person, speaker_in_query
+from recollect.search.ranking.long_texts import ranked_part
 from recollect.search.ranking.scored import Question, ScoredCandidate
 from recollect.search.ranking.term_pairs import TermPairs
 from recollect.search.terms import term_shares
@@ -25,6 +28,7 @@ _MINIMUM_NEAREST = 0.2  # if the best cosine is lower, no candidate is similar t
 _LONG_MESSAGE_WORDS = 100
 _SHORT_MESSAGE_WORDS = 40  # at this length `reply` counts half as much as for an empty message
 _TITLE_SHARE = 0.9  # an identifier in the title counts this much of one in the text
+_OTHER_SPELLING_SHARE = 0.95  # and its words with other punctuation ("1, 6" for 1-6) this much
 _WEEK = timedelta(days=7)
 _DAY = timedelta(days=1)
 _QUESTION_MARKS = ("?", "？", "؟")
@@ -44,6 +48,7 @@ class Features:
         self._nearest = max(nearest, _MINIMUM_NEAREST)
         self._pairs = TermPairs(question.terms)
         self._exact = frozenset(n for n, term in enumerate(question.terms) if term.exact)
+        self._spellings = _spellings(question)
         self._shares = term_shares(question.terms)
         self._own_numbers = {n for n, term in enumerate(question.terms) if not term.weak}
         self._columns = {
@@ -122,9 +127,21 @@ class Features:
 
     def _exact_share(self, scored: ScoredCandidate) -> float:
         """The share of the identifiers. Those in the title count a little less."""
-        in_text = len(self._exact.intersection(scored.terms))
+        in_text = sum(
+            self._spelling_share(n, scored) for n in self._exact.intersection(scored.terms)
+        )
         in_title = len((self._exact & scored.title_terms).difference(scored.terms))
         return (in_text + _TITLE_SHARE * in_title) / len(self._exact)
+
+    def _spelling_share(self, number: int, scored: ScoredCandidate) -> float:
+        """What an identifier in the text counts: its words may be there only by chance."""
+        spelling = self._spellings.get(number)
+        if spelling is None:
+            return 1.0
+        text = ranked_part(scored.candidate.content, [self._question.terms[number]])
+        if spelling.search(text):
+            return 1.0
+        return _OTHER_SPELLING_SHARE
 
     def _covered(self, group: Group) -> Column:
         return [self._share(scored.all_terms) for scored in group]
@@ -294,3 +311,18 @@ def _time_score(windows: Sequence[Window], created_at: datetime | None) -> float
         distance = max(window.start - created_at, created_at - window.end, timedelta(0))
         best = max(best, 1 - distance / width)
     return best
+
+
+def _spellings(question: Question) -> dict[int, re.Pattern[str]]:
+    """How the identifiers of several words are spelled, by the numbers of their terms."""
+    phrases = {
+        number: term.forms[0] for number, term in enumerate(question.terms) if term.is_phrase
+    }
+    if not phrases:
+        return {}
+    by_form = {tuple(tokens(word)): word for word in identifiers(question.text)}
+    return {
+        number: re.compile(rf"(?<!\w){re.escape(by_form[form])}(?!\w)", re.IGNORECASE)
+        for number, form in phrases.items()
+        if form in by_form
+    }
