@@ -308,6 +308,17 @@ def test_an_import_completes_the_vocabulary_when_the_library_has_doubled_and_at_
     assert store.known_words(words) == set(words)
 
 
+def test_the_vocabulary_is_completed_in_the_background_if_an_import_does_not_end(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text_index, "_BULK_PASSAGES", 2)
+    receipt = store.start_import("p")
+    store.save([conversation("alpha", "beta")], receipt.id)
+    assert (store.known_words(["beta"]), store.needs_refresh()) == (set(), True)
+    store.refresh()
+    assert (store.known_words(["beta"]), store.needs_refresh()) == ({"beta"}, False)
+
+
 def test_verify_counts_unindexed_messages_and_repair_indexes_them(
     store: SqliteStore, path: Path
 ) -> None:

@@ -414,7 +414,7 @@ class SqliteStore(SqlStore[Connection]):
     def needs_refresh(self) -> bool:
         def work(db: Connection) -> bool:
             _, newest_key = all_keys(db)
-            if not headings.is_complete(db):
+            if not headings.is_complete(db) or text_index.is_vocabulary_behind(db):
                 return True
             if not compaction.is_complete(db) or self._has_lost_vectors(db):
                 return True
@@ -440,6 +440,7 @@ class SqliteStore(SqlStore[Connection]):
         self, progress: Progress | None = None, stop: Callable[[], bool] | None = None
     ) -> None:
         self._index_keywords(stop)
+        self._complete_vocabulary()  # an import may have been killed
         if self._uses_volumes():
             self._volumes.refresh(progress, stop)
         self._compress_older(stop)

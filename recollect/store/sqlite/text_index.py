@@ -41,7 +41,8 @@ _WORDS_PER_STATEMENT = 10_000
 # The first passage whose words the vocabulary may lack, while it is behind.
 _DEFERRED = "words_deferred"
 # Reading all words takes as long as the library is large. So it is done when this has so many times
-# the passages that it had when the vocabulary was complete, or when the import ends.
+# the passages that it had when the vocabulary was complete, when the import ends, and before the
+# library is indexed in the background.
 _DEFERRED_GROWTH = 2
 REMOVALS = "word_removals"
 """This marker counts the transactions that have removed words from the vocabulary."""
