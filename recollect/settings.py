@@ -1,468 +1,290 @@
 """Settings and limits, one table each.
 
-A setting has its value from the environment, else from recollect.toml, else its default.
-To add one, add one `_setting(...)` line; `recollect config`, docs/settings.md and the checks
-of recollect.toml follow from it.
+To add a setting, add one `define(...)`; `recollect config`, docs/settings.md and the checks of
+recollect.toml follow from it. `recollect.configuration` reads the values.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, field, fields
-from functools import lru_cache
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any
 
-from recollect.errors import InvalidInput
+from recollect.configuration import SETTINGS as SETTINGS
+from recollect.configuration import (
+    choice,
+    databases,
+    define,
+    interval,
+    names,
+    positive_number,
+    retention,
+    switch,
+    whole_number,
+)
 
-T = TypeVar("T")
-
-ENVIRONMENT, FILE, DEFAULT = "environment", "recollect.toml", "default"
-
-
-# -- how a setting is read -----------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Setting(Generic[T]):
-    """One setting: `cast` turns its text into a value, and raises ValueError if it cannot."""
-
-    name: str
-    """The environment variable."""
-    default: T
-    cast: Callable[[str], T]
-    help: str
-    secret: bool = False
-
-    @property
-    def key(self) -> str:
-        """The name in recollect.toml and on the command line."""
-        return self.name.removeprefix("RECOLLECT_").lower()
-
-    def get(self) -> T:
-        """The value. Raises InvalidInput if what was set cannot be used."""
-        text, origin = self._text()
-        if text is None:
-            return self.default
-        return self._cast(text, origin)
-
-    def origin(self) -> str:
-        """Where the value comes from: `environment`, `recollect.toml` or `default`."""
-        return self._text()[1]
-
-    def check(self, text: str) -> None:
-        """Raise InvalidInput if the setting cannot have this value."""
-        self._cast(text, DEFAULT)
-
-    def _text(self) -> tuple[str | None, str]:
-        text = os.environ.get(self.name, "").strip()
-        if text:
-            return text, ENVIRONMENT
-        text = _file_values().get(self.key, "")
-        if text:
-            return text, FILE
-        return None, DEFAULT
-
-    def _cast(self, text: str, origin: str) -> T:
-        name = self.name
-        if origin == FILE:
-            name = f"{self.key} in {config_file()}"
-        try:
-            return self.cast(text)
-        except ValueError as error:
-            raise InvalidInput(f"{name}: {error}") from None
-
-
-def config_file() -> Path:
-    """The configuration file: RECOLLECT_CONFIG, or recollect.toml in the user's config folder."""
-    path = os.environ.get("RECOLLECT_CONFIG")
-    if path:
-        return Path(path).expanduser()
-    return _default_config_file(os.environ.get("HOME"), os.environ.get("XDG_CONFIG_HOME"))
-
-
-@lru_cache(maxsize=1)
-def _default_config_file(*_environment: str | None) -> Path:
-    """The arguments are only the cache key: the folder depends on these variables."""
-    from platformdirs import user_config_path
-
-    return user_config_path("recollect", appauthor=False) / "recollect.toml"
-
-
-def _file_values() -> dict[str, str]:
-    path = config_file()
-    try:
-        status = path.stat()
-    except OSError:
-        return {}
-    return _parse_file(path, status.st_mtime_ns, status.st_size)
-
-
-@lru_cache(maxsize=1)
-def _parse_file(path: Path, modified: int, size: int) -> dict[str, str]:
-    """The settings in a file. Its time and size are part of the cache key."""
-    import tomllib
-
-    try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InvalidInput(f"{path} cannot be read: {error}") from error
-    keys = {setting.key for setting in SETTINGS}
-    for key in values:
-        if key not in keys:
-            raise InvalidInput(f"{path}: there is no setting {key!r}.{_suggestion(key, keys)}")
-    return {key: _as_text(path, key, value) for key, value in values.items()}
-
-
-def _suggestion(key: str, keys: set[str]) -> str:
-    from difflib import get_close_matches
-
-    similar = get_close_matches(key, keys, 1)
-    if similar:
-        return f" Did you mean {similar[0]!r}?"
-    return " `recollect config` lists them all."
-
-
-def _as_text(path: Path, key: str, value: Any) -> str:
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    if isinstance(value, (str, int)):
-        return str(value).strip()
-    if isinstance(value, list) and all(isinstance(item, str) for item in value):
-        return ",".join(value)
-    raise InvalidInput(f"{path}: {key} must be text, a number, true, false or a list of texts.")
-
-
-# -- casts ---------------------------------------------------------------------
-
-
-def _choice(*values: str) -> Callable[[str], str]:
-    def cast(text: str) -> str:
-        if text.lower() not in values:
-            raise ValueError(f"{text[:80]!r} is not one of {', '.join(values)}.")
-        return text.lower()
-
-    return cast
-
-
-def _switch(text: str) -> bool:
-    return _choice("on", "off")(text) == "on"
-
-
-def _whole_number(text: str) -> int:
-    if not text.isdecimal():
-        raise ValueError(f"{text[:80]!r} is not a whole number.")
-    return int(text)
-
-
-def _interval(text: str) -> str:
-    if text.lower() == "off" or re.fullmatch(r"[1-9]\d{0,5}[mhdw]", text.lower()):
-        return text.lower()
-    raise ValueError(f"{text[:80]!r} is not an interval such as 12h, 1d or 2w, or off.")
-
-
-def _retention(text: str) -> str:
-    for part in _names(text):
-        if not re.fullmatch(r"(last|daily|weekly|monthly)=\d{1,6}", part):
-            raise ValueError(
-                f"{part[:80]!r} is not a rule such as daily=7 (last, daily, weekly, monthly)."
-            )
-    return text
-
-
-def _positive_number(text: str) -> int:
-    number = _whole_number(text)
-    if number == 0:
-        raise ValueError("0 is too small.")
-    return number
-
-
-def _databases(text: str) -> tuple[str, ...]:
-    """Addresses of PostgreSQL databases. An error does not repeat them: they have passwords."""
-    addresses = tuple(re.split(r"\s*,\s*(?=postgres(?:ql)?://)", text))
-    if not all(re.match(r"postgres(ql)?://", address) for address in addresses):
-        raise ValueError("an address must begin with postgresql://.")
-    return addresses
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in text.split(",") if part.strip())
-
-
-# -- the settings --------------------------------------------------------------
-
-SETTINGS: list[Setting[Any]] = []
 _NONE: tuple[str, ...] = ()
 
-
-def _setting(
-    name: str, default: T, cast: Callable[[str], T], help: str, secret: bool = False
-) -> Setting[T]:
-    setting = Setting(name, default, cast, help, secret)
-    SETTINGS.append(setting)
-    return setting
-
-
-HOME = _setting(
+HOME = define(
     "RECOLLECT_HOME",
     "",
     str,
     "Where libraries are stored: a folder, or a PostgreSQL database "
     "(postgresql://user:password@host/database). Default: your data folder.",
 )
-USER = _setting("RECOLLECT_USER", "default", str, "Whose library to open.")
-REPLICAS = _setting(
+USER = define("RECOLLECT_USER", "default", str, "Whose library to open.")
+REPLICAS = define(
     "RECOLLECT_REPLICAS",
     _NONE,
-    _databases,
+    databases,
     "Addresses of streaming replicas of the PostgreSQL database, separated by commas. They answer "
     "searches (see docs/postgres.md).",
     secret=True,
 )
-REPLICA_SECONDS = _setting(
+REPLICA_SECONDS = define(
     "RECOLLECT_REPLICA_SECONDS",
     10,
-    _positive_number,
+    positive_number,
     "How many seconds a replica may be behind the database. One that lags more is not used.",
 )
-EMBEDDINGS = _setting(
+EMBEDDINGS = define(
     "RECOLLECT_EMBEDDINGS",
     "static",
     str,
     "The embedding model: `static` (built in), `off`, `gte-small`, a folder with an ONNX model, "
     "or an OpenAI-compatible service (`https://host/v1#model`).",
 )
-EMBEDDINGS_KEY = _setting(
+EMBEDDINGS_KEY = define(
     "RECOLLECT_EMBEDDINGS_KEY", "", str, "The API key of that service.", secret=True
 )
-INDEXING = _setting(
+INDEXING = define(
     "RECOLLECT_INDEXING",
     "background",
-    _choice("background", "manual"),
+    choice("background", "manual"),
     "`background` indexes new messages in a background thread; with `manual`, only "
     "`recollect index` does.",
 )
-PERMISSIONS = _setting(
+PERMISSIONS = define(
     "RECOLLECT_PERMISSIONS",
     "private",
-    _choice("private", "keep"),
+    choice("private", "keep"),
     "`private` lets only you read the home folder and its files; `keep` leaves the permissions of "
     "existing ones as they are.",
 )
-READ_ONLY = _setting(
+READ_ONLY = define(
     "RECOLLECT_READ_ONLY",
     False,
-    _switch,
+    switch,
     "`on` opens libraries for searching and reading only, and changes no file. Libraries on "
     "read-only media are always opened like this.",
 )
-RERANK = _setting(
+RERANK = define(
     "RECOLLECT_RERANK",
     "auto",
-    _choice("auto", "always", "never"),
+    choice("auto", "always", "never"),
     "When a small model judges the first hits: `auto` for questions whose best hits have similar "
     "scores, on computers fast enough for it; `always`; `never`.",
 )
-SYNONYMS = _setting(
+SYNONYMS = define(
     "RECOLLECT_SYNONYMS",
     "",
     str,
     "A file with more synonyms: a group of words per line, separated by commas.",
 )
-MODEL = _setting(
+MODEL = define(
     "RECOLLECT_MODEL",
     "",
     str,
     "The chat model behind `/chat` and `/v1`: an OpenAI-compatible service and its default model "
     "(`https://host/v1#model`).",
 )
-MODEL_KEY = _setting(
+MODEL_KEY = define(
     "RECOLLECT_MODEL_KEY",
     "",
     str,
     "The API key of that service. Without it, clients' own keys are forwarded.",
     secret=True,
 )
-OBSERVER = _setting(
+OBSERVER = define(
     "RECOLLECT_OBSERVER",
     "rules",
-    _choice("rules", "model", "off"),
+    choice("rules", "model", "off"),
     "How observations are made: `rules` (on this computer), `model` (conversations are sent to "
     "the service in RECOLLECT_MODEL) or `off`.",
 )
-REDACT = _setting(
+REDACT = define(
     "RECOLLECT_REDACT",
     False,
-    _switch,
+    switch,
     "`on` removes secrets (API keys, tokens, passwords) from everything before it is stored.",
 )
-UNDO_MINUTES = _setting(
+UNDO_MINUTES = define(
     "RECOLLECT_UNDO_MINUTES",
     60,
-    _whole_number,
+    whole_number,
     "How long a change can be undone. What it replaced, or a conversation that was deleted with "
     "undo, is kept for so many minutes.",
 )
-AUDIT = _setting(
+AUDIT = define(
     "RECOLLECT_AUDIT",
     "on",
-    _choice("on", "changes", "off"),
+    choice("on", "changes", "off"),
     "The audit log: `on` records who reads, searches and exports through a server, and who "
     "deletes, forgets or changes keys anywhere; `changes` leaves out reading and searching; `off` "
     "records nothing.",
 )
-TRANSCRIBER = _setting(
+TRANSCRIBER = define(
     "RECOLLECT_TRANSCRIBER",
     "",
     str,
     "A command that transcribes recordings, with `{file}` in place of the file name. It must "
     "print SRT, VTT, JSON or plain text. Without it, recordings need a transcript next to them.",
 )
-EXCLUDE = _setting(
+EXCLUDE = define(
     "RECOLLECT_EXCLUDE",
     _NONE,
-    _names,
+    names,
     "Projects that are never imported: patterns for their folder or its name, separated by "
     "commas (`~/clients/*, secret-*`). `exclude.txt` in the home folder adds one per line.",
 )
-DIGEST_TOKENS = _setting(
+DIGEST_TOKENS = define(
     "RECOLLECT_DIGEST_TOKENS",
     400,
-    _whole_number,
+    whole_number,
     "How many tokens `recollect hook session-start` may spend on recent work in the project; "
     "0 turns it off.",
 )
-JOBS = _setting(
+JOBS = define(
     "RECOLLECT_JOBS",
     "server",
-    _choice("server", "worker"),
+    choice("server", "worker"),
     "Who imports and indexes what a server receives: the `server` itself, or a `worker` "
     "(`recollect worker`).",
 )
-HOST = _setting("RECOLLECT_HOST", "127.0.0.1", str, "The address `recollect serve` listens on.")
-PORT = _setting("RECOLLECT_PORT", 8765, _whole_number, "Its port; 0 picks a free one.")
+HOST = define("RECOLLECT_HOST", "127.0.0.1", str, "The address `recollect serve` listens on.")
+PORT = define("RECOLLECT_PORT", 8765, whole_number, "Its port; 0 picks a free one.")
 MAX_WORKERS = 256
-WORKERS = _setting(
+WORKERS = define(
     "RECOLLECT_WORKERS",
     1,
-    _whole_number,
+    whole_number,
     "The number of processes of `recollect serve`. They share its port.",
 )
-ALLOWED_HOSTS = _setting(
+ALLOWED_HOSTS = define(
     "RECOLLECT_ALLOWED_HOSTS",
     _NONE,
-    _names,
+    names,
     "More host names the server answers to, separated by commas.",
 )
-CORS_ORIGINS = _setting(
+CORS_ORIGINS = define(
     "RECOLLECT_CORS_ORIGINS",
     _NONE,
-    _names,
+    names,
     "Other web sites that may call the API (`https://app.example`), separated by commas.",
 )
-RATE_LIMIT = _setting(
+RATE_LIMIT = define(
     "RECOLLECT_RATE_LIMIT",
     3000,
-    _whole_number,
+    whole_number,
     "Requests per minute for each user and kind of request; 0 means no limit.",
 )
-TRUSTED_PROXIES = _setting(
+TRUSTED_PROXIES = define(
     "RECOLLECT_TRUSTED_PROXIES",
     _NONE,
-    _names,
+    names,
     "Addresses or networks of reverse proxies (`127.0.0.1, 10.0.0.0/8`). Limits for addresses then "
     "count the client that the proxy names in X-Forwarded-For.",
 )
-BASE_URL = _setting(
+BASE_URL = define(
     "RECOLLECT_BASE_URL",
     "",
     str,
     "The server's public address if it is behind a reverse proxy (`https://notes.example`).",
 )
-HUMAN_ONLY = _setting(
+HUMAN_ONLY = define(
     "RECOLLECT_HUMAN_ONLY",
     "mask",
-    _choice("mask", "hide"),
+    choice("mask", "hide"),
     "What agents see over MCP of messages that are for people only: `mask` shows that they exist "
     "but not their text, `hide` leaves them out.",
 )
-JWT_SECRET = _setting(
+JWT_SECRET = define(
     "RECOLLECT_JWT_SECRET",
     "",
     str,
     "The secret of tokens signed with HS256, at least 32 bytes.",
     secret=True,
 )
-JWT_KEYS = _setting(
+JWT_KEYS = define(
     "RECOLLECT_JWT_KEYS",
     "",
     str,
     "The public keys of tokens signed with RS256 or ES256: the URL of a JWKS, or a file with a "
     "JWKS or a PEM key.",
 )
-JWT_AUDIENCE = _setting("RECOLLECT_JWT_AUDIENCE", "", str, "The required `aud` of a token.")
-JWT_ISSUER = _setting("RECOLLECT_JWT_ISSUER", "", str, "The required `iss` of a token.")
-BACKUP_FOLDER = _setting(
+JWT_AUDIENCE = define("RECOLLECT_JWT_AUDIENCE", "", str, "The required `aud` of a token.")
+JWT_ISSUER = define("RECOLLECT_JWT_ISSUER", "", str, "The required `iss` of a token.")
+BACKUP_FOLDER = define(
     "RECOLLECT_BACKUP_FOLDER",
     "",
     str,
     "Where backups are stored, best on another disk. Default: a folder beside the home folder, "
     "with `-backups` after its name.",
 )
-BACKUP_EVERY = _setting(
+BACKUP_EVERY = define(
     "RECOLLECT_BACKUP_EVERY",
     "off",
-    _interval,
+    interval,
     "How often `recollect serve` and `recollect watch` make a backup: `12h`, `1d`, `2w` or `off`.",
 )
-BACKUP_KEEP = _setting(
+BACKUP_KEEP = define(
     "RECOLLECT_BACKUP_KEEP",
     "last=3,daily=7,weekly=5,monthly=12",
-    _retention,
+    retention,
     "How many backups to keep: the `last` ones, and the newest one of each day, week and month, "
     "for that many days, weeks and months.",
 )
-BACKUP_PASSPHRASE = _setting(
+BACKUP_PASSPHRASE = define(
     "RECOLLECT_BACKUP_PASSPHRASE",
     "",
     str,
     "The passphrase of encrypted backups.",
     secret=True,
 )
-BACKUP_PASSPHRASE_FILE = _setting(
+BACKUP_PASSPHRASE_FILE = define(
     "RECOLLECT_BACKUP_PASSPHRASE_FILE",
     "",
     str,
     "A file whose first line is that passphrase.",
 )
-PASSPHRASE = _setting(
+PASSPHRASE = define(
     "RECOLLECT_PASSPHRASE",
     "",
     str,
     "The passphrase of an encrypted home (see docs/encryption.md).",
     secret=True,
 )
-PASSPHRASE_FILE = _setting(
+PASSPHRASE_FILE = define(
     "RECOLLECT_PASSPHRASE_FILE",
     "",
     str,
     "A file whose first line is that passphrase.",
 )
-MIGRATION_BACKUP = _setting(
+MIGRATION_BACKUP = define(
     "RECOLLECT_MIGRATION_BACKUP",
     "on",
-    _choice("on", "off"),
+    choice("on", "off"),
     "`on` copies a library before a new version of Recollect changes its schema; `off` does not.",
 )
-CONVERSATION_DB = _setting(
+CONVERSATION_DB = define(
     "CONVERSATION_DB",
     "",
     str,
     "A ChatGPT Browser database that `conversation_search` reads instead of the library.",
 )
-ORIGIN_CONVERSATION_DB = _setting(
+ORIGIN_CONVERSATION_DB = define(
     "ORIGIN_CONVERSATION_DB", "", str, "The same; CONVERSATION_DB takes precedence."
 )
 

@@ -10,8 +10,9 @@ import pytest
 
 from recollect import settings
 from recollect.cli import main
+from recollect.configuration import config_file
 from recollect.errors import InvalidInput
-from recollect.settings import SETTINGS, config_file
+from recollect.settings import SETTINGS
 
 PACKAGE = Path(settings.__file__).parent
 
@@ -156,12 +157,12 @@ def test_a_setting_in_the_environment_is_mentioned_when_the_file_changes(
 
 
 def test_no_other_module_reads_settings_from_the_environment() -> None:
-    """Only `recollect/settings.py` does. Variables such as EDITOR are not settings."""
+    """Only `recollect/configuration.py` does. Variables such as EDITOR are not settings."""
     getters = ("os.environ.get", "os.getenv", "environ.get")
     names = {setting.name for setting in SETTINGS}
     readers = []
     for path in PACKAGE.rglob("*.py"):
-        if path.name == "settings.py":
+        if path.name == "configuration.py":
             continue
         text = path.read_text(encoding="utf-8")
         if not any(getter in text for getter in getters):

@@ -12,8 +12,9 @@ from rich.table import Table
 
 from recollect import places
 from recollect.cli.common import console, define, print_json, safe
+from recollect.configuration import ENVIRONMENT, Setting, config_file
 from recollect.errors import InvalidInput
-from recollect.settings import ENVIRONMENT, SETTINGS, Setting, config_file
+from recollect.settings import SETTINGS
 from recollect.settings import place as settings_place
 from recollect.store.audit_log import SETTING, Entry
 

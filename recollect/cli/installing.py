@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from recollect.cli.common import add_command, console, define_group, print_json, safe
+from recollect.configuration import config_file
 from recollect.errors import InvalidInput, RecollectError
-from recollect.settings import HOME, HOST, MAX_WORKERS, PORT, USER, config_file, place
+from recollect.settings import HOME, HOST, MAX_WORKERS, PORT, USER, place
 
 _EXAMPLES = """\
   recollect service install                            the console, at every login

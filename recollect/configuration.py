@@ -1,0 +1,197 @@
+"""How a setting gets its value: from the environment, else from recollect.toml, else its default.
+
+`recollect.settings` is the table of all settings.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from recollect.errors import InvalidInput
+
+T = TypeVar("T")
+
+ENVIRONMENT, FILE, DEFAULT = "environment", "recollect.toml", "default"
+SETTINGS: list[Setting[Any]] = []
+"""All settings, in the order of `recollect.settings`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting(Generic[T]):
+    """One setting: `cast` turns its text into a value, and raises ValueError if it cannot."""
+
+    name: str
+    """The environment variable."""
+    default: T
+    cast: Callable[[str], T]
+    help: str
+    secret: bool = False
+
+    @property
+    def key(self) -> str:
+        """The name in recollect.toml and on the command line."""
+        return self.name.removeprefix("RECOLLECT_").lower()
+
+    def get(self) -> T:
+        """The value. Raises InvalidInput if what was set cannot be used."""
+        text, origin = self._text()
+        if text is None:
+            return self.default
+        return self._cast(text, origin)
+
+    def origin(self) -> str:
+        """Where the value comes from: `environment`, `recollect.toml` or `default`."""
+        return self._text()[1]
+
+    def check(self, text: str) -> None:
+        """Raise InvalidInput if the setting cannot have this value."""
+        self._cast(text, DEFAULT)
+
+    def _text(self) -> tuple[str | None, str]:
+        text = os.environ.get(self.name, "").strip()
+        if text:
+            return text, ENVIRONMENT
+        text = _file_values().get(self.key, "")
+        if text:
+            return text, FILE
+        return None, DEFAULT
+
+    def _cast(self, text: str, origin: str) -> T:
+        name = self.name
+        if origin == FILE:
+            name = f"{self.key} in {config_file()}"
+        try:
+            return self.cast(text)
+        except ValueError as error:
+            raise InvalidInput(f"{name}: {error}") from None
+
+
+def define(
+    name: str, default: T, cast: Callable[[str], T], help: str, secret: bool = False
+) -> Setting[T]:
+    """Define a setting."""
+    setting = Setting(name, default, cast, help, secret)
+    SETTINGS.append(setting)
+    return setting
+
+
+def config_file() -> Path:
+    """The configuration file: RECOLLECT_CONFIG, or recollect.toml in the user's config folder."""
+    path = os.environ.get("RECOLLECT_CONFIG")
+    if path:
+        return Path(path).expanduser()
+    return _default_config_file(os.environ.get("HOME"), os.environ.get("XDG_CONFIG_HOME"))
+
+
+@lru_cache(maxsize=1)
+def _default_config_file(*_environment: str | None) -> Path:
+    """The arguments are only the cache key: the folder depends on these variables."""
+    from platformdirs import user_config_path
+
+    return user_config_path("recollect", appauthor=False) / "recollect.toml"
+
+
+def _file_values() -> dict[str, str]:
+    path = config_file()
+    try:
+        status = path.stat()
+    except OSError:
+        return {}
+    return _parse_file(path, status.st_mtime_ns, status.st_size)
+
+
+@lru_cache(maxsize=1)
+def _parse_file(path: Path, modified: int, size: int) -> dict[str, str]:
+    """The settings in a file. Its time and size are part of the cache key."""
+    import tomllib
+
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InvalidInput(f"{path} cannot be read: {error}") from error
+    keys = {setting.key for setting in SETTINGS}
+    for key in values:
+        if key not in keys:
+            raise InvalidInput(f"{path}: there is no setting {key!r}.{_suggestion(key, keys)}")
+    return {key: _as_text(path, key, value) for key, value in values.items()}
+
+
+def _suggestion(key: str, keys: set[str]) -> str:
+    from difflib import get_close_matches
+
+    similar = get_close_matches(key, keys, 1)
+    if similar:
+        return f" Did you mean {similar[0]!r}?"
+    return " `recollect config` lists them all."
+
+
+def _as_text(path: Path, key: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, (str, int)):
+        return str(value).strip()
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return ",".join(value)
+    raise InvalidInput(f"{path}: {key} must be text, a number, true, false or a list of texts.")
+
+
+# -- casts ---------------------------------------------------------------------
+
+
+def choice(*values: str) -> Callable[[str], str]:
+    def cast(text: str) -> str:
+        if text.lower() not in values:
+            raise ValueError(f"{text[:80]!r} is not one of {', '.join(values)}.")
+        return text.lower()
+
+    return cast
+
+
+def switch(text: str) -> bool:
+    return choice("on", "off")(text) == "on"
+
+
+def whole_number(text: str) -> int:
+    if not text.isdecimal():
+        raise ValueError(f"{text[:80]!r} is not a whole number.")
+    return int(text)
+
+
+def interval(text: str) -> str:
+    if text.lower() == "off" or re.fullmatch(r"[1-9]\d{0,5}[mhdw]", text.lower()):
+        return text.lower()
+    raise ValueError(f"{text[:80]!r} is not an interval such as 12h, 1d or 2w, or off.")
+
+
+def retention(text: str) -> str:
+    for part in names(text):
+        if not re.fullmatch(r"(last|daily|weekly|monthly)=\d{1,6}", part):
+            raise ValueError(
+                f"{part[:80]!r} is not a rule such as daily=7 (last, daily, weekly, monthly)."
+            )
+    return text
+
+
+def positive_number(text: str) -> int:
+    number = whole_number(text)
+    if number == 0:
+        raise ValueError("0 is too small.")
+    return number
+
+
+def databases(text: str) -> tuple[str, ...]:
+    """Addresses of PostgreSQL databases. An error does not repeat them: they have passwords."""
+    addresses = tuple(re.split(r"\s*,\s*(?=postgres(?:ql)?://)", text))
+    if not all(re.match(r"postgres(ql)?://", address) for address in addresses):
+        raise ValueError("an address must begin with postgresql://.")
+    return addresses
+
+
+def names(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
