@@ -144,47 +144,44 @@ def mixed_store(store: Store) -> Store:
     return store
 
 
+FILTERS = [
+    (Filter(), "abcdf"),
+    (Filter(hidden=True), "abcdef"),
+    (Filter(roles=("user",)), "af"),
+    (Filter(roles=("tool", "assistant")), "bd"),
+    (Filter(not_roles=("user",)), "bcd"),
+    (Filter(authors=("Ann", "Bob")), "ac"),
+    (Filter(not_authors=("Ann",)), "bcdf"),
+    (Filter(after=NOON + timedelta(minutes=10)), "bcf"),
+    (Filter(before=NOON + timedelta(minutes=10)), "ab"),
+    (Filter(after=NOON, before=NOON), "a"),
+    (Filter(projects=("work",)), "ab"),
+    (Filter(not_projects=("work",)), "cdf"),
+    (Filter(sources=("other",)), "f"),
+    (Filter(kinds=("conversation",)), "abcd"),
+    (Filter(conversations=("c2",)), "cd"),
+    (Filter(tags=("idea",)), "ab"),
+    (Filter(not_tags=("idea",)), "cdf"),
+    (Filter(titles=("walrus",)), "abf"),
+    (Filter(titles=("big walrus",)), "ab"),
+    (Filter(not_titles=("walrus",)), "cd"),
+    (Filter(roles=("nobody",)), ""),
+    (Filter(conversations=("nowhere",)), ""),
+    (Filter(titles=("walrus",), roles=("user",), after=NOON + timedelta(minutes=1)), "f"),
+]
+
+
 @pytest.mark.parametrize("is_refreshed", [False, True])
-@pytest.mark.parametrize(
-    ("filter", "expected"),
-    [
-        (Filter(), "abcdf"),
-        (Filter(hidden=True), "abcdef"),
-        (Filter(roles=("user",)), "af"),
-        (Filter(roles=("tool", "assistant")), "bd"),
-        (Filter(not_roles=("user",)), "bcd"),
-        (Filter(authors=("Ann", "Bob")), "ac"),
-        (Filter(not_authors=("Ann",)), "bcdf"),
-        (Filter(after=NOON + timedelta(minutes=10)), "bcf"),
-        (Filter(before=NOON + timedelta(minutes=10)), "ab"),
-        (Filter(after=NOON, before=NOON), "a"),
-        (Filter(projects=("work",)), "ab"),
-        (Filter(not_projects=("work",)), "cdf"),
-        (Filter(sources=("other",)), "f"),
-        (Filter(kinds=("conversation",)), "abcd"),
-        (Filter(conversations=("c2",)), "cd"),
-        (Filter(tags=("idea",)), "ab"),
-        (Filter(not_tags=("idea",)), "cdf"),
-        (Filter(titles=("walrus",)), "abf"),
-        (Filter(titles=("big walrus",)), "ab"),
-        (Filter(not_titles=("walrus",)), "cd"),
-        (Filter(roles=("nobody",)), ""),
-        (Filter(conversations=("nowhere",)), ""),
-        (Filter(titles=("walrus",), roles=("user",), after=NOON + timedelta(minutes=1)), "f"),
-    ],
-)
-def test_filters_apply_within_the_search(
-    mixed_store: Store, filter: Filter, expected: str, is_refreshed: bool
-) -> None:
+def test_filters_apply_within_the_search(mixed_store: Store, is_refreshed: bool) -> None:
     if is_refreshed:
         mixed_store.refresh()
     (space,) = mixed_store.spaces()
     query = unit(7, 1, 8)[0]
-    hits = keys(mixed_store.nearest(space, query, filter, 10))
-    assert (
-        "".join(sorted(c.id for c in mixed_store.candidates(hits, Filter(hidden=True)))) == expected
-    )
-    assert keys(mixed_store.nearest(space, query, filter, 1)) == hits[:1]
+    for filter, expected in FILTERS:
+        hits = keys(mixed_store.nearest(space, query, filter, 10))
+        messages = mixed_store.candidates(hits, Filter(hidden=True))
+        assert "".join(sorted(c.id for c in messages)) == expected, filter
+        assert keys(mixed_store.nearest(space, query, filter, 1)) == hits[:1], filter
 
 
 # -- the embedding queue ---
