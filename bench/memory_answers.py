@@ -202,6 +202,7 @@ INTERFACES: dict[str, Callable[[Library, str], Reading]] = {
 _LATER_QUESTIONS = {
     "later questions": memory_set.LATER_WITHOUT_ANSWER,
     "later questions for a rule": memory_set.RULES_WITHOUT_ANSWER,
+    "more questions for a rule": memory_set.MORE_RULES_WITHOUT_ANSWER,
 }
 
 

@@ -1048,6 +1048,29 @@ RULES_WITHOUT_ANSWER = (
     "¿Se puede usar jQuery en la web?",
 )
 """The same, about what is allowed or preferred: short questions of frequent words."""
+MORE_RULES_WITHOUT_ANSWER = (
+    "May I commit generated files?",
+    "Should we pin the versions of GitHub actions?",
+    "Is it okay to use eval in the templates?",
+    "Do I prefer short or long commit messages?",
+    "Are print statements allowed in production?",
+    "Can I store passwords in environment variables?",
+    "What is the rule for naming branches?",
+    "What is the rule for closing stale tickets?",
+    "Do we require two approvals for a hotfix?",
+    "Should dates be shown in the time zone of the user?",
+    "Must every endpoint have a rate limit?",
+    "Is it allowed to disable the linter for a line?",
+    "Do I like emojis in release notes?",
+    "May contractors read the customer database?",
+    "Light roast or dark roast?",
+    "Inheritance or composition?",
+    "Should I squash commits before a review?",
+    "What is our policy on leap seconds?",
+    "Darf ich am Wochenende deployen?",
+    "¿Puedo usar emojis en los commits?",
+)
+"""The same, written before a question for a rule needed a rule as its answer."""
 
 
 class Call(NamedTuple):

@@ -60,6 +60,29 @@ def test_words_without_the_name_that_the_question_mentions_are_no_evidence() -> 
     assert not is_weak(query, [hit(1, {0, 1}, 0.3)], FLOOR)
 
 
+def test_a_question_for_a_rule_needs_a_rule_if_rules_are_observed() -> None:
+    query = question("May I merge my own pull requests?", "merge", "own", "pull", "requests")
+    mention = hit(1, {0, 3}, FLOOR)
+    rule = replace(mention, part_names=("preference",), part_values=(3.0,))
+    assert not assess(query, [mention], FLOOR).is_weak
+    assert assess(query, [mention], FLOOR, knows_rules=True).is_weak
+    assert not assess(query, [mention, rule], FLOOR, knows_rules=True).is_weak
+    assert not assess(query, [hit(1, {0, 1, 3}, FLOOR)], FLOOR, knows_rules=True).is_weak
+    other = question("Who merged the pull requests?", "merged", "pull", "requests")
+    assert not assess(other, [hit(1, {0, 2}, FLOOR)], FLOOR, knows_rules=True).is_weak
+
+
+def test_a_question_for_a_rule_in_another_language_needs_one_as_well() -> None:
+    query = question(
+        "Darf ich am Wochenende die Server neu starten?", "wochenende", "server", "neu"
+    )
+    mention = hit(1, {1}, FLOOR)
+    rule = replace(hit(2, {1}, FLOOR), part_names=("preference",), part_values=(3.0,))
+    assert not assess(query, [mention], FLOOR).is_weak
+    assert assess(query, [mention], FLOOR, knows_rules=True).is_weak
+    assert not assess(query, [mention, rule], FLOOR, knows_rules=True).is_weak
+
+
 def test_confidence_is_the_share_of_the_question_in_words_and_in_meaning() -> None:
     query = question("who paid the water bill of the hut?", "paid", "water", "bill", "hut")
     half = assess(query, [hit(1, {0, 1}, FLOOR)], FLOOR).confidence

@@ -228,7 +228,9 @@ class _ConceptSearch:
 
     def _ranking(self) -> list[ScoredCandidate]:
         question = self._search.question
-        pool = self._observations.pool() + self._messages.pool()
+        observed = self._observations.pool()
+        self._search.has_observations = bool(observed)
+        pool = observed + self._messages.pool()
         self._search.require_candidates(pool)
         ranking = merge_copies(rank.rank(question, pool))
         if may_rerank(self._options, question, ranking):

@@ -100,6 +100,8 @@ class Search:
 
     absence = "No message"
     """The subject of the remark on words that occur nowhere."""
+    has_observations = False
+    """Whether observations are among the candidates."""
 
     def __init__(
         self,
@@ -327,7 +329,7 @@ class Search:
         floor = None
         if self._space is not None and self._means_most_of_the_query():
             floor = self._space.noise_floor
-        return assess(self.question, ranking, floor)
+        return assess(self.question, ranking, floor, self.has_observations)
 
     def scale_of(self, ranking: Sequence[ScoredCandidate], assessment: Assessment) -> Scale:
         """How the scores of a ranking become scores as users see them."""

@@ -47,6 +47,8 @@ _MIN_SHARE_IN_OTHER_LANGUAGES = 0.25
 _MIN_SHARE_WITHOUT_SPACES = 0.1
 _MIN_SHARE_WITHOUT_NAME = 0.5
 """Of the words, if the library does not have a name that the question mentions."""
+_MIN_SHARE_WITHOUT_RULE = 0.75
+"""Of the words, where a question for a rule meets no rule."""
 _MIN_NAME = 3  # letters
 _SENTENCE_ENDS = (".", "?", "!", ":")
 
@@ -65,12 +67,15 @@ CERTAIN = Assessment(1.0)
 
 
 def assess(
-    question: Question, ranking: Sequence[ScoredCandidate], noise_floor: float | None
+    question: Question,
+    ranking: Sequence[ScoredCandidate],
+    noise_floor: float | None,
+    knows_rules: bool = False,
 ) -> Assessment:
     """How much of a plain query the best hits contain.
 
     `noise_floor` is the cosine that unrelated messages rarely reach; None if the cosines of this
-    query mean nothing.
+    query mean nothing. `knows_rules`: observations were searched as well.
     """
     if not ranking:
         return Assessment(0.0)
@@ -79,7 +84,7 @@ def assess(
     elif question.intent != QUESTION:
         assessment = Assessment(_keyword_confidence(question, ranking, noise_floor))
     else:
-        assessment = _assess_question(question, ranking, noise_floor)
+        assessment = _assess_question(question, ranking, noise_floor, knows_rules)
         exact = {number for number, term in enumerate(question.terms) if term.exact}
         if any(not exact.isdisjoint(scored.terms) for scored in ranking):
             assessment = assessment._replace(is_weak=False)
@@ -110,12 +115,18 @@ def _keyword_confidence(
 
 
 def _assess_question(
-    question: Question, ranking: Sequence[ScoredCandidate], noise_floor: float | None
+    question: Question,
+    ranking: Sequence[ScoredCandidate],
+    noise_floor: float | None,
+    knows_rules: bool,
 ) -> Assessment:
     """The model knows English best, so meaning counts only in English."""
     language = language_of(question.text)
+    rules: set[int] | None = None
+    if knows_rules and language.asks_for_rule(question.text):
+        rules = _rules(ranking)
     if language is not ENGLISH:
-        share = _conversation_share(question, ranking)
+        share = _conversation_share(question, ranking, rules)
         least = _MIN_SHARE_IN_OTHER_LANGUAGES
         if language.unspaced:
             least = _MIN_SHARE_WITHOUT_SPACES
@@ -126,7 +137,12 @@ def _assess_question(
     if not noise_floor:
         return Assessment(share, lacks_name or share < _MIN_SHARE)
     names = _known_names(question)
-    most = max(_evidence(each, names, noise_floor) for each in exchanges)
+    most = max(
+        _MEANING * each.similarity(noise_floor)
+        if _lacks_rule(each, rules)
+        else _evidence(each, names, noise_floor)
+        for each in exchanges
+    )
     return Assessment(most / _FULL_EVIDENCE, lacks_name or most < _MIN_EVIDENCE)
 
 
@@ -160,12 +176,37 @@ def _evidence(exchange: _Exchange, names: Set[int], noise_floor: float) -> float
     return exchange.evidence(noise_floor)
 
 
-def _conversation_share(question: Question, ranking: Sequence[ScoredCandidate]) -> float:
-    """The largest share of the question, by weight, that one conversation contains."""
+def _rules(ranking: Sequence[ScoredCandidate]) -> set[int]:
+    """The keys of the hits for which an observed preference stands."""
+    return {scored.candidate.key for scored in ranking if scored.part("preference") > 0}
+
+
+def _lacks_rule(exchange: _Exchange, rules: Set[int] | None) -> bool:
+    """Whether a question asks for a rule, and the exchange only mentions what it is about.
+
+    Such questions are short and of frequent words, which some exchange has. A rule that was stated
+    has been observed as a preference.
+    """
+    if rules is None or exchange.hit.candidate.key in rules:
+        return False
+    return exchange.share < _MIN_SHARE_WITHOUT_RULE
+
+
+def _conversation_share(
+    question: Question, ranking: Sequence[ScoredCandidate], rules: Set[int] | None
+) -> float:
+    """The largest share of the question, by weight, that one conversation contains.
+
+    If the question asks for a rule, that of conversations with one, or nearly all of it.
+    """
     numbers: dict[str, set[int]] = {}
     for scored in ranking:
         numbers.setdefault(scored.candidate.document, set()).update(scored.all_terms)
-    return _largest_share(question, numbers.values())
+    share = _largest_share(question, numbers.values())
+    if rules is None or share >= _MIN_SHARE_WITHOUT_RULE:
+        return share
+    with_rule = {s.candidate.document for s in ranking if s.candidate.key in rules}
+    return _largest_share(question, [set(), *(numbers[document] for document in with_rule)])
 
 
 def _best_exchanges(question: Question, ranking: Sequence[ScoredCandidate]) -> list[_Exchange]:

@@ -46,7 +46,9 @@ class ObservedSearch(Search):
             before=self._filter.before,
         )
         observations = self.with_filter(filter_, ObservationStore(self._store), _CANDIDATES)
-        return pool + observations.pool()
+        observed = observations.pool()
+        self.has_observations = bool(observed)
+        return pool + observed
 
     def _messages_only(self, ranking: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
         messages = {

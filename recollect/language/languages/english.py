@@ -115,6 +115,7 @@ ENGLISH = Language(
         "^(?:is|are) [^.?!]{1,60} (?:ok|okay|fine|allowed|acceptable|permitted|forbidden|welcome"
         "|wanted|preferred)",
         "(?:my|our) (?:preference|preferred|favou?rite|convention|policy|rule|style)s?",
+        "(?:the|a|any) (?:convention|policy|rule|guideline)s? (?:for|on|about)",
         # Two alternatives and no verb: "Tabs or spaces?"
         "^(?!(?:who|whom|whose|which|what|when|where|why|how|am|is|are|was|were|do|does|did|have|has"
         r"|had|will|would|can|could)\b)[^.?!,;]{1,60} or [^.?!,;]{1,60}(?=\?)",
