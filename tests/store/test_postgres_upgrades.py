@@ -36,13 +36,13 @@ NAMES = [name for name, _ in MIGRATIONS]
 LATER = MIGRATIONS[NAMES.index(BASELINE) + 1 :]
 # A version after this one: a column, an index, rows that change, and a column that goes again.
 NEXT_VERSION = """
-import importlib.util, pathlib, sys
+import importlib, pathlib, sys, types
 import recollect
-name = "recollect.store.postgres.schema"
-file = pathlib.Path(recollect.__file__).parent / "store/postgres/schema.py"
-spec = importlib.util.spec_from_file_location(name, file)
-sys.modules[name] = schema = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(schema)
+# The schema is changed before the other modules of its package see it.
+package = sys.modules["recollect.store.postgres"] = types.ModuleType("recollect.store.postgres")
+package.__path__ = [str(pathlib.Path(recollect.__file__).parent / "store/postgres")]
+schema = importlib.import_module("recollect.store.postgres.schema")
+del sys.modules["recollect.store.postgres"]
 schema.MIGRATIONS += (
     ("m900_column", "alter table document add extra text not null default 'old';"),
     ("m901_index", "create index passage_later on passage (owner, document, updated_at);"),

@@ -1,7 +1,7 @@
-"""Append a message to a conversation with two statements.
+"""Append a message to a conversation with one statement.
 
-Agents append more often than they do anything else. The first statement reads what the second one
-needs; the second one writes all tables, and the token of the commit.
+Agents append more often than they do anything else. The statement that begins the transaction reads
+what this one needs; this one writes all tables, and the token of the commit.
 """
 
 from __future__ import annotations
@@ -22,12 +22,6 @@ from recollect.store.sql.encoding import PASSAGE_COLUMNS
 from recollect.store.sql.passages import COLUMNS
 from recollect.store.values import Appended
 
-_READ = f"""select d.key, d.head, d.created_at, d.updated_at, d.pinned, d.passages, d.kind,
-    d.source, d.project, k.passage + 1, k.removed,
-    (select coalesce(max(m.number), 0) + 1 from list_move m where m.owner = {OWNER}),
-    exists (select from passage p
-      where p.owner = {OWNER} and p.document = d.key and p.id = ?)
-  from document d, last_key k where d.owner = {OWNER} and d.id = ? and k.owner = {OWNER}"""
 _WRITE = f"""with
   new_passage as (insert into passage (owner, {", ".join(COLUMNS)})
     values ({OWNER}, {", ".join("?" * len(COLUMNS))})),
@@ -48,6 +42,21 @@ _WRITE = f"""with
   update last_key set passage = ?, {MARKS} where owner = {OWNER}"""
 
 
+def lock_query(owner: int, id: str, passage: Passage) -> str:
+    """Locks the library, and returns the AppendState. See `Transactions.write`."""
+    ids = ", ".join(map(_literal, (id, passage.id)))
+    return f"select * from append_state({owner:d}, {ids})"
+
+
+def _literal(id: str) -> str:
+    """An id as an SQL expression, whatever characters it has.
+
+    The name of the encoding has the collation C. With it, no index would be used.
+    """
+    digits = identifier(id).encode().hex()
+    return f"convert_from(decode('{digits}', 'hex'), 'UTF8') collate \"default\""
+
+
 def append(
     db: Connection,
     id: str,
@@ -61,10 +70,9 @@ def append(
     """
     if db.server.is_cluster:
         return None
-    rows = db.rows(_READ, (identifier(passage.id), identifier(id)), generic_plan=True)
-    if not rows:
+    state = AppendState(*db.locked_row)
+    if state.document is None:
         return None
-    state = AppendState(*rows[0])
     index.removed = state.removed
     if not state.is_plain_append(passage):
         return None

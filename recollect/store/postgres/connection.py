@@ -66,9 +66,15 @@ class Facts:
     """Vector spaces, without the states of their models."""
 
     @staticmethod
-    def sql(owner: int, *more_columns: str) -> str:
-        """`more_columns` may refer to the row of `last_key` as `k`."""
+    def sql(owner: int, is_cluster: bool, *more_columns: str) -> str:
+        """`more_columns` may refer to `k.marks`, the tokens of the last commits.
+
+        A cluster runs a statement where the rows are, but not those of a function.
+        """
         others = "".join(f", {column}" for column in more_columns)
+        if not is_cluster:
+            return f"""select k.passage, k.removed, k.marks[1], k.is_partly_positioned,
+              k.spaces{others} from facts({owner:d}) k"""
         return f"""select k.passage, k.removed, k.marks[1],
           exists (select from passage_text t where t.owner = {owner:d} and not t.sure),
           (select coalesce(json_agg(json_build_array(s.id, s.name, s.version, s.dimensions,
@@ -98,6 +104,8 @@ class Connection:
     """Only in a snapshot."""
     plan: SearchPlan | None = None
     """The next steps of a search. Only in a snapshot."""
+    locked_row: Sequence[Any] = ()
+    """What the statement that locked the library has returned. Only in some writes."""
     token: int = 0
     """The token of a transaction that writes."""
     is_token_stored = False

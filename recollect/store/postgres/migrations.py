@@ -48,6 +48,7 @@ from recollect.store.postgres.schema import (
     PARTITIONS,
     SCHEMA,
     SEARCH,
+    TRANSACTION_FUNCTIONS,
     Contraction,
 )
 from recollect.store.postgres.versions import (
@@ -64,7 +65,13 @@ log = logging.getLogger(__name__)
 
 # The steps that change the search functions, or the tables and columns that they use.
 _FUNCTION_STEPS = frozenset(
-    {"m002_search", "m004_knowledge", "m025_cluster", "m029_fewer_statements"}
+    {
+        "m002_search",
+        "m004_knowledge",
+        "m025_cluster",
+        "m029_fewer_statements",
+        "m032_transaction_functions",
+    }
 )
 
 
@@ -407,6 +414,15 @@ def _create_functions(connection: psycopg.Connection[Any], on_cluster: bool) -> 
     if has_search_role:
         connection.execute(f"revoke create on schema {SCHEMA} from {SEARCH}")
         _try(connection, f"revoke {SEARCH} from current_user")
+    _create_transaction_functions(connection, app)
+
+
+def _create_transaction_functions(connection: psycopg.Connection[Any], app: str) -> None:
+    for function in TRANSACTION_FUNCTIONS.split("$$;")[:-1]:
+        connection.execute(f"{function}$$")
+    for name in ("facts(integer)", "append_state(integer, text, text)"):
+        connection.execute(f"revoke all on function {name} from public")
+        connection.execute(f"grant execute on function {name} to {app}")
 
 
 def _let_search_role_read(connection: psycopg.Connection[Any], table: str) -> None:

@@ -422,6 +422,11 @@ create index passage_human_only on passage (owner, key)
   where {may_be_human_only()};
 """
 
+# Functions that begin transactions (TRANSACTION_FUNCTIONS), and a cheaper `matches`.
+M032_TRANSACTION_FUNCTIONS = """
+comment on table last_key is 'One row for each library, which every write locks.';
+"""
+
 MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m001_documents", M001_DOCUMENTS),
     ("m002_search", M002_SEARCH),
@@ -448,6 +453,7 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m029_fewer_statements", M029_FEWER_STATEMENTS),
     ("m030_import_jobs", M030_IMPORT_JOBS),
     ("m031_human_only", M031_HUMAN_ONLY),
+    ("m032_transaction_functions", M032_TRANSACTION_FUNCTIONS),
 )
 BASELINE = "m028_upgrades"
 """Programs since this step keep working while later steps run."""
@@ -504,6 +510,13 @@ _CANDIDATES = f"""select p.key, sum(u.weight) as weight, p.length, count(*) over
       where t.words @@ u.query and {_IS_MATCH} offset 0) p
     where u.step = number
     group by p.key, p.length order by 2 desc, 1 desc limit limits[number]"""
+# The same without the total, and with the places of the rows in the user's partition.
+_SELECTED = f"""select p.key, sum(u.weight) as weight, p.length, p.place
+    from unnest(queries, weights, steps) u(query, weight, step), lateral (
+      select t.key, t.length, t.ctid as place from recollect.passage_text t
+      where t.words @@ u.query and {_IS_MATCH} offset 0) p
+    where u.step = number
+    group by p.key, p.length, p.place order by 2 desc, 1 desc limit limits[number]"""
 
 FUNCTIONS = f"""
 -- For each query: how many passages match, and how many of these are not hidden. Counting stops at
@@ -537,7 +550,7 @@ create function candidates(library integer, queries tsquery[], weights float8[],
 $$;
 -- The same for several lists of queries, one after another, until one has `enough` passages. Each
 -- query has the number of its step. A step can have other queries that only sum the weights. They
--- have no positions. `total` is the number of all passages of a step.
+-- have no positions. `total` is the number of all passages of a step that has none.
 create function matches(library integer, queries tsquery[], weights float8[], steps integer[],
   order_queries tsquery[], order_weights float8[], order_steps integer[], limits integer[],
   enough integer, sureness boolean,
@@ -551,10 +564,10 @@ create function matches(library integer, queries tsquery[], weights float8[], st
   begin
     for number in 1 .. coalesce(cardinality(limits), 0) loop
       if number = any(order_steps) then
-        return query select number, c.key, w.weight, c.length, c.total
-          from ({_CANDIDATES}) c, lateral (
+        return query select number, c.key, w.weight, c.length, null::bigint
+          from ({_SELECTED}) c, lateral (
             select strip(t.words) as words from recollect.passage_text t
-            where {_IS_OWN} and t.key = c.key offset 0) t, lateral (
+            where {_IS_OWN} and t.ctid = c.place offset 0) t, lateral (
             select sum(u.weight) as weight
             from unnest(order_queries, order_weights, order_steps) u(query, weight, step)
             where u.step = number and t.words @@ u.query) w;
@@ -600,5 +613,51 @@ create function absent(library integer, terms text[]) returns setof text {_OPTIO
     select 1 from recollect.passage_text t
     where {_IS_OWN} and t.words @@ quote_literal(w.term)::tsquery
     limit 1)
+$$;
+"""
+
+# These run with the privileges and policies of the caller. A transaction begins with one of them.
+# The server plans their statements once for a connection; a cluster could not pass them on.
+TRANSACTION_FUNCTIONS = """
+-- What most searches need to know about a library; see `connection.Facts`.
+create or replace function facts(library integer)
+  returns table (passage bigint, removed bigint, marks bigint[], is_partly_positioned boolean,
+    spaces json)
+  language plpgsql stable as $$
+  #variable_conflict use_column
+  begin
+    return query select k.passage, k.removed, k.marks,
+      exists (select from recollect.passage_text t where t.owner = library and not t.sure),
+      (select coalesce(json_agg(json_build_array(s.id, s.name, s.version, s.dimensions,
+          s.done, s.ready, s.noise_floor, s.calibrated_size)
+        order by s.id), '[]')
+       from recollect.space s where s.owner = library and not s.gone)
+      from recollect.last_key k where k.owner = library;
+  end
+$$;
+-- Wait until no other write of the user is in progress. Returns the commit tokens, why nobody may
+-- write, and what an append of this message depends on; see `append_state.AppendState`.
+create or replace function append_state(library integer, document_id text, message_id text)
+  returns table (marks bigint[], closed text, document bigint, head text, created_at bigint,
+    updated_at bigint, pinned integer, passages integer, kind text, source text, project text,
+    new_key bigint, removed bigint, move bigint, is_stored boolean)
+  language plpgsql as $$
+  #variable_conflict use_column
+  declare
+    locked record;
+  begin
+    select k.marks, k.closed, k.passage, k.removed into locked
+      from recollect.last_key k where k.owner = library for update;
+    if found then
+      return query select locked.marks, locked.closed, d.key, d.head, d.created_at, d.updated_at,
+          d.pinned, d.passages, d.kind, d.source, d.project, locked.passage + 1, locked.removed,
+          (select coalesce(max(m.number), 0) + 1 from recollect.list_move m
+            where m.owner = library),
+          exists (select from recollect.passage p
+            where p.owner = library and p.document = d.key and p.id = message_id)
+        from (select) one
+        left join recollect.document d on d.owner = library and d.id = document_id;
+    end if;
+  end
 $$;
 """

@@ -128,9 +128,7 @@ class PostgresStore(SqlStore[Connection]):
     def _write(self, work: Callable[[Connection], T]) -> T:
         return self._transactions.write(work)
 
-    def _write_text(
-        self, work: Callable[[Connection, TextIndex], T], *, generic_plans: bool = False
-    ) -> T:
+    def _write_text(self, work: Callable[[Connection, TextIndex], T], *, lock_query: str = "") -> T:
         # `work` may run more than once, each time with a new writer. The last one was committed.
         writers: list[text.IndexWriter] = []
 
@@ -139,7 +137,7 @@ class PostgresStore(SqlStore[Connection]):
             writers.append(writer)
             return work(db, writer)
 
-        value = self._transactions.write(attempt, generic_plans=generic_plans)
+        value = self._transactions.write(attempt, lock_query=lock_query)
         self._vocabulary.add(writers[-1].new_words, writers[-1].removed)
         return value
 
@@ -153,7 +151,10 @@ class PostgresStore(SqlStore[Connection]):
                 appended = changes.append(db, document, passage, index, expected_passages)
             return appended
 
-        return self._write_text(work, generic_plans=True)
+        lock_query = ""
+        if not self._transactions.server.is_cluster:
+            lock_query = appending.lock_query(self._transactions.owner, document, passage)
+        return self._write_text(work, lock_query=lock_query)
 
     # -- text search ---
 

@@ -63,6 +63,7 @@ Rows = list[tuple[Any, ...]]
 
 # The level is set explicitly: at a stricter one, a write that waited for the lock would fail.
 _BEGIN = "begin isolation level read committed"
+_LOCK = "select marks, closed from last_key"
 # A transaction that breaks its connection this often is given up: it may be the cause.
 _ATTEMPTS = 5
 # Seconds to wait for a worker that is away, at first and at most.
@@ -165,11 +166,12 @@ class Transactions:
 
     # -- writing ---
 
-    def write(self, work: Callable[[Connection], T], *, generic_plans: bool = False) -> T:
+    def write(self, work: Callable[[Connection], T], *, lock_query: str = "") -> T:
         """Run `work` in a transaction, and return its value when it is stored durably.
 
-        `work` may run more than once, so it must not rely on anything it did before.
-        `generic_plans` allows them (see `Connection.rows`).
+        `work` may run more than once, so it must not rely on anything it did before. `lock_query`
+        locks the library and returns the columns of `_LOCK` and others, which are then in
+        `Connection.locked_row`. With it, statements may have generic plans (see `Connection.rows`).
         """
         if self.read_only:
             raise ReadOnlyLibrary(
@@ -179,7 +181,7 @@ class Transactions:
         deadline = _deadline()
 
         def attempt(db: Connection, rows: Rows) -> T:
-            tokens = self._require_writable(rows)
+            tokens, db.locked_row = self._require_writable(rows)
             token = db.token = secrets.randbits(62)
             value = work(db)
             last_statement = ""
@@ -199,7 +201,7 @@ class Transactions:
         while True:
             try:
                 return self._retry(
-                    lambda: self._begin_write_sql(deadline, generic_plans), attempt, deadline
+                    lambda: self._begin_write_sql(deadline, lock_query), attempt, deadline
                 )
             except _ReplyLost as lost:
                 if self._was_committed(lost):
@@ -211,18 +213,18 @@ class Transactions:
                         "nothing was saved. Try again."
                     ) from lost
 
-    def _require_writable(self, rows: Rows) -> list[int]:
-        """The commit tokens, unless the library is closed or gone."""
+    def _require_writable(self, rows: Rows) -> tuple[list[int], Sequence[Any]]:
+        """The commit tokens and the other columns, unless the library is closed or gone."""
         if not rows:
             raise LibraryMoved(
                 f"The library of {self.user} in {self.location} has been removed. If it was moved, "
                 "use it at its new place."
             )
-        ((tokens, closed),) = rows
+        ((tokens, closed, *others),) = rows
         reason = parse_closure(closed)
         if reason is not None and not self.is_mover:
             raise closed_error(f"{self.location}, user {self.user}", reason)
-        return list(tokens)
+        return list(tokens), others
 
     def append(self, work: Callable[[Connection], None], durable: bool) -> None:
         """Run `work`, which adds to the audit log. It does not count as a change of the library.
@@ -243,15 +245,15 @@ class Transactions:
 
         self._retry(lambda: begin, attempt, _deadline())
 
-    def _begin_write_sql(self, deadline: float, generic_plans: bool = False) -> list[str]:
+    def _begin_write_sql(self, deadline: float, lock_query: str = "") -> list[str]:
         """Begin when no other write of the user is in progress, and read the commit tokens."""
         timeout = max(1, round((deadline - time.monotonic()) * 1000))
         return [
             _BEGIN,
             _set_owner(self.owner),
             f"set local lock_timeout = {timeout}",
-            *self._plan_settings(generic_plans),
-            f"select marks, closed from last_key where owner = {self.owner} for update",
+            *self._plan_settings(generic_plans=bool(lock_query)),
+            lock_query or f"{_LOCK} where owner = {self.owner} for update",
         ]
 
     def _plan_settings(self, generic_plans: bool) -> list[str]:
@@ -322,7 +324,7 @@ class Transactions:
         return [
             *self._begin_read_sql(timeout),
             *self._plan_settings(generic_plans=True),
-            Facts.sql(self.owner, *more_columns),
+            Facts.sql(self.owner, self.server.is_cluster, *more_columns),
         ]
 
     @property

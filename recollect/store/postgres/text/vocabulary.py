@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from recollect.language.languages.base import Language
 from recollect.language.languages.english import ENGLISH
@@ -26,21 +27,29 @@ class Vocabulary:
     """
 
     def __init__(self) -> None:
-        self._words: frozenset[str] = frozenset()
-        self._removed = -1
+        self._cache = _Cache(-1, set())
 
     def missing(self, words: set[str], removed: int) -> set[str]:
         """The words that may not be in the table."""
-        if removed != self._removed:
+        cache = self._cache
+        if removed != cache.removed:
             return set(words)
-        return words - self._words
+        return words - cache.words
 
     def add(self, words: set[str], removed: int) -> None:
         """Add words after their transaction was committed."""
-        if removed != self._removed or len(self._words) > _CACHE_SIZE:
-            self._words = frozenset()
-            self._removed = removed
-        self._words |= words
+        cache = self._cache
+        if removed != cache.removed or len(cache.words) > _CACHE_SIZE:
+            cache = _Cache(removed, set())
+        cache.words.update(words)
+        self._cache = cache
+
+
+class _Cache(NamedTuple):
+    """Both are replaced together, because other threads use them."""
+
+    removed: int
+    words: set[str]
 
 
 def word_rows(words: Sequence[str]) -> list[tuple[str, str | None]]:
