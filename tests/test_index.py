@@ -905,10 +905,10 @@ TOGETHER = """
 import os, sys, recollect
 os.environ["RECOLLECT_INDEXING"] = "background"
 from recollect.index import refresh
-from recollect.store.sqlite import vectors
+from recollect.store.sqlite.vectors import vector_upkeep
 from recollect.store.sqlite.volumes import plan
 plan.MIN_VOLUME_PASSAGES = 10
-vectors._MIN_ROWS_TO_COPY = 1
+vector_upkeep._MIN_ROWS_TO_COPY = 1
 refresh._TEXTS_AT_ONCE = 4
 name = sys.argv[2]
 with recollect.open(sys.argv[1]) as library:

@@ -439,13 +439,13 @@ def check_every_kind_of_search(mixed: Store, filter: Filter, expected: str) -> N
 
 def seal(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Make SQLite seal its index into volumes."""
-    from recollect.store.sqlite import vectors
+    from recollect.store.sqlite.vectors import vector_search, vector_upkeep
     from recollect.store.sqlite.volumes import plan
 
     for name in ("MIN_VOLUME_PASSAGES", "MAX_VOLUME_PASSAGES"):
         monkeypatch.setattr(plan, name, 3)
-    monkeypatch.setattr(vectors, "_MAX_PASSAGES_READ_SINGLY", 0)
-    monkeypatch.setattr(vectors, "_MIN_ROWS_TO_COPY", 1)
+    monkeypatch.setattr(vector_search, "_MAX_PASSAGES_READ_SINGLY", 0)
+    monkeypatch.setattr(vector_upkeep, "_MIN_ROWS_TO_COPY", 1)
     store.refresh()
 
 

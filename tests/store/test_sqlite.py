@@ -87,7 +87,7 @@ def test_only_sqlite_opens_the_database_file() -> None:
         if (
             file.name
             in (
-                "vectors.py",
+                "writable_space_files.py",
                 "file_lock.py",
                 "compression.py",
                 "checksums.py",

@@ -31,9 +31,10 @@ from recollect.model.documents import Document, Passage
 from recollect.model.search import Filter
 from recollect.models.embeddings import STATIC
 from recollect.store.sql import changes, lookup, spaces
-from recollect.store.sqlite import SqliteStore, file_lock, fts_match, vectors
+from recollect.store.sqlite import SqliteStore, file_lock, fts_match
 from recollect.store.sqlite.key_ranges import KeyRange
-from recollect.store.sqlite.vector_scan import ROW
+from recollect.store.sqlite.vectors import space_files, vector_search, vector_table, vector_upkeep
+from recollect.store.sqlite.vectors.vector_scan import ROW
 from recollect.store.sqlite.volumes import plan, volume
 from recollect.store.sqlite.volumes.index import VolumeIndex
 from recollect.store.sqlite.volumes.scope import Selection
@@ -49,7 +50,7 @@ MANY = 100_000
 def small_volumes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan, "MIN_VOLUME_PASSAGES", 10)
     monkeypatch.setattr(plan, "MAX_VOLUME_PASSAGES", 20)
-    monkeypatch.setattr(vectors, "_MIN_ROWS_TO_COPY", 1)
+    monkeypatch.setattr(vector_upkeep, "_MIN_ROWS_TO_COPY", 1)
 
 
 @pytest.fixture
@@ -719,7 +720,7 @@ def test_deleted_words_and_vectors_are_in_no_file(store: SqliteStore, path: Path
     refresh(store, STATIC)
     (space,) = store.spaces()
     keys = [store.passage_key("gone", "g1"), store.passage_key("gone", "g2")]
-    integers = [vectors.pack([v])[0][4:] for key in keys for v in store.vectors(space, key)]
+    integers = [vector_table.pack([v])[0][4:] for key in keys for v in store.vectors(space, key)]
     words = [b"quixotic", b"zugzwang", b"obfuscated", b"metaword"]
     for secret in (*words, *integers):
         assert files_with(path.parent, secret)
@@ -749,7 +750,7 @@ def test_undoing_an_import_removes_its_words_and_vectors_from_all_files(
     (vector,) = store.vectors(space, store.passage_key("gone", "g1"))
     store.undo_import(receipt.id)
     assert files_with(path.parent, b"quixotic") == files_with(path.parent, b"zugzwang") == []
-    assert files_with(path.parent, vectors.pack([vector])[0][4:]) == []
+    assert files_with(path.parent, vector_table.pack([vector])[0][4:]) == []
     assert volumes_with(store, "quixotic") == []
 
 
@@ -785,7 +786,7 @@ def test_rewriting_a_note_removes_its_old_text_from_all_files(
         b"obfuscated",
         b"metaword",
         b"walrus seal",
-        vectors.pack([vector])[0][4:],
+        vector_table.pack([vector])[0][4:],
     ]
     for secret in deleted_data:
         assert files_with(path.parent, secret)
@@ -873,7 +874,7 @@ def copied_space(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> Space:
     Older versions stored them so; now this is the state between two transactions.
     """
     with monkeypatch.context() as patch:
-        patch.setattr(vectors.Vectors, "_clear_copied", lambda self, space: None)
+        patch.setattr(vector_upkeep.VectorUpkeep, "_clear_copied", lambda self, space: None)
         fill(store)
         space = store.add_space("test", "1", DIMENSIONS, None)
         embed_all(store, space, np.random.default_rng(5))
@@ -970,7 +971,7 @@ def test_clearing_the_table_can_be_interrupted(
     store: SqliteStore, copied_space: Space, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = nearest_to_all(store, copied_space)
-    monkeypatch.setattr(vectors, "_ROWS_PER_COPY", 7)
+    monkeypatch.setattr(vector_upkeep, "_ROWS_PER_COPY", 7)
     commit = store._connections.write
     budget = iter(range(3))
 
@@ -982,7 +983,7 @@ def test_clearing_the_table_can_be_interrupted(
     with monkeypatch.context() as patch:
         patch.setattr(store._connections, "write", write_three_times)
         with pytest.raises(KeyboardInterrupt):
-            store._vectors.refresh()
+            store._vector_upkeep.refresh()
     assert 0 < sum(map(bool, blobs(store))) < 90
     assert nearest_to_all(store, copied_space) == before
     store.refresh()
@@ -1014,7 +1015,7 @@ def test_vector_files_may_vanish_or_shrink_while_they_are_opened(
     store: SqliteStore, space: Space, monkeypatch: pytest.MonkeyPatch, size: int | None
 ) -> None:
     """As another process does that drops a space or damaged files."""
-    count_rows = vectors._SpaceFiles._complete_rows
+    count_rows = space_files.SpaceFiles._complete_rows
 
     def count_and_lose(files: Any) -> int:
         rows = count_rows(files)
@@ -1026,7 +1027,7 @@ def test_vector_files_may_vanish_or_shrink_while_they_are_opened(
         monkeypatch.undo()
         return rows
 
-    monkeypatch.setattr(vectors._SpaceFiles, "_complete_rows", count_and_lose)
+    monkeypatch.setattr(space_files.SpaceFiles, "_complete_rows", count_and_lose)
     store.needs_refresh()
     store.refresh()
     assert store.unembedded(space, 100)[0]  # the vectors are lost, so they are computed again
@@ -1080,7 +1081,7 @@ def as_older_version(attributes_file: Path) -> Path:
     """Give attributes the format of older versions."""
     old_file = attributes_file.with_suffix(".rows")
     attributes = np.frombuffer(attributes_file.read_bytes(), ROW)
-    old_file.write_bytes(attributes.astype(vectors._OLD_ROW).tobytes())
+    old_file.write_bytes(attributes.astype(space_files.OLD_ROW).tobytes())
     attributes_file.unlink()
     return old_file
 
@@ -1133,7 +1134,7 @@ def test_replacing_vector_files_of_an_older_version_can_be_interrupted(
         with monkeypatch.context() as patch:
             patch.setattr(Path, method, stop)
             with pytest.raises(KeyboardInterrupt):
-                store._vectors.refresh()
+                store._vector_upkeep.refresh()
         assert old_file.exists()
         assert nearest_to_all(store, space) == before
     store.refresh()
@@ -1196,7 +1197,8 @@ def test_vectors_that_are_not_in_the_files_yet_are_found(
     before = nearest_to_all(store, copied_space)
     store.close()
     shutil.rmtree(path.parent / "index" / "vectors")
-    monkeypatch.setattr(vectors, "_ROWS_PER_COPY", 2)
+    monkeypatch.setattr(vector_upkeep, "_ROWS_PER_COPY", 2)
+    monkeypatch.setattr(vector_table, "_ROWS_PER_READ", 2)
     again = SqliteStore(path)
     assert nearest_to_all(again, copied_space) == before
     again.refresh()
@@ -1208,7 +1210,7 @@ def test_scanning_in_parts_does_not_change_results(
     store: SqliteStore, space: Space, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = nearest_to_all(store, space)
-    monkeypatch.setattr(vectors, "_ROWS_PER_SCAN", 7)
+    monkeypatch.setattr(space_files, "_ROWS_PER_SCAN", 7)
     assert nearest_to_all(store, space) == before
 
 
@@ -1278,7 +1280,7 @@ def test_revising_a_conversation_removes_its_old_text_from_all_files(
     refresh(store, STATIC)
     (space,) = store.spaces()
     (vector,) = store.vectors(space, store.passage_key("gone", "g1"))
-    deleted_data = [b"quixotic", b"zugzwang", b"obfuscated", vectors.pack([vector])[0][4:]]
+    deleted_data = [b"quixotic", b"zugzwang", b"obfuscated", vector_table.pack([vector])[0][4:]]
     for secret in deleted_data:
         assert files_with(path.parent, secret)
     assert volumes_with(store, "quixotic") and volumes_with(store, "obfuscated")
@@ -1353,7 +1355,7 @@ def test_cosines_are_the_same_from_the_files_alone(
 
     def cosines_without_files_alone() -> dict[int, float]:
         with monkeypatch.context() as patch:
-            patch.setattr(vectors.Vectors, "_find_copied", lambda *_: None)
+            patch.setattr(vector_search.VectorSearch, "_find_copied", lambda *_: None)
             return store.cosines(space, query, keys)
 
     assert store.cosines(space, query, keys) == cosines_without_files_alone()

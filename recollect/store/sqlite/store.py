@@ -62,7 +62,8 @@ from recollect.store.values import (
 )
 
 if TYPE_CHECKING:
-    from recollect.store.sqlite.vectors import Vectors
+    from recollect.store.sqlite.vectors.vector_search import VectorSearch
+    from recollect.store.sqlite.vectors.vector_upkeep import VectorUpkeep
     from recollect.store.sqlite.volumes.index import VolumeIndex
 
 T = TypeVar("T")
@@ -155,13 +156,22 @@ class SqliteStore(SqlStore[Connection]):
         return VolumeIndex(self._index_folder / "volumes", self._connections)
 
     @cached_property
-    def _vectors(self) -> Vectors:
-        from recollect.store.sqlite.vectors import Vectors
-        from recollect.store.sqlite.vectors_in_memory import VectorsInMemory
+    def _vectors(self) -> VectorSearch:
+        from recollect.store.sqlite.vectors.vector_search import VectorSearch
+        from recollect.store.sqlite.vectors.vectors_in_memory import MemorySearch
 
         if self._is_encrypted:
-            return VectorsInMemory(self._index_folder / "vectors", self._connections)
-        return Vectors(self._index_folder / "vectors", self._connections)
+            return MemorySearch(self._index_folder / "vectors")
+        return VectorSearch(self._index_folder / "vectors")
+
+    @cached_property
+    def _vector_upkeep(self) -> VectorUpkeep:
+        from recollect.store.sqlite.vectors.vector_upkeep import VectorUpkeep
+        from recollect.store.sqlite.vectors.vectors_in_memory import TableUpkeep
+
+        if self._is_encrypted:
+            return TableUpkeep(self._index_folder / "vectors", self._connections)
+        return VectorUpkeep(self._index_folder / "vectors", self._connections)
 
     # -- transactions ---
 
@@ -222,7 +232,7 @@ class SqliteStore(SqlStore[Connection]):
         if (self._index_folder / "volumes").exists():
             is_purged = self._volumes.sweep()
         if (self._index_folder / "vectors").exists():
-            is_purged = self._vectors.wipe() and is_purged
+            is_purged = self._vector_upkeep.wipe() and is_purged
         return is_purged
 
     def _drop_document_copies(self, db: Connection, document: int) -> None:
@@ -314,12 +324,12 @@ class SqliteStore(SqlStore[Connection]):
 
     def drop_space(self, space: Space) -> None:
         super().drop_space(space)
-        self._vectors.refresh()
+        self._vector_upkeep.refresh()
         self._write(request_purge)
         self.purge()
 
     def add_vectors(self, space: Space, vectors: Mapping[Unembedded, Sequence[Any]]) -> None:
-        from recollect.store.sqlite.vectors import insert_vectors, pack
+        from recollect.store.sqlite.vectors.vector_table import insert_vectors, pack
 
         # Packing all vectors at once is faster.
         blobs = iter(pack([vector for parts in vectors.values() for vector in parts]))
@@ -428,7 +438,7 @@ class SqliteStore(SqlStore[Connection]):
         """Whether files must be compared with their checksums."""
         if (self._index_folder / "volumes").exists() and self._volumes.needs_check():
             return True
-        return may_be_due(self._index_folder / "vectors") and self._vectors.needs_check()
+        return may_be_due(self._index_folder / "vectors") and self._vector_upkeep.needs_check()
 
     def _has_lost_vectors(self, db: Connection) -> bool:
         """Whether a file of vectors is missing. They must be embedded again."""
@@ -446,7 +456,7 @@ class SqliteStore(SqlStore[Connection]):
         self._compress_older(stop)
         self._clear_dropped_spaces()
         if self.spaces() or (self._index_folder / "vectors").exists():
-            self._vectors.refresh()
+            self._vector_upkeep.refresh()
         self._merge_text_index(stop)
         self._fill_holes(stop)
 
@@ -512,15 +522,15 @@ class SqliteStore(SqlStore[Connection]):
         if (self._index_folder / "volumes").exists():
             lines += self._volumes.damaged_files()
         if (self._index_folder / "vectors").exists():
-            lines += self._vectors.damaged_files()
+            lines += self._vector_upkeep.damaged_files()
         return lines
 
     def _drop_damaged_files(self) -> None:
         if (self._index_folder / "volumes").exists():
             self._volumes.drop_damaged()
         if (self._index_folder / "vectors").exists():
-            self._vectors.drop_damaged()
-            self._vectors.refresh()
+            self._vector_upkeep.drop_damaged()
+            self._vector_upkeep.refresh()
 
     def repair(self, progress: Progress | None = None) -> None:
         damaged = self.verify().damaged

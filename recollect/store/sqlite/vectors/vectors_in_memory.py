@@ -18,13 +18,15 @@ from recollect.model.search import Filter
 from recollect.store.sql.quantisation import Integers, Vector
 from recollect.store.sql.spaces import all_spaces
 from recollect.store.sqlite.connection import Connection
-from recollect.store.sqlite.vector_scan import ROW, Columns, Key
-from recollect.store.sqlite.vectors import SpaceRows, Vectors, uncopied_rows
+from recollect.store.sqlite.vectors.vector_scan import ROW, Columns, Key
+from recollect.store.sqlite.vectors.vector_search import SpaceRows, VectorSearch
+from recollect.store.sqlite.vectors.vector_table import uncopied_rows
+from recollect.store.sqlite.vectors.vector_upkeep import VectorUpkeep
 from recollect.store.values import Space
 
 
-class VectorsInMemory(Vectors):
-    """Has no files, so nothing is copied and nothing is wiped."""
+class MemorySearch(VectorSearch):
+    """Scans rows in memory instead of files."""
 
     def nearest(
         self, db: Connection, space: Space, vector: Vector, filter: Filter, limit: int
@@ -35,17 +37,21 @@ class VectorsInMemory(Vectors):
     def _load(self, db: Connection, space: Space) -> None:
         """Bring the vectors in memory up to date with the table."""
         with self._lock:
-            rows = self._open_files.get(space.id)
+            rows = self._open_rows.get(space.id)
             if not isinstance(rows, _RowsInMemory):
                 rows = _RowsInMemory(space)
             rows = rows.extended(db)
             if len(rows) != _count(db, space):  # some were deleted
                 rows = _RowsInMemory(space).extended(db)
-            self._open_files[space.id] = rows
+            self._open_rows[space.id] = rows
 
-    def _files(self, space: Space) -> SpaceRows:
+    def _rows(self, space: Space) -> SpaceRows:
         with self._lock:
-            return self._open_files.get(space.id) or _RowsInMemory(space)
+            return self._open_rows.get(space.id) or _RowsInMemory(space)
+
+
+class TableUpkeep(VectorUpkeep):
+    """There are no files, so nothing is copied and nothing is wiped."""
 
     def refresh(self) -> None:
         """Queue vectors for embedding that were in files, before the library was encrypted."""

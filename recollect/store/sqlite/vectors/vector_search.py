@@ -1,0 +1,151 @@
+"""Search the vectors of a library. The scan is exact, and applies filters as it goes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect.model.search import Filter
+from recollect.store.sql.quantisation import Integers, Vector, best_scores, cosines, quantise
+from recollect.store.sql.selection import document_filter, matching_documents
+from recollect.store.sqlite.connection import Connection
+from recollect.store.sqlite.key_ranges import all_keys, keys_in_few_documents, passing_keys
+from recollect.store.sqlite.vectors.vector_scan import Columns, Key, NearestScan, RowFilter
+from recollect.store.sqlite.vectors.vector_table import uncopied_rows, unpack, vector_rows
+from recollect.store.sqlite.vectors.writable_space_files import open_verified
+from recollect.store.values import Space
+
+# The vectors of so many passages are read from the table faster than the files are scanned.
+_MAX_PASSAGES_READ_SINGLY = 500
+# The same for one in so many of all passages.
+_SHARE_READ_SINGLY = 200
+
+
+class SpaceRows(Protocol):
+    """Vectors that a search scans."""
+
+    def __len__(self) -> int: ...
+
+    @property
+    def last_row(self) -> int:
+        """The last row of the table that is among them."""
+
+    def batches(self) -> Iterator[tuple[int, int]]:
+        """The start and end of each part that is scanned at once."""
+
+    def part(self, start: int, end: int) -> tuple[Columns, Integers]:
+        """The attributes and integers of some rows."""
+
+    def is_outdated(self) -> bool: ...
+
+    def read(self, copied: NDArray[Key]) -> tuple[list[int], Integers, Vector]:
+        """The passages, integers and scales of pairs (row of the table, passage)."""
+
+    def find(self, passages: Sequence[int]) -> tuple[list[int], Integers, Vector] | None:
+        """The same of all rows of these passages; None if only the table knows them."""
+
+
+class VectorSearch:
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._open_rows: dict[int, SpaceRows] = {}
+        self._lock = threading.Lock()
+
+    def close(self) -> None:
+        with self._lock:
+            self._open_rows.clear()
+
+    def nearest(
+        self, db: Connection, space: Space, vector: Vector, filter: Filter, limit: int
+    ) -> list[tuple[int, float]]:
+        """See Store.nearest."""
+        (query,), (query_scale,) = quantise([vector])
+        keys = keys_in_few_documents(db, filter)
+        _, newest_key = all_keys(db)
+        max_keys = max(_MAX_PASSAGES_READ_SINGLY, newest_key // _SHARE_READ_SINGLY)
+        if keys is not None and len(keys) <= max_keys:
+            passing = sorted(passing_keys(db, keys, filter))
+            scores = self.cosines(db, space, query * query_scale, passing)
+            return sorted(scores.items(), key=lambda hit: (-hit[1], hit[0]))[:limit]
+        scan = self._scan(db, space, query, filter, limit)
+        return [(passage, score * float(query_scale)) for passage, score in scan.ranked()]
+
+    def _scan(
+        self, db: Connection, space: Space, query: Integers, filter: Filter, limit: int
+    ) -> NearestScan:
+        """Scan all rows of a space."""
+        rows = self._rows(space)
+        documents = db.memoize(document_filter(filter), lambda: matching_documents(db, filter))
+        deleted_rows = np.array([row for (row,) in db.rows("select row from wiped")], Key)
+        scan = NearestScan(query, RowFilter(filter, documents, deleted_rows), limit)
+        for start, end in rows.batches():
+            scan.scan(*rows.part(start, end))
+        for attributes, integers in uncopied_rows(db, space, rows.last_row):
+            scan.scan(attributes.__getitem__, integers)
+        return scan
+
+    def cosines(
+        self, db: Connection, space: Space, vector: Vector, keys: Sequence[int]
+    ) -> dict[int, float]:
+        """See Store.cosines. If a passage has several vectors, the nearest one counts."""
+        passages, integers, scales = self._read(db, space, keys)
+        if not passages:
+            return {}
+        return best_scores(passages, cosines(integers, scales, vector))
+
+    def vectors(self, db: Connection, space: Space, key: int) -> list[Vector]:
+        """See Store.vectors."""
+        _, integers, scales = self._read(db, space, [key])
+        return list(integers.astype(np.float32) * scales[:, None])
+
+    def _read(
+        self, db: Connection, space: Space, keys: Sequence[int]
+    ) -> tuple[list[int], Integers, Vector]:
+        """The vectors of passages: for each its passage, its integers and its scale."""
+        vectors = self._find_copied(db, space, keys)
+        if vectors is not None:
+            return vectors
+        rows = vector_rows(db, space, keys)
+        # The files are opened after the table was read, so they contain all rows without a blob.
+        blobs = [(passage, blob) for passage, _, blob in rows if blob]
+        integers, scales = unpack([blob for _, blob in blobs], space.dimensions)
+        passages = [passage for passage, _ in blobs]
+        if len(blobs) == len(rows):
+            return passages, integers, scales
+        copied_rows = [(row, passage) for passage, row, blob in rows if not blob]
+        # Several times faster than an array of the pairs.
+        numbers = np.fromiter(chain.from_iterable(copied_rows), Key, 2 * len(copied_rows))
+        copied = numbers.reshape(-1, 2)
+        copied_passages, copied_integers, copied_scales = self._rows(space).read(copied)
+        return (
+            passages + copied_passages,
+            np.concatenate([integers, copied_integers]),
+            np.concatenate([scales, copied_scales]),
+        )
+
+    def _find_copied(
+        self, db: Connection, space: Space, keys: Sequence[int]
+    ) -> tuple[list[int], Integers, Vector] | None:
+        """The vectors of passages without the table, if the files have all rows of the table."""
+        ((last_row, has_deleted_rows),) = db.rows(
+            "select (select seq from sqlite_sequence where name = 'vector'), "
+            "exists (select 1 from wiped)"
+        )
+        rows = self._rows(space)
+        if has_deleted_rows or last_row != rows.last_row:
+            return None
+        return rows.find(keys)
+
+    def _rows(self, space: Space) -> SpaceRows:
+        with self._lock:
+            rows = self._open_rows.get(space.id)
+            if rows is None or rows.is_outdated():
+                rows = open_verified(self._folder, space)
+                self._open_rows[space.id] = rows
+            return rows
