@@ -17,7 +17,7 @@ from recollect.errors import SearchTimeout
 from recollect.search import engine
 from recollect.search.deadline import Deadline
 from recollect.settings import LIMITS
-from recollect.store.sql import store as sql_store
+from recollect.store.sql.parts import transactions
 
 SQLITE = pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 
@@ -46,7 +46,7 @@ def test_time_in_which_others_run_does_not_count(
         now += 0.01
         return now
 
-    monkeypatch.setattr(sql_store, "LIMITS", replace(LIMITS, search_seconds=30.0))
+    monkeypatch.setattr(transactions, "LIMITS", replace(LIMITS, search_seconds=30.0))
     monkeypatch.setattr(time, "monotonic", clock)
     page = library.search("boat harbour")
     assert [hit.message_id for hit in page.hits] == [hit.message_id for hit in expected]

@@ -1167,7 +1167,7 @@ def pair(database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Libra
     """The libraries of two users that share a pool of two connections."""
     # The machine may be busy, so searches have time.
     limits = replace(LIMITS, server_connections=2, search_seconds=60.0)
-    for module in ("postgres.transactions", "postgres.pool", "sql.store"):
+    for module in ("postgres.transactions", "postgres.pool", "sql.parts.transactions"):
         monkeypatch.setattr(f"recollect.store.{module}.LIMITS", limits)
     url = of(database) + "&connect_timeout=6"
     with (

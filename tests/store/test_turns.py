@@ -55,7 +55,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[observation_sql.Step]:
         return steps[-1]
 
     monkeypatch.setattr(observation_sql, "save", save_step)
-    monkeypatch.setattr("recollect.store.sql.store._OBSERVATIONS_PER_TURN", 1)
+    monkeypatch.setattr("recollect.store.sql.parts.observations._OBSERVATIONS_PER_TURN", 1)
     monkeypatch.setattr(turns, "TURN_SECONDS", 0.0)
     return steps
 

@@ -25,8 +25,9 @@ from recollect.store.sql import changes, checking, handover, headings, markers, 
 from recollect.store.sql import spaces as space_sql
 from recollect.store.sql.database import TextIndex
 from recollect.store.sql.encoding import INDEXED_TITLE
+from recollect.store.sql.parts.text_search import TextQueries
 from recollect.store.sql.selection import resolve_filter
-from recollect.store.sql.store import SqlStore, TextQueries
+from recollect.store.sql.store import SqlStore
 from recollect.store.values import (
     Appended,
     Contents,

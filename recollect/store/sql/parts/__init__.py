@@ -1,0 +1,1 @@
+"""The parts of `SqlStore`, one for each part of the contract in `store/contract/`."""

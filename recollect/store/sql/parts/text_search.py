@@ -1,0 +1,96 @@
+"""Searches by text, in SQL. Each engine provides the queries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Protocol
+
+from recollect.language.languages.base import Language
+from recollect.language.languages.english import ENGLISH
+from recollect.language.query_tree import Node, Word
+from recollect.model.search import Filter
+from recollect.settings import LIMITS
+from recollect.store.contract.text_search import TextSearch
+from recollect.store.sql import lookup, match_groups
+from recollect.store.sql.parts.transactions import Connection, SqlTransactions
+from recollect.store.sql.selection import resolve_filter
+from recollect.store.values import Candidate, MatchGroups, SubstringMatches
+
+# Longer than a search: people see the hits while all matches are counted.
+_COUNTING_SECONDS = 3 * LIMITS.search_seconds
+
+
+class TextQueries(Protocol):
+    """The queries that each engine's module `text` provides, under the same names."""
+
+    def variants(
+        self, db: Any, words: Sequence[str], language: Language
+    ) -> list[tuple[str, ...]]: ...
+
+    def known_words(self, db: Any, words: Sequence[str]) -> set[str]: ...
+
+    def candidates(self, db: Any, keys: Sequence[int], filter: Filter) -> list[Candidate]: ...
+
+    def previous_passages(self, db: Any, keys: Sequence[int]) -> list[Candidate]: ...
+
+    def find_substring(
+        self, db: Any, text: str, filter: Filter, limit: int, offset: int
+    ) -> SubstringMatches: ...
+
+    def newest(
+        self, db: Any, filter: Filter, limit: int, offset: int, by_document: bool
+    ) -> tuple[list[Candidate], int]: ...
+
+    def recent(self, db: Any, text: str | None, filter: Filter, limit: int) -> list[Candidate]: ...
+
+    def match_rows(self, db: Any, node: Node | None, filter: Filter) -> list[tuple[Any, ...]]: ...
+
+
+class SqlTextSearch(SqlTransactions[Connection], TextSearch):
+    _text: ClassVar[TextQueries]
+
+    def title_matches(self, words: Sequence[Word]) -> list[int]:
+        return self._search(lambda db: lookup.title_matches(db, words))
+
+    def variants(self, words: Sequence[str], language: Language = ENGLISH) -> list[tuple[str, ...]]:
+        return self._search(lambda db: self._text.variants(db, words, language))
+
+    def known_words(self, words: Sequence[str]) -> set[str]:
+        return self._search(lambda db: self._text.known_words(db, words))
+
+    def candidates(self, keys: Sequence[int], filter: Filter) -> list[Candidate]:
+        return self._search(lambda db: self._text.candidates(db, keys, resolve_filter(db, filter)))
+
+    def previous_passages(self, keys: Sequence[int]) -> list[Candidate]:
+        return self._search(lambda db: self._text.previous_passages(db, keys))
+
+    def find_substring(
+        self, text: str, filter: Filter, limit: int, offset: int
+    ) -> SubstringMatches:
+        def work(db: Connection) -> SubstringMatches:
+            resolved_filter = resolve_filter(db, filter)
+            return self._text.find_substring(db, text, resolved_filter, limit, offset)
+
+        return self._search(work)
+
+    def newest(
+        self, filter: Filter, limit: int, offset: int, by_document: bool = False
+    ) -> tuple[list[Candidate], int]:
+        return self._search(
+            lambda db: self._text.newest(db, resolve_filter(db, filter), limit, offset, by_document)
+        )
+
+    def recent(self, text: str | None, filter: Filter, limit: int) -> list[Candidate]:
+        return self._search(
+            lambda db: self._text.recent(db, text, resolve_filter(db, filter), limit)
+        )
+
+    def match_groups(self, node: Node | None, filter: Filter) -> MatchGroups:
+        def work(db: Connection) -> MatchGroups:
+            rows = self._text.match_rows(db, node, resolve_filter(db, filter))
+            return match_groups.group_matches(db, rows)
+
+        return self._read(work, _COUNTING_SECONDS)
+
+    def group_passages(self, keys: Sequence[int]) -> MatchGroups:
+        return self._read(lambda db: match_groups.group_passages(db, keys), _COUNTING_SECONDS)
