@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 import recollect
-from recollect.cli import common, knowledge, knowledge_editing, main
+from recollect.cli import common, main
+from recollect.cli.knowledge import knowledge_editing, knowledge_reading
 from recollect.knowledge import exporting, retrieval
 from recollect.knowledge.results import SOURCES
 from recollect.language import transcript
@@ -82,8 +83,8 @@ def test_the_command_line_has_all_kinds_formats_and_modes() -> None:
     assert {
         SOURCES[name]: formats for name, formats in knowledge_editing.FORMATS.items()
     } == exporting.FORMATS
-    assert knowledge.MODES == retrieval.MODES
-    assert knowledge.TRANSCRIPTS == transcript.FORMATS
+    assert knowledge_reading.MODES == retrieval.MODES
+    assert knowledge_reading.TRANSCRIPTS == transcript.FORMATS
 
 
 # -- finding and reading -------------------------------------------------------
