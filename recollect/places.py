@@ -124,13 +124,10 @@ def move(
     user = _validate_user(user)
     target_user = _validate_user(user if to_user is None else to_user)
     if not _exists(source_place, user):
-        # The source may be gone because an earlier call removed it and was interrupted afterwards.
-        if _exists(target_place, target_user):
-            with closing(_open_store(target_place, target_user)) as target_store:
-                result = moving.finish(target_store)
-            if result is not None:
-                return result
-        raise _no_library(source_place, user)
+        result = _finish_move(target_place, target_user)
+        if result is None:
+            raise _no_library(source_place, user)
+        return result
     with (
         closing(_open_store(source_place, user)) as source_store,
         closing(_open_store(target_place, target_user)) as target_store,
@@ -143,6 +140,16 @@ def move(
             remove=remove,
             progress=progress,
         )
+
+
+def _finish_move(where: Path | str, user: str) -> MoveResult | None:
+    """Finish a move that was interrupted after it had removed the source; None if there is none."""
+    from recollect.transfer import moving
+
+    if not _exists(where, user):
+        return None
+    with closing(_open_store(where, user)) as store:
+        return moving.finish(store)
 
 
 def reopen(path_or_url: str | Path, user: str | None = None) -> None:

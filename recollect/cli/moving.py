@@ -97,20 +97,16 @@ def run(arguments: argparse.Namespace) -> int:
         return 130
     record(arguments.target, to_user, Entry.of(MOVE, "library", (), result.contents.messages))
     if arguments.json:
-        print_json(
-            asdict(result.contents)
-            | {
-                "copied": result.copied,
-                "removed": result.removed,
-                "closed": result.closed,
-                "user": user,
-                "to_user": to_user,
-            }
-        )
+        print_json(_as_json(result) | {"user": user, "to_user": to_user})
     else:
         _show(result)
     with open(arguments.target, to_user, background=False) as library:
         return index_after_import(library, arguments, "move")
+
+
+def _as_json(result: MoveResult) -> dict[str, object]:
+    flags = {"copied": result.copied, "removed": result.removed, "closed": result.closed}
+    return asdict(result.contents) | flags
 
 
 def _show(result: MoveResult) -> None:

@@ -6,6 +6,7 @@ import argparse
 import gc
 import sys
 import threading
+from functools import partial
 
 from recollect.cli.common import console, define, safe
 from recollect.errors import RecollectError
@@ -115,23 +116,24 @@ def run(arguments: argparse.Namespace) -> int:
         runs_jobs=False if arguments.no_jobs else None,
     )
 
-    def announce(address: str) -> None:
-        if arguments.json:
-            print(f'{{"address": "{address}"}}')
-        else:
-            console().print(
-                f"Recollect is at [bold]{safe(address)}[/]  [dim](Ctrl+C stops it)[/]",
-                soft_wrap=True,
-            )
-        sys.stdout.flush()
-        if arguments.open:
-            threading.Thread(target=_open_console, args=[address], daemon=True).start()
-
     workers = arguments.workers
     if workers is None:
         workers = WORKERS.get()
     options = ServeOptions(arguments.log_format, workers)
-    return serve(place(arguments.home), config, options, announce=announce)
+    return serve(place(arguments.home), config, options, announce=partial(_announce, arguments))
+
+
+def _announce(arguments: argparse.Namespace, address: str) -> None:
+    if arguments.json:
+        print(f'{{"address": "{address}"}}')
+    else:
+        console().print(
+            f"Recollect is at [bold]{safe(address)}[/]  [dim](Ctrl+C stops it)[/]",
+            soft_wrap=True,
+        )
+    sys.stdout.flush()
+    if arguments.open:
+        threading.Thread(target=_open_console, args=[address], daemon=True).start()
 
 
 def _open_console(address: str) -> None:

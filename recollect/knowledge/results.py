@@ -22,6 +22,26 @@ SOURCES: Mapping[str, str] = {
 }
 """The kind of each source, in the order of the API."""
 
+_RESULT_FIELDS = (
+    "id",
+    "source",
+    "title",
+    "snippet",
+    "uri",
+    "score",
+    "score_type",
+    "created_at",
+    "last_modified",
+    "version",
+    "tags",
+    "media_type",
+    "url",
+    "conversation_id",
+    "message_id",
+    "sender",
+    "loc",
+)
+"""The fields of a result, in their order. Those that do not apply are null."""
 _LIST_FIELDS = (
     "id",
     "source",
@@ -89,44 +109,39 @@ def result(
     by its title; its snippet is the title, followed by the passage.
     """
     id_ = about.id or about.source_id
-    message_id = ""
-    loc = None
-    if passage is not None:
-        loc = location(about, passage, options, is_message=is_message)
-        if is_message:
-            message_id = passage.id
-    fields: dict[str, Json] = {
+    fields: dict[str, Json] = dict.fromkeys(_RESULT_FIELDS)
+    fields |= {
         "id": id_,
         "source": SOURCE_NAMES[about.kind],
         "title": about.title or None,
         "snippet": _snippet(about, passage, options, by_title),
-        "uri": uri_of(about.kind, id_, message_id),
+        "uri": uri_of(about.kind, id_),
         "score": score,
         "score_type": score_type,
         "created_at": iso(about.created_at),
         "last_modified": iso(about.updated_at or about.created_at),
         "version": about.version,
         "tags": tags_of(about.metadata) or None,
-        "media_type": None,
-        "url": None,
-        "conversation_id": None,
-        "message_id": None,
-        "sender": None,
-        "loc": loc,
     }
     if about.kind == MEDIA:
-        fields["media_type"] = _text(about.metadata, "media_type")
-        fields["url"] = _text(about.metadata, "url")
+        fields |= _media_fields(about.metadata)
     if about.kind == CONVERSATION:
         fields["conversation_id"] = id_
-        if is_message and passage is not None:
-            fields |= _message_fields(passage)
+    if passage is not None:
+        fields["loc"] = location(about, passage, options, is_message=is_message)
+        if is_message:
+            fields |= _message_fields(passage, uri_of(about.kind, id_, passage.id))
     return fields
 
 
-def _message_fields(passage: Passage) -> dict[str, Json]:
+def _media_fields(metadata: Mapping[str, Any]) -> dict[str, Json]:
+    return {"media_type": _text(metadata, "media_type"), "url": _text(metadata, "url")}
+
+
+def _message_fields(passage: Passage, uri: str) -> dict[str, Json]:
     """The fields that a message has instead of its conversation's."""
     fields: dict[str, Json] = {
+        "uri": uri,
         "message_id": passage.id,
         "sender": sender_of(passage),
         "created_at": iso(passage.created_at),

@@ -78,11 +78,7 @@ def parse_retrieval(
     unknown = sorted(values.keys() - _OPTIONS)
     if unknown:
         raise InvalidInput(f"retrieval: there is no {truncate(unknown[0], 80)!r}.")
-    mode = values.get("mode", default_mode)
-    if mode not in MODES:
-        raise InvalidInput(
-            f"retrieval.mode: {truncate(str(mode), 80)!r} is not one of {', '.join(MODES)}."
-        )
+    mode = _parse_mode(values.get("mode", default_mode))
     loc, query = values.get("loc", {}), values.get("query", "")
     if not isinstance(loc, Mapping) or not isinstance(query, str):
         raise InvalidInput("retrieval: loc must be an object, and query a text.")
@@ -109,6 +105,14 @@ def parse_retrieval(
         query=query,
         offset=_parse_number(values, "offset", 0, LARGEST_OFFSET) or 0,
     )
+
+
+def _parse_mode(mode: Any) -> str:
+    if mode not in MODES:
+        raise InvalidInput(
+            f"retrieval.mode: {truncate(str(mode), 80)!r} is not one of {', '.join(MODES)}."
+        )
+    return str(mode)
 
 
 def _optional_preference(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from recollect.errors import InvalidInput, NotFound
 from recollect.index.meaning import Meaning
@@ -48,6 +49,22 @@ DEFAULT_NEIGHBORS = 5
 MAX_NEIGHBORS = 50
 
 
+class _Attributes(NamedTuple):
+    """Attributes that only observations have."""
+
+    types: tuple[str, ...]
+    concepts: tuple[str, ...]
+    files: tuple[str, ...]
+
+    @staticmethod
+    def parse(filters: MemoryFilter) -> _Attributes:
+        return _Attributes(
+            types=parse_types(filters.types),
+            concepts=parse_texts(filters.concepts, "concepts"),
+            files=parse_texts(filters.files, "files"),
+        )
+
+
 class Memory:
     """See `Library.memory`. `audience` decides what the reader gets of human-only messages."""
 
@@ -80,21 +97,14 @@ class Memory:
         """
         filters = filters or MemoryFilter()
         concept = parse_query(query)
-        filter_ = Filter(
-            projects=full_names(self._store, filters.projects),
-            after=parse_day(filters.after, "after"),
-            before=parse_day(filters.before, "before", end=True),
-        )
-        types = parse_types(filters.types)
-        concepts = parse_texts(filters.concepts, "concepts")
-        files = parse_texts(filters.files, "files")
+        filter_ = self._filter(filters)
+        attributes = _Attributes.parse(filters)
         options = SearchOptions(
             mode, limit=max(1, min(limit, MAX_LIMIT)), now=now or datetime.now(UTC)
         )
         self._catch_up()
-        only_observations = bool(types or concepts or files)
         if not isinstance(concept, str):
-            if only_observations:
+            if any(attributes):
                 raise InvalidInput(
                     "types, concepts and files filter observations: "
                     "to use them, query must be a string."
@@ -102,16 +112,23 @@ class Memory:
             return search_conversations(
                 self._store, self._meaning, concept, filter_, options, audience
             )
-        if only_observations:
-            store = ObservationStore(self._store, concepts, files)
-            filter_ = replace(filter_, roles=types)
+        if any(attributes):
+            store = ObservationStore(self._store, attributes.concepts, attributes.files)
+            filter_ = replace(filter_, roles=attributes.types)
             results = search_observations(store, self._meaning, concept, filter_, options)
         else:
             results = search_concept(
                 self._store, self._meaning, concept, filter_, options, audience
             )
-        is_filtered = only_observations or bool(filter_.after or filter_.before)
+        is_filtered = any(attributes) or bool(filter_.after or filter_.before)
         return self._with_successors(results, options.limit, insert=not is_filtered)
+
+    def _filter(self, filters: MemoryFilter) -> Filter:
+        return Filter(
+            projects=full_names(self._store, filters.projects),
+            after=parse_day(filters.after, "after"),
+            before=parse_day(filters.before, "before", end=True),
+        )
 
     def _with_successors(
         self, results: MemoryResults, limit: int, *, insert: bool

@@ -223,10 +223,7 @@ class Archive:
                 copies += 1
                 target.replace(older_copy(target, copies))
                 older_copy(target, copies - _COPIES).unlink(missing_ok=True)
-            part = target.with_name(target.name + ".part")
-            with private_file(part, "wb") as copy:
-                self._write(copy, file, 0, end)
-            part.replace(target)
+            self._write_anew(target, file, end)
             members = 1
         if is_continued:
             new_digest = part_digest(file, size, end, start_digest)
@@ -239,6 +236,13 @@ class Archive:
             (end, new_digest.digest(), target.stat().st_size, members, copies, now, id_),
         )
         return True
+
+    def _write_anew(self, target: Path, file: IO[bytes], end: int) -> None:
+        """Write a copy from the start. The old one is there until the new one is complete."""
+        part = target.with_name(target.name + ".part")
+        with private_file(part, "wb") as copy:
+            self._write(copy, file, 0, end)
+        part.replace(target)
 
     def forget(self, name: Name) -> int:
         """Delete every copy of the files that contain a conversation, and skip it from now on.

@@ -69,14 +69,7 @@ def move(
     With `switch`, the source is closed when the target has everything, and writers are told its
     `address`. With `remove`, the source is then removed too.
     """
-    if source.get_marker(MOVING) is not None:
-        raise InvalidInput(
-            f"{source.path} is incomplete: a move into it was interrupted. Finish that move first."
-        )
-    source.join_move()
-    target.join_move()
-    if _is_same(source, target):
-        raise InvalidInput(f"FROM and TO are the same library: {source.path}.")
+    _join(source, target)
     closure = source.closure()
     if closure is not None:
         return _finish_switch(source, target, closure, remove)
@@ -96,6 +89,18 @@ def move(
     if remove:
         _remove(source, target, closure)
     return MoveResult(contents, True, remove, closure is not None)
+
+
+def _join(source: Store, target: Store) -> None:
+    """Let both stores take part in the move."""
+    if source.get_marker(MOVING) is not None:
+        raise InvalidInput(
+            f"{source.path} is incomplete: a move into it was interrupted. Finish that move first."
+        )
+    source.join_move()
+    target.join_move()
+    if _is_same(source, target):
+        raise InvalidInput(f"FROM and TO are the same library: {source.path}.")
 
 
 def _finish_switch(source: Store, target: Store, closure: Closure, remove: bool) -> MoveResult:

@@ -192,17 +192,10 @@ class ModelObserver:
             request = self._request([text for _, text in batch])
             size = sum(len(message["content"]) for message in request["messages"])
             if size > room:
-                failure = _Failure(
-                    "The conversation is longer than what is sent to a model; "
-                    "the rest was observed by rules."
-                )
+                failure = _TOO_LONG
                 break
             if not self._budget.spend(size):
-                failure = _Failure(
-                    "The day's characters for the model are used up; "
-                    "the rest was observed by rules.",
-                    can_retry=True,
-                )
+                failure = _BUDGET_SPENT
                 break
             room -= size
             try:
@@ -273,11 +266,6 @@ class ModelObserver:
         subtitle = fold_spaces(item["subtitle"])
         if not source.supports(subtitle, 0.6):
             subtitle = ""
-        narrative = [
-            sentence.text
-            for sentence in split_sentences(item["narrative"])
-            if source.supports(sentence.text, 0.6)
-        ]
         conversation = document.id or document.source_id
         passages = tuple(passage.id for passage in exchange.quotable)
         times = [passage.created_at for passage in exchange.quotable if passage.created_at]
@@ -288,7 +276,7 @@ class ModelObserver:
             conversation=conversation,
             passages=passages,
             subtitle=shorten(subtitle, 2 * SUBTITLE_LENGTH),
-            narrative="\n".join(narrative[:5]),
+            narrative=source.supported_narrative(item["narrative"]),
             facts=facts,
             concepts=source.supported_texts(item["concepts"], MAX_CONCEPTS),
             project=document.project,
@@ -304,6 +292,15 @@ class _Failure(NamedTuple):
 
     note: str = ""
     can_retry: bool = False
+
+
+_TOO_LONG = _Failure(
+    "The conversation is longer than what is sent to a model; the rest was observed by rules."
+)
+_BUDGET_SPENT = _Failure(
+    "The day's characters for the model are used up; the rest was observed by rules.",
+    can_retry=True,
+)
 
 
 def _sort(observations: Iterable[Observation], exchanges: Sequence[Exchange]) -> list[Observation]:
@@ -347,6 +344,12 @@ class _Source:
     def supported_texts(self, texts: Sequence[str], limit: int) -> tuple[str, ...]:
         folded_texts = map(fold_spaces, texts)
         return tuple(text for text in folded_texts if text and self.supports(text))[:limit]
+
+    def supported_narrative(self, narrative: str) -> str:
+        """The first sentences that the source supports, one per line."""
+        sentences = (sentence.text for sentence in split_sentences(narrative))
+        supported = [sentence for sentence in sentences if self.supports(sentence, 0.6)]
+        return "\n".join(supported[:5])
 
 
 def _numbers(text: str) -> set[str]:

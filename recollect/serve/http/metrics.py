@@ -28,55 +28,51 @@ class Metrics:
     content_type = CONTENT_TYPE_PLAIN_1_0_0
 
     def __init__(self, libraries: Libraries) -> None:
-        self._registry = registry = CollectorRegistry()
-        self._requests = Counter(
+        self._registry = CollectorRegistry()
+        self._requests = self._counter(
             "recollect_requests_total",
             "Requests by route, method and status.",
-            ["route", "method", "status"],
-            registry=registry,
+            "route",
+            "method",
+            "status",
         )
         self._seconds = Histogram(
             "recollect_request_seconds",
             "Duration of requests.",
             ["route", "method"],
             buckets=_SECONDS,
-            registry=registry,
+            registry=self._registry,
         )
-        self.in_flight = Gauge(
-            "recollect_requests_in_flight", "Requests in progress.", registry=registry
+        self.in_flight = self._gauge("recollect_requests_in_flight", "Requests in progress.")
+        self.open_streams = self._gauge(
+            "recollect_open_streams", "Open event streams and WebSockets."
         )
-        self.open_streams = Gauge(
-            "recollect_open_streams", "Open event streams and WebSockets.", registry=registry
+        self.auth_failures = self._counter(
+            "recollect_auth_failures_total", "Requests with a missing or invalid credential."
         )
-        self.auth_failures = Counter(
-            "recollect_auth_failures_total",
-            "Requests with a missing or invalid credential.",
-            registry=registry,
+        self.rate_limited = self._counter(
+            "recollect_rate_limited_total", "Requests rejected by a rate limit.", "group"
         )
-        self.rate_limited = Counter(
-            "recollect_rate_limited_total",
-            "Requests rejected by a rate limit.",
-            ["group"],
-            registry=registry,
-        )
-        self.saved_messages = Counter(
+        self.saved_messages = self._counter(
             "recollect_saved_messages_total",
             "Messages saved while talking to a model, by interface.",
-            ["interface"],
-            registry=registry,
+            "interface",
         )
-        self.upstream_failures = Counter(
-            "recollect_upstream_failures_total",
-            "Requests the model server did not answer.",
-            registry=registry,
+        self.upstream_failures = self._counter(
+            "recollect_upstream_failures_total", "Requests the model server did not answer."
         )
-        self.not_recorded = Counter(
+        self.not_recorded = self._counter(
             "recollect_not_recorded_total",
             "Messages to or from the model that could not be saved.",
-            registry=registry,
         )
-        open_libraries = Gauge("recollect_open_libraries", "Open libraries.", registry=registry)
+        open_libraries = self._gauge("recollect_open_libraries", "Open libraries.")
         open_libraries.set_function(lambda: len(libraries))
+
+    def _counter(self, name: str, description: str, *labels: str) -> Counter:
+        return Counter(name, description, labels, registry=self._registry)
+
+    def _gauge(self, name: str, description: str) -> Gauge:
+        return Gauge(name, description, registry=self._registry)
 
     def watch(
         self,

@@ -59,12 +59,11 @@ class Catalog:
             "rename": rename,
         }
         self._restriction: Restriction = (profile, read_only, allowed)
-        selection = self._restrict(_select_tools(profile, toolsets, tools))
         unlisted = self._restrict(_tools_of(registry.UNLISTED.get(self.profile, ())))
+        selection = self._restrict(_select_tools(profile, toolsets, tools))
         if allowed is not None and not selection:
             selection = unlisted  # the API key is for these
-        renamed = {_with_underscores(name) for name in rename or {}}
-        selection += [t for t in unlisted if t.name in renamed and t not in selection]
+        selection = _with_renamed(selection, unlisted, rename or {})
         if "all" in (self.profile, *(toolsets or ())):
             selection = _first_of_each_name(selection)
         self._listed = frozenset(selection)
@@ -255,6 +254,12 @@ def _resolve(name: str, requested: set[str]) -> Tool:
                 best, most_neighbours = tool, neighbours
     assert best is not None
     return best
+
+
+def _with_renamed(tools: list[Tool], unlisted: list[Tool], rename: Mapping[str, str]) -> list[Tool]:
+    """The tools, and unlisted ones that were given a name: those are listed."""
+    renamed = {_with_underscores(name) for name in rename}
+    return [*tools, *(tool for tool in unlisted if tool.name in renamed and tool not in tools)]
 
 
 def _first_of_each_name(tools: list[Tool]) -> list[Tool]:

@@ -70,14 +70,7 @@ def _append(
     shared: bool = False,
     expected_passages: int | None = None,
 ) -> Appended:
-    documents = db.rows(
-        "select key, head, created_at, updated_at, passages from document "
-        f"where {db.own()} and id = ?",
-        (identifier(id),),
-    )
-    if not documents:
-        raise missing_document(id)
-    ((key, head, started_at, updated_at, position),) = documents
+    key, head, started_at, updated_at, position = _document_end(db, id)
     id_, parent = identifier(passage.id), identifier(passage.parent or "")
     stored_keys: dict[str, int] = dict(
         db.rows(
@@ -99,17 +92,36 @@ def _append(
     if position == 0:
         # A conversation without messages has the dates of its creation, not those of its content.
         dates = (dates[0], created_at)
-    record_move(db, key)
-    db.run(
-        "update document set head = ?, passages = passages + 1, created_at = ?, updated_at = ? "
-        f"where {db.own()} and key = ?",
-        (id_, micros(dates[0]), micros(dates[1]), key),
-    )
+    _advance_end(db, key, id_, dates)
     if not follows_head:
         _mark_path(db, key, id_)
     if position == 0:
         passage_sql.ensure_opening(db, key, index)
     return Appended(position, True)
+
+
+def _document_end(db: Database, id: str) -> tuple[Any, ...]:
+    """The key, head, dates and number of passages of a document."""
+    rows = db.rows(
+        "select key, head, created_at, updated_at, passages from document "
+        f"where {db.own()} and id = ?",
+        (identifier(id),),
+    )
+    if not rows:
+        raise missing_document(id)
+    return rows[0]
+
+
+def _advance_end(
+    db: Database, key: int, head: str, dates: tuple[datetime | None, datetime | None]
+) -> None:
+    """Store that a document has one more passage, which is its head."""
+    record_move(db, key)
+    db.run(
+        "update document set head = ?, passages = passages + 1, created_at = ?, updated_at = ? "
+        f"where {db.own()} and key = ?",
+        (head, micros(dates[0]), micros(dates[1]), key),
+    )
 
 
 def _insert(

@@ -125,14 +125,7 @@ def replace_passages(
     With a limit, at most that many passages in all are removed, changed or added. The next call
     continues.
     """
-    stored = {
-        id_: row
-        for id_, *row in db.rows(
-            "select id, key, digest, position, canonical from passage "
-            f"where {db.own()} and document = ?",
-            (key,),
-        )
-    }
+    stored = _stored_passages(db, key)
     changes = _compare(stored, rows)
     result = Replacement(changes.kept_keys, same=changes.same)
     if limit is not None:
@@ -154,6 +147,16 @@ def replace_passages(
     db.run(f"update document set passages = ? where {db.own()} and key = ?", (count, key))
     passages.update_opening(db, key, index)
     return result
+
+
+def _stored_passages(db: Database, document: int) -> dict[str, list[Any]]:
+    """The key, digest, position and canonical flag of each passage, by its id."""
+    rows = db.rows(
+        "select id, key, digest, position, canonical from passage "
+        f"where {db.own()} and document = ?",
+        (document,),
+    )
+    return {id_: row for id_, *row in rows}
 
 
 def _add_passages(

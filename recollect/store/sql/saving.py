@@ -427,9 +427,7 @@ class _Saver:
             same=replacement.same,
             changed=replacement.changed,
             removed=replacement.removed,
-            document_changed=any(
-                old_row[name] != new_row[name] for name in new_row if name not in _MINOR_COLUMNS
-            ),
+            document_changed=_differ(old_row, new_row),
             repeated=min(repeated, replacement.same),
             created_earlier=is_own,
         )
@@ -484,6 +482,11 @@ class _Saver:
             ("receipt", "document", "runs", "before"),
             [(self._receipt, document, dump_keys(keys), before)],
         )
+
+
+def _differ(old_row: Mapping[str, Any], new_row: Mapping[str, Any]) -> bool:
+    """Whether two rows of a document differ in a column that counts as a change."""
+    return any(old_row[name] != new_row[name] for name in new_row if name not in _MINOR_COLUMNS)
 
 
 def _preferred_ids(document: Document) -> tuple[str, str]:
