@@ -46,7 +46,7 @@ from recollect.store.base import Store
 from recollect.store.postgres import PostgresStore, pool, transactions
 from recollect.store.postgres.capabilities import Server
 from recollect.store.postgres.connection import Connection
-from recollect.store.sql import store as store_module
+from recollect.store.sql.parts import transactions as store_reads
 
 NOON = datetime(2025, 5, 1, 12, tzinfo=UTC)
 ROUNDS = max(2, KILLS // 40)
@@ -588,7 +588,7 @@ class Load:
 @pytest.fixture
 def load(monkeypatch: pytest.MonkeyPatch, open_store: Opener, user: str) -> Load:
     # The machine may be busy.
-    monkeypatch.setattr(store_module, "LIMITS", replace(LIMITS, search_seconds=30.0))
+    monkeypatch.setattr(store_reads, "LIMITS", replace(LIMITS, search_seconds=30.0))
     return Load([open_store(user), open_store(f"{user}-2")])
 
 
@@ -920,13 +920,13 @@ def test_a_search_that_takes_too_long_is_canceled_and_its_connection_reused(
     store.save([conversation("c1", message("a", "zebra"))])
     assert len(store.match(parse("zebra"), Filter(), 5)) == 1
     sessions = server.sessions()
-    monkeypatch.setattr(store_module, "LIMITS", replace(LIMITS, search_seconds=0.05))
+    monkeypatch.setattr(store_reads, "LIMITS", replace(LIMITS, search_seconds=0.05))
     with server.connect() as other, other.transaction():
         other.execute("lock table recollect.passage_text in access exclusive mode")
         for _ in range(3):
             with pytest.raises(SearchTimeout, match="too long"):
                 store.match(parse("zebra"), Filter(), 5)
-    monkeypatch.setattr(store_module, "LIMITS", LIMITS)
+    monkeypatch.setattr(store_reads, "LIMITS", LIMITS)
     assert len(store.match(parse("zebra"), Filter(), 5)) == 1
     assert server.sessions() == sessions
 

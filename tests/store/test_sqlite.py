@@ -402,7 +402,7 @@ def test_a_writer_that_waits_too_long_raises_store_busy(
 def test_a_search_that_takes_too_long_raises_an_error(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from recollect.store.sql import store as module
+    from recollect.store.sql.parts import transactions as module
 
     store.save([conversation(*("common words here" for _ in range(3_000)))])
     monkeypatch.setattr(module, "LIMITS", Limits(search_seconds=0.0))
