@@ -490,6 +490,7 @@ places.move(*sys.argv[1:5], progress=lambda *step: print(*step, flush=True))
 """
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("here", "there"), TO_POSTGRES_AND_BACK)
 def test_a_move_survives_kills_and_finishes_when_run_again(
     places: Places, here: str, there: str

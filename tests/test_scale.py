@@ -60,6 +60,7 @@ def test_a_simulation_uses_the_cores_that_were_computed() -> None:
     assert result.database_use * 2 == pytest.approx(load.database_cores, rel=0.3)
 
 
+@pytest.mark.full
 def test_replicas_shorten_the_queue_of_a_busy_database() -> None:
     inputs = copy.deepcopy(INPUTS)
     inputs["cpu_ms"]["search_database"] *= 40

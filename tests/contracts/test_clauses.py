@@ -136,7 +136,7 @@ def run(folder: Path, *arguments: str) -> tuple[int, list[str]]:
     return process.returncode, [line for line in lines if line.startswith("C0-")]
 
 
-@pytest.mark.parametrize("workers", ["0", "2"])
+@pytest.mark.parametrize("workers", ["0", pytest.param("2", marks=pytest.mark.full)])
 def test_a_run_reports_clauses_whose_tests_did_not_pass(suite: Path, workers: str) -> None:
     assert run(suite, "-n", workers) == (1, UNPROVED)
 

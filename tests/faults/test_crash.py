@@ -71,6 +71,7 @@ def write_export(path: Path) -> list[str]:
     return [message["id"] for c in conversations for message in c["messages"]]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("series", range(SERIES))
 def test_an_import_survives_kills_and_finishes_when_run_again(series: int, tmp_path: Path) -> None:
     rng = random.Random(1_000 + series)

@@ -21,6 +21,7 @@ from recollect.store.sqlite.transactions import Connections
 SECONDS = float(os.environ.get("SECONDS", "0.5"))
 
 
+@pytest.mark.full
 def test_no_acknowledged_message_is_lost(tmp_path: Path) -> None:
     figures = measure(tmp_path / "home", SECONDS, processes=2, writers=8, readers=8)
     assert figures["lost"] == 0

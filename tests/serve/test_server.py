@@ -171,6 +171,7 @@ def test_requests_in_progress_are_answered_after_a_signal(
         again.bind((server.host, server.port))
 
 
+@pytest.mark.full
 def test_an_accepted_import_survives_a_restart(start: Start) -> None:
     server = start()
     export = Path(__file__).parents[2] / "examples" / "chatgpt" / "conversations.json"
