@@ -78,6 +78,7 @@ def test_chats_notes_and_transcripts_need_no_extra(base_path: str, home: Path) -
     assert json.loads(result.stdout)["hits"], result.stderr
 
 
+@pytest.mark.full
 def test_agents_need_no_extra(base_path: str, home: Path) -> None:
     search = {"name": "recall_search", "arguments": {"query": "Kyoto"}}
     command = [sys.executable, "-m", "recollect", "mcp", "--home", str(home)]

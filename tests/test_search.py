@@ -449,7 +449,9 @@ def test_relative_times_in_a_query_depend_on_now(library: recollect.Library) -> 
 # -- changes are visible at once ----------------------------------------------
 
 
-@in_every_state
+@pytest.mark.parametrize(
+    ("place", "state"), [("sqlite", "embedded"), ("postgres", "embedded")], indirect=["place"]
+)
 def test_another_process_sees_additions_changes_and_deletions_at_once(
     library: recollect.Library, place: str, monkeypatch: pytest.MonkeyPatch, state: str
 ) -> None:

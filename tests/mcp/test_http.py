@@ -490,6 +490,7 @@ def test_a_client_can_listen_until_its_session_ends(
         assert [line for line in lines if line and not line.startswith(":")] == []
 
 
+@pytest.mark.full
 def test_the_number_of_listeners_is_limited(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calls, "LIMITS", replace(LIMITS, mcp_connections_each_user=3))
     ann = web.new_user()

@@ -903,7 +903,7 @@ def nearest_to_all(
     return [[(k, round(c, 5)) for k, c in store.nearest(space, v, filter, 7)] for v in queries]
 
 
-SIZES = [0, 1, 32, 34, 333, 719]
+SIZES = [0, 34, *(pytest.param(size, marks=pytest.mark.full) for size in (1, 32, 333, 719))]
 
 
 @pytest.mark.parametrize("suffix", ["attributes", "vectors"])
