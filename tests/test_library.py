@@ -392,6 +392,7 @@ for n in range(40):
 """
 
 
+@pytest.mark.full
 def test_processes_can_share_a_library(place: str, tmp_path: Path) -> None:
     with recollect.open(place) as library:
         library.add_conversation("c1", "Shared")

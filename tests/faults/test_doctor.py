@@ -76,7 +76,6 @@ def test_a_library_without_problems_is_healthy(doctor: Doctor) -> None:
     assert doctor()["healthy"]
 
 
-@pytest.mark.both_stores
 def test_a_lost_message_stays_reported_after_a_repair(doctor: Doctor, home: str, user: str) -> None:
     change(home, user, "delete from passage where id = 'first1'")
     (conversation, total, *_) = doctor()["missing"]

@@ -247,7 +247,7 @@ INJECTIONS = [
 ]
 
 
-@pytest.mark.parametrize("share", [6, pytest.param(1, marks=pytest.mark.full)])
+@pytest.mark.parametrize("share", [12, pytest.param(1, marks=pytest.mark.full)])
 def test_no_parameter_of_any_route_is_interpreted_as_code(
     world: World, client: TestClient, share: int
 ) -> None:

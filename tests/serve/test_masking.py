@@ -192,6 +192,7 @@ def test_no_route_reveals_the_secret_to_an_agent(world: World, scene: Scene) -> 
     assert revealed >= 10  # routes on which a person sees it
 
 
+@pytest.mark.full
 def test_no_route_reveals_a_message_that_was_stored_before_its_mark_was_known(
     world: World, user: str, scene: Scene
 ) -> None:
