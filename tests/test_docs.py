@@ -51,7 +51,7 @@ COMMAND = re.compile(r"(?<![\w/])recollect (?=[a-z])(?!http)([^;#>|\n]*)")
 SERVERS = ("serve", "mcp", "watch")
 ELSEWHERE = re.compile(
     r"\b(FROM|FILE)\b|postgresql://|/mnt/|/media/|~/.local|\b[0-9a-f]{12}\b|2026|…"
-    r"|crypt|phrase|gte-small|--user ann|service install"
+    r"|crypt|phrase|gte-small|--user ann|service install|postgres (prepare|status)"
 )
 """Commands that name other computers, disks, keys or backups, need more packages, or change the
 computer."""

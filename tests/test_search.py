@@ -27,6 +27,12 @@ STATES = [
     pytest.param("postgres", "fresh", marks=pytest.mark.full),
     ("postgres", "embedded"),
 ]
+# The same as values of one fixture.
+SAMPLE_STATES = [
+    *STATES[:3],
+    pytest.param(("postgres", "fresh"), marks=pytest.mark.full),
+    ("postgres", "embedded"),
+]
 TOPICS = [
     "My puppy chewed the sofa",
     "The invoice is overdue",
@@ -72,7 +78,7 @@ def bring_to(state: str, library: recollect.Library, monkeypatch: pytest.MonkeyP
         assert any(folder.glob("index/volumes/*/volume.json"))
 
 
-@pytest.fixture(scope="module", params=STATES, ids="-".join)
+@pytest.fixture(scope="module", params=SAMPLE_STATES, ids="-".join)
 def sample(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[recollect.Library]:
