@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import recollect
 from recollect.errors import InvalidInput, NotFound
 from recollect.model.search import Filter, Hit, Page, SearchOptions
-from recollect.search import engine
+from recollect.search import pool
 from recollect.store.sqlite.volumes import plan
 
 NOW = datetime(2025, 6, 18, 12, tzinfo=UTC)  # a Wednesday
@@ -594,7 +594,7 @@ def test_paging_through_700_matches_returns_each_once(
 def test_the_order_of_hits_does_not_depend_on_the_page_size(
     library: recollect.Library, monkeypatch: pytest.MonkeyPatch, state: str
 ) -> None:
-    monkeypatch.setattr(engine, "CANDIDATES", 10)
+    monkeypatch.setattr(pool, "CANDIDATES", 10)
     add_many(library, 160)
     bring_to(state, library, monkeypatch)
     small = [h.message_id for h in all_hits(library, "walrus", 5, now=NOW)]
@@ -633,7 +633,7 @@ def test_the_total_is_the_number_of_hits_on_all_pages(library: recollect.Library
 def test_paging_through_conversations_returns_each_once(
     library: recollect.Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "CANDIDATES", 10)
+    monkeypatch.setattr(pool, "CANDIDATES", 10)
     add_many(library, 160)
     hits = all_hits(library, "walrus", 5, group="conversation")
     assert len({h.conversation_id for h in hits}) == len(hits)
@@ -701,7 +701,7 @@ def test_messages_with_the_same_text_are_one_hit_with_a_count_of_copies(
 def test_copies_of_a_hit_do_not_appear_on_later_pages(
     library: recollect.Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "CANDIDATES", 10)
+    monkeypatch.setattr(pool, "CANDIDATES", 10)
     messages = [
         message(f"m{n}", f"walrus and quite some other words, number {n}", days=n)
         for n in range(30)
@@ -839,7 +839,7 @@ def test_a_concept_search_returns_only_conversations_with_every_concept(
 def test_a_conversation_with_every_concept_is_found_among_many_with_only_one(
     library: recollect.Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "CANDIDATES", 10)
+    monkeypatch.setattr(pool, "CANDIDATES", 10)
     library.add_conversation(
         "both",
         messages=[
@@ -909,7 +909,7 @@ def test_related_messages_are_similar_and_exclude_the_message_itself(
 def test_no_page_of_related_messages_contains_the_message_itself(
     library: recollect.Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "CANDIDATES", 5)
+    monkeypatch.setattr(pool, "CANDIDATES", 5)
     library.add_conversation(
         "c1", messages=[message(f"m{n}", f"walrus w{n}", days=n) for n in range(40)]
     )
@@ -998,7 +998,7 @@ def test_parentheses_in_a_question_are_punctuation(library: recollect.Library) -
 def test_vector_mode_never_falls_back_to_words(
     library: recollect.Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "CANDIDATES", 5)
+    monkeypatch.setattr(pool, "CANDIDATES", 5)
     add_many(library, 40)
     library.index()
     hits = all_hits(library, "walrus", 3, mode="vector", now=NOW)

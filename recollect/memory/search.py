@@ -28,8 +28,9 @@ from recollect.model.search import Filter, Hit, SearchOptions
 from recollect.search import engine, rank
 from recollect.search.concepts import search_concepts
 from recollect.search.deadline import NOTE
-from recollect.search.engine import CANDIDATES, NEAREST, Search
+from recollect.search.engine import NEAREST, Search
 from recollect.search.hits import make_hit
+from recollect.search.pool import CANDIDATES
 from recollect.search.query_filter import has_words, may_relax, narrow_filter
 from recollect.search.ranking.scored import Scale, ScoredCandidate
 from recollect.search.rerank import may_rerank, rerank

@@ -23,9 +23,10 @@ from recollect.model.kinds import CONVERSATION
 from recollect.model.search import Filter, SearchOptions
 from recollect.search import rank
 from recollect.search.deadline import NOTE
-from recollect.search.engine import CANDIDATES, NEAREST, Search
+from recollect.search.engine import NEAREST, Search
 from recollect.search.evidence import UNRELATED, Assessment
 from recollect.search.long_queries import parse_any_length
+from recollect.search.pool import CANDIDATES
 from recollect.search.query_filter import has_words, may_relax, narrow_filter
 from recollect.search.ranking.scored import Question, Scale, ScoredCandidate
 from recollect.search.rerank import may_rerank, rerank

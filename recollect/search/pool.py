@@ -1,0 +1,292 @@
+"""The candidates of a search: those of the text arm and of the vector arm.
+
+The text arm finds candidates by their words, the vector arm by their meaning.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from recollect.errors import SearchTimeout
+from recollect.index.meaning import Meaning
+from recollect.language.intent import IDENTIFIER, KEYWORDS, QUESTION
+from recollect.language.query import Query
+from recollect.language.query_tree import And, Node, excludes_words
+from recollect.model.search import Filter, SearchOptions
+from recollect.search import rank
+from recollect.search.deadline import NOTHING_IN_TIME
+from recollect.search.interpretation import Interpretation
+from recollect.search.ranking.scored import ScoredCandidate
+from recollect.search.terms import any_term
+from recollect.settings import LIMITS
+from recollect.store.base import Store
+from recollect.store.values import Candidate, SearchPlan
+
+CANDIDATES = 150
+"""Candidates of each arm."""
+_CANDIDATES_WHILE_TYPING = 60
+"""Fewer, because each key is a search, and the next key replaces its result."""
+# The weight of a term in a tenth of all messages. Terms with less say little and match many
+# messages, so candidates with a rarer term come first.
+_COMMON_WEIGHT = math.log(1 + 0.9 / 0.1)
+_CANDIDATES_AT_ONCE = 100
+_CHARACTERS_AT_ONCE = 300_000  # the deadline is checked after each batch
+_CANDIDATES_WITH_CONTEXT = 64  # for the best of them, the previous message is read as well
+_DISTANT = 12  # more than are shown, because some have the same text
+
+
+class CandidatePool(Interpretation):
+    """What the arms of one search find."""
+
+    def __init__(
+        self,
+        store: Store,
+        meaning: Meaning,
+        query: Query,
+        filter: Filter,
+        options: SearchOptions,
+        every_term: bool = False,
+    ) -> None:
+        super().__init__(store, meaning, query, filter, options, every_term)
+        self._arm_size = CANDIDATES
+        if options.typing:
+            self._arm_size = _CANDIDATES_WHILE_TYPING
+        self._pool_keys: set[int] = set()
+        self.is_exhausted = True
+        """Whether the arms have no candidates beyond the pool."""
+        self._has_more_matches = True
+        """Whether the text arm may have candidates beyond the pool."""
+        self._count: tuple[int, bool] | None = None
+        self._distant: list[tuple[int, float]] = []
+        """The nearest neighbours, if they are no evidence."""
+
+    def restrict_to(self, conversations: Iterable[str]) -> None:
+        """Search in these conversations only."""
+        self._filter = replace(self._filter, conversations=tuple(conversations) or ("",))
+
+    # -- the text arm ---
+
+    def text_matches(self, limit: int) -> list[int]:
+        """The keys that the text arm finds, best first."""
+        keys: list[int] = []
+        for node in self._text_nodes():
+            if len(keys) < limit:
+                keys = list(dict.fromkeys([*keys, *self._store.match(node, self._filter, limit)]))
+        return keys[:limit]
+
+    def _text_nodes(self) -> list[Node]:
+        """What the text arm searches for, the most telling first, and at last all of it.
+
+        Identifiers and quotes come first. Then, for a question, its rarer terms; for keywords, all
+        of them.
+        """
+        assert self.node is not None
+        if not self._plain or isinstance(self.node, And) or len(self._terms) == 1:
+            return [self.node]
+        nodes = [term.node for term in self._terms if term.exact]
+        if self.question.intent == QUESTION:
+            rare = [term for term in self._terms if term.frequency and term.weight > _COMMON_WEIGHT]
+            if 0 < len(rare) < len(self._terms):
+                nodes.append(any_term(rare))
+        elif len(self._own_terms) > 1:
+            if self.question.phrase is not None:
+                nodes.append(self.question.phrase.node)
+            nodes.append(self._all_terms())
+        return [*nodes, self.node]
+
+    def full_matches(self, limit: int) -> list[int]:
+        """The keys of messages that contain every term."""
+        node = self.node
+        if self._plain and node is not None:
+            node = self._all_terms()
+        if node is None:
+            return []
+        return self._store.match(node, self._filter, limit)
+
+    def count(self) -> tuple[int, bool]:
+        """How many messages the text arm finds, and whether that is exact or a minimum."""
+        if self.node is None:
+            return 0, True
+        if self._count is None:
+            self._count = self._store.count(self.node, self._filter)
+        return self._count
+
+    # -- the vector arm ---
+
+    def _nearest(self, has_word: bool) -> list[tuple[int, float]]:
+        """The keys that the vector arm finds, with their cosines.
+
+        `has_word`: the text arm found messages with a word of the query.
+
+        Nothing for a query with operators, since every hit must satisfy them, nor for a concept,
+        since a conversation must contain its words. If nothing satisfies the operators, the
+        neighbours are the closest in meaning, unless the query excludes words.
+        """
+        if self._vector is None or self._space is None:
+            return []
+        if not self._plain and (has_word or self.node is None or excludes_words(self.node)):
+            return []
+        if self._every_term and self._options.mode == "both":
+            return []
+        neighbours = self._store.nearest(self._space, self._vector, self._filter, self._arm_size)
+        evidence = []
+        if self._plain and self._meaning_is_evidence():
+            evidence = rank.drop_distant(neighbours)
+        if evidence and self._needs_similarity(has_word):
+            floor = self._space.noise_floor
+            evidence = [(k, cosine) for k, cosine in evidence if floor and cosine > floor]
+        if not evidence:
+            self._distant = neighbours[:_DISTANT]
+        return evidence
+
+    def _meaning_is_evidence(self) -> bool:
+        """Whether neighbours of the query's vector can be hits. Identifiers have no meaning."""
+        if self._options.mode != "vector" and self.question.intent == IDENTIFIER:
+            return False
+        return not self._terms or any(map(self._has_meaning, self._own_terms))
+
+    def _needs_similarity(self, has_word: bool) -> bool:
+        """Whether only a similarity above that of unrelated words is evidence.
+
+        It is if the library has none of the words. Keywords name words, so messages with other
+        words must be very similar. The answer to a question often has other words.
+        """
+        if self._options.mode == "both" and self.question.intent == KEYWORDS:
+            return True
+        return not has_word and not self._has_word_in_filter()
+
+    def _has_word_in_filter(self) -> bool:
+        """Whether a message that passes the filter contains a word of the query.
+
+        The text arm knows it, except if only meaning is searched.
+        """
+        terms = [term for term in self._terms if term.frequency]
+        if self.node is not None or not terms:
+            return False
+        return bool(self._store.match(any_term(terms), self._filter, 1))
+
+    # -- the pool ---
+
+    def pool(self) -> list[ScoredCandidate]:
+        """The candidates of both arms, and the messages before the best of them."""
+        text_keys: list[int] = []
+        self._store.expect(self._plan())
+        if self.node is not None:
+            text_keys = self.text_matches(self._arm_size)
+        neighbours = self._nearest(bool(text_keys))
+        self._has_more_matches = len(text_keys) >= self._arm_size
+        self.is_exhausted = not self._has_more_matches and not neighbours
+        by_text = set(text_keys) - self._pool_keys
+        by_vector = {key for key, _ in neighbours} - self._pool_keys
+        self._pool_keys |= by_text | by_vector
+        pool = self._with_terms(
+            [
+                ScoredCandidate(candidate, candidate.key in by_text, candidate.key in by_vector)
+                for candidate in self.candidates(list(by_text | by_vector))
+            ]
+        )
+        self._set_cosines(pool, dict(neighbours))
+        return pool + self._context(pool)
+
+    def _plan(self) -> SearchPlan:
+        """The calls of `match` and `nearest` that are likely to follow."""
+        nodes: tuple[Node, ...] = ()
+        if self.node is not None:
+            nodes = tuple(self._text_nodes())
+        plan = SearchPlan(nodes, self._filter, self._arm_size)
+        if self._vector is None or not self._plain:
+            return plan
+        if self._every_term and self._options.mode == "both":
+            return plan
+        return plan._replace(space=self._space, vector=self._vector)
+
+    def require_candidates(self, pool: Sequence[ScoredCandidate]) -> None:
+        """Raise SearchTimeout if there was no time to find anything.
+
+        It must not look as if there were nothing.
+        """
+        if not pool and self._deadline.stopped_steps:
+            raise SearchTimeout(NOTHING_IN_TIME)
+
+    def _with_terms(self, candidates: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
+        """The candidates with the terms in them, as many as there is time for."""
+        # A server must start without numpy, which takes long to import.
+        from recollect.search.ranking.passages import find_terms
+
+        pool: list[ScoredCandidate] = []
+        for batch in _batches(candidates):
+            if pool and self._deadline.is_over():
+                break
+            find_terms(self.question, batch)
+            pool += batch
+        return pool
+
+    def _set_cosines(self, pool: Sequence[ScoredCandidate], cosines: dict[int, float]) -> None:
+        if self._vector is None or self._space is None:
+            return
+        missing = [s.candidate.key for s in pool if s.candidate.key not in cosines]
+        cosines |= self._store.cosines(self._space, self._vector, missing)
+        for scored in pool:
+            scored.cosine = cosines.get(scored.candidate.key)
+
+    def _context(self, pool: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
+        """The messages before the best candidates that are not candidates themselves.
+
+        Only the ranking of questions depends on them.
+        """
+        if not pool or self.question.intent != QUESTION or self._deadline.is_over():
+            return []
+        best = sorted(pool, key=rank.preliminary_score, reverse=True)[:_CANDIDATES_WITH_CONTEXT]
+        keys = {scored.candidate.key for scored in pool}
+        previous = self._store.previous_passages([scored.candidate.key for scored in best])
+        context = self._with_terms(
+            [ScoredCandidate(candidate) for candidate in previous if candidate.key not in keys]
+        )
+        self._set_cosines(context, {})
+        return context
+
+    def candidates(self, keys: Sequence[int]) -> list[Candidate]:
+        return self._store.candidates(keys, self._filter)
+
+    def is_in_pool(self, key: int) -> bool:
+        return key in self._pool_keys
+
+    @property
+    def pool_size(self) -> int:
+        return len(self._pool_keys)
+
+    def beyond_pool(self) -> Iterator[Candidate]:
+        """Matches that were not ranked, in the order of the text engine."""
+        keys_before = set(self._pool_keys)
+        limit = self._arm_size + len(keys_before)
+        while self.node is not None:
+            matches = self.text_matches(limit)
+            keys = [key for key in matches if key not in keys_before]
+            keys_before.update(keys)
+            for start in range(0, len(keys), _CANDIDATES_AT_ONCE):
+                yield from self._in_order(keys[start : start + _CANDIDATES_AT_ONCE])
+            if len(matches) < limit or limit > LIMITS.page_offset:
+                return
+            limit *= 4
+
+    def _in_order(self, keys: Sequence[int]) -> list[Candidate]:
+        candidates = {candidate.key: candidate for candidate in self.candidates(keys)}
+        return [candidates[key] for key in keys if key in candidates]
+
+
+def _batches(candidates: Iterable[ScoredCandidate]) -> Iterator[list[ScoredCandidate]]:
+    """Candidates in batches of limited length."""
+    batch: list[ScoredCandidate] = []
+    characters = 0
+    longest = LIMITS.ranked_characters
+    for scored in candidates:
+        batch.append(scored)
+        characters += min(len(scored.candidate.content), longest)
+        if characters > _CHARACTERS_AT_ONCE:
+            yield batch
+            batch = []
+            characters = 0
+    if batch:
+        yield batch
