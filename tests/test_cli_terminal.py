@@ -52,7 +52,7 @@ def filled_run(plain_run: Any, place: str) -> Any:
             library.add_conversation(
                 id_,
                 title,
-                project="dewdrop",
+                project="/home/me/dewdrop",
                 metadata={"tags": ["work"]},
                 messages=[
                     {"id": f"{id_}-q", "role": "user", "content": "Why is the logger locked?"},
@@ -139,9 +139,16 @@ def test_the_beginning_of_an_id_is_enough_if_it_is_unique(filled_run: Any) -> No
 def test_results_are_grouped_by_conversation_at_a_terminal(filled_run: Any) -> None:
     output = filled_run("search", "logger sql", "--mode", "text")
     assert output.count("The logger is locked") == 1
-    assert "dewdrop" in output and FIRST[:8] in output and FIRST not in output
+    assert " dewdrop" in output and FIRST[:8] in output and FIRST not in output
     assert "1 conversation\n" in output and "recollect read 1" in output
     assert lines_are_short(output)
+
+
+@pytest.mark.parametrize("words", (["--project", "Dewdrop"], ["in:dewdrop"]))
+def test_a_project_is_named_by_its_folder(filled_run: Any, words: list[str]) -> None:
+    output = filled_run("search", "logger", *words, "--json")
+    assert "/home/me/dewdrop" in output
+    assert "/home/me/dewdrop" not in filled_run("search", "logger -in:dewdrop", "--json")
 
 
 def test_pipes_get_messages_and_lines_with_whole_ids(filled_run: Any) -> None:
@@ -289,7 +296,7 @@ def test_a_wrong_word_is_an_error_with_a_suggestion(
     [
         (["--role", "asistant"], "no role 'asistant'. The roles are: assistant, "),
         (["--source", "chat-gpt"], "no source 'chat-gpt'. The sources are: chatgpt, "),
-        (["--project", "dew"], "no project 'dew'. The projects are: dewdrop."),
+        (["--project", "dew"], "no project 'dew'. The projects are: /home/me/dewdrop."),
         (["--tag", "wrk"], "no tag 'wrk'. The tags are: work."),
     ],
 )

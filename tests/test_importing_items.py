@@ -150,6 +150,14 @@ def test_the_receipt_counts_items_and_parts(
     assert "2 parts" in run(capsys, "--list")
 
 
+def test_a_receipt_names_a_file_once(library: Library, tmp_path: Path) -> None:
+    (tmp_path / "empty.vtt").write_text("WEBVTT\n")
+    file = library.import_path(tmp_path / "empty.vtt").files[0]
+    assert file.name == "empty.vtt"
+    assert file.conversations.failed == {"its transcript is empty": 1}
+    assert file.samples == {"its transcript is empty": []}
+
+
 def test_as_sets_the_kind_of_the_files(
     place: str, vault: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

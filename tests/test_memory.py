@@ -17,7 +17,7 @@ from recollect.language.text import storable
 from recollect.library import Library
 from recollect.memory import backlog
 from recollect.memory.compact import search_compact
-from recollect.memory.names import conversation_id, conversation_path, file_name, project_name
+from recollect.memory.names import conversation_id, conversation_path, file_name
 from recollect.memory.observe import as_document, conversation_text
 from recollect.memory.reading import reader
 from recollect.memory.render import FACTS_LENGTH, search_json, search_text, top_facts
@@ -25,6 +25,7 @@ from recollect.memory.request_filters import MemoryFilter
 from recollect.memory.results import ConversationHit, MemoryResults, ObservationHit
 from recollect.model.audience import MASK, Audience
 from recollect.model.observations import Observation
+from recollect.model.projects import project_name
 
 DAY = datetime(2025, 12, 1, 14, 30, tzinfo=UTC)
 SECRET = "the wombat code is 7261"

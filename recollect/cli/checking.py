@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from recollect.errors import InvalidInput
 from recollect.language.query_fields import ROLES
 from recollect.library import Library
 from recollect.model.kinds import KINDS, OBSERVATIONS
+from recollect.model.projects import projects_named
 from recollect.model.search import Filter
 from recollect.model.sources import SOURCES
 
@@ -16,16 +17,29 @@ from recollect.model.sources import SOURCES
 def check_filters(library: Library, arguments: argparse.Namespace) -> None:
     """Raise InvalidInput if a role, source, project or tag does not exist.
 
-    A search with an unknown name would find nothing, as if there were no such messages.
+    A search with an unknown name would find nothing, as if there were no such messages. Projects
+    may be named by the last part of their folder; `arguments.project` gets the names that are
+    stored.
     """
     for role in getattr(arguments, "role", ()):
         _check(role, "role", ROLES, lambda: _counted_names(library, "roles"))
     for source in getattr(arguments, "source", ()):
         _check(source, "source", SOURCES, lambda: _counted_names(library, "sources"))
-    for noun in ("project", "tag"):
-        for name in getattr(arguments, noun, ()):
-            if not _exists(library, f"{noun}s", name):
-                raise _unknown_name(noun, name, facet_names(library, f"{noun}s"))
+    for tag in getattr(arguments, "tag", ()):
+        if not _exists(library, Filter.of(kinds=KINDS, tags=tag)):
+            raise _unknown_name("tag", tag, facet_names(library, "tags"))
+    projects = [_stored_projects(library, name) for name in getattr(arguments, "project", ())]
+    arguments.project = [project for names in projects for project in names]
+
+
+def _stored_projects(library: Library, name: str) -> Sequence[str]:
+    if _exists(library, Filter.of(kinds=KINDS, projects=name)):
+        return [name]
+    projects = facet_names(library, "projects")
+    matches = projects_named(name, projects)
+    if not matches:
+        raise _unknown_name("project", name, projects)
+    return matches
 
 
 def _check(
@@ -51,10 +65,7 @@ def _counted_names(library: Library, field: str) -> list[str]:
     return [name for name in counts if name != OBSERVATIONS]
 
 
-def _exists(library: Library, field: str, name: str) -> bool:
-    filter = Filter.of(kinds=KINDS, tags=name)
-    if field == "projects":
-        filter = Filter.of(kinds=KINDS, projects=name)
+def _exists(library: Library, filter: Filter) -> bool:
     _, total = library.conversation_page(filter, limit=1)
     return total > 0
 

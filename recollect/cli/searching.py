@@ -29,6 +29,7 @@ from recollect.cli.references import Reference, remember, resolve
 from recollect.errors import InvalidInput
 from recollect.language.query import parse_query
 from recollect.library import Library
+from recollect.model.projects import project_name
 from recollect.model.search import Filter, Hit, Page, SearchOptions
 from recollect.model.sources import source_label
 from recollect.models import embeddings as models
@@ -413,7 +414,7 @@ def _show_title(results: Results, number: int, hit: Hit, details: list[str]) -> 
 def _project(hit: Hit) -> str:
     if hit.project == "default":
         return ""
-    return hit.project
+    return project_name(hit.project)
 
 
 def _show_command(hit: Hit) -> None:

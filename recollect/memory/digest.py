@@ -18,11 +18,11 @@ from pathlib import Path
 
 from recollect.language.text import for_model, printable, storable
 from recollect.memory.formats import TOKEN_LENGTH
-from recollect.memory.names import is_folder
 from recollect.memory.observe import from_passage
 from recollect.memory.superseding import find_successors
 from recollect.model.kinds import OBSERVATION, OBSERVATIONS
 from recollect.model.observations import Observation
+from recollect.model.projects import is_folder
 from recollect.model.search import Filter
 from recollect.store.base import Store
 

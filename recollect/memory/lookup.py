@@ -7,12 +7,13 @@ from dataclasses import replace
 
 from recollect.errors import InvalidInput, NotFound
 from recollect.language.text import fold, identifier, storable, truncate
-from recollect.memory.names import conversation_path, is_folder, project_name
+from recollect.memory.names import conversation_path
 from recollect.memory.observe import from_passage
 from recollect.memory.request_filters import parse_texts
 from recollect.memory.results import ObservationHit
 from recollect.model.documents import Passage, Summary
 from recollect.model.kinds import CONVERSATION, OBSERVATION, OBSERVATIONS
+from recollect.model.projects import is_folder, project_name
 from recollect.model.search import Filter
 from recollect.store.base import Store
 

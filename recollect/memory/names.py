@@ -1,4 +1,4 @@
-"""Short names for projects and files, and the paths by which conversations are read."""
+"""Short names for files, and the paths by which conversations are read."""
 
 from __future__ import annotations
 
@@ -6,23 +6,11 @@ import re
 from urllib.parse import quote, unquote
 
 from recollect.language.text import storable
+from recollect.model.projects import is_folder, project_name
 
 _PATH = re.compile(r"/([^/]+)/([^/]+)\.jsonl")
 _OBSERVATION_ID = re.compile(r"obs-\S{1,100}")
-_ABSOLUTE = re.compile(r"[/~]|[A-Za-z]:[\\/]")
 _NOT_IN_PATHS = re.compile(r"[\s%/\\`?#\u2028\u2029]")
-
-
-def is_folder(project: str) -> bool:
-    """Whether a project is named by an absolute path."""
-    return _ABSOLUTE.match(project) is not None
-
-
-def project_name(project: str) -> str:
-    """The name of a project as people read it: the last part if the project is a folder."""
-    if not is_folder(project):
-        return project
-    return re.split(r"[/\\]", project.rstrip("/\\"))[-1] or project
 
 
 def conversation_path(project: str, conversation: str) -> str:

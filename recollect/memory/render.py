@@ -7,7 +7,7 @@ from typing import Any
 
 from recollect.language.text import iso, tokens
 from recollect.memory.formats import code_list, count, format_date, format_time, one_line, shorten
-from recollect.memory.names import file_name, project_name
+from recollect.memory.names import file_name
 from recollect.memory.repetitions import without_repetitions
 from recollect.memory.results import (
     ConversationHit,
@@ -17,6 +17,7 @@ from recollect.memory.results import (
     ObservationHit,
 )
 from recollect.model.observations import Observation
+from recollect.model.projects import project_name
 
 MAX_FACTS = 3
 FACTS_LENGTH = 160

@@ -18,12 +18,13 @@ from recollect.language.query import Query, parse_query
 from recollect.language.query_tree import Node, Word
 from recollect.language.text import has_token
 from recollect.memory.lookup import Coverage, observations_by_key
-from recollect.memory.names import conversation_path, project_name
+from recollect.memory.names import conversation_path
 from recollect.memory.observe import ConversationText
 from recollect.memory.reading import ConversationTexts, exchange_lines
 from recollect.memory.results import ConversationHit, MemoryHit, MemoryResults, ObservationHit
 from recollect.model.audience import Audience
 from recollect.model.kinds import CONVERSATION, OBSERVATION, OBSERVATIONS
+from recollect.model.projects import project_name
 from recollect.model.search import Filter, Hit, SearchOptions
 from recollect.search import engine, rank
 from recollect.search.concepts import search_concepts
@@ -88,7 +89,7 @@ def search_concept(
     if options.mode == "text":
         text = _literal_query(text, scopes)
     query = parse_query(text)
-    scopes = [scope._replace(filter=narrow_filter(scope.filter, query)) for scope in scopes]
+    scopes = [scope._replace(filter=narrow_filter(scope.filter, query, store)) for scope in scopes]
     coverage = Coverage(store, scopes[0].filter)
     results = _Results(store, coverage, ConversationTexts(store, audience), options.limit)
     if not has_words(query):

@@ -29,7 +29,7 @@ def search_concepts(
         query = parse_query(concept)
         if not has_words(query):
             raise InvalidInput(f"The concept {concept!r} contains no word to search for.")
-        concept_filter = narrow_filter(filter, query)
+        concept_filter = narrow_filter(filter, query, store)
         searches.append(Search(store, meaning, query, concept_filter, options, every_term=True))
     searches.sort(key=lambda each: each.count()[0])  # the rarest concept narrows the others most
     best_hits: list[dict[str, ScoredCandidate]] = []  # for each concept, by conversation

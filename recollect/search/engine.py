@@ -61,7 +61,7 @@ def prepare_search(
 ) -> Search | None:
     """The search for a query; None if the query has no words."""
     query = parse_any_length(text, store)
-    filter = narrow_filter(filter, query)
+    filter = narrow_filter(filter, query, store)
     if not has_words(query):
         return None
     assert query.node is not None
@@ -219,13 +219,17 @@ class Search(CandidatePool):
     def nearest(self) -> list[tuple[Candidate, float]]:
         """Up to three candidates that are the closest in meaning but no hits, and their cosines.
 
-        Only after `pool`, and only if no neighbour is a hit.
+        They are from different conversations if the search is for conversations, and otherwise
+        have different texts. Only after `pool`, and only if no neighbour is a hit.
         """
         cosines = dict(self._distant)
         candidates = sorted(self.candidates(list(cosines)), key=lambda c: -cosines[c.key])
         distinct: dict[str, Candidate] = {}
         for candidate in candidates:
-            distinct.setdefault(fold(candidate.content), candidate)
+            name = fold(candidate.content)
+            if self._options.group == "conversation":
+                name = candidate.document
+            distinct.setdefault(name, candidate)
         first = islice(distinct.values(), NEAREST)
         return [(candidate, round(cosines[candidate.key], 6)) for candidate in first]
 

@@ -101,7 +101,7 @@ class Results:
         self._options = options
         self._by_time = order == "recent"
         self._fold = fold
-        self._queries = [replace(q, filter=narrow_filter(q.filter, query)) for q in queries]
+        self._queries = [replace(q, filter=narrow_filter(q.filter, query, store)) for q in queries]
         self._query = query
         self._title_keys: set[int] = set()
         """The keys of first messages whose conversations were found by their titles."""

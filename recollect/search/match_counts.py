@@ -41,7 +41,7 @@ def count_matches(
     # What the filter selects is applied afterwards, so that other values can be counted.
     unselected = replace(filter, kinds=(), sources=(), projects=(), models=(), roles=())
     query = parse_any_length(text, store)
-    matches = store.match_groups(node, narrow_filter(unselected, query))
+    matches = store.match_groups(node, narrow_filter(unselected, query, store))
     return _Counting(matches, filter).counts()
 
 

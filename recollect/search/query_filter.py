@@ -10,8 +10,11 @@ from recollect.language.query import Query
 from recollect.language.query_fields import Fields
 from recollect.language.query_tree import And, Node, Word, words
 from recollect.language.text import fold, has_token
+from recollect.model.kinds import KINDS
+from recollect.model.projects import projects_named
 from recollect.model.search import Filter
 from recollect.model.sources import SOURCES
+from recollect.store.base import Store
 
 _OPERATORS = re.compile(r"(?<![^\s(])(?:AND|OR|NOT|NEAR)\b|\*")
 _NO_NAME = ("\0",)  # matches nothing
@@ -39,11 +42,13 @@ def _has_only_words(node: Node) -> bool:
     return type(node) is And and all(map(_has_only_words, node.parts))
 
 
-def narrow_filter(filter: Filter, query: Query) -> Filter:
+def narrow_filter(filter: Filter, query: Query, store: Store) -> Filter:
     """A filter that also requires the fields of a query."""
     fields = query.fields
     if fields == _NO_FIELDS:
         return filter
+    projects = _project_names(store, filter, fields.projects)
+    not_projects = _project_names(store, filter, fields.not_projects)
     after = [moment for moment in (filter.after, fields.after) if moment is not None]
     before = [moment for moment in (filter.before, fields.before) if moment is not None]
     return replace(
@@ -52,17 +57,29 @@ def narrow_filter(filter: Filter, query: Query) -> Filter:
         before=min(before, default=None),
         roles=_intersection(filter.roles, fields.roles),
         authors=_intersection(filter.authors, fields.authors),
-        projects=_intersection(filter.projects, fields.projects),
+        projects=_intersection(filter.projects, projects),
         sources=_intersection(filter.sources, _source_names(fields.sources)),
         tags=_intersection(filter.tags, fields.tags),
         titles=filter.titles + _title_patterns(fields.titles),
         not_roles=filter.not_roles + fields.not_roles,
         not_authors=filter.not_authors + fields.not_authors,
-        not_projects=filter.not_projects + fields.not_projects,
+        not_projects=filter.not_projects + not_projects,
         not_sources=filter.not_sources + _source_names(fields.not_sources),
         not_tags=filter.not_tags + fields.not_tags,
         not_titles=filter.not_titles + _title_patterns(fields.not_titles),
     )
+
+
+def _project_names(store: Store, filter: Filter, names: Sequence[str]) -> tuple[str, ...]:
+    """Projects as they are stored. People write the name of a folder, not its path."""
+    if not names:
+        return ()
+    kinds = filter.kinds or KINDS
+    projects = [project for kind in kinds for project, _ in store.facets(kind)["projects"]]
+    stored: list[str] = []
+    for name in names:
+        stored += projects_named(name, dict.fromkeys(projects)) or (name,)
+    return tuple(stored)
 
 
 def _source_names(names: Sequence[str]) -> tuple[str, ...]:

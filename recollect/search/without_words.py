@@ -16,7 +16,7 @@ from recollect.store.base import Store
 def search_without_words(store: Store, text: str, filter: Filter, options: SearchOptions) -> Page:
     """Punctuation is searched for literally. A query with nothing but fields gives the newest."""
     query = parse_query(text)
-    filter = narrow_filter(filter, query)
+    filter = narrow_filter(filter, query, store)
     page = Page((), 0, options.offset, options.limit)
     literal = query.rest.strip()
     if literal:

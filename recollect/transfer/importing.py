@@ -196,7 +196,7 @@ class _Run:
             counts = file.messages
         counts.note(problem)
         samples = file.samples.setdefault(problem.reason, [])
-        if problem.where and len(samples) < _SAMPLES:
+        if problem.where not in ("", file.name) and len(samples) < _SAMPLES:
             samples.append(problem.where)
 
     # -- writing ---

@@ -14,7 +14,7 @@ import pytest
 
 import recollect
 from recollect.errors import SearchTimeout
-from recollect.search import engine
+from recollect.search import deadline
 from recollect.search.deadline import Deadline
 from recollect.settings import LIMITS
 from recollect.store.sql.parts import transactions
@@ -132,4 +132,4 @@ def test_concepts_can_be_partial_as_well(
     page = library.search(["boat", "crane"])
     assert page.hits
     assert page.partial
-    assert engine.NOTE in page.note
+    assert deadline.NOTE in page.note

@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from recollect.memory.names import is_folder
 from recollect.memory.observe.conversation_text import ConversationText, conversation_text
 from recollect.memory.observe.drafts.draft import Draft
 from recollect.memory.observe.drafts.stretches import Stretch, split_stretches
@@ -22,6 +21,7 @@ from recollect.memory.observe.phrases import concepts
 from recollect.memory.observe.salience import Salience
 from recollect.model.documents import Document
 from recollect.model.observations import Observation
+from recollect.model.projects import is_folder
 
 MAKER = "rules-2"
 _FORMS = re.compile(

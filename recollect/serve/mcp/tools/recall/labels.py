@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from recollect.language.text import fold, for_model, storable
+from recollect.language.text import for_model, storable
 from recollect.library import Library
-from recollect.memory.names import project_name
 from recollect.model.documents import Summary
 from recollect.model.kinds import CONVERSATION
+from recollect.model.projects import project_name, projects_named
 from recollect.model.search import Hit
 from recollect.model.sources import source_label
 
@@ -58,11 +58,7 @@ def speaker(author: str | None, role: str | None) -> str:
 
 def matching_projects(library: Library, name: str) -> tuple[str, ...]:
     """The projects with this name, or whose folder has it. Case does not matter."""
-    projects = [project for project, _ in library.facets()["projects"]]
-    if name in projects:
-        return (name,)
-    folded = fold(name.strip())
-    return tuple(p for p in projects if folded in (fold(p), fold(project_name(p))))
+    return projects_named(name, [project for project, _ in library.facets()["projects"]])
 
 
 def list_projects(library: Library) -> str:

@@ -48,6 +48,8 @@ class RecallSearch:
         session = self._context.session
         if repeat:
             session = None
+        if page.note:
+            budget.add_remark(page.note)
         lines = ConversationLines(self._context, self._library, session)
         count = 0
         for number, hit in enumerate(self._later_first(page)):
@@ -60,11 +62,7 @@ class RecallSearch:
             count += hit in page.hits
         if self._context.session is not None:
             self._context.session.returned(lines.uris)
-        return budget.close(
-            page.note,
-            lines.remark(),
-            _remark_on_rest(page, offset + count),
-        )
+        return budget.close(lines.remark(), _remark_on_rest(page, offset + count))
 
     def _later_first(self, page: Page) -> tuple[Hit, ...]:
         """The hits, but later decisions before those that they supersede."""
