@@ -276,6 +276,7 @@ def test_a_conversation_is_exported_by_its_number(filled_run: Any) -> None:
         (["list", "extra"], "`recollect list` does not take 'extra'."),
         (["knowledge", "serch"], "Did you mean `recollect knowledge search`?"),
         (["knowledge", "list", "notes", "--tga", "x"], "Did you mean --tag?"),
+        (["search", "x", "-role:tool"], "Put a query with a minus in quotes: 'words -role:tool'"),
         (["search", "x", "--mode", "txt"], "Did you mean `text`?"),
         (["search", "x", "--limit", "0"], "must be a whole number from 1 to 200, not '0'"),
         (["list", "--limit", "many"], "must be a whole number from 1 to 200, not 'many'"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import re
 from collections.abc import Iterable, Sequence
 
 from recollect.language.text import printable
@@ -32,6 +33,8 @@ SYNONYMS = {
     "web": "serve",
 }
 """What other programs call a command, and its name here."""
+_EXCLUSION = re.compile(r"-\w+:.")
+"""A field of a query that excludes: -role:tool."""
 _MOST = 20
 """How many valid values an error lists."""
 
@@ -93,6 +96,8 @@ def describe_unknown_words(
     name = option.partition("=")[0]
     options = [text for text in parser._option_string_actions if text.startswith("--")]
     text = f"`{parser.prog}` has no option {printable(name)}."
+    if _EXCLUSION.match(option):
+        return f"{text} Put a query with a minus in quotes: 'words {printable(option)}'{hint}"
     guesses = similar(name, options)
     if guesses:
         text += f" Did you mean {' or '.join(guesses)}?"

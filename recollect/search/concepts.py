@@ -8,12 +8,15 @@ from dataclasses import replace
 from recollect.errors import InvalidInput
 from recollect.index.meaning import Meaning
 from recollect.language.query import parse_query
-from recollect.model.search import Filter, Page, SearchOptions
+from recollect.model.search import Filter, Hit, Page, SearchOptions
 from recollect.search.engine import Search
 from recollect.search.query_filter import has_words, narrow_filter
 from recollect.search.ranking.scored import ScoredCandidate
 from recollect.settings import LIMITS
 from recollect.store.base import Store
+
+_Best = dict[str, ScoredCandidate]
+"""The best message of each conversation."""
 
 
 def search_concepts(
@@ -24,40 +27,55 @@ def search_concepts(
         raise InvalidInput(
             f"Give 2 to {LIMITS.concepts} concepts, or a single text, not {len(concepts)} concepts."
         )
-    searches = []
-    for concept in concepts:
-        query = parse_query(concept)
-        if not has_words(query):
-            raise InvalidInput(f"The concept {concept!r} contains no word to search for.")
-        concept_filter = narrow_filter(filter, query, store)
-        searches.append(Search(store, meaning, query, concept_filter, options, every_term=True))
-    searches.sort(key=lambda each: each.count()[0])  # the rarest concept narrows the others most
-    best_hits: list[dict[str, ScoredCandidate]] = []  # for each concept, by conversation
-    for one in searches:
-        if best_hits:
-            one.restrict_to(best_hits[-1])
-        best: dict[str, ScoredCandidate] = {}
-        for scored in one.ranking():
-            best.setdefault(scored.candidate.document, scored)
-        best_hits = [{d: s for d, s in each.items() if d in best} for each in best_hits]
-        best_hits.append(best)
+    searches = [_prepare(store, meaning, concept, filter, options) for concept in concepts]
+    searches.sort(key=lambda search: search.count()[0])  # the rarest narrows the others most
+    best = _best_for_each(searches)
     scores = {
-        document: sum(each[document].score for each in best_hits) / len(best_hits)
-        for document in best_hits[-1]
+        conversation: sum(each[conversation].score for each in best) / len(best)
+        for conversation in best[-1]
     }
-    order = sorted(scores, key=lambda document: (-scores[document], document))
+    order = sorted(scores, key=lambda conversation: (-scores[conversation], conversation))
     hits = []
-    for document in order[options.offset : options.offset + options.limit]:
-        each = [one.hit(best[document]) for one, best in zip(searches, best_hits, strict=True)]
-        first = max(each, key=lambda hit: hit.score)
-        others = tuple(hit for hit in each if hit.message_id != first.message_id)
-        score = searches[0].scale.score(scores[document])
-        hits.append(replace(first, score=score, also=others))
+    for conversation in order[options.offset : options.offset + options.limit]:
+        candidates = [each[conversation] for each in best]
+        hits.append(_hit(searches, candidates, scores[conversation]))
     return replace(
         searches[-1].empty_page(),
         hits=tuple(hits),
         total=len(order),
-        exact=all(one.is_exhausted and not one.is_partial for one in searches),
-        partial=any(one.is_partial for one in searches),
+        exact=all(search.is_exhausted and not search.is_partial for search in searches),
+        partial=any(search.is_partial for search in searches),
         matched="all",
     )
+
+
+def _prepare(
+    store: Store, meaning: Meaning, concept: str, filter: Filter, options: SearchOptions
+) -> Search:
+    query = parse_query(concept)
+    if not has_words(query):
+        raise InvalidInput(f"The concept {concept!r} contains no word to search for.")
+    filter = narrow_filter(filter, query, store)
+    return Search(store, meaning, query, filter, options, every_term=True)
+
+
+def _best_for_each(searches: Sequence[Search]) -> list[_Best]:
+    """For each concept, the best message of every conversation that contains all concepts."""
+    results: list[_Best] = []
+    for search in searches:
+        if results:
+            search.restrict_to(results[-1])
+        best: _Best = {}
+        for scored in search.ranking():
+            best.setdefault(scored.candidate.document, scored)
+        results.append(best)
+    common = results[-1]  # each search was restricted to the conversations of the one before it
+    return [{name: best[name] for name in common} for best in results]
+
+
+def _hit(searches: Sequence[Search], candidates: Sequence[ScoredCandidate], score: float) -> Hit:
+    """One conversation: its best message for any concept, and those for the other concepts."""
+    hits = [search.hit(each) for search, each in zip(searches, candidates, strict=True)]
+    first = max(hits, key=lambda hit: hit.score)
+    others = tuple(hit for hit in hits if hit.message_id != first.message_id)
+    return replace(first, score=searches[0].scale.score(score), also=others)

@@ -272,24 +272,36 @@ def _add_call(work: Work, call: Passage, result: Passage | None, root: str) -> N
         command = arguments.get("command") or arguments.get("cmd") or content
         _add_shell_command(work, command, result, root)
         return
-    is_failure = result is not None and _is_tool_error(result)
     path = _path_argument(arguments, root)
     query = arguments.get("query") or arguments.get("q")
-    is_view = tool in _EDITS and arguments.get("command") == "view"
-    if path and (tool in _READS or is_view):
+    is_failure = result is not None and _is_tool_error(result)
+    if path and _is_reading(tool, arguments):
         work.files_read.append(path)
-    elif not is_failure and (is_patch or tool == "apply_patch"):
-        _add_patch(work, content, root)
-    elif not is_failure and tool in _EDITS and path:
-        change = work.changes.setdefault(path, Change(path))
-        if tool in _WRITES or arguments.get("command") == "create":
-            _add_written_file(change, call.content, arguments, result)
-        else:
-            _add_replacements(change, call.content)
-    elif tool in _SEARCHES and query:
+    elif is_patch or tool == "apply_patch":
+        if not is_failure:
+            _add_patch(work, content, root)
+    elif path and tool in _EDITS:
+        if not is_failure:
+            change = work.changes.setdefault(path, Change(path))
+            _add_edit(change, tool, call, arguments, result)
+    elif query and tool in _SEARCHES:
         work.web_queries.append(fold_spaces(query))
     if result is not None and is_failure:
         _add_error(work, result.content)
+
+
+def _is_reading(tool: str, arguments: Mapping[str, str]) -> bool:
+    is_view = tool in _EDITS and arguments.get("command") == "view"
+    return is_view or tool in _READS
+
+
+def _add_edit(
+    change: Change, tool: str, call: Passage, arguments: Mapping[str, str], result: Passage | None
+) -> None:
+    if tool in _WRITES or arguments.get("command") == "create":
+        _add_written_file(change, call.content, arguments, result)
+    else:
+        _add_replacements(change, call.content)
 
 
 def _path_argument(arguments: Mapping[str, str], root: str) -> str:
