@@ -250,7 +250,8 @@ def inspect_call(server: Server) -> str:
         return inspector(*target, "--method", method, *options)
 
     answer = ask("tools/call", "--tool-name", "recall_search", "--tool-arg", "query=tower")
-    require_equal("content", answer["content"], [{"type": "text", "text": RESULT}])
+    (block,) = answer["content"]
+    require_equal("stored text", block["text"].split("\n")[1:-1], RESULT.split("\n"))
     resource = ask("resources/read", "--uri", CONVERSATION_URI)
     if QUOTED not in resource["contents"][0]["text"]:
         raise CheckFailed(f"the resource: {resource}")
