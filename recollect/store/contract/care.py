@@ -78,8 +78,8 @@ class Care(ABC):
     def snapshot(self) -> AbstractContextManager[None]:
         """Inside this block, the reads of this thread are parts of one search.
 
-        A store on a server makes them in one transaction. So it holds a connection until the end
-        of the block, or until `release_snapshot`.
+        They are made in one transaction. So the store holds a connection until the end of the
+        block, until this thread writes, or until `release_snapshot`.
         """
 
     @neutral

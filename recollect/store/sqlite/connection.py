@@ -27,6 +27,7 @@ from recollect.store.sql.tags import tag_columns
 from recollect.store.sqlite.compression import STORED_COLUMNS, Codec
 from recollect.store.sqlite.encryption import DataKey, apply_key, data_key
 from recollect.store.sqlite.filters import document_conditions, passage_conditions
+from recollect.store.sqlite.memo import Memo
 
 if TYPE_CHECKING:
     import numpy as np
@@ -54,28 +55,49 @@ _LABELLED_COLUMNS = itemgetter(*map(COLUMNS.index, ("key", *human_only.COLUMNS))
 # Seconds between two attempts to write while another process does.
 _LONGEST_SLEEP = 0.005
 _WAIT_THAT_HALVES_SLEEPS = 0.05
-# Each value may list many thousand keys.
-_MAX_CACHED_VALUES = 16
 
 
 class Connection(apsw.Connection):
     """A connection with the methods that the shared SQL needs (see store.sql.database)."""
 
-    _cache: tuple[int, dict[Hashable, Any]] = (0, {})
     codec: Codec
     unlocked_stamp: FileStamp | None = None
     """If this connection reads without locks: the files as they were when it was opened."""
 
+    _memo: Memo | None = None
+    _is_snapshot = False
+    _is_memo_current = False
+
+    def begin_snapshot(self) -> None:
+        """Begin a transaction that only reads. Only for connections that never write."""
+        self.execute("begin")
+        self._is_snapshot = True
+
+    def end_snapshot(self) -> None:
+        self._is_snapshot = False
+        self._is_memo_current = False
+        if self.in_transaction:
+            self.execute("rollback")
+
+    @property
+    def memo(self) -> Memo:
+        """What this connection knows about its snapshot.
+
+        SQLite counts the commits of all other connections, so a transaction that writes would not
+        see its own changes. It gets an empty one.
+        """
+        if not self._is_snapshot:
+            return Memo(0)
+        if self._memo is None or not self._is_memo_current:
+            version: int = self.pragma("data_version")
+            if self._memo is None or self._memo.version != version:
+                self._memo = Memo(version)
+            self._is_memo_current = True
+        return self._memo
+
     def memoize(self, key: Hashable, compute: Callable[[], T]) -> T:
-        """A value that is valid until anybody writes. Only for connections that never write."""
-        version: int = self.pragma("data_version")
-        if self._cache[0] != version or len(self._cache[1]) >= _MAX_CACHED_VALUES:
-            self._cache = (version, {})
-        values = self._cache[1]
-        if key not in values:
-            values[key] = compute()
-        value: T = values[key]
-        return value
+        """A value that may be large, and is valid until anybody writes."""
+        return self.memo.value(key, compute)
 
     def rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         return self.execute(sql, values).fetchall()

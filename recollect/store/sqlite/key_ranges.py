@@ -22,7 +22,7 @@ _MAX_GAP_KEYS = 1_000
 
 
 def all_keys(db: Connection) -> KeyRange:
-    return 1, db.get("select passage from last_key")
+    return 1, db.memo.small_value("last key", lambda: db.get("select passage from last_key"))
 
 
 def passing_keys(db: Connection, keys: Sequence[int], filter: Filter) -> set[int]:

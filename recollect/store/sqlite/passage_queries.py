@@ -15,6 +15,7 @@ from recollect.model.search import Filter
 from recollect.settings import LIMITS
 from recollect.store.sql.candidates import COLUMNS, decode_columns
 from recollect.store.sql.selection import drop_common_kinds, few_documents
+from recollect.store.sqlite.candidate_cache import CandidateCache
 from recollect.store.sqlite.connection import Connection
 from recollect.store.sqlite.filters import conditions, passage_conditions
 from recollect.store.sqlite.key_ranges import all_keys
@@ -46,6 +47,7 @@ _ALL = Filter(hidden=True)
 # The text as it is stored: to decompress it here is faster than in an SQL function.
 _COLUMNS = COLUMNS.replace("p.content", "p.body")
 _CONTENT = Candidate._fields.index("content")
+_CANDIDATE_CACHE = CandidateCache()
 # Passages without a date come last.
 _NEWEST_FIRST = "p.created_at desc, p.key desc"
 # Variants are added to the query, so their number is bounded.
@@ -59,13 +61,18 @@ _MAX_WORDS_IN_MEMORY = 200_000  # about 2 MB for each connection
 
 def candidates(db: Connection, keys: Sequence[int], filter: Filter) -> list[Candidate]:
     """See Store.candidates."""
-    where, values = conditions(filter)
-    rows = db.execute(
-        f"""select {_COLUMNS} from json_each(?) k cross join passage p on p.key = k.value
-        cross join document d on d.key = p.document where {where}""",
-        (json.dumps(keys), *values),
-    )
-    return _candidates(db, rows)
+
+    def read(missing: Sequence[int]) -> Iterator[tuple[int, Candidate]]:
+        where, values = conditions(filter)
+        rows = db.execute(
+            f"""select {_COLUMNS} from json_each(?) k cross join passage p on p.key = k.value
+            cross join document d on d.key = p.document where {where}""",
+            (json.dumps(missing), *values),
+        )
+        return ((candidate.key, candidate) for candidate in _candidates(db, rows))
+
+    version = db.memo.small_value(("candidates", filter), object)
+    return _CANDIDATE_CACHE.get(version, keys, read)
 
 
 def _candidates(db: Connection, rows: Iterable[tuple[Any, ...]]) -> list[Candidate]:
@@ -77,13 +84,19 @@ def _candidates(db: Connection, rows: Iterable[tuple[Any, ...]]) -> list[Candida
 
 def previous_passages(db: Connection, keys: Sequence[int]) -> list[Candidate]:
     """See Store.previous_passages."""
-    rows = db.execute(
-        f"""select {_COLUMNS} from json_each(?) k cross join passage a on a.key = k.value
-        cross join passage p on p.document = a.document and p.position = a.position - 1
-        cross join document d on d.key = p.document""",
-        (json.dumps(keys),),
-    )
-    return _candidates(db, rows)
+
+    def read(missing: Sequence[int]) -> Iterator[tuple[int, Candidate]]:
+        rows = db.rows(
+            f"""select a.key, {_COLUMNS} from json_each(?) k cross join passage a on a.key = k.value
+            cross join passage p on p.document = a.document and p.position = a.position - 1
+            cross join document d on d.key = p.document""",
+            (json.dumps(missing),),
+        )
+        next_keys = [row[0] for row in rows]
+        return zip(next_keys, _candidates(db, [row[1:] for row in rows]), strict=True)
+
+    version = db.memo.small_value("previous passages", object)
+    return _CANDIDATE_CACHE.get(version, keys, read)
 
 
 def sample(db: Connection, limit: int) -> Iterator[str]:
@@ -118,6 +131,11 @@ def known_words(db: Connection, words: Sequence[str]) -> set[str]:
 
 def _related_words(db: Connection, word: str, language: Language) -> set[str]:
     """The words with the same stem."""
+    key = ("related words", word, language)
+    return db.memo.small_value(key, lambda: _find_related_words(db, word, language))
+
+
+def _find_related_words(db: Connection, word: str, language: Language) -> set[str]:
     if language is ENGLISH:
         terms = _terms_with_stem(db, word)
     else:

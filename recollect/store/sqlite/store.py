@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -176,6 +176,12 @@ class SqliteStore(SqlStore[Connection]):
 
     # -- transactions ---
 
+    def snapshot(self) -> AbstractContextManager[None]:
+        return self._connections.snapshot()
+
+    def release_snapshot(self) -> None:
+        self._connections.release_snapshot()
+
     def _read(self, work: Callable[[Connection], T], seconds: float | None = None) -> T:
         with self._connections.read(seconds) as db:
             return work(db)
@@ -308,9 +314,14 @@ class SqliteStore(SqlStore[Connection]):
             limit = _MAX_COUNTED_MATCHES
             key_range = all_keys(db)
             _, newest_key = key_range
-            if _has_volumes(db):
-                return self._volumes.frequencies(db, nodes, limit), newest_key
-            counts = [fts_match.count_matches(db, node, None, key_range, limit) for node in nodes]
+
+            def frequency(node: Node) -> int:
+                if _has_volumes(db):
+                    return self._volumes.frequency(db, node, limit)
+                return fts_match.count_matches(db, node, None, key_range, limit)
+
+            small_value = db.memo.small_value
+            counts = [small_value(("frequency", n), partial(frequency, n)) for n in nodes]
             return counts, newest_key
 
         return self._search(work)
@@ -322,6 +333,11 @@ class SqliteStore(SqlStore[Connection]):
         return fts_match.text_scores(frequencies, self.candidates(keys, Filter(hidden=True)))
 
     # -- vectors ---
+
+    def spaces(self) -> list[Space]:
+        return list(
+            self._read(lambda db: db.memo.small_value("spaces", lambda: space_sql.all_spaces(db)))
+        )
 
     def drop_space(self, space: Space) -> None:
         super().drop_space(space)
@@ -582,7 +598,8 @@ def _why_read_only(path: Path, is_requested: bool) -> str:
 
 
 def _has_volumes(db: Connection) -> bool:
-    return bool(db.get("select exists (select 1 from volume where ready)"))
+    sql = "select exists (select 1 from volume where ready)"
+    return bool(db.memo.small_value("has volumes", lambda: db.get(sql)))
 
 
 def _clear_index(db: Connection) -> None:

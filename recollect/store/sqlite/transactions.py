@@ -2,13 +2,11 @@
 
 Writes take turns on one connection. The thread whose turn it is commits everything that is waiting
 in one transaction (group commit), and those who have committed share a flush of the disk, outside
-of the transaction. Reads use a small pool of connections, each with its own snapshot and a time
-limit.
+of the transaction. `store.sqlite.readers` has the connections that read.
 """
 
 from __future__ import annotations
 
-import json
 import sys
 import threading
 import time
@@ -21,37 +19,29 @@ from typing import Any, Generic, TypeVar
 import apsw
 
 from recollect.errors import (
-    DAMAGE_ADVICE,
-    DamagedLibrary,
     ReadOnlyLibrary,
-    RecollectError,
     StoreBusy,
 )
-from recollect.settings import LIMITS
 from recollect.store.sql.closing import closed_error, closure
 from recollect.store.sqlite.appending import prepare_appends
 from recollect.store.sqlite.connection import (
     Connection,
     busy_handler,
     connect,
-    connect_read_only,
-    file_stamp,
 )
 from recollect.store.sqlite.database_errors import (
     READ_ONLY,
-    is_disk_full,
     translate_error,
     translate_flush_error,
     translate_os_error,
 )
 from recollect.store.sqlite.log_file import LogFile
+from recollect.store.sqlite.readers import Readers
 
 T = TypeVar("T")
 
 # Bounds the time that the other threads wait for one commit.
 _MAX_JOBS_PER_COMMIT = 256
-# SQLite calls back after so many instructions of its virtual machine.
-_STEPS_PER_TIME_CHECK = 2_000
 # SQLite's own default is 1,000 pages of 4,096 bytes.
 _PAGES_PER_CHECKPOINT = 1_000
 # From this size on, the log starts over at the next moment without readers.
@@ -88,13 +78,11 @@ class _Job(Generic[T]):
         self.is_finished = True
 
 
-class Connections:
+class Connections(Readers):
     """The connection that writes and the connections that read one database file."""
 
     def __init__(self, path: Path, read_only: str = "") -> None:
-        self.path = path
-        self.read_only = read_only
-        """Why nothing may be written; empty if that is allowed."""
+        super().__init__(path, read_only)
         self.is_mover = False
         """Whether this may write to a library that is closed."""
         self._writer: Connection | None = None
@@ -108,23 +96,11 @@ class Connections:
         self._copied_pages = 0
         """The length of the log at the last checkpoint."""
         self._checkpoint_lock = threading.Lock()
-        self._idle_readers: list[Connection] = []
-        self._version_lock = threading.Lock()
-        self._version_reader: Connection | None = None
-        self._is_closed = False
 
     def close(self) -> None:
-        with self._checkpoint_lock, self._write_lock, self._version_lock:
-            self._is_closed = True
-            while self._idle_readers:
-                self._idle_readers.pop().close()
-            if self._version_reader is not None:
-                self._version_reader.close()
+        with self._checkpoint_lock, self._write_lock:
+            super().close()
             self._close_writer()
-
-    def _require_open(self) -> None:
-        if self._is_closed:
-            raise RecollectError("This library is closed.")
 
     # -- writing ---
 
@@ -134,6 +110,7 @@ class Connections:
         Several threads may share a commit. If the work of one of them raises an error, only its own
         changes are rolled back.
         """
+        self.release_snapshot()  # what this thread reads afterwards includes its changes
         job: _Job[T] = _Job(work)
         self._waiting_jobs.append(job)
         with self._write_lock:
@@ -354,99 +331,8 @@ class Connections:
                 db.set_busy_handler(busy_handler())
             return not is_busy
 
-    # -- reading ---
-
-    def open_reader(self) -> Connection:
-        """A new connection to read from. The caller closes it."""
-        self._require_open()
-        if self.read_only:
-            return connect_read_only(self.path)
-        try:
-            return connect(self.path)
-        except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.IOError, apsw.FullError):
-            # A full disk has no space for the memory that connections share.
-            if not self.path.exists() or not is_disk_full(self.path):
-                raise
-            return connect_read_only(self.path)
-
-    def version(self) -> object:
-        """A value that changes with every commit.
-
-        SQLite counts the commits of all other connections, so this needs one that never writes.
-        """
-        with self._version_lock:
-            try:
-                if self._is_outdated(self._version_reader):
-                    self._version_reader = self.open_reader()
-                db = self._version_reader
-                assert db is not None
-                return db.unlocked_stamp, db.pragma("data_version")
-            except apsw.Error as error:
-                raise translate_error(error, self.path) from error
-
-    @contextmanager
-    def read(self, seconds: float | None = None) -> Iterator[Connection]:
-        """A connection with a snapshot to read from. Raises SearchTimeout after `seconds`."""
-        db = None
-        try:
-            db = self._take_reader()
-            if seconds is not None:
-                db.set_progress_handler(_time_limit(seconds), _STEPS_PER_TIME_CHECK)
-            db.execute("begin")
-            yield db
-            if self._is_outdated(db):
-                raise StoreBusy("The library was changed while it was read. Try again.")
-        except apsw.Error as error:
-            raise translate_error(error, self.path) from error
-        except (UnicodeDecodeError, json.JSONDecodeError) as error:
-            raise DamagedLibrary(f"A text in {self.path} is damaged. {DAMAGE_ADVICE}") from error
-        finally:
-            if db is not None:
-                self._return_reader(db)
-
-    def _take_reader(self) -> Connection:
-        self._require_open()
-        while True:
-            try:
-                db = self._idle_readers.pop()
-            except IndexError:
-                return self.open_reader()
-            if not self._is_outdated(db):
-                return db
-            db.close(True)
-
-    def _return_reader(self, db: Connection) -> None:
-        db.set_progress_handler(None)
-        if db.in_transaction:
-            db.execute("rollback")
-        if self._is_closed:
-            db.close(True)
-        else:
-            self._idle_readers.append(db)
-
-    def _is_outdated(self, db: Connection | None) -> bool:
-        """Whether a connection is missing, or reads without locks from files that have changed."""
-        if db is None:
-            return True
-        return db.unlocked_stamp is not None and db.unlocked_stamp != file_stamp(self.path)
-
 
 # -- time ---
-
-
-def _time_limit(seconds: float) -> Callable[[], bool]:
-    """A function that says whether a search must stop.
-
-    It counts CPU time, so that a search on a busy machine does as much as on an idle one.
-    """
-    end = time.thread_time() + seconds
-    last_end = time.monotonic() + LIMITS.search_wall_seconds
-
-    def is_over() -> bool:
-        return time.thread_time() > end or time.monotonic() > last_end
-
-    return is_over
-
 
 _transactions = 0
 _transactions_lock = threading.Lock()

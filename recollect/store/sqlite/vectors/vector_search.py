@@ -82,12 +82,12 @@ class VectorSearch:
         """Scan all rows of a space."""
         rows = self._rows(space)
         documents = db.memoize(document_filter(filter), lambda: matching_documents(db, filter))
-        deleted_rows = np.array([row for (row,) in db.rows("select row from wiped")], Key)
-        scan = NearestScan(query, RowFilter(filter, documents, deleted_rows), limit)
+        scan = NearestScan(query, RowFilter(filter, documents, _deleted_rows(db)), limit)
         for start, end in rows.batches():
             scan.scan(*rows.part(start, end))
-        for attributes, integers in uncopied_rows(db, space, rows.last_row):
-            scan.scan(attributes.__getitem__, integers)
+        if _last_row(db) != rows.last_row:
+            for attributes, integers in uncopied_rows(db, space, rows.last_row):
+                scan.scan(attributes.__getitem__, integers)
         return scan
 
     def cosines(
@@ -133,10 +133,9 @@ class VectorSearch:
         self, db: Connection, space: Space, keys: Sequence[int]
     ) -> tuple[list[int], Integers, Vector] | None:
         """The vectors of passages without the table, if the files have all rows of the table."""
-        ((last_row, has_deleted_rows),) = db.rows(
-            "select (select seq from sqlite_sequence where name = 'vector'), "
-            "exists (select 1 from wiped)"
-        )
+        # Read before the files are opened.
+        last_row = _last_row(db)
+        has_deleted_rows = len(_deleted_rows(db)) > 0
         rows = self._rows(space)
         if has_deleted_rows or last_row != rows.last_row:
             return None
@@ -149,3 +148,19 @@ class VectorSearch:
                 rows = open_verified(self._folder, space)
                 self._open_rows[space.id] = rows
             return rows
+
+
+def _last_row(db: Connection) -> int | None:
+    """The last row of the table; None if it never had any."""
+    sql = "select seq from sqlite_sequence where name = 'vector'"
+    last_row: int | None = db.memo.small_value("last vector", lambda: db.get(sql))
+    return last_row
+
+
+def _deleted_rows(db: Connection) -> NDArray[Key]:
+    """Rows that the files still contain."""
+
+    def rows() -> NDArray[Key]:
+        return np.array([row for (row,) in db.rows("select row from wiped")], Key)
+
+    return db.memoize("deleted vectors", rows)

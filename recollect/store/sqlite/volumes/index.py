@@ -104,15 +104,12 @@ class VolumeIndex:
         ]
         return sum(results) + sum(counts), all(count < limit for count in counts)
 
-    def frequencies(self, db: Connection, nodes: Sequence[Node], limit: int) -> list[int]:
-        """The number of passages that have each word.
+    def frequency(self, db: Connection, node: Node, limit: int) -> int:
+        """The number of passages that have a word.
 
         Volumes store the frequency of every single word. If a word has several forms, passages with
         more than one form count more than once.
         """
-        return [self._frequency(db, node, limit) for node in nodes]
-
-    def _frequency(self, db: Connection, node: Node, limit: int) -> int:
         forms: Sequence[Node] = (node,)
         if isinstance(node, Or):
             forms = node.parts
@@ -161,7 +158,7 @@ class VolumeIndex:
         volumes: list[tuple[KeyRange, Volume]] = []
         gaps: list[KeyRange] = []
         next_key = 1
-        rows = db.rows("select name, first, last from volume where ready order by first")
+        rows = db.memo.small_value("volumes", lambda: _ready_volumes(db))
         for name, first, last in rows:
             volume = self._volume(name)
             if volume is None:
@@ -174,10 +171,10 @@ class VolumeIndex:
         if next_key <= newest_key:
             gaps.append((next_key, newest_key))
         self._close_others({name for name, _, _ in rows})
-        stale_keys: list[int] = []
+        stale_keys: tuple[int, ...] = ()
         if volumes:
-            stale_keys = [key for (key,) in db.rows("select passage from stale")]
-        return Snapshot(tuple(volumes), tuple(gaps), tuple(stale_keys))
+            stale_keys = db.memoize("stale keys", lambda: _stale_keys(db))
+        return Snapshot(tuple(volumes), tuple(gaps), stale_keys)
 
     # -- open volumes ---
 
@@ -358,6 +355,15 @@ class VolumeIndex:
             return volume is not None and volume.frequencies([""], True) is not None
         self._close_others(self._open_volumes.keys() - {name})
         return False
+
+
+def _ready_volumes(db: Connection) -> list[tuple[str, int, int]]:
+    """The name of each volume, and its first and last key."""
+    return db.rows("select name, first, last from volume where ready order by first")
+
+
+def _stale_keys(db: Connection) -> tuple[int, ...]:
+    return tuple([key for (key,) in db.rows("select passage from stale")])
 
 
 def _is_single_word(node: Node) -> TypeGuard[Word]:

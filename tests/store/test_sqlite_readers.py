@@ -1,0 +1,123 @@
+"""Reads of one SQLite file: snapshots, and what is remembered between reads."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import apsw
+import pytest
+from messages import conversation, message
+
+from recollect.language.query import parse
+from recollect.model.documents import Document
+from recollect.model.search import Filter
+from recollect.store.sqlite.store import SqliteStore
+
+EVERYTHING = Filter()
+
+
+@pytest.fixture
+def other_store(sqlite_store: SqliteStore, path: Path) -> SqliteStore:
+    """The same library, opened by another program."""
+    return SqliteStore(path)
+
+
+def _matches(store: SqliteStore, word: str) -> list[str]:
+    keys = store.match(parse(word), EVERYTHING, 10)
+    return sorted(candidate.content for candidate in store.candidates(keys, EVERYTHING))
+
+
+def test_the_reads_of_a_snapshot_see_one_state(
+    sqlite_store: SqliteStore, other_store: SqliteStore
+) -> None:
+    sqlite_store.save([conversation(message("a", "an otter"))])
+    with sqlite_store.snapshot():
+        assert _matches(sqlite_store, "otter") == ["an otter"]
+        other_store.append("c1", message("b", "a second otter"))
+        assert _matches(sqlite_store, "otter") == ["an otter"]
+        assert sqlite_store.frequencies([parse("otter")]) == ([1], 1)
+        sqlite_store.release_snapshot()
+        assert _matches(sqlite_store, "otter") == ["a second otter", "an otter"]
+        assert sqlite_store.frequencies([parse("otter")]) == ([2], 2)
+    other_store.close()
+
+
+def test_a_write_inside_a_snapshot_is_visible_afterwards(sqlite_store: SqliteStore) -> None:
+    sqlite_store.save([conversation(message("a", "an otter"))])
+    with sqlite_store.snapshot():
+        assert sqlite_store.size() == 1
+        sqlite_store.append("c1", message("b", "a second otter"))
+        assert sqlite_store.size() == 2
+        assert len(_matches(sqlite_store, "otter")) == 2
+
+
+def test_a_snapshot_ends_with_the_outermost_block(
+    sqlite_store: SqliteStore, other_store: SqliteStore
+) -> None:
+    sqlite_store.save([conversation(message("a", "an otter"))])
+    with sqlite_store.snapshot():
+        with sqlite_store.snapshot():
+            assert sqlite_store.size() == 1
+        other_store.append("c1", message("b", "a second otter"))
+        assert sqlite_store.size() == 1
+    assert sqlite_store.size() == 2
+    other_store.close()
+
+
+def test_an_error_ends_a_snapshot(sqlite_store: SqliteStore, other_store: SqliteStore) -> None:
+    sqlite_store.save([conversation(message("a", "an otter"))])
+
+    def fail(db: apsw.Connection) -> None:
+        raise ValueError
+
+    with sqlite_store.snapshot():
+        assert sqlite_store.size() == 1
+        with pytest.raises(ValueError):
+            sqlite_store._read(fail)
+        other_store.append("c1", message("b", "a second otter"))
+        assert sqlite_store.size() == 2
+    other_store.close()
+
+
+def test_a_read_inside_a_read_of_a_snapshot_has_its_own_connection(
+    sqlite_store: SqliteStore,
+) -> None:
+    sqlite_store.save([conversation(message("a", "an otter"))])
+    with sqlite_store.snapshot():
+        texts = sqlite_store.sample(10)
+        assert next(texts) == "an otter"
+        assert sqlite_store.size() == 1
+        assert list(texts) == []
+        assert sqlite_store.size() == 1
+
+
+def test_messages_that_were_changed_are_read_again(sqlite_store: SqliteStore) -> None:
+    text = "The otter has changed its mind about the river, " * 5
+    sqlite_store.save([conversation(message("a", text + "and stays."))])
+    assert _matches(sqlite_store, "otter") == [text + "and stays."]
+
+    def leave(document: Document) -> Document:
+        (passage,) = document.passages
+        return replace(document, passages=(passage._replace(content=text + "and leaves."),))
+
+    sqlite_store.revise("c1", leave)
+    assert _matches(sqlite_store, "otter") == [text + "and leaves."]
+
+
+def test_a_candidate_that_does_not_pass_one_filter_may_pass_another(
+    sqlite_store: SqliteStore,
+) -> None:
+    sqlite_store.save([conversation(message("a", "an otter", visibility="hidden"))])
+    for _ in range(2):
+        assert sqlite_store.candidates([1, 1], Filter(hidden=True))[0].id == "a"
+        assert sqlite_store.candidates([1], EVERYTHING) == []
+        assert sqlite_store.candidates([7], EVERYTHING) == []
+
+
+def test_messages_without_a_previous_one_have_none(sqlite_store: SqliteStore) -> None:
+    sqlite_store.save(
+        [conversation(message("a", "Where?"), message("b", "In the river.", "assistant", 1))]
+    )
+    for _ in range(2):
+        assert [c.id for c in sqlite_store.previous_passages([2, 1])] == ["a"]
