@@ -47,6 +47,10 @@ class ImportStopped(RecollectError):
     """An import was stopped before its end; what it has saved is kept."""
 
 
+class IndexingStopped(RecollectError):
+    """Indexing was stopped before its end; what it has saved is kept."""
+
+
 class StoreUnavailable(RecollectError):
     """The database server cannot be reached, or went away; what was saved stays saved."""
 

@@ -64,6 +64,7 @@ def open(
     """
     where = place(path_or_url)
     user = _validate_user(user)
+    _require_database_of_replicas(where)
     if background is None:
         background = settings.INDEXING.get() != "manual"
     redacts = settings.REDACT.get()
@@ -268,6 +269,7 @@ def keys(path_or_url: str | Path | None = None) -> ApiKeys:
 def shared_database(path_or_url: str | Path | None = None) -> SharedDatabase:
     """What the servers of a place share. Creates nothing before its first use."""
     where = place(path_or_url)
+    _require_database_of_replicas(where)
     if isinstance(where, Path):
         from recollect.store.sqlite.shared_database import FILE_NAME, SqliteSharedDatabase
 
@@ -299,6 +301,15 @@ def pool_statistics(path_or_url: str | Path | None = None) -> dict[str, int] | N
     from recollect.store.postgres.pool import Pool
 
     return Pool.statistics(where)
+
+
+def stop_waiting(path_or_url: str | Path | None = None) -> None:
+    """Let this process end although it waits for a PostgreSQL server that is away."""
+    where = place(path_or_url)
+    if isinstance(where, str):
+        from recollect.store.postgres.pool import Pool
+
+        Pool.stop_waiting(where)
 
 
 def replica_statuses(path_or_url: str | Path | None = None) -> list[ReplicaStatus]:
@@ -403,6 +414,16 @@ def _open_store(where: Path | str, user: str) -> Store:
     if not read_only:
         protect_library(where, file)
     return SqliteStore(file, read_only)
+
+
+def _require_database_of_replicas(where: Path | str) -> None:
+    """Whoever names replicas expects them to answer searches, but a folder has none."""
+    if isinstance(where, Path) and settings.REPLICAS.get():
+        raise InvalidInput(
+            f"{settings.REPLICAS.name} names replicas of a PostgreSQL database, but the libraries "
+            f"are in the folder {where}. Remove that setting, or set {settings.HOME.name} to the "
+            "address of the database."
+        )
 
 
 def postgres_url(path_or_url: str | Path | None = None) -> str:

@@ -91,7 +91,7 @@ def record_texts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     texts: list[str] = []
     embed = StaticModel.embed
 
-    def record(self: StaticModel, batch: Any) -> Any:
+    def record(self: StaticModel, batch: Any, *stop: Any) -> Any:
         texts.extend(text for text in batch if " " in text)
         return embed(self, batch)
 
@@ -552,7 +552,7 @@ def test_closing_stops_the_background_indexer_between_two_batches(
     embed = StaticModel.embed
     batches = 0
 
-    def slow(self: StaticModel, texts: Any) -> Any:
+    def slow(self: StaticModel, texts: Any, *stop: Any) -> Any:
         nonlocal batches
         batches += 1
         started.set()
@@ -668,7 +668,7 @@ def test_index_waits_for_the_background_indexer(
     started, resume = threading.Event(), threading.Event()
     embed = StaticModel.embed
 
-    def slow(self: StaticModel, texts: Any) -> Any:
+    def slow(self: StaticModel, texts: Any, *stop: Any) -> Any:
         started.set()
         assert resume.wait(30)
         return embed(self, texts)

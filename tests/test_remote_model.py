@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from recollect.errors import InvalidInput, RecollectError
+from recollect.errors import IndexingStopped, InvalidInput, RecollectError
 from recollect.models import openai_client, remote
 from recollect.models.remote import RemoteModel
 
@@ -207,7 +207,7 @@ def test_a_busy_server_is_retried_after_the_time_in_retry_after(server: StandIn)
     server.plan(429, {"error": {"message": "slow down"}}, Retry_After="7")
     server.plan(503)
     server.plan(500)
-    RemoteModel(server.address, "m", wait=waits.append).embed(["a"])
+    RemoteModel(server.address, "m", wait=lambda seconds, _: waits.append(seconds)).embed(["a"])
     assert waits == [7.0, 1.0, 2.0]
     assert len(server.requests) == 4
 
@@ -221,7 +221,7 @@ def test_retry_after_can_be_a_date(server: StandIn) -> None:
         429, Retry_After=format_datetime(datetime.now(UTC) - timedelta(days=1), usegmt=True)
     )
     server.plan(429, Retry_After="when it suits you")
-    RemoteModel(server.address, "m", wait=waits.append).embed(["a"])
+    RemoteModel(server.address, "m", wait=lambda seconds, _: waits.append(seconds)).embed(["a"])
     assert 0 < waits[0] <= 50
     assert waits[1:] == [0.0, 2.0]
 
@@ -230,7 +230,11 @@ def test_a_broken_connection_is_retried(server: StandIn) -> None:
     waits: list[float] = []
     server.plan(0)
     server.plan(200, b"{", Content_Length="1000")
-    assert RemoteModel(server.address, "m", wait=waits.append).embed(["a"]).any()
+    assert (
+        RemoteModel(server.address, "m", wait=lambda seconds, _: waits.append(seconds))
+        .embed(["a"])
+        .any()
+    )
     assert waits == [0.5, 1.0]
 
 
@@ -238,7 +242,9 @@ def test_the_number_of_retries_is_limited(server: StandIn) -> None:
     waits: list[float] = []
     for _ in range(10):
         server.plan(500, {"error": "on fire"})
-    message = error_of(RemoteModel(server.address, "m", wait=waits.append))
+    message = error_of(
+        RemoteModel(server.address, "m", wait=lambda seconds, _: waits.append(seconds))
+    )
     assert "(500): on fire" in message
     assert waits == [0.5, 1.0, 2.0, 4.0]
 
@@ -246,7 +252,9 @@ def test_the_number_of_retries_is_limited(server: StandIn) -> None:
 def test_a_server_that_asks_for_a_long_wait_is_not_retried(server: StandIn) -> None:
     waits: list[float] = []
     server.plan(429, {"error": {"message": "quota used up"}}, Retry_After="3600")
-    message = error_of(RemoteModel(server.address, "m", wait=waits.append))
+    message = error_of(
+        RemoteModel(server.address, "m", wait=lambda seconds, _: waits.append(seconds))
+    )
     assert "quota used up" in message and "3600 seconds" in message
     assert waits == []
 
@@ -255,10 +263,14 @@ def test_a_query_does_not_wait_long(server: StandIn) -> None:
     waits: list[float] = []
     for _ in range(remote.INTERACTIVE.tries):
         server.plan(503)
-    error_of(RemoteModel(server.address, "m", wait=waits.append), query=True)
+    error_of(
+        RemoteModel(server.address, "m", wait=lambda seconds, _: waits.append(seconds)), query=True
+    )
     assert waits == [0.5]
     server.plan(429, Retry_After="30")
-    error_of(RemoteModel(server.address, "m", wait=waits.append), query=True)
+    error_of(
+        RemoteModel(server.address, "m", wait=lambda seconds, _: waits.append(seconds)), query=True
+    )
     assert waits == [0.5]
 
 
@@ -266,7 +278,11 @@ def test_an_unreachable_server_is_an_error_that_names_it_and_the_setting() -> No
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     waits: list[float] = []
-    message = error_of(RemoteModel(f"http://127.0.0.1:{port}/v1", "m", wait=waits.append))
+    message = error_of(
+        RemoteModel(
+            f"http://127.0.0.1:{port}/v1", "m", wait=lambda seconds, _: waits.append(seconds)
+        )
+    )
     assert f"127.0.0.1:{port}" in message and "RECOLLECT_EMBEDDINGS" in message
     assert len(waits) == remote.BACKGROUND.tries - 1
 
@@ -274,7 +290,7 @@ def test_an_unreachable_server_is_an_error_that_names_it_and_the_setting() -> No
 def test_a_server_that_does_not_answer_times_out() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
-        model = RemoteModel(address, "m", timeout=0.05, wait=lambda seconds: None)
+        model = RemoteModel(address, "m", timeout=0.05, wait=lambda *_: None)
         assert "timed out" in error_of(model, query=True)
 
 
@@ -282,7 +298,7 @@ def test_client_errors_are_not_retried(server: StandIn) -> None:
     for status in (400, 401, 404, 422):
         server.requests.clear()
         server.plan(status)
-        error_of(RemoteModel(server.address, "m", wait=lambda seconds: pytest.fail("waited")))
+        error_of(RemoteModel(server.address, "m", wait=lambda *_: pytest.fail("waited")))
         assert len(server.requests) == 1
 
 
@@ -416,7 +432,7 @@ def test_the_key_never_appears_in_errors_or_logs(
     server: StandIn, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    model = RemoteModel(server.address, "m", KEY, wait=lambda seconds: None)
+    model = RemoteModel(server.address, "m", KEY, wait=lambda *_: None)
     echo = f"your key {KEY} is bad"
     for status in (302, 400, 401, 404, 429, 500):
         for _ in range(remote.BACKGROUND.tries):
@@ -480,3 +496,11 @@ def test_a_server_on_this_machine_is_reached_without_the_proxy(
     monkeypatch.delenv("no_proxy", raising=False)
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     assert RemoteModel(server.address, "m").embed_query("q").any()
+
+
+def test_a_program_that_ends_does_not_wait_for_a_busy_server(server: StandIn) -> None:
+    server.plan(429, Retry_After="50")
+    answers = iter([False, True, True])
+    with pytest.raises(IndexingStopped):
+        RemoteModel(server.address, "m").embed(["a"], lambda: next(answers))
+    assert len(server.requests) == 1

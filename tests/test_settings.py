@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
+import recollect
 from recollect import settings
 from recollect.cli import main
 from recollect.configuration import config_file
 from recollect.errors import InvalidInput
+from recollect.places import shared_database
 from recollect.settings import SETTINGS
 
 PACKAGE = Path(settings.__file__).parent
@@ -70,6 +72,15 @@ def test_addresses_of_replicas_are_separated_by_commas(monkeypatch: pytest.Monke
     with pytest.raises(InvalidInput, match="must begin with postgresql://") as error:
         settings.REPLICAS.get()
     assert "secret" not in str(error.value)
+
+
+def test_a_folder_has_no_replicas(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("RECOLLECT_REPLICAS", "postgresql://ann:secret@db-2/notes")
+    for start in (recollect.open, shared_database):  # the latter by servers and workers
+        with pytest.raises(InvalidInput, match="RECOLLECT_REPLICAS names replicas") as error:
+            start(tmp_path / "home")
+        assert "secret" not in str(error.value)
+    assert not (tmp_path / "home").exists()
 
 
 def test_a_replica_cannot_be_required_to_have_no_lag(monkeypatch: pytest.MonkeyPatch) -> None:

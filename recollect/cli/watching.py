@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import signal
 import sys
-import threading
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -31,6 +28,7 @@ from recollect.cli.common import (
     writable,
 )
 from recollect.cli.indexing import index_after_import
+from recollect.cli.stop_signal import StopSignal
 from recollect.errors import InvalidInput
 from recollect.model.sources import WATCHED
 from recollect.places import open
@@ -112,7 +110,7 @@ def watch(arguments: argparse.Namespace) -> int:
             if watcher.read:
                 return index_after_import(library, arguments)
             return 0
-        stop = _stop_on_signal()
+        stop = StopSignal()  # a save that has begun is completed
         if not arguments.json:
             names = ", ".join(safe(str(folder.root)) for folder in watch_folders)
             console().print(f"Watching {names}  [dim](Ctrl+C stops it)[/]", soft_wrap=True)
@@ -122,18 +120,6 @@ def watch(arguments: argparse.Namespace) -> int:
             watcher.follow(changes([folder.root for folder in watch_folders], stop))
         _print_end(arguments, watcher.read)
     return 0
-
-
-def _stop_on_signal() -> threading.Event:
-    """An event that Ctrl-C and SIGTERM set. A save that has begun is completed."""
-    stop = threading.Event()
-
-    def request_stop(number: int, frame: FrameType | None) -> None:
-        stop.set()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, request_stop)
-    return stop
 
 
 def _print_end(arguments: argparse.Namespace, files: int) -> None:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
-import threading
 from contextlib import closing
 from pathlib import Path
-from types import FrameType
+from typing import TYPE_CHECKING
 
 from recollect.cli.common import console, define, plural, print_json
-from recollect.errors import InvalidInput
+from recollect.cli.stop_signal import StopSignal
+from recollect.errors import InvalidInput, StoreUnavailable
 from recollect.settings import READ_ONLY, place
+
+if TYPE_CHECKING:
+    from recollect.store.shared.jobs import Jobs
 
 _LANES = ("imports", "index", "tasks")
 _EXAMPLES = """\
@@ -70,8 +72,8 @@ def run(arguments: argparse.Namespace) -> int:
     where = place(arguments.home)
     logs.start_logging(arguments.log_format)
     logs.log_jobs()
-    stop = _stop_on_signal()
     with closing(shared_database(where)) as database, closing(change_signals(where)) as signals:
+        stop = StopSignal(database.stop_waiting)
         system = JobSystem(where, database, signals, queues_indexing=True)
         libraries = Libraries(where, open_library=system.open_library)
         runner = system.runner(libraries.borrow, lanes, arguments.concurrency)
@@ -82,10 +84,11 @@ def run(arguments: argparse.Namespace) -> int:
                 system.flush()  # index what was imported
                 count += runner.run_due()
             else:
-                system.jobs.counts()  # report a database that cannot be reached now
+                _require_database(system.jobs, stop)
                 runner.start()
                 _wait(stop, lanes, arguments)
         finally:
+            system.stop_waiting()
             runner.close()
             system.close()
             libraries.close()
@@ -94,7 +97,16 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _wait(stop: threading.Event, lanes: list[str], arguments: argparse.Namespace) -> None:
+def _require_database(jobs: Jobs, stop: StopSignal) -> None:
+    """Report a database that cannot be reached now."""
+    try:
+        jobs.counts()
+    except StoreUnavailable:
+        if not stop.is_set():
+            raise
+
+
+def _wait(stop: StopSignal, lanes: list[str], arguments: argparse.Namespace) -> None:
     """Wait for a signal, and say before that the worker is ready."""
     if arguments.json:
         print_json({"jobs": lanes})
@@ -132,14 +144,3 @@ def _parse_lanes(text: str) -> list[str]:
     if not names:
         raise InvalidInput(f"--jobs: name at least one of {', '.join(_LANES)}.")
     return names
-
-
-def _stop_on_signal() -> threading.Event:
-    stop = threading.Event()
-
-    def request_stop(number: int, frame: FrameType | None) -> None:
-        stop.set()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, request_stop)
-    return stop

@@ -11,6 +11,7 @@ import random
 
 from recollect.model.search import Filter
 from recollect.models.embeddings import Embedder
+from recollect.models.stopping import Stop, never_stop, require_running
 from recollect.store.base import Store
 from recollect.store.values import Space
 
@@ -26,10 +27,11 @@ def needs_calibration(store: Store, space: Space) -> bool:
     return space.noise_floor is None or store.size() > _GROWTH * space.calibrated_size
 
 
-def calibrate(store: Store, space: Space, model: Embedder) -> None:
-    """Measure the noise floor of a space and store it."""
+def calibrate(store: Store, space: Space, model: Embedder, stop: Stop = never_stop) -> None:
+    """Measure the noise floor of a space and store it. Raises IndexingStopped."""
     cosines = []
-    for vector in model.embed(_probes(store, space)):
+    for vector in model.embed(_probes(store, space), stop):
+        require_running(stop)
         if vector.any():
             cosines += [cosine for _, cosine in store.nearest(space, vector, Filter(), 1)]
     cosines.sort()

@@ -7,21 +7,20 @@ is indexed so far.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
-from recollect.errors import RecollectError
+from recollect.errors import IndexingStopped, RecollectError
 from recollect.index.calibration import calibrate, needs_calibration
 from recollect.index.chunks import split_text
 from recollect.index.lock import OnWait, index_lock
 from recollect.models import embeddings
+from recollect.models.stopping import Stop, never_stop
 from recollect.store.base import Store
 from recollect.store.values import Space, Unembedded
 
 Progress = Callable[[str, int, int], None]
 """Called with the current step, how much of it is done, and how much there is."""
-Stop = Callable[[], bool]
-"""Returns True once indexing should stop."""
-
 _BATCH_PASSAGES = 1_000
 _TEXTS_AT_ONCE = 250  # indexing can be stopped between two calls of the model
 _BATCHES_PER_COPY = 10  # then vectors are moved into files; more would leave more free pages
@@ -31,15 +30,11 @@ def _ignore_progress(step: str, done: int, total: int) -> None:
     pass
 
 
-def _never_stop() -> bool:
-    return False
-
-
 def refresh(
     store: Store,
     setting: str,
     progress: Progress | None = None,
-    stop: Stop = _never_stop,
+    stop: Stop = never_stop,
     on_wait: OnWait | None = None,
 ) -> bool:
     """Seal and embed everything new, with the model that the setting names.
@@ -48,7 +43,8 @@ def refresh(
     """
     with index_lock(store, on_wait) as is_held:
         if is_held:
-            _refresh(store, setting, progress or _ignore_progress, stop)
+            with suppress(IndexingStopped):
+                _refresh(store, setting, progress or _ignore_progress, stop)
         return is_held
 
 
@@ -64,7 +60,7 @@ def _refresh(store: Store, setting: str, progress: Progress, stop: Stop) -> None
                 store.drop_space(other)
     store.refresh(None, stop)
     if not stop() and needs_calibration(store, space):
-        calibrate(store, space, embeddings.load_model(space.name, space.model_state))
+        calibrate(store, space, embeddings.load_model(space.name, space.model_state), stop)
 
 
 def has_work(store: Store, setting: str) -> bool:
@@ -122,7 +118,7 @@ def _embed(store: Store, space: Space, progress: Progress, stop: Stop) -> bool:
             if stop():
                 return False
             passages = batch[start : start + _TEXTS_AT_ONCE]
-            store.add_vectors(space, _vectors(model, passages))
+            store.add_vectors(space, _vectors(model, passages, stop))
             progress("Embedding", total - remaining + start + len(passages), total)
         batches += 1
         if batches % _BATCHES_PER_COPY == 0:
@@ -130,7 +126,7 @@ def _embed(store: Store, space: Space, progress: Progress, stop: Stop) -> bool:
 
 
 def _vectors(
-    model: embeddings.Embedder, passages: Sequence[Unembedded]
+    model: embeddings.Embedder, passages: Sequence[Unembedded], stop: Stop = never_stop
 ) -> dict[Unembedded, list[object]]:
     """The vectors of each passage: one per part that has a word the model knows."""
     texts: list[str] = []
@@ -140,7 +136,7 @@ def _vectors(
             texts.append(text)
             owners.append(passage)
     vectors: dict[Unembedded, list[object]] = {passage: [] for passage in passages}
-    rows = model.embed(texts)
+    rows = model.embed(texts, stop)
     has_words: Any = rows.any(axis=1)
     for number in has_words.nonzero()[0].tolist():
         vectors[owners[number]].append(rows[number])

@@ -317,6 +317,9 @@ class Runner:
             self._put_back(job, request.delay_seconds)
             return
         except (RecollectError, OSError) as error:
+            if run.stop.is_set():  # perhaps that is why it failed
+                self._put_back(job, 0.0)
+                return
             message = handler.describe_error(job, error) or type(error).__name__
         except Exception:  # a bug must not stop the jobs of others
             log.exception("A %s job failed", job.kind)

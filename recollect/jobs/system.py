@@ -15,7 +15,7 @@ from recollect.jobs.indexing import IndexHandler, IndexRequests
 from recollect.jobs.runner import HOST, POLL_SECONDS, Borrow, Handler, Lane, Runner
 from recollect.jobs.secret_scan import SecretScanHandler
 from recollect.library import Library
-from recollect.places import open
+from recollect.places import open, stop_waiting
 from recollect.store.shared.changes import ChangeSignals
 from recollect.store.shared.database import SharedDatabase
 from recollect.store.shared.jobs import Jobs
@@ -48,6 +48,7 @@ class JobSystem:
         queues_indexing: bool,
     ) -> None:
         self._place = place
+        self._database = database
         self._signals = signals
         self._idle_seconds = POLL_SECONDS
         if isinstance(place, Path) and not queues_indexing:
@@ -90,6 +91,11 @@ class JobSystem:
             self._idle_seconds,
             self._signals,
         )
+
+    def stop_waiting(self) -> None:
+        """Do not wait any more for a database that is away. Call it before the runner is closed."""
+        self._database.stop_waiting()
+        stop_waiting(self._place)
 
     def flush(self) -> None:
         """Queue the requests to index now."""

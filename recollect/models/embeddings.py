@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from recollect import settings
 from recollect.errors import InvalidInput
+from recollect.models.stopping import Stop, never_stop
 from recollect.settings import home
 from recollect.store.base import Store
 from recollect.store.values import Space
@@ -41,7 +42,9 @@ class Embedder(Protocol):
     def version(self) -> str: ...
     @property
     def dimensions(self) -> int: ...
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]: ...
+    def embed(self, texts: Sequence[str], stop: Stop = never_stop) -> NDArray[np.float32]:
+        """The vectors of texts, as rows. Raises IndexingStopped if `stop` says so."""
+
     def embed_query(self, text: str) -> NDArray[np.float32]: ...
 
 

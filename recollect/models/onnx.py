@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from recollect.errors import InvalidInput, RecollectError
 from recollect.language.text import storable, truncate
+from recollect.models.stopping import Stop, never_stop, require_running
 
 GRAPHS = ("onnx/model_quantized.onnx", "model_quantized.onnx", "onnx/model.onnx", "model.onnx")
 OUTPUTS = ("sentence_embedding", "last_hidden_state", "token_embeddings")
@@ -83,16 +84,18 @@ class OnnxModel:
     def __repr__(self) -> str:
         return f"OnnxModel({str(self._folder)!r})"
 
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def embed(self, texts: Sequence[str], stop: Stop = never_stop) -> NDArray[np.float32]:
         """One unit vector per text, as rows. Texts without words are zero."""
-        return self._embed(texts, self._prompt)
+        return self._embed(texts, self._prompt, stop)
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
         """The vector of a query, with the prompt that the model expects before queries."""
         row: NDArray[np.float32] = self._embed([text], self._query_prompt)[0]
         return row
 
-    def _embed(self, texts: Sequence[str], prompt: str) -> NDArray[np.float32]:
+    def _embed(
+        self, texts: Sequence[str], prompt: str, stop: Stop = never_stop
+    ) -> NDArray[np.float32]:
         vectors = np.zeros((len(texts), self.dimensions), dtype=np.float32)
         for start in range(0, len(texts), SORTED_TEXTS):
             tokens: dict[int, list[int]] = {}
@@ -101,6 +104,7 @@ class OnnxModel:
                     tokens[row] = self._tokens(prompt + text)
             lengths = {row: len(ids) for row, ids in tokens.items() if ids}
             for rows in self._batches(lengths):
+                require_running(stop)
                 vectors[rows] = self._run([tokens[row] for row in rows])
         return vectors
 

@@ -27,6 +27,7 @@ from recollect.models.openai_client import (
     UntrustedCertificate,
     error_message,
 )
+from recollect.models.stopping import Stop, never_stop, require_running
 
 SETTING = "RECOLLECT_EMBEDDINGS"
 ENDPOINT = "/embeddings"
@@ -34,6 +35,7 @@ BATCH_TEXTS = 64
 BATCH_CHARACTERS = 100_000
 LONGEST_TEXT = 8_000  # characters; most of these models reject more than 8,192 tokens
 RESPONSE_BYTES = 64_000_000
+LONGEST_PAUSE = 1.0  # seconds until the next look at whether indexing should stop
 FIRST_WAIT = 0.5  # seconds before the first retry; doubles with each retry
 
 
@@ -49,6 +51,12 @@ BACKGROUND = RetryPolicy(5, 60.0)
 INTERACTIVE = RetryPolicy(2, 2.0)  # a user is waiting
 
 
+def _wait(seconds: float, stop: Stop) -> None:
+    end = time.monotonic() + seconds
+    while not stop() and time.monotonic() < end:
+        time.sleep(min(LONGEST_PAUSE, max(end - time.monotonic(), 0.0)))
+
+
 class RemoteModel:
     """A model on a server. Nothing is sent until it is needed. Safe to use from several threads."""
 
@@ -59,7 +67,7 @@ class RemoteModel:
         key: str | None = None,
         dimensions: int | None = None,
         timeout: float = 30,
-        wait: Callable[[float], None] = time.sleep,
+        wait: Callable[[float, Stop], None] = _wait,
     ) -> None:
         """`address` is the base URL, to which `/embeddings` is appended.
 
@@ -87,18 +95,20 @@ class RemoteModel:
         """Without the address: the same model on another server makes the same vectors."""
         return f"{self.name}:{self.dimensions}"
 
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def embed(self, texts: Sequence[str], stop: Stop = never_stop) -> NDArray[np.float32]:
         """One unit vector per text, as rows. Empty texts, which servers reject, are zero."""
-        return self._embed(texts, BACKGROUND)
+        return self._embed(texts, BACKGROUND, stop)
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
         """The vector of a query. Gives up sooner than `embed`."""
         row: NDArray[np.float32] = self._embed([text], INTERACTIVE)[0]
         return row
 
-    def _embed(self, texts: Sequence[str], policy: RetryPolicy) -> NDArray[np.float32]:
+    def _embed(
+        self, texts: Sequence[str], policy: RetryPolicy, stop: Stop = never_stop
+    ) -> NDArray[np.float32]:
         batches = [
-            (rows, self._request([_clean(texts[row]) for row in rows], policy))
+            (rows, self._request([_clean(texts[row]) for row in rows], policy, stop))
             for rows in _batches(texts)
         ]
         vectors = np.zeros((len(texts), self.dimensions), dtype=np.float32)
@@ -106,9 +116,11 @@ class RemoteModel:
             vectors[rows] = batch
         return vectors
 
-    def _request(self, texts: list[str], policy: RetryPolicy) -> NDArray[np.float32]:
+    def _request(
+        self, texts: list[str], policy: RetryPolicy, stop: Stop = never_stop
+    ) -> NDArray[np.float32]:
         body = {"model": self.name, "input": texts, "encoding_format": "float"}
-        vectors = self._parse(self._post(body, policy), len(texts))
+        vectors = self._parse(self._post(body, policy, stop), len(texts))
         if self._dimensions is None:
             self._dimensions = vectors.shape[1]
         if vectors.shape[1] != self._dimensions:
@@ -123,10 +135,11 @@ class RemoteModel:
 
     # -- requests ----------------------------------------------------------
 
-    def _post(self, body: Any, policy: RetryPolicy) -> bytes:
+    def _post(self, body: Any, policy: RetryPolicy, stop: Stop) -> bytes:
         """The response. Temporary failures are retried; the server may say after how long."""
         pause = FIRST_WAIT
         for tries_left in reversed(range(policy.tries)):
+            require_running(stop)
             try:
                 return self._send(body)
             except _TemporaryFailure as failure:
@@ -138,7 +151,7 @@ class RemoteModel:
                     note = f" The server asks to wait {seconds:.0f} seconds."
                 if not tries_left or seconds > policy.longest_wait:
                     raise RecollectError(f"{failure}{note}") from None
-                self._wait(seconds)
+                self._wait(seconds, stop)
                 pause *= 2
         raise AssertionError("the last try returns or raises")
 

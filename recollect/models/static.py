@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from recollect.errors import InvalidInput, RecollectError
 from recollect.models.pieces import Bags, PieceCounter, Pieces
+from recollect.models.stopping import Stop, never_stop
 
 TABLE = Path(__file__).with_name("static.table")
 HEADER = struct.Struct("<8s4sIII")  # magic, version, pieces, dimensions, bytes of vocabulary
@@ -206,8 +207,11 @@ class StaticModel:
     def __repr__(self) -> str:
         return f"StaticModel({self.version!r})"
 
-    def embed(self, texts: Sequence[str]) -> Vector:
-        """One unit vector per text, as rows. Texts without known pieces are zero."""
+    def embed(self, texts: Sequence[str], stop: Stop = never_stop) -> Vector:
+        """One unit vector per text, as rows. Texts without known pieces are zero.
+
+        It is too fast to be stopped.
+        """
         vectors = np.zeros((len(texts), DIMENSIONS), np.float32)
         start = 0
         for bags in _default_counter().count(texts):

@@ -635,6 +635,7 @@ ONLY_POSTGRES = {
     "m028_upgrades",
     "m029_fewer_statements",
     "m032_transaction_functions",
+    "m033_word_matches",
 }
 
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import os
 import stat
-import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from recollect.errors import InvalidInput, RecollectError
 from recollect.library import Library
@@ -393,7 +393,15 @@ def transcript_files(folder: Folder, root: Path | None = None) -> dict[Path, Sta
 # -- changes reported by the system --------------------------------------------
 
 
-def changes(roots: Sequence[Path], stop: threading.Event) -> Iterator[Collection[Path] | None]:
+class Stop(Protocol):
+    """A `threading.Event`, or what a signal sets."""
+
+    def is_set(self) -> bool: ...
+
+    def wait(self, seconds: float, /) -> bool: ...
+
+
+def changes(roots: Sequence[Path], stop: Stop) -> Iterator[Collection[Path] | None]:
     """What changes below some folders until `stop`; yields at least every half second.
 
     Folders need not exist yet. Where the system cannot report changes, everything is scanned
@@ -415,7 +423,7 @@ def changes(roots: Sequence[Path], stop: threading.Event) -> Iterator[Collection
             stop.wait(1.0)
 
 
-def _batches(roots: Sequence[Path], stop: threading.Event) -> Iterator[Collection[Path] | None]:
+def _batches(roots: Sequence[Path], stop: Stop) -> Iterator[Collection[Path] | None]:
     from watchfiles import watch
 
     is_first = True

@@ -196,6 +196,7 @@ class Service:
     def drain(self) -> None:
         """Finish the work that outlives its request."""
         self.draining.set()
+        self._job_system.stop_waiting()
         self.runner.close()
 
     def close(self) -> None:

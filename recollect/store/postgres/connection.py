@@ -12,7 +12,7 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 import psycopg
-from psycopg.pq import TransactionStatus
+from psycopg.pq import ExecStatus, TransactionStatus
 
 from recollect.language.query_tree import Node
 from recollect.language.text import fold
@@ -259,6 +259,7 @@ class Connection:
             where {self.own("p", "t")} and p.key = any(?::bigint[]) and t.key = p.key""",
             (keys,),
         )
+        self.run(f"update last_key set removed = removed + 1 where {self.own()}")
         self._delete_vectors(keys)
         self.run(
             f"""insert into unembedded (owner, mark, passage, space)
@@ -352,7 +353,9 @@ class Connection:
             self._cursor.execute("; ".join(statements), prepare=False)
             while self._cursor.nextset():
                 pass
-        if self._cursor.description is None:
+        # Not `description`, which describes every column.
+        result = self._cursor.pgresult
+        if result is None or result.status != ExecStatus.TUPLES_OK:
             return []
         return self._cursor.fetchall()
 

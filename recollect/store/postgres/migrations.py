@@ -71,6 +71,7 @@ _FUNCTION_STEPS = frozenset(
         "m025_cluster",
         "m029_fewer_statements",
         "m032_transaction_functions",
+        "m033_word_matches",
     }
 )
 

@@ -6,6 +6,7 @@ neighbours are read separately.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from recollect.language.query_tree import Node
@@ -14,7 +15,9 @@ from recollect.store.postgres.connection import Connection, PlannedResults
 from recollect.store.postgres.text.best_matches import (
     MATCHES,
     Step,
+    StepMatches,
     matches_of_steps,
+    remembered_matches,
     step_arguments,
     steps_of,
 )
@@ -62,28 +65,41 @@ def _run(db: Connection, plan: SearchPlan, counts: Counts) -> PlannedResults:
         return results  # the documents come first
     steps: list[Step] = []
     for node in plan.nodes:
+        remembered = remembered_matches(db, node, filter, plan.limit, counts)
+        if remembered is not None:
+            _add_matches(results, node, remembered)
+            if len(remembered.keys) >= plan.limit:
+                break
+            continue
         node_steps = steps_of(db, node, plan.limit, counts)
         if not node_steps:
             return results
         steps += node_steps
-    arguments = step_arguments(steps, plan.limit, filter_arguments(db, filter))
-    rows = _read_arms(db, plan, filter, arguments, results)
+    rows = _read_arms(db, plan, filter, steps, results)
     for node, matches in matches_of_steps(steps, rows, plan.limit).items():
-        results.matches[node] = matches.keys
-        if matches.total is not None:
-            results.totals[node] = matches.total
+        _add_matches(results, node, matches)
     return results
+
+
+def _add_matches(results: PlannedResults, node: Node, matches: StepMatches) -> None:
+    results.matches[node] = matches.keys
+    if matches.total is not None:
+        results.totals[node] = matches.total
 
 
 def _read_arms(
     db: Connection,
     plan: SearchPlan,
     filter: Filter,
-    arguments: tuple[Any, ...],
+    steps: Sequence[Step],
     results: PlannedResults,
 ) -> list[tuple[Any, ...]]:
     """The rows of MATCHES. The results receive the neighbours, if they are part of the plan."""
     can_combine = db.server.pgvector and not db.server.is_cluster
+    has_neighbours = plan.space is not None and can_combine
+    if not steps and not has_neighbours:
+        return []
+    arguments = step_arguments(steps, plan.limit, filter_arguments(db, filter))
     if plan.space is None or not can_combine:
         return db.rows(f"select * from {MATCHES}", arguments, generic_plan=True)
     from recollect.store.postgres.vectors import nearest_of_rows, nearest_query, rows_for

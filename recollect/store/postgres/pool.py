@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 import psycopg
 from psycopg_pool import PoolClosed, PoolTimeout
 
-from recollect.errors import NewerLibrary, RecollectError, StoreBusy
+from recollect.errors import NewerLibrary, RecollectError, StoreBusy, StoreUnavailable
 from recollect.settings import LIMITS, REPLICA_SECONDS, REPLICAS
 from recollect.store.postgres.capabilities import connect_as_login, prepare
 from recollect.store.postgres.notifications import ChangeSender
@@ -44,6 +44,7 @@ class Pool:
         self.replicas = Replicas(url, self.server, REPLICAS.get(), REPLICA_SECONDS.get())
         self._refusal: NewerLibrary | None = None
         self._references = 0
+        self._is_ending = False
         self._pool = new_session_pool(
             url, self.location, LIMITS.server_connections, self._configure
         )
@@ -64,6 +65,7 @@ class Pool:
                     cls._pools[url] = pool
                     pool._pool.open()
                 pool._references += 1
+                pool._is_ending = False
                 return pool
         # The pool existed at first but has been closed in the meantime.
         return cls.acquire(url)
@@ -76,6 +78,17 @@ class Pool:
         if pool is None:
             return {}
         return pool._pool.get_stats()
+
+    @classmethod
+    def stop_waiting(cls, url: str) -> None:
+        """Let everybody fail soon who waits for a server that is away.
+
+        For the end of a process. Whoever opens another library waits again.
+        """
+        with cls._pools_lock:
+            pool = cls._pools.get(url)
+        if pool is not None:
+            pool._is_ending = True
 
     @classmethod
     def replica_statuses(cls, url: str) -> list[ReplicaStatus]:
@@ -140,6 +153,10 @@ class Pool:
             except PoolTimeout as error:
                 if self._refusal is not None:
                     raise NewerLibrary(str(self._refusal)) from error
+                if self._is_ending:
+                    raise StoreUnavailable(
+                        f"The PostgreSQL server {self.location} was away when the program ended."
+                    ) from error
                 if time.monotonic() >= deadline:
                     raise self._timeout_error() from error
 

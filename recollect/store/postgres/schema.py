@@ -31,6 +31,8 @@ APP = "recollect_app"
 SEARCH = "recollect_search"
 """The role that owns the search functions."""
 PARTITIONS = 16
+LENGTH_BITS = 23
+"""For the length of a passage in `word_matches`."""
 APPEND_ONLY = frozenset({"audit"})
 """Tables whose rows the application may neither change nor delete."""
 
@@ -427,6 +429,11 @@ M032_TRANSACTION_FUNCTIONS = """
 comment on table last_key is 'One row for each library, which every write locks.';
 """
 
+# The function `word_matches`. Matches are remembered until `removed` changes.
+M033_WORD_MATCHES = """
+comment on column last_key.removed is 'How often indexed passages were changed or deleted.';
+"""
+
 MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m001_documents", M001_DOCUMENTS),
     ("m002_search", M002_SEARCH),
@@ -454,6 +461,7 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m030_import_jobs", M030_IMPORT_JOBS),
     ("m031_human_only", M031_HUMAN_ONLY),
     ("m032_transaction_functions", M032_TRANSACTION_FUNCTIONS),
+    ("m033_word_matches", M033_WORD_MATCHES),
 )
 BASELINE = "m028_upgrades"
 """Programs since this step keep working while later steps run."""
@@ -517,6 +525,11 @@ _SELECTED = f"""select p.key, sum(u.weight) as weight, p.length, p.place
       where t.words @@ u.query and {_IS_MATCH} offset 0) p
     where u.step = number
     group by p.key, p.length, p.place order by 2 desc, 1 desc limit limits[number]"""
+
+# See `text.word_matches.decode`.
+_PACKED = f"""int8send((t.key << {LENGTH_BITS + 1})
+            | (t.hidden::integer::bigint << {LENGTH_BITS})
+            | least(t.length, {(1 << LENGTH_BITS) - 1})::bigint)"""
 
 FUNCTIONS = f"""
 -- For each query: how many passages match, and how many of these are not hidden. Counting stops at
@@ -599,6 +612,46 @@ create function terms(library integer, words text[], stems text[], is_counted bo
       where u.is_counted and {_IS_OWN} and t.words @@ q.query
       limit at_most) x) c
   order by u.place
+$$;
+-- For each stem: the words of the library that have it. For words with a `next_key`, also the
+-- passages from that key on that have one of them or the word itself, at most `at_most`. Each is
+-- eight bytes: the key, a bit that says whether it is hidden, and the length.
+create function word_matches(library integer, words text[], stems text[], next_keys bigint[],
+  word_limit integer, at_most integer)
+  returns table (forms text[], matches bytea) language plpgsql {_SETTINGS} as $$
+  #variable_conflict use_column
+  declare
+    term record;
+  begin
+    for term in select u.next_key, f.forms,
+        (select string_agg(distinct quote_literal(w), ' | ')::tsquery
+         from unnest(f.forms || u.word) w where u.next_key is not null) as query
+      from unnest(words, stems, next_keys) with ordinality u(word, stem, next_key, place),
+        lateral (select array(
+          select w.term from recollect.word w
+          where w.owner = library
+            and library = nullif(current_setting('recollect.owner', true), '')::integer
+            and (w.stem = u.stem or w.term = u.stem and w.stem is null)
+          order by w.term collate "C" limit word_limit) as forms) f
+      order by u.place
+    loop
+      forms := term.forms;
+      if term.next_key is null then
+        matches := null;
+      elsif term.next_key = 0 then
+        matches := (select coalesce(string_agg(x.packed, ''), '') from (
+          select {_PACKED} as packed from recollect.passage_text t
+          where {_IS_OWN} and t.words @@ term.query
+          limit at_most) x);
+      else
+        -- A few passages, which are read by key.
+        matches := (select coalesce(string_agg({_PACKED}, ''), '')
+          from recollect.passage_text t
+          where {_IS_OWN} and t.key >= term.next_key and (t.words @@ term.query) is true);
+      end if;
+      return next;
+    end loop;
+  end
 $$;
 -- The newest passages that match.
 create function newest(library integer, query tsquery, sureness boolean, at_most integer,

@@ -50,6 +50,7 @@ _CONNECTION_OPTIONS: dict[str, Any] = {
 # A connection that was used this recently is not checked before it is used again.
 _SECONDS_TRUSTED = 5.0
 _WAIT_SECONDS = 2.5
+_LAST_WAIT_SECONDS = 0.5  # when the process ends
 _MAX_CONNECTIONS = 8
 
 
@@ -97,6 +98,7 @@ class PostgresSharedDatabase(SharedDatabase):
     def __init__(self, url: str) -> None:
         self._location = location_of(url)
         self._existing_tables: set[str] = set()
+        self._is_ending = False
         self._pool: ConnectionPool[_Session] = ConnectionPool(
             url,
             connection_class=_Session,
@@ -136,6 +138,9 @@ class PostgresSharedDatabase(SharedDatabase):
         except RecollectError as error:
             log.info("A change was not announced: %s", type(error).__name__)
 
+    def stop_waiting(self) -> None:
+        self._is_ending = True
+
     def close(self) -> None:
         self._pool.close()
 
@@ -167,14 +172,14 @@ class PostgresSharedDatabase(SharedDatabase):
             raise explain_error(error, self._location) from error
 
     def _get_session(self) -> _Session:
-        """A connection. Waits for the server as long as a write does."""
+        """A connection. Waits for the server as long as a write does, or while the process runs."""
         self._pool.open()
         deadline = time.monotonic() + LIMITS.write_wait_seconds
         while True:
             try:
-                return self._pool.getconn()
+                return self._pool.getconn(_LAST_WAIT_SECONDS if self._is_ending else _WAIT_SECONDS)
             except PoolTimeout as error:
-                if time.monotonic() >= deadline:
+                if self._is_ending or time.monotonic() >= deadline:
                     raise StoreUnavailable(
                         f"The PostgreSQL server {self._location} cannot be reached."
                     ) from error

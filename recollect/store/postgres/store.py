@@ -17,6 +17,7 @@ from recollect.language.text import storable
 from recollect.model.documents import Passage
 from recollect.model.search import Filter
 from recollect.store.postgres import appending, candidate_vectors, planned_search, text
+from recollect.store.postgres.cancelling import cancel_on_stop
 from recollect.store.postgres.connection import Connection
 from recollect.store.postgres.filters import OWNER
 from recollect.store.postgres.server_errors import explain_error
@@ -305,9 +306,9 @@ class PostgresStore(SqlStore[Connection]):
         self._index_keywords(stop)
         self._clear_dropped_spaces()
         if self._transactions.server.pgvector:
-            self._build_graphs()
+            self._build_graphs(stop or (lambda: False))
 
-    def _build_graphs(self) -> None:
+    def _build_graphs(self, stop: Callable[[], bool]) -> None:
         from recollect.store.postgres import vectors
 
         if self.size() < vectors.GRAPH_FROM:
@@ -315,7 +316,11 @@ class PostgresStore(SqlStore[Connection]):
         for space in self.spaces():
             if space.ready and not self._read(partial(vectors.has_graph, space=space)):
                 name = self._read(partial(vectors.graph_name, space=space))
-                with self._explain_missing_graph(), self._transactions.connect_as_login() as db:
+                with (
+                    self._explain_missing_graph(),
+                    self._transactions.connect_as_login() as db,
+                    cancel_on_stop(db, stop),
+                ):
                     vectors.build_graph(db, self._transactions.server, name, space)
 
     @contextmanager
@@ -406,6 +411,7 @@ def _index_batch(db: Connection, index: TextIndex) -> int:
     )
     if rows:
         index.add([(key, title, content) for key, title, content in rows])
+        db.run(f"update last_key set removed = removed + 1 where {db.own()}")
     return len(rows)
 
 

@@ -94,5 +94,9 @@ class SharedDatabase(ABC):
         """
         return
 
+    def stop_waiting(self) -> None:
+        """Let everybody fail soon who waits for a server that is away. For the end of a process."""
+        return
+
     @abstractmethod
     def close(self) -> None: ...

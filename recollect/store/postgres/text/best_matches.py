@@ -13,7 +13,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from recollect.language.query_tree import Node, Or, words
 from recollect.model.search import Filter
@@ -29,6 +29,10 @@ from recollect.store.postgres.text.matches import (
     matches_among,
     matches_outside_index,
 )
+from recollect.store.postgres.text.word_matches import MatchTable
+
+if TYPE_CHECKING:
+    from recollect.store.postgres.text.word_matches import Packed
 
 # If all words of a query have more matches than this together, not all of them are read.
 _MANY_MATCHES = 4_000
@@ -135,35 +139,41 @@ def steps_of(db: Connection, node: Node, limit: int, counts: Counts) -> list[Ste
         return []
     queries = {part.query.tsquery: part.weight for part in parts}
     steps = [Step(node, queries, max(limit, _GROUP))]
-    if limit <= _SELECTED_LIMIT and sum(part.frequency for part in parts) > _MANY_MATCHES:
-        count = round(_SELECTED_PER_RESULT * limit)
-        selections = _selections(parts, size, count)
-        if selections:
-            steps.insert(0, Step(node, selections, count, parts))
+    selections = _selections(parts, size, limit)
+    if selections:
+        selected_queries = {_conjunction(choice): _weight(choice) for choice in selections}
+        steps.insert(0, Step(node, selected_queries, _selected_count(limit), parts))
     return steps
 
 
-def _selections(parts: Sequence[_Part], size: int, count: int) -> dict[str, float]:
-    """The single parts and pairs with the largest weights that have `count` matches together.
+def _selected_count(limit: int) -> int:
+    return round(_SELECTED_PER_RESULT * limit)
+
+
+def _selections(parts: Sequence[_Part], size: int, limit: int) -> list[tuple[_Part, ...]]:
+    """The single parts and pairs with the largest weights that select enough matches together.
 
     Empty if that is no help, or if some parts are not plain: then their weights are not known.
     """
+    if limit > _SELECTED_LIMIT or sum(part.frequency for part in parts) <= _MANY_MATCHES:
+        return []
     if len(parts) < 2 or not all(part.is_plain for part in parts):
-        return {}
+        return []
+    count = _selected_count(limit)
     choices: list[tuple[_Part, ...]] = [*((part,) for part in parts), *combinations(parts, 2)]
     choices.sort(key=lambda choice: -_weight(choice))
     selections: list[tuple[_Part, ...]] = []
     expected_matches = 0.0
     for choice in choices:
         if expected_matches > count:
-            return {_conjunction(choice): _weight(choice) for choice in selections}
+            return selections
         # A single part selects its pairs as well.
         selections = [pair for pair in selections if choice[0] not in pair or len(choice) > 1]
         selections.append(choice)
         if len(selections) > _MAX_SELECTIONS:
             break
         expected_matches += math.prod(part.frequency for part in choice) / size ** (len(choice) - 1)
-    return {}
+    return []
 
 
 def _weight(parts: Iterable[_Part]) -> float:
@@ -218,15 +228,49 @@ def matches_of_steps(
     return matches
 
 
+# -- remembered matches ----------------------------------------------------------
+
+
+def remembered_matches(
+    db: Connection, node: Node, filter: Filter, limit: int, counts: Counts
+) -> StepMatches | None:
+    """The same as the steps of a query find, from the matches of its words that are remembered."""
+    if filter != Filter():
+        return None
+    matches_by_query: dict[str, Packed] = {}
+    for part_node in node.parts if isinstance(node, Or) else (node,):
+        packed = counts.matching(db, part_node)
+        if packed is None:
+            return None
+        matches_by_query[text_query(part_node).tsquery] = packed
+    parts, size = _parts(db, node, counts)
+    weights = {part.query.tsquery: part.weight for part in parts}
+    table = MatchTable([(matches_by_query[query], weight) for query, weight in weights.items()])
+    numbers = {query: number for number, query in enumerate(weights)}
+    selections = [
+        ([numbers[part.query.tsquery] for part in choice], _weight(choice))
+        for choice in _selections(parts, size, limit)
+    ]
+    total = None
+    rows = table.selected(selections, _selected_count(limit))
+    if len(rows) < limit:
+        rows = table.best(max(limit, _GROUP))
+        total = table.total
+    by_key = {key: _Match(weight, length) for key, weight, length in rows}
+    return StepMatches(_sort(by_key)[:limit], total)
+
+
 def _sort(matches: _Matches) -> list[int]:
     """Best first, and newest first among equals.
 
     The score only sorts within groups of a fixed size, so that a longer list starts with the
     shorter one.
     """
-    by_weight = sorted(
+    by_weight = [
         (-round(weight, 9), -key, weight, length) for key, (weight, length) in matches.items()
-    )
+    ]
+    if len(by_weight) > _GROUP:
+        by_weight.sort()
     keys: list[int] = []
     for start in range(0, len(by_weight), _GROUP):
         scores = sorted(

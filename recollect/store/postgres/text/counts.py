@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from recollect.language.query_tree import Node, Or, Word
 from recollect.model.search import Filter
@@ -17,6 +17,10 @@ from recollect.store.postgres.text.matches import (
     matches_among,
     matches_outside_index,
 )
+from recollect.store.postgres.text.word_matches import MEMORY, decode, matching
+
+if TYPE_CHECKING:
+    from recollect.store.postgres.text.word_matches import Packed
 
 MAX_COUNTED = 20_000
 """Counting stops at this number of matches."""
@@ -52,13 +56,26 @@ class _Entry(NamedTuple):
     """`size` and `removed` are those of the library when the passages were counted."""
 
 
+class _Forms(NamedTuple):
+    """The words of the library with the same stem as a word."""
+
+    words: Sequence[str]
+    size: int
+    removed: int
+
+
 class Counts:
-    """A cache of the number of passages that match a tsquery, exactly or nearly."""
+    """A cache of the number of passages that match a tsquery, exactly or nearly.
+
+    If a word does not have too many matches, the passages themselves are remembered as well.
+    """
 
     def __init__(self) -> None:
+        self._library = MEMORY.new_library()
         self._entries: dict[str, _Entry] = {}
         self._queries: dict[str, str] = {}
         """The tsquery that was last used for a word in all its forms."""
+        self._forms: dict[str, _Forms] = {}
 
     def get(self, db: Connection, queries: Sequence[str]) -> tuple[list[tuple[int, int]], int]:
         """The counts for each tsquery, and the number of all passages.
@@ -96,17 +113,79 @@ class Counts:
         entry = self._entries.get(self._queries.get(word, ""))
         return entry is not None and self._is_valid(entry, size, removed)
 
+    def forms(self, word: str, db: Connection) -> Sequence[str] | None:
+        """The words with the same stem, if they and their matches are remembered."""
+        forms = self._forms.get(word)
+        if forms is None or forms[1:] != _size_and_removed(db):
+            return None
+        return forms.words if self.next_key(word, db) is None else None
+
+    def add_forms(self, word: str, words: Sequence[str], db: Connection) -> None:
+        if len(self._forms) > _CACHE_SIZE:
+            self._forms = {}
+        self._forms[word] = _Forms(words, *_size_and_removed(db))
+
+    def next_key(self, word: str, db: Connection) -> int | None:
+        """From which key on the matches of a word must be read; None if that is not necessary."""
+        size, removed = _size_and_removed(db)
+        query = self._queries.get(word, "")
+        matches = MEMORY.get(self._library, query)
+        if matches is not None:
+            return matches.next_key(size, removed)
+        entry = self._entries.get(query)
+        if entry is None or entry.passages < MAX_COUNTED:
+            return 0
+        return None if self._is_valid(entry, size, removed) else 0
+
     def add_word(
         self, db: Connection, word: str, forms: Sequence[str], counts: tuple[int, int]
     ) -> None:
         """Add the counts for a word in its forms, as `get` returns them."""
+        query = self._set_query(word, forms)
+        if query is not None:
+            self._add({query: _Entry(*counts, *_size_and_removed(db))})
+
+    def add_matches(
+        self, db: Connection, word: str, forms: Sequence[str], data: bytes, next_key: int
+    ) -> None:
+        """Add the matches of a word in its forms, from a key on, as the server sends them."""
+        size, removed = _size_and_removed(db)
+        query = self._set_query(word, forms)
+        if query is None:
+            return
+        earlier = None
+        if next_key:
+            earlier = MEMORY.get(self._library, query)
+            # The library may have a new form of the word, and another thread may have been faster.
+            if earlier is None or earlier.next_key(size, removed) != next_key:
+                return
+        matches = decode(data, size, removed, earlier)
+        self._add({query: _Entry(matches.passages, matches.visible, size, removed)})
+        if matches.passages < MAX_COUNTED:
+            MEMORY.add(self._library, query, matches)
+
+    def _set_query(self, word: str, forms: Sequence[str]) -> str | None:
+        """The tsquery of a word in its forms; None if the index cannot decide it."""
         nodes = tuple(Word(form) for form in forms)
         query = text_query(nodes[0] if len(nodes) == 1 else Or(nodes))
-        if query.is_exact and not query.has_phrases:
-            self._add({query.tsquery: _Entry(*counts, *_size_and_removed(db))})
-            if len(self._queries) > _CACHE_SIZE:
-                self._queries = {}
-            self._queries[word] = query.tsquery
+        if not query.is_exact or query.has_phrases:
+            return None
+        if len(self._queries) > _CACHE_SIZE:
+            self._queries = {}
+        self._queries[word] = query.tsquery
+        return query.tsquery
+
+    def matching(self, db: Connection, node: Node) -> Packed | None:
+        """The passages that match, except hidden ones; None if they are not remembered."""
+        size, removed = _size_and_removed(db)
+
+        def find(query: str) -> Packed | None:
+            matches = MEMORY.get(self._library, query)
+            if matches is None or matches.removed != removed or matches.last_key < size:
+                return None
+            return matches.until(size)
+
+        return matching(node, find)
 
     def _add(self, entries: dict[str, _Entry]) -> None:
         if len(self._entries) > _CACHE_SIZE:
@@ -144,6 +223,10 @@ def count(
         lower_bound = _largest_alternative(db, node, filter.hidden, counts)
         if lower_bound >= _LOWER_BOUND_FROM:
             return lower_bound, False
+    if known_total is None and filter == Filter():
+        matches = counts.matching(db, node)
+        if matches is not None:
+            known_total = len(matches)
     if known_total is not None:
         return min(known_total, MAX_COUNTED), known_total < MAX_COUNTED
     query = text_query(node)

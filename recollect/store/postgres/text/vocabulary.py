@@ -106,13 +106,37 @@ def _words_of_language(
 def _english_words(db: Connection, words: Sequence[str], counts: Counts) -> list[Sequence[str]]:
     """The words with the same English stem, which the vocabulary has, for each of the words.
 
-    The passages with them are counted, unless the count is in the cache.
+    The passages with them are read as well, unless they are remembered. A cluster only counts them.
     """
+    stems = [stem(word) for word in words]
+    if db.server.is_cluster:
+        return _counted_words(db, words, stems, counts)
+    remembered = [counts.forms(word, db) for word in words]
+    known_forms = [forms for forms in remembered if forms is not None]
+    if len(known_forms) == len(words):
+        return known_forms
+    next_keys = [counts.next_key(word, db) for word in words]
+    rows = db.rows(
+        f"""select * from word_matches({OWNER}, ?::text[], ?::text[], ?::bigint[], ?::integer,
+          ?::integer)""",
+        (list(words), stems, next_keys, _VARIANTS, MAX_COUNTED),
+        generic_plan=True,
+    )
+    for word, next_key, (terms, matches) in zip(words, next_keys, rows, strict=True):
+        if next_key is not None:
+            counts.add_matches(db, word, _forms(word, terms), matches, next_key)
+        counts.add_forms(word, terms, db)
+    return [terms for terms, _ in rows]
+
+
+def _counted_words(
+    db: Connection, words: Sequence[str], stems: Sequence[str], counts: Counts
+) -> list[Sequence[str]]:
     is_counted = [not counts.has_word(word, db) for word in words]
     rows = db.rows(
         f"""select * from terms({OWNER}, ?::text[], ?::text[], ?::boolean[], ?::integer,
           ?::integer)""",
-        (list(words), [stem(word) for word in words], is_counted, _VARIANTS, MAX_COUNTED),
+        (list(words), list(stems), is_counted, _VARIANTS, MAX_COUNTED),
         generic_plan=True,
     )
     for word, is_new, (terms, passages, visible) in zip(words, is_counted, rows, strict=True):

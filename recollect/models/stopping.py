@@ -1,0 +1,19 @@
+"""Stop the computation of vectors between two steps, for example because the server ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from recollect.errors import IndexingStopped
+
+Stop = Callable[[], bool]
+"""Returns True once indexing should stop."""
+
+
+def never_stop() -> bool:
+    return False
+
+
+def require_running(stop: Stop) -> None:
+    if stop():
+        raise IndexingStopped("Indexing was stopped.")

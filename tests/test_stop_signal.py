@@ -1,0 +1,81 @@
+"""Programs that wait for a signal end when it arrives, whatever they do at that moment."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from recollect.cli.stop_signal import StopSignal
+from recollect.store.shared.jobs import TABLES
+
+
+@pytest.fixture(autouse=True)
+def restored_handlers() -> Iterator[None]:
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    handlers = [signal.getsignal(number) for number in numbers]
+    yield
+    for number, handler in zip(numbers, handlers, strict=True):
+        signal.signal(number, handler)
+
+
+def wait_with_signal_at(step: int) -> bool:
+    """Wait for a signal that arrives at the n-th step of waiting. False if there are fewer."""
+    stop = StopSignal()
+    steps = 0
+
+    def trace(frame: FrameType, event: str, argument: object) -> Any:
+        nonlocal steps
+        if frame.f_code.co_name == "_handle":
+            return None
+        steps += 1
+        if steps == step:
+            signal.raise_signal(signal.SIGTERM)
+        return trace
+
+    sys.settrace(trace)
+    try:
+        stop.wait(0.01)
+    finally:
+        sys.settrace(None)
+    if steps < step:
+        return False
+    assert stop.wait(60)
+    return True
+
+
+def test_a_signal_is_noticed_at_every_step_of_waiting() -> None:
+    """With a `threading.Event`, some steps would wait for themselves forever."""
+    step = 1
+    while wait_with_signal_at(step):
+        step += 1
+    assert step > 5
+
+
+def test_a_signal_ends_the_wait() -> None:
+    calls: list[int] = []
+    stop = StopSignal(lambda: calls.append(1))
+    assert not stop.wait(0.0)
+    timer = threading.Timer(0.05, signal.raise_signal, [signal.SIGTERM])
+    timer.start()
+    while not stop.wait(1.0):  # the signal may reach another thread first
+        pass
+    timer.join()
+    assert (stop.is_set(), calls) == (True, [1])
+
+
+def test_nobody_waits_for_an_absent_database_when_the_process_ends() -> None:
+    pytest.importorskip("psycopg")
+    from recollect.errors import StoreUnavailable
+    from recollect.store.postgres.shared_database import PostgresSharedDatabase
+
+    database = PostgresSharedDatabase("postgresql://localhost:1/none")
+    database.stop_waiting()
+    with pytest.raises(StoreUnavailable, match="cannot be reached"):
+        database.execute(TABLES, "select 1")
+    database.close()
