@@ -73,7 +73,7 @@ def append(
     state = AppendState(*db.locked_row)
     if state.document is None:
         return None
-    index.removed = state.removed
+    index.removed = db.epoch(state.removed)
     if not state.is_plain_append(passage):
         return None
     if expected_passages not in (None, state.passages):

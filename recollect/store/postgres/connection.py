@@ -41,6 +41,7 @@ _UPDATE_PASSAGE = (
     f"where owner = {OWNER} and key = ?"
 )
 _SPACE_NUMBER = "space number"
+_EPOCH_BITS = 48
 TOKENS = 64
 """Commit tokens stored for each user."""
 MARKS = f"marks = array[?::bigint] || marks[:{TOKENS - 1}]"
@@ -335,6 +336,13 @@ class Connection:
         if OWNER in sql:
             return [self.owner, *values]
         return values
+
+    def epoch(self, removed: int) -> int:
+        """What is remembered of a library is valid as long as this has the same value.
+
+        It changes with `last_key.removed`, and with a failover, which may have lost commits.
+        """
+        return self._session.timeline << _EPOCH_BITS | removed
 
     # -- begin and commit ---
 

@@ -26,6 +26,9 @@ from recollect.store.postgres.sessions import (
 )
 from recollect.store.postgres.versions import require_supported
 
+# A name of a file of the log begins with it. A replica has none, but searches there are checked.
+_TIMELINE = """select case when pg_is_in_recovery() then 0
+  else ('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::integer end"""
 # Distinguishes our advisory locks from others in the same database ("Reco" in ASCII).
 _LOCK = 0x5265636F
 
@@ -123,6 +126,8 @@ class Pool:
     def _configure(self, connection: Session) -> None:
         self.server.configure(connection)
         connection.execute(SESSION_SETTINGS)
+        if not self.server.is_cluster:
+            ((connection.timeline,),) = connection.execute(_TIMELINE).fetchall()
         try:
             require_supported(connection, self.location)
         except NewerLibrary as error:

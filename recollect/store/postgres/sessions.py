@@ -44,6 +44,8 @@ class Session(psycopg.Connection[Any]):
 
     response_timeout: float | None = None
     """In seconds. None waits without limit."""
+    timeline = 0
+    """Another one begins when a replica becomes the primary."""
     transaction_count = 0
     """How many transactions could have used generic plans."""
 

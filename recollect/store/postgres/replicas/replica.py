@@ -116,6 +116,7 @@ class Replica:
         ((position, *identity),) = session.execute(_STATE).fetchall()
         if position is None or Identity(*identity) != self._primary:
             raise RecollectError("the address leads to another server now")
+        session.timeline = self._primary.timeline
 
     # -- checks ---
 

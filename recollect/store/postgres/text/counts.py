@@ -41,11 +41,11 @@ def size(db: Connection) -> int:
 
 def _size_and_removed(db: Connection) -> tuple[int, int]:
     if db.facts is not None:
-        return db.facts.size, db.facts.removed
+        return db.facts.size, db.epoch(db.facts.removed)
     ((size, removed),) = db.rows(
         "select passage, removed from last_key where owner = ?::integer", (db.owner,)
     )
-    return size, removed
+    return size, db.epoch(removed)
 
 
 class _Entry(NamedTuple):
@@ -53,7 +53,7 @@ class _Entry(NamedTuple):
     visible: int
     size: int
     removed: int
-    """`size` and `removed` are those of the library when the passages were counted."""
+    """`size` and `removed` (see `Connection.epoch`) are those when the passages were counted."""
 
 
 class _Forms(NamedTuple):

@@ -24,10 +24,10 @@ class IndexWriter:
 
     @property
     def removed(self) -> int:
-        """The number of deletions in the library."""
+        """The number of deletions in the library; see `Connection.epoch`."""
         if self._removed is None:
             sql = "select removed from last_key where owner = ?::integer"
-            self._removed = self._db.get(sql, (self._db.owner,)) or 0
+            self._removed = self._db.epoch(self._db.get(sql, (self._db.owner,)) or 0)
         return self._removed
 
     @removed.setter

@@ -22,8 +22,8 @@ _VARIANTS = 50
 class Vocabulary:
     """A cache of words that are in the table, so that most words are not written again.
 
-    It is valid for one value of `last_key.removed`: every deletion changes that counter, and may
-    remove words.
+    It is valid for one value of `Connection.epoch`. Every deletion changes it, and may remove
+    words.
     """
 
     def __init__(self) -> None:

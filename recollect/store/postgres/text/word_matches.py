@@ -4,6 +4,8 @@ The server returns the matches of a word when it is first searched for, and late
 passages. The process keeps them, up to a limit for all of its libraries. New passages have larger
 keys than all others, and whoever changes or deletes an indexed passage increases
 `last_key.removed`. So matches are valid for one value of that counter, and complete up to a key.
+A failover may lose passages, and others get their keys. So it counts as a change as well (see
+`Connection.epoch`).
 """
 
 from __future__ import annotations
