@@ -329,7 +329,7 @@ def _limit(value: Any, help: str) -> Any:
     return field(default=value, metadata={"help": help})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)  # so many fields take 1 % of a start
 class Limits:
     """What one request, file or queue may cost. Over a limit there is an error, never a hang."""
 

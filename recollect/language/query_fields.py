@@ -5,8 +5,8 @@ from __future__ import annotations
 import calendar
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from recollect.errors import InvalidInput
 from recollect.language.query_tree import Word, typed_word
@@ -25,8 +25,7 @@ _FIELD_ALIASES = {"project": "in"}
 _YEAR_OR_MONTH = re.compile(r"([0-9]{4})(?:-([0-9]{2}))?")
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(NamedTuple):
     """One field, as typed."""
 
     name: str
@@ -38,8 +37,7 @@ class Field:
     """Of `before:` and `after:`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fields:
+class Fields(NamedTuple):
     """The fields of a query.
 
     One of the roles, authors, projects, sources and tags must match, and all titles. Dates are

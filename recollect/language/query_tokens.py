@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from recollect.language.query_fields import Field, field_at
 from recollect.language.query_tree import Word, typed_word
@@ -27,8 +27,7 @@ _NEAR_DISTANCE = re.compile(r",\s*([0-9]+)\s*$")
 _NEAR_COMMA = re.compile(r'("[^"]*")|,(?=[\s"]|$)')
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(NamedTuple):
     kind: str
     """word, phrase, near, field, lone quote, a parenthesis, "-", or the name of an operator."""
     text: str = ""
@@ -51,7 +50,7 @@ def query_tokens(text: str, *, fields: bool) -> Iterator[Token]:
         assert space is not None  # it matches the empty string
         start = end
         token, end = _token_at(text, space.end(), fields, has_flag)
-        yield replace(token, text=text[start:end])
+        yield token._replace(text=text[start:end])
 
 
 def _token_at(text: str, start: int, fields: bool, has_flag: bool) -> tuple[Token, int]:
@@ -105,7 +104,7 @@ def field_list(tokens: Iterable[Token]) -> list[Field]:
     negated = False
     for token in tokens:
         if token.field:
-            fields.append(replace(token.field, negated=token.field.negated != negated))
+            fields.append(token.field._replace(negated=token.field.negated != negated))
         negated = token.kind == "NOT" and not negated
     return fields
 

@@ -26,9 +26,9 @@ that language (`language.languages`), so they mean exactly the same.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
+from typing import NamedTuple
 
 from recollect.language.detection import language_of
 from recollect.language.languages.base import Language
@@ -39,8 +39,7 @@ from recollect.language.periods.english_rules import UNIT_NAMES, Rules, compile_
 from recollect.language.periods.translation import translated_rules
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(NamedTuple):
     """A period from `start` up to `end`, without `end`, and the words that name it."""
 
     start: datetime

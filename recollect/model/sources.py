@@ -6,12 +6,11 @@ without loading every importer.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import PurePath
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Transcripts:
+class Transcripts(NamedTuple):
     """Where a coding agent writes its transcripts, and which files are transcripts."""
 
     variable: str
@@ -35,8 +34,7 @@ class Transcripts:
         return name.startswith(self.prefix) and name.endswith(self.suffixes)
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(NamedTuple):
     """Where documents come from: a program that writes conversations, or a kind of file."""
 
     name: str

@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from recollect.errors import RecollectError
 from recollect.language.text import iso, printable, storable, truncate
@@ -63,8 +63,7 @@ logger = logging.getLogger(__name__)
 # -- who ---
 
 
-@dataclass(frozen=True, slots=True)
-class Actor:
+class Actor(NamedTuple):
     """Who acts: a credential, the interface it is used with, and the address it comes from."""
 
     user: str = ""
@@ -124,8 +123,7 @@ class Entry:
         return cls(now, current_actor(), action, operation, tuple(names[:_MAX_IDS]), count)
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(NamedTuple):
     """One record of the log, as it is stored."""
 
     number: int
@@ -139,8 +137,7 @@ class Record:
         return {"number": self.number, **values}
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(NamedTuple):
     """The last record of a log."""
 
     number: int = 0

@@ -76,8 +76,7 @@ def list_start(last_move: int) -> ListPosition:
     return ListPosition(_END, _END, last_move)
 
 
-@dataclass(frozen=True, slots=True)
-class Purge:
+class Purge(NamedTuple):
     """Whether deleted text is gone from all files of a library."""
 
     reason: str = ""
@@ -91,8 +90,7 @@ class Purge:
         return "done"
 
 
-@dataclass(frozen=True, slots=True)
-class Removal:
+class Removal(NamedTuple):
     """What to forget of one document."""
 
     document: str
@@ -193,8 +191,7 @@ class MatchGroups(NamedTuple):
 # -- vectors ---
 
 
-@dataclass(frozen=True, slots=True)
-class Space:
+class Space(NamedTuple):
     """The vectors of one embedding model. Only vectors of the same space can be compared."""
 
     id: int
@@ -240,8 +237,7 @@ class Unembedded:
 # -- moving a library ---
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(NamedTuple):
     """Some rows of one table of a library, copied to another library."""
 
     table: str
@@ -343,8 +339,7 @@ class Findings:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Activity:
+class Activity(NamedTuple):
     """Numbers of messages that people wrote, of replies and of tool calls.
 
     Every list of names starts with the largest number.

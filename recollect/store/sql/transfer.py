@@ -16,7 +16,6 @@ it is an error.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -47,8 +46,7 @@ _KEYS_PER_QUERY = 10_000
 Row = tuple[Any, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(NamedTuple):
     """The columns of a table that are copied. Those of its key come first."""
 
     name: str

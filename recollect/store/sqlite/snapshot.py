@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import apsw
 
@@ -23,8 +23,7 @@ CopyProgress = Callable[[int, int], None]
 """Called with the pages copied and their total."""
 
 
-@dataclass(frozen=True, slots=True)
-class LibraryCounts:
+class LibraryCounts(NamedTuple):
     """What is in the copy of a library."""
 
     schema: int

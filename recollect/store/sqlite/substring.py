@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from recollect.language.text import fold, indexable
 from recollect.settings import LIMITS
@@ -27,8 +27,7 @@ _SCANNED_SHARE = 4
 _NO_TERM = "\x1f"
 
 
-@dataclass(frozen=True, slots=True)
-class KeyQuery:
+class KeyQuery(NamedTuple):
     """A statement that selects the keys of passages, with its values."""
 
     sql: str

@@ -13,10 +13,9 @@ import threading
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TypeGuard, TypeVar
+from typing import NamedTuple, TypeGuard, TypeVar
 
 from recollect.language.query_tree import Node, Or, Word
 from recollect.language.text import micros
@@ -49,8 +48,7 @@ T = TypeVar("T")
 _ROWS_PER_QUERY = 2_000
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(NamedTuple):
     """What is sealed in one snapshot of the library."""
 
     volumes: tuple[tuple[KeyRange, Volume], ...]
