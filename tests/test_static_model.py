@@ -288,6 +288,16 @@ def test_pieces_are_counted_correctly_after_the_words_are_numbered_again(
     check_pieces(new_counter(), VARIED + VARIED)
 
 
+def test_pieces_are_counted_correctly_if_words_share_a_slot(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pieces_module, "_SLOT_BITS", 1)
+    counter = new_counter()
+    long_words = ["a" * length for length in range(14, 19)]
+    for _ in range(2):
+        check_pieces(counter, [*VARIED, *long_words, " ".join(long_words)])
+
+
 def test_several_threads_count_pieces_correctly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pieces_module, "_NUMBERED", 40)
     counter = new_counter()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from enum import Enum
-from functools import lru_cache
 from typing import Any, Protocol
 
 ALL = "all"
@@ -41,7 +40,9 @@ def is_human_only(message: Labelled) -> bool:
 
 def has_human_only_values(visibility: str, metadata: Mapping[str, Any]) -> bool:
     """Whether a message with this visibility and metadata is human-only."""
-    return _names_people(visibility) or is_marked_human_only(metadata)
+    if visibility not in _USUAL_VISIBILITIES and _names_people(visibility):
+        return True
+    return is_marked_human_only(metadata)
 
 
 def is_marked_human_only(metadata: Mapping[str, Any]) -> bool:
@@ -50,17 +51,33 @@ def is_marked_human_only(metadata: Mapping[str, Any]) -> bool:
     Names and values count in any letter case, with `_`, `-`, a space or nothing between words:
     `human_only: true`, `Human-Only: "yes"`, `visibility: "human_only"`, `audience: ["human"]`.
     """
+    if metadata.keys() <= _unmarked_names:
+        return False
     for name, value in metadata.items():
-        match _normalize_name(name):
-            case "humanonly":
-                is_marked = _normalize(value) not in _FALSE
-            case "visibility" | "audience":
-                is_marked = _names_people(value)
-            case _:
-                continue
+        normal_name = _normalize(name)
+        if normal_name not in _MARKING_NAMES:
+            _remember_unmarked(name)
+            continue
+        if normal_name == "humanonly":
+            is_marked = _normalize(value) not in _FALSE
+        else:
+            is_marked = _names_people(value)
         if is_marked:
             return True
     return False
+
+
+# Without separators and in lower case.
+_MARKING_NAMES = ("humanonly", "visibility", "audience")
+_USUAL_VISIBILITIES = (ALL, "hidden")
+# An import has the same few names in every message. Names that mark nothing are remembered.
+_unmarked_names: set[str] = set()
+_MAX_UNMARKED_NAMES = 1_000
+
+
+def _remember_unmarked(name: str) -> None:
+    if len(_unmarked_names) < _MAX_UNMARKED_NAMES:
+        _unmarked_names.add(name)
 
 
 _PEOPLE = frozenset(("human", "humans", "humanonly", "humansonly"))
@@ -74,12 +91,6 @@ def _names_people(value: Any) -> bool:
     if isinstance(value, (list, tuple)):
         return bool(value) and all(isinstance(v, str) and _names_people(v) for v in value)
     return isinstance(value, str) and _normalize(value) in _PEOPLE
-
-
-# An import has the same few names in every message.
-@lru_cache(1_000)
-def _normalize_name(name: str) -> str:
-    return _normalize(name)
 
 
 def _normalize(value: Any) -> str:

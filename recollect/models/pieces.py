@@ -193,44 +193,108 @@ class PieceCounter:
             yield self._count(block)
 
     def _count(self, texts: list[str]) -> Bags:
-        words: list[str] = []
-        word_counts: list[int] = []
-        symbols: list[bytes] = []
-        for text in texts:
-            data = fold(text)
-            text_words = data.translate(_WORD_BYTES).decode().split()
-            words += text_words
-            word_counts.append(len(text_words))
-            symbols.append(data.translate(None, _OTHER_THAN_SYMBOLS))
+        folded = [fold(text) for text in texts]
+        symbols = [data.translate(None, _OTHER_THAN_SYMBOLS) for data in folded]
+        words = _Words.of(folded)
         pieces, lengths = self._split(words, b"".join(symbols))
         # Sorting brings equal pieces of a text together.
         first_keys = np.tile(np.arange(len(texts), dtype=np.int32) * self._size, 2)
-        keys = np.repeat(first_keys, word_counts + [len(part) for part in symbols])
-        keys = np.repeat(keys, lengths) + pieces
+        counts = np.concatenate([words.counts, [len(part) for part in symbols]])
+        keys = np.repeat(np.repeat(first_keys, counts), lengths) + pieces
         distinct, occurrences = np.unique(keys, return_counts=True)
         numbers, distinct_pieces = np.divmod(distinct, self._size)
         ends = np.searchsorted(numbers, np.arange(len(texts)), "right").tolist()
         return Bags(numbers, distinct_pieces, occurrences, ends)
 
-    def _split(self, words: list[str], symbols: bytes) -> tuple[Integers, Integers]:
+    def _split(self, words: _Words, symbols: bytes) -> tuple[Integers, Integers]:
         """The pieces of the words and then of the symbols, and how many each of them has."""
         with self._lock:
             if len(self._words) > _NUMBERED:
                 self._words = _WordNumbers(self._pieces)
-            numbers = np.fromiter(map(self._words.__getitem__, words), np.intp, len(words))
+            numbers = self._words.of(words)
             symbol_numbers = self._words.symbols[np.frombuffer(symbols, np.uint8)]
             return self._words.pieces(np.concatenate([numbers, symbol_numbers]))
 
 
+_KEY_BYTES = 16  # of a word; nearly all words are shorter
+_KEY_MASKS = np.frombuffer(
+    b"".join(b"\xff" * n + b"\0" * (_KEY_BYTES - n) for n in range(_KEY_BYTES + 1)), np.uint64
+).reshape(-1, 2)
+_SLOT_BITS = 18
+_MULTIPLIERS = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F], np.uint64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Words:
+    """The words of several texts, as places in one text."""
+
+    text: bytes
+    starts: Integers
+    lengths: Integers
+    counts: Integers
+    """How many words each text has."""
+
+    @classmethod
+    def of(cls, texts: list[bytes]) -> _Words:
+        """The words of folded texts, of which only separators are ASCII symbols or spaces."""
+        text = b" %b %b" % (b" ".join(texts).translate(_WORD_BYTES), b" " * _KEY_BYTES)
+        is_space = np.frombuffer(text, np.uint8) == 0x20
+        edges = np.flatnonzero(is_space[1:] != is_space[:-1]) + 1
+        starts = edges[::2]
+        text_ends = np.cumsum([len(data) + 1 for data in texts])
+        words_before = np.searchsorted(starts, text_ends, "right")
+        return cls(text, starts, edges[1::2] - starts, np.diff(words_before, prepend=0))
+
+    def keys(self) -> NDArray[np.uint64]:
+        """The first 16 bytes of each word as two numbers. Shorter words are filled with zeros."""
+        data = np.frombuffer(self.text, np.uint8)
+        windows = np.lib.stride_tricks.sliding_window_view(data, _KEY_BYTES)[self.starts]
+        keys: NDArray[np.uint64] = windows.view(np.uint64)
+        return keys & _KEY_MASKS[np.minimum(self.lengths, _KEY_BYTES)]
+
+    def at(self, indexes: Integers) -> list[str]:
+        """Some of the words."""
+        starts = self.starts[indexes].tolist()
+        lengths = self.lengths[indexes].tolist()
+        return [
+            self.text[start : start + length].decode()
+            for start, length in zip(starts, lengths, strict=True)
+        ]
+
+
 class _WordNumbers(dict[str, int]):
-    """Numbers words. The pieces of all words are in one array, in the order of their numbers."""
+    """Numbers words. The pieces of all words are in one array, in the order of their numbers.
+
+    Each word has a slot by the hash of its key. All words of some texts are compared with the words
+    in their slots at once. The dictionary is for long words, and where a slot has another word: the
+    first one stays, which is usually the most frequent.
+    """
 
     def __init__(self, pieces: Pieces) -> None:
         self._splitter = pieces
         self._all_pieces = array("i", [0])
         self._ends = array("i", [1])
+        self._slot_keys = np.zeros((1 << _SLOT_BITS, 2), np.uint64)
+        self._slot_numbers = np.zeros(1 << _SLOT_BITS, np.intp)
         self.symbols = np.zeros(256, np.intp)
         self.symbols[list(_SYMBOLS)] = [self[chr(code)] for code in _SYMBOLS]
+
+    def of(self, words: _Words) -> Integers:
+        """The numbers of some words."""
+        keys = words.keys()
+        hashes = keys[:, 0] * _MULTIPLIERS[0] + keys[:, 1] * _MULTIPLIERS[1]
+        slots = (hashes >> np.uint64(64 - _SLOT_BITS)).astype(np.intp)
+        numbers: Integers = self._slot_numbers[slots]
+        slot_keys = self._slot_keys[slots]
+        is_other = (slot_keys[:, 0] != keys[:, 0]) | (slot_keys[:, 1] != keys[:, 1])
+        is_other |= words.lengths > _KEY_BYTES
+        others = np.flatnonzero(is_other)
+        numbers[others] = [self[word] for word in words.at(others)]
+        is_new = (self._slot_numbers[slots[others]] == 0) & (words.lengths[others] <= _KEY_BYTES)
+        new = others[is_new]
+        self._slot_keys[slots[new]] = keys[new]
+        self._slot_numbers[slots[new]] = numbers[new]
+        return numbers
 
     def __missing__(self, word: str) -> int:
         if len(word) > LONGEST_WORD:

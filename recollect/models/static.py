@@ -155,24 +155,13 @@ def _default_weights(count: int) -> Vector:
     return np.log1p(np.maximum(np.arange(count) - PLACEHOLDERS, 1)).astype(np.float32)
 
 
-def _steps(ends: Sequence[int]) -> Iterator[tuple[int, int, int]]:
-    """The pieces that are added up at once: the text they belong to, the first, and the end."""
-    start = 0
-    for text, end in enumerate(ends):
-        for first in range(start, end, ROWS):
-            yield text, first, min(first + ROWS, end)
-        start = end
-
-
-def _end_of_rows(ends: Sequence[int], text: int, first: int, last: int) -> int:
-    """The end of the pieces that are decoded together with those from `first` to `last`.
-
-    They are those of as many whole texts as possible.
-    """
-    following = bisect_right(ends, first + ROWS, text)
-    if following == text:
-        return last
-    return ends[following - 1]
+def _groups(ends: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """The first text and the end of as many texts as are decoded together; at least one text."""
+    text = start = 0
+    while text < len(ends):
+        following = max(bisect_right(ends, start + ROWS, text), text + 1)
+        yield text, following
+        text, start = following, ends[following - 1]
 
 
 # -- the model -----------------------------------------------------------------
@@ -233,21 +222,34 @@ class StaticModel:
         factors = np.sqrt(bags.occurrences).astype(np.float32)
         scales = factors * self._scales[bags.pieces]
         pieces = bags.pieces.astype(np.intp)
-        sums = np.empty(DIMENSIONS, np.float32)
         rows = np.empty((ROWS, DIMENSIONS), np.float32)
-        start = end = 0
-        for text, first, last in _steps(bags.ends):
-            if last > end:
-                start, end = first, _end_of_rows(bags.ends, text, first, last)
+        start = 0
+        for text, following in _groups(bags.ends):
+            end = bags.ends[following - 1]
+            if end - start > ROWS:
+                self._add_long(scales[start:end], pieces[start:end], rows, vectors[text])
+            else:
                 rows[: end - start] = self._codes.take(pieces[start:end], axis=0)
-            np.dot(scales[first:last], rows[first - start : last - start], sums)
-            vectors[text] += sums
+                first = start
+                for number, last in enumerate(bags.ends[text:following], text):
+                    scales[first:last].dot(rows[first - start : last - start], vectors[number])
+                    first = last
+            start = end
         weights = factors * self._weights[bags.pieces]
         totals = np.bincount(bags.texts, weights, len(vectors)).astype(np.float32)
         vectors -= totals[:, None] * self._zero
         lengths = np.sqrt(np.vecdot(vectors, vectors))
         lengths[lengths == 0] = 1.0
         vectors /= lengths[:, None]
+
+    def _add_long(
+        self, scales: Vector, pieces: NDArray[np.intp], rows: Vector, vector: Vector
+    ) -> None:
+        """Add the pieces of one long text to its vector, some at a time."""
+        for first in range(0, len(pieces), ROWS):
+            some = pieces[first : first + ROWS]
+            rows[: len(some)] = self._codes.take(some, axis=0)
+            vector += scales[first : first + ROWS].dot(rows[: len(some)])
 
     def _mean(self, counts: Counts) -> Vector:
         """The weighted mean of all pieces in the library."""

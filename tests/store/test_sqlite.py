@@ -291,10 +291,11 @@ def test_recent_returns_the_same_while_the_vocabulary_is_behind(
     assert [c.key for c in store.recent(query, Filter(), 10)] == before
 
 
-def test_an_import_completes_the_vocabulary_when_the_library_has_doubled_and_at_its_end(
+def test_an_import_completes_the_vocabulary_when_the_library_has_grown_and_at_its_end(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(text_index, "_BULK_PASSAGES", 2)
+    monkeypatch.setattr(text_index, "_DEFERRED_GROWTH", 2)
     receipt = store.start_import("p")
     words = [f"word{n}" for n in range(16)]
     known_words = []

@@ -27,7 +27,7 @@ def insert_passages(db: Database, rows: Sequence[tuple[Any, ...]]) -> None:
     """Insert passages, given with all COLUMNS. Their documents must be stored already."""
     db.insert_passages(rows)
     owners = statistics.owners(db, sorted({row[1] for row in rows}))
-    statistics.add_passages(db, [(owners[row[1]], row[_FIRST_COLUMN:]) for row in rows])
+    statistics.add_passages(db, ((owners[row[1]], row[_FIRST_COLUMN:]) for row in rows))
 
 
 def load_outline(db: Database, key: int) -> dict[str, Passage]:

@@ -60,12 +60,13 @@ def pack_id(id: str | None) -> str | bytes | None:
     """An id as it is stored."""
     if id is None or len(id) != _UUID_CHARACTERS:
         return id
+    digits = id.replace("-", "")
     try:
-        packed = bytes.fromhex(id.replace("-", ""))
+        packed = bytes.fromhex(digits)
     except ValueError:
         return id
     # A UUID in capital letters, for example, would not be the same text again.
-    if unpack_id(packed) != id:
+    if packed.hex() != digits or id[8:24:5] != "----":
         return id
     return packed
 
@@ -114,7 +115,7 @@ class Codec:
 
     # -- writing ---
 
-    def rows(self, rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+    def rows(self, rows: Iterable[tuple[Any, ...]]) -> Iterator[list[Any]]:
         """Rows of COLUMNS as rows of STORED_COLUMNS.
 
         SQLite computes the generated columns of every row that it inserts, and discards them. Until
@@ -133,25 +134,40 @@ class Codec:
         finally:
             self._is_inserting = False
 
-    def row(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
+    def row(self, row: tuple[Any, ...]) -> list[Any]:
+        """A row of COLUMNS as a row of STORED_COLUMNS."""
         stored = list(row)
-        parent_id = pack_id(row[_PARENT])
-        stored[_PARENT] = parent_id
-        stored[-1], stored[_METADATA] = self.compress(row[-1], row[_METADATA], parent_id)
-        return tuple(stored)
+        parent: str | None = row[_PARENT]
+        if parent is not None:
+            parent_id = pack_id(parent)
+            if parent_id is parent:
+                parent = None
+            else:
+                stored[_PARENT] = parent_id
+        stored[-1], stored[_METADATA] = self._compress(row[-1], row[_METADATA], parent)
+        return stored
 
     def compress(
         self, content: str, metadata: str | None, parent_id: str | bytes | None = None
     ) -> tuple[str | bytes, str | None]:
         """The columns `body` and `details` of a content, its metadata and its stored parent."""
+        parent = None
+        if isinstance(parent_id, bytes):
+            parent = unpack_id(parent_id)
+        return self._compress(content, metadata, parent)
+
+    def _compress(
+        self, content: str, metadata: str | None, parent: str | None
+    ) -> tuple[str | bytes, str | None]:
+        """The same for a parent that is stored as bytes, given as text."""
         text = content.encode()
         if metadata:
             if _PARENT_REFERENCE in metadata:
                 return content, metadata  # not written by us
             shortened = metadata
-            if isinstance(parent_id, bytes):
-                shortened = metadata.replace(unpack_id(parent_id), _PARENT_REFERENCE)
-            text += _SEPARATOR + shortened.encode()
+            if parent is not None:
+                shortened = metadata.replace(parent, _PARENT_REFERENCE)
+            text = _SEPARATOR.join((text, shortened.encode()))
         if len(text) < _MIN_BYTES:
             return content, metadata
         if self._compressor is None:

@@ -43,7 +43,7 @@ _DEFERRED = "words_deferred"
 # Reading all words takes as long as the library is large. So it is done when this has so many times
 # the passages that it had when the vocabulary was complete, when the import ends, and before the
 # library is indexed in the background.
-_DEFERRED_GROWTH = 2
+_DEFERRED_GROWTH = 8
 REMOVALS = "word_removals"
 """This marker counts the transactions that have removed words from the vocabulary."""
 # Wiping one passage from every page of the index takes as long as rewriting so many passages.
