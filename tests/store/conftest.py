@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import psycopg
@@ -67,12 +68,39 @@ def recorder(database: str) -> Iterator[Recorder]:
         yield recorder
 
 
-@pytest.fixture(scope="session")
-def planner(database: str) -> Iterator[psycopg.Connection]:
-    """A connection without row-level security."""
-    with psycopg.connect(database, autocommit=True) as connection:
+class Planner:
+    """A connection without row-level security. It survives tests that end all connections."""
+
+    def __init__(self, database: str) -> None:
+        self._database = database
+        self._connection = self._connect()
+
+    def _connect(self) -> psycopg.Connection:
+        connection = psycopg.connect(self._database, autocommit=True)
         connection.execute("set search_path = recollect, public")
-        yield connection
+        return connection
+
+    @property
+    def connection(self) -> psycopg.Connection:
+        try:
+            self._connection.execute("select 1")
+        except psycopg.OperationalError:
+            self._connection = self._connect()
+        return self._connection
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+@pytest.fixture(scope="session")
+def shared_planner(database: str) -> Iterator[Planner]:
+    with closing(Planner(database)) as planner:
+        yield planner
+
+
+@pytest.fixture
+def planner(shared_planner: Planner) -> psycopg.Connection:
+    return shared_planner.connection
 
 
 @pytest.fixture(autouse=True)
@@ -82,7 +110,8 @@ def every_statement_names_the_owner(request: pytest.FixtureRequest) -> Iterator[
         yield
         return
     recorder: Recorder = request.getfixturevalue("recorder")
-    planner: psycopg.Connection = request.getfixturevalue("planner")
+    planner: Planner = request.getfixturevalue("shared_planner")
     yield
-    problems = [(sql, problem(planner, (sql, values))) for sql, values in recorder.take()]
+    connection = planner.connection
+    problems = [(sql, problem(connection, (sql, values))) for sql, values in recorder.take()]
     assert [(sql, reason) for sql, reason in problems if reason] == []

@@ -71,6 +71,15 @@ def test_a_search_is_one_transaction_with_few_statements(
     assert first.round_trips <= statements + 1
 
 
+@pytest.mark.parametrize(("mode", "statements"), [("text", 3), ("both", 4)])
+def test_a_search_for_words_that_were_searched_before_has_fewer_statements(
+    library: tuple[recollect.Library, Tap], mode: str, statements: int
+) -> None:
+    search(library, "which tram goes to the castle", mode)
+    second = search(library, "which castle goes to the tram", mode)
+    assert len(second.statements) <= statements, "\n".join(s[:60] for s in second.statements)
+
+
 def test_the_next_page_of_a_search_is_one_statement(
     library: tuple[recollect.Library, Tap],
 ) -> None:
