@@ -317,3 +317,16 @@ def test_particles_and_endings_are_cut_from_text_without_spaces(
 )
 def test_chinese_japanese_and_korean_are_recognized_by_their_scripts(text: str, code: str) -> None:
     assert language_of(text).code == code
+
+
+@pytest.mark.parametrize(
+    ("text", "frame"),
+    [
+        ("How many days ago did I meet Emma?", "how many days ago"),
+        ("How many months have passed since the move?", "how many months have passed"),
+        ("I moved three weeks ago.", "weeks ago"),
+        ("How many weeks did the move take?", "how many weeks"),
+    ],
+)
+def test_how_long_ago_something_was_is_no_topic(text: str, frame: str) -> None:
+    assert frame in [each.casefold() for each in ENGLISH.frames_in(text)]

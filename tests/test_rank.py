@@ -261,6 +261,16 @@ def test_newer_messages_are_preferred_but_only_mildly() -> None:
     ) == [1, 2]
 
 
+def test_messages_written_after_the_question_come_later() -> None:
+    query = question("when did the walrus come?", "walrus")
+    later = candidate(1, "the walrus came", created_at=NOW + timedelta(days=2))
+    earlier = candidate(2, "the walrus came", created_at=NOW - timedelta(days=2))
+    in_another_time_zone = candidate(3, "the walrus came", created_at=NOW + timedelta(hours=13))
+    parts = parts_by_key(query, later, earlier, in_another_time_zone)
+    assert [key for key in parts if "later" in parts[key]] == [1]
+    assert list(parts)[-1] == 1
+
+
 def test_messages_in_or_near_a_period_named_in_the_query_come_first() -> None:
     pool = [
         candidate(day, "walrus", created_at=NOW - timedelta(days=day), document=f"c{day}")

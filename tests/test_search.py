@@ -554,6 +554,24 @@ def test_deleted_words_are_not_used_to_expand_a_substring(library: recollect.Lib
 _SEA = ["sea", "ice", "tusk", "fish"]
 
 
+@in_every_state
+def test_a_message_of_the_period_in_a_question_is_found_among_many_other_matches(
+    library: recollect.Library, state: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = "abcdefghijklmnopqrst"
+    others = [message(n, f"I bought kitchen knife {n}{n}", days=90) for n in names]
+    library.add_conversation("knives", "", messages=others)
+    library.add_conversation("smoker", "", messages=[message("x", "I bought a smoker.", days=10)])
+    bring_to(state, library, monkeypatch)
+    monkeypatch.setattr(pool, "CANDIDATES", 5)
+    query = "What did I buy for the kitchen 10 days ago?"
+    page = library.search(query, options=SearchOptions(now=NOW))
+    assert "x" in ids(page)
+    assert page.total >= 21
+    knives = library.search(query, Filter(conversations=("knives",)), SearchOptions(now=NOW))
+    assert "x" not in ids(knives)
+
+
 def add_many(library: recollect.Library, count: int, rng: random.Random | None = None) -> None:
     """Add messages of different lengths with one word in common, ten to a conversation."""
     rng = rng or random.Random(7)

@@ -122,7 +122,8 @@ class SearchOptions:
     limit: int = 20
     offset: int = 0
     now: datetime = field(default_factory=_now)
-    """The time that "last week" and other relative dates refer to; also as text in ISO 8601."""
+    """When the question is asked: "last week" refers to it, and messages written more than a day
+    later rank lower. Also as text in ISO 8601."""
     typing: bool = False
     """The user is still typing: the last word also matches as a prefix, and fewer messages are
     ranked, since each key is a search."""

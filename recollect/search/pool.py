@@ -22,7 +22,7 @@ from recollect.search.ranking.scored import ScoredCandidate
 from recollect.search.terms import any_term
 from recollect.settings import LIMITS
 from recollect.store.base import Store
-from recollect.store.values import Candidate, SearchPlan
+from recollect.store.values import Candidate, SearchPlan, Space
 
 CANDIDATES = 150
 """Candidates of each arm."""
@@ -34,6 +34,8 @@ _COMMON_WEIGHT = math.log(1 + 0.9 / 0.1)
 _CANDIDATES_AT_ONCE = 100
 _CHARACTERS_AT_ONCE = 300_000  # the deadline is checked after each batch
 _CANDIDATES_WITH_CONTEXT = 64  # for the best of them, the previous message is read as well
+_CANDIDATES_OF_PERIOD = 50  # of each arm, for each period that a question names
+_PERIODS = 3  # as many are searched
 _DISTANT = 12  # more than are shown, because some have the same text
 
 
@@ -113,6 +115,31 @@ class CandidatePool(Interpretation):
             self._count = self._store.count(self.node, self._filter)
         return self._count
 
+    # -- periods ---
+
+    def _periods(self) -> list[Filter]:
+        """The periods that a question names.
+
+        The answer is probably in one of them, but among the messages of all times, it may have too
+        few words of the question to be a candidate.
+        """
+        if self._options.typing or self.question.intent != QUESTION or not self._plain:
+            return []
+        after, before = self._filter.after, self._filter.before
+        periods = []
+        for window in self.question.windows[:_PERIODS]:
+            start = max(filter(None, (after, window.start)))
+            end = min(filter(None, (before, window.end)))
+            if start < end:
+                periods.append(replace(self._filter, after=start, before=end))
+        return periods
+
+    def _matches_in(self, period: Filter) -> list[int]:
+        """The keys that the text arm finds in a period, if it has not found all of them."""
+        if self.node is None or not self._has_more_matches:
+            return []
+        return self._store.match(self.node, period, min(_CANDIDATES_OF_PERIOD, self._arm_size))
+
     # -- the vector arm ---
 
     def _nearest(self, has_word: bool) -> list[tuple[int, float]]:
@@ -135,11 +162,29 @@ class CandidatePool(Interpretation):
         if self._plain and self._meaning_is_evidence():
             evidence = rank.drop_distant(neighbours)
         if evidence and self._needs_similarity(has_word):
-            floor = self._space.noise_floor
-            evidence = [(k, cosine) for k, cosine in evidence if floor and cosine > floor]
+            evidence = self._above_noise(evidence, self._space)
         if not evidence:
             self._distant = neighbours[:_DISTANT]
         return evidence
+
+    def _nearest_in(
+        self, period: Filter, neighbours: Sequence[tuple[int, float]], has_word: bool
+    ) -> list[tuple[int, float]]:
+        """The nearest messages of a period, unless they are far behind the nearest of all."""
+        if not neighbours or self._space is None:
+            return []
+        limit = min(_CANDIDATES_OF_PERIOD, self._arm_size)
+        others = self._store.nearest(self._space, self._vector, period, limit)
+        others = rank.drop_distant([*neighbours[:1], *others])[1:]
+        if self._needs_similarity(has_word):
+            return self._above_noise(others, self._space)
+        return others
+
+    def _above_noise(
+        self, neighbours: Iterable[tuple[int, float]], space: Space
+    ) -> list[tuple[int, float]]:
+        floor = space.noise_floor
+        return [(key, cosine) for key, cosine in neighbours if floor and cosine > floor]
 
     def _meaning_is_evidence(self) -> bool:
         """Whether neighbours of the query's vector can be hits. Identifiers have no meaning."""
@@ -178,6 +223,9 @@ class CandidatePool(Interpretation):
         neighbours = self._nearest(bool(text_keys))
         self._has_more_matches = len(text_keys) >= self._arm_size
         self.is_exhausted = not self._has_more_matches and not neighbours
+        for period in self._periods():
+            text_keys += self._matches_in(period)
+            neighbours += self._nearest_in(period, neighbours, bool(text_keys))
         by_text = set(text_keys) - self._pool_keys
         by_vector = {key for key, _ in neighbours} - self._pool_keys
         self._pool_keys |= by_text | by_vector

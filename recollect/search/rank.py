@@ -16,7 +16,8 @@ on what the query is (`search.ranking.weights`).
   the assistant said (`language.addressee`). Items that are not conversations were saved by the
   user on purpose, so `person` treats them as the user's own.
 - speaker: the message is by the author named in the query.
-- recent: how new the message is; time: whether it lies in or near a period named in the query.
+- recent: how new the message is; time: whether it lies in or near a period named in the query;
+  later: it was written after the question was asked, so the question cannot be about it.
 - title: the share of the query that the title contains.
 - question: a message that asks a question rarely contains the answer.
 - opening: the first message of a chat with an assistant says what the chat is about.

@@ -95,6 +95,7 @@ class Features:
             "context": self._context,
             "length": self._length,
             "opening": self._opening,
+            "later": self._later,
         }
 
     @property
@@ -175,6 +176,10 @@ class Features:
         if not windows:
             return ()
         return [_time_score(windows, scored.candidate.created_at) for scored in group]
+
+    def _later(self, group: Group) -> Column:
+        end = self._question.now + _DAY  # clocks and time zones differ
+        return [float((scored.candidate.created_at or end) > end) for scored in group]
 
     # -- the conversation ---
 

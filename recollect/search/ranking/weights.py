@@ -29,6 +29,7 @@ QUESTION_WEIGHTS: Mapping[str, float] = {
     "speaker": 3.0,  # -.018, +.009
     "recent": 1.5,  # without it -.030 on LongMemEval, which asks mostly about the last weeks
     "time": 4.0,  # +.003, -.030
+    "later": -3.0,  # as much as `person`
     "title": 1.0,
     "question": -0.8,
     "opening": 1.0,
