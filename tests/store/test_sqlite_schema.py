@@ -1,0 +1,53 @@
+"""New libraries are created in one step, and are the same as those that were migrated."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recollect.store.sqlite import migrations
+from recollect.store.sqlite.connection import connect
+from recollect.store.sqlite.migrations import MIGRATIONS, migrate, run_migrations
+
+Contents = dict[str, list[tuple[Any, ...]]]
+
+
+def contents(path: Path, is_created: bool) -> Contents:
+    """The objects of a new file, its numbers, and the columns and rows of every table."""
+    db = connect(path)
+    if is_created:
+        migrate(db, path)
+    else:
+        run_migrations(db, path)
+    objects = db.rows("select type, name, tbl_name, sql from sqlite_schema order by name")
+    numbers = [(db.pragma("user_version"), db.pragma("application_id"))]
+    result = {"objects": objects, "numbers": numbers}
+    for type_, name, _, _ in objects:
+        if type_ == "table":
+            result[f"columns of {name}"] = db.rows(f"pragma table_xinfo({name})")
+            result[f"rows of {name}"] = sorted(db.rows(f"select * from {name}"))
+    db.close()
+    return result
+
+
+def test_a_new_library_is_the_same_as_a_migrated_one(tmp_path: Path) -> None:
+    created = contents(tmp_path / "created.db", is_created=True)
+    migrated = contents(tmp_path / "migrated.db", is_created=False)
+    assert created.keys() == migrated.keys()
+    for name, rows in migrated.items():
+        assert created[name] == rows, name
+
+
+def test_migrations_that_the_schema_lacks_run_after_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    added = ("m999_added", "create table added (x)")
+    monkeypatch.setattr(migrations, "MIGRATIONS", (*MIGRATIONS, added))
+    monkeypatch.setattr(migrations, "VERSION", len(MIGRATIONS) + 1)
+    db = connect(tmp_path / "library.db")
+    assert migrate(db, tmp_path) == [name for name, _ in (*MIGRATIONS, added)]
+    assert db.pragma("user_version") == len(MIGRATIONS) + 1
+    assert db.rows("select * from added") == []
+    db.close()
