@@ -324,17 +324,20 @@ class CandidatePool(Interpretation):
         return [candidates[key] for key in keys if key in candidates]
 
 
-def _batches(candidates: Iterable[ScoredCandidate]) -> Iterator[list[ScoredCandidate]]:
+def _batches(candidates: Sequence[ScoredCandidate]) -> Iterator[Sequence[ScoredCandidate]]:
     """Candidates in batches of limited length."""
-    batch: list[ScoredCandidate] = []
+    lengths = [len(scored.candidate.content) for scored in candidates]
+    if sum(lengths) <= _CHARACTERS_AT_ONCE:  # as usual
+        if candidates:
+            yield candidates
+        return
+    start = 0
     characters = 0
     longest = LIMITS.ranked_characters
-    for scored in candidates:
-        batch.append(scored)
-        characters += min(len(scored.candidate.content), longest)
+    for end, length in enumerate(lengths, 1):
+        characters += min(length, longest)
         if characters > _CHARACTERS_AT_ONCE:
-            yield batch
-            batch = []
-            characters = 0
-    if batch:
-        yield batch
+            yield candidates[start:end]
+            start, characters = end, 0
+    if start < len(candidates):
+        yield candidates[start:]

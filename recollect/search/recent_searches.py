@@ -5,8 +5,9 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Hashable
-from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from dataclasses import fields
+from datetime import datetime, timedelta
+from operator import attrgetter
 
 from recollect.index.meaning import Meaning
 from recollect.language.synonyms import synonyms_version
@@ -23,7 +24,13 @@ _MAX_SEARCHES = 8
 _MAX_CHARACTERS = 2_000_000
 # Recency and words such as "yesterday" depend on the time.
 _MAX_AGE = timedelta(minutes=1)
-_ANY_TIME = datetime(2000, 1, 1, tzinfo=UTC)
+_without_paging = attrgetter(
+    *(
+        field.name
+        for field in fields(SearchOptions)
+        if field.name not in ("offset", "limit", "now", "snippet_length")
+    )
+)
 
 
 class RecentSearches:
@@ -91,7 +98,3 @@ class RecentSearches:
                 self._searches.move_to_end(key)
             while len(self._searches) > _MAX_SEARCHES:
                 self._searches.popitem(last=False)
-
-
-def _without_paging(options: SearchOptions) -> SearchOptions:
-    return replace(options, offset=0, limit=1, now=_ANY_TIME, snippet_length=1)

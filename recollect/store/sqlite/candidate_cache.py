@@ -45,7 +45,7 @@ class CandidateCache:
         unread = [key for key in keys if key not in entries]
         if unread:
             new: dict[int, Candidate | None] = dict.fromkeys(unread)
-            new.update(read(unread))
+            new.update(read(sorted(unread)))  # keys next to each other are on the same page
             self._add(version, new)
             entries |= new
         return [candidate for candidate in map(entries.get, keys) if candidate is not None]

@@ -95,8 +95,12 @@ class SpaceFiles:
         return self._columns[name]
 
     def is_outdated(self) -> bool:
+        if self._complete_rows() != self._size:
+            return True
+        if self._size and self._row is ROW:  # then the file is there, and of the latest kind
+            return False
         file, _ = attributes_file(self._folder, self._space)
-        return file != self._attributes_file or self._complete_rows() != self._size
+        return file != self._attributes_file
 
     def _complete_rows(self) -> int:
         """The number of rows that are complete in both files."""
