@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import recollect
-from bench import memory_set
+from bench import memory_later_questions, memory_set
 from recollect.language.text import fold
 from recollect.library import Library
 from recollect.memory.compact import search_compact
@@ -199,10 +199,16 @@ INTERFACES: dict[str, Callable[[Library, str], Reading]] = {
     "raw search, snippets": search_snippets,
 }
 
-_LATER_QUESTIONS = {
+_LATER_SETS = {
+    "later questions": memory_later_questions.later_questions,
+    "last questions": memory_later_questions.last_questions,
+}
+_LATER_WITHOUT_ANSWER = {
     "later questions": memory_set.LATER_WITHOUT_ANSWER,
     "later questions for a rule": memory_set.RULES_WITHOUT_ANSWER,
     "more questions for a rule": memory_set.MORE_RULES_WITHOUT_ANSWER,
+    "questions of the later set": memory_later_questions.LATEST_WITHOUT_ANSWER,
+    "questions of the last set": memory_later_questions.LAST_WITHOUT_ANSWER,
 }
 
 
@@ -254,19 +260,26 @@ def measure(list_misses: bool = False) -> None:
                     not reading.results or _MISSING.search(reading.listing) is not None
                     for reading in readings
                 ]
+            later_outcomes = {
+                name: [_outcome(recall, library, each) for each in questions(set_.sessions)]
+                for name, questions in _LATER_SETS.items()
+            }
             later = {
                 name: _share(not recall(library, text).results for text in texts)
-                for name, texts in _LATER_QUESTIONS.items()
+                for name, texts in _LATER_WITHOUT_ANSWER.items()
             }
     _report_halves(set_.questions, outcomes, nothing)
     for name, share in later.items():
         print(f"recall_search, {name} without an answer: nothing found {share:.3f}")
     print()
+    _report_later(later_outcomes)
     honesty = {name: (_share(nothing[name]), _share(remarks[name])) for name in INTERFACES}
     _report(set_.questions, outcomes, honesty, whole)
     if list_misses:
         for name, results in outcomes.items():
-            _report_misses(name, set_.questions, results, nothing[name])
+            flags = zip(memory_set.WITHOUT_ANSWER, nothing[name], strict=True)
+            unrelated = [text for text, is_honest in flags if not is_honest]
+            _report_misses(name, set_.questions, results, unrelated)
 
 
 def _whole_conversation(library: Library, session: str) -> int:
@@ -362,6 +375,18 @@ def _report_halves(
     print()
 
 
+def _report_later(outcomes: dict[str, list[Outcome]]) -> None:
+    print("| recall_search | questions | recall@1 | recall@3 | tokens: median |")
+    print("|---|---|---|---|---|")
+    for name, results in outcomes.items():
+        first, three = (
+            _share(_is_recalled(each, most) for each in results) for most in (1, RECALL)
+        )
+        cost = statistics.median(each.tokens for each in results)
+        print(f"| {name} | {len(results)} | {first:.3f} | {three:.3f} | {cost:,.0f} |")
+    print()
+
+
 def _report_kinds(
     questions: tuple[memory_set.Question, ...], outcomes: dict[str, list[Outcome]]
 ) -> None:
@@ -379,7 +404,7 @@ def _report_misses(
     name: str,
     questions: tuple[memory_set.Question, ...],
     outcomes: list[Outcome],
-    nothing: list[bool],
+    unrelated: Iterable[str],
 ) -> None:
     print(f"\n{name}:")
     for question, outcome in zip(questions, outcomes, strict=True):
@@ -387,9 +412,8 @@ def _report_misses(
             print(f"  rank {outcome.rank}: {question.text} ({question.key})")
         if question.old_key and not _is_in_order(outcome):
             print(f"  rank {outcome.rank} after {outcome.old_rank}: {question.text}")
-    for text, is_honest in zip(memory_set.WITHOUT_ANSWER, nothing, strict=True):
-        if not is_honest:
-            print(f"  not nothing: {text}")
+    for text in unrelated:
+        print(f"  not nothing: {text}")
 
 
 def _share(flags: Iterable[bool]) -> float:

@@ -1150,7 +1150,7 @@ def _session(lines: list[str], number: int, count: int) -> tuple[Session, list[Q
     rng = random.Random(f"{SEED}/{number}")
     for line in lines[1:]:
         if line.startswith("? "):
-            questions.append(_question(line, id_))
+            questions.append(parse_question(line[2:], id_))
         elif line.startswith(("> ", "< ")):
             turns.append(Turn(_ROLES[line[0]], line[2:], tuple(calls)))
             calls = []
@@ -1163,8 +1163,9 @@ def _session(lines: list[str], number: int, count: int) -> tuple[Session, list[Q
     return Session(id_, project, language, start, tuple(turns)), questions
 
 
-def _question(line: str, session: str) -> Question:
-    kind, rest = line[2:].split(": ", 1)
+def parse_question(line: str, session: str) -> Question:
+    """A question from `kind: text => key`, or `key, not old key`."""
+    kind, rest = line.split(": ", 1)
     text, keys = rest.rsplit(" => ", 1)
     key, _, old_key = keys.partition(", not ")
     return Question(kind, text, key, old_key, session)

@@ -157,7 +157,14 @@ def test_a_question_for_what_is_allowed_or_preferred_is_recognized(text: str) ->
 
 
 @pytest.mark.parametrize(
-    "text", ["Who changed the old migration?", "Did we buy tea or coffee?", "Wer hat es geändert?"]
+    "text",
+    [
+        "Who changed the old migration?",
+        "Did we buy tea or coffee?",
+        "Wer hat es geändert?",
+        "How many connections may we open?",
+        "Wie viele Boote dürfen wir vermieten?",
+    ],
 )
 def test_other_questions_ask_for_no_rule(text: str) -> None:
     assert not language_of(text).asks_for_rule(text)

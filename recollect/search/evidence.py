@@ -14,17 +14,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence, Set
-from itertools import pairwise
 from typing import NamedTuple
 
 from recollect.language.detection import language_of
 from recollect.language.intent import KEYWORDS, QUESTION
 from recollect.language.languages.english import ENGLISH
+from recollect.language.names import names_in
 from recollect.language.synonyms import synonyms
-from recollect.language.text import tokens
 from recollect.model.kinds import CONVERSATION
 from recollect.search.ranking.scored import Question, ScoredCandidate
-from recollect.search.terms import DATE_WORDS, own_terms, term_shares
+from recollect.search.terms import DATE_WORDS, evidence_shares, own_terms
 
 UNRELATED = "The results are probably unrelated."
 _BEST = 5
@@ -49,8 +48,6 @@ _MIN_SHARE_WITHOUT_NAME = 0.5
 """Of the words, if the library does not have a name that the question mentions."""
 _MIN_SHARE_WITHOUT_RULE = 0.75
 """Of the words, where a question for a rule meets no rule."""
-_MIN_NAME = 3  # letters
-_SENTENCE_ENDS = (".", "?", "!", ":")
 
 
 class Assessment(NamedTuple):
@@ -230,23 +227,27 @@ def _best_exchanges(question: Question, ranking: Sequence[ScoredCandidate]) -> l
 
 def _largest_share(question: Question, term_sets: Iterable[set[int]]) -> float:
     """The largest share of the query, by weight, that one of these sets of terms is."""
-    shares = term_shares(question.terms)
+    shares = evidence_shares(question.terms)
     return max(math.fsum([shares[number] for number in each]) for each in term_sets)
 
 
 def _known_names(question: Question) -> set[int]:
-    """The numbers of the terms that are names in the question and occur in the library."""
-    names = _names(question.text) - DATE_WORDS
+    """The numbers of the terms that are names in the question and occur in the library.
+
+    For a name that does not occur, these are its synonyms: an exchange about any server does not
+    answer a question about Jenkins, one about CI may.
+    """
+    names = names_in(question.text) - DATE_WORDS
     return {
         number
         for number, term in enumerate(question.terms)
-        if term.name in names and term.frequency
+        if not names.isdisjoint((term.name, term.stands_for)) and term.frequency
     }
 
 
 def _lacks_name(question: Question, ranking: Sequence[ScoredCandidate]) -> bool:
     """Whether the question mentions something by a name that the library does not have."""
-    names = _names(question.text) - DATE_WORDS
+    names = names_in(question.text) - DATE_WORDS
     numbers = set().union(*(scored.all_terms for scored in ranking))
     missing = [
         term.name
@@ -254,16 +255,3 @@ def _lacks_name(question: Question, ranking: Sequence[ScoredCandidate]) -> bool:
         if term.name in names and not term.frequency and number not in numbers
     ]
     return any(not phrases for phrases in synonyms(missing))
-
-
-def _names(text: str) -> set[str]:
-    """The names in a question. English capitalizes little else within a sentence."""
-    words = text.split()
-    if 2 * sum(word[0].isupper() for word in words) > len(words):
-        return set()  # a title, in which everything is capitalized
-    names: set[str] = set()
-    for previous, word in pairwise(words):
-        bare = word.lstrip("\"“‘'(")
-        if bare[:1].isupper() and not previous.endswith(_SENTENCE_ENDS):
-            names.update(name for name in tokens(bare) if len(name) >= _MIN_NAME)
-    return names

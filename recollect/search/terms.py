@@ -13,18 +13,23 @@ from itertools import pairwise
 
 from recollect.language.content_words import content_words
 from recollect.language.detection import unspaced_language
-from recollect.language.intent import is_identifier
+from recollect.language.intent import QUESTION, classify, is_identifier
 from recollect.language.languages.base import Language
+from recollect.language.languages.english import ENGLISH
+from recollect.language.names import names_in
 from recollect.language.query import Query
 from recollect.language.query_tree import Node, Or, Word, words
 from recollect.language.synonyms import synonyms
 from recollect.language.text import is_unspaced, tokens
 from recollect.language.when import date_words
 from recollect.search.compounds import Parts, split_compounds
+from recollect.search.families import relatives_in_library
 from recollect.store.base import Store
 
 _WEAK = 0.3  # the weight of synonyms
 _MIN_PART_LETTERS = 3  # of an identifier
+_RARE = 10  # passages with a word
+_RARE_FAMILY = 20  # passages with any word of its family
 _MIN_PREFIX_CHARACTERS = 2  # a single letter is the prefix of too many words
 
 DATE_WORDS = frozenset(
@@ -55,6 +60,10 @@ class Term:
     """An identifier: what contains it comes before everything else."""
     weak: bool = False
     """Synonyms of a word of the query: what contains only these comes later."""
+    stands_for: str = ""
+    """The word of the query that a weak term stands for."""
+    is_head: bool = False
+    """A weak term that is the last part of a compound: a "Geldbetrag" is a "Betrag"."""
     frequency: int = 0
     """How many passages of the library contain it."""
     weight: float = 1.0
@@ -101,6 +110,7 @@ def query_terms(query: Query, store: Store, typing: bool = False) -> tuple[Term,
     if query.plain:
         compounds = _compounds(terms, store, query.language)
         terms = _split_terms(terms, compounds, store)
+        terms = _with_relatives(terms, store, query)
         terms += _synonym_terms(terms, store, query.language)
         terms += _head_terms(compounds, store)
     return tuple(terms)
@@ -191,14 +201,14 @@ def _synonym_terms(terms: Sequence[Term], store: Store, language: Language) -> l
     synonym_terms = []
     absent = [term for term in terms if not term.frequency and not term.prefix]
     words = [term.forms[0][0] for term in absent if len(term.forms[0]) == 1]
-    for phrases in synonyms(words):
+    for word, phrases in zip(words, synonyms(words), strict=True):
         if not phrases:
             continue
         inflected = _inflected_terms(list(phrases), store, language)
         forms = dict.fromkeys(form for each in inflected for form in each.forms)
         other_forms = tuple(form for form in forms if form not in own_forms)
         if other_forms:
-            synonym_terms.append(Term(other_forms, weak=True))
+            synonym_terms.append(Term(other_forms, weak=True, stands_for=word))
     if not synonym_terms:
         return []
     frequencies, passages = store.frequencies([term.node for term in synonym_terms])
@@ -216,6 +226,36 @@ def _compounds(terms: Sequence[Term], store: Store, language: Language) -> dict[
     return split_compounds(words, store, language)
 
 
+def _with_relatives(terms: Sequence[Term], store: Store, query: Query) -> list[Term]:
+    """The terms of a question, where words of the same family are forms of a rare word.
+
+    Keywords name words, so other words would be noise. If many messages have the word itself, its
+    family is not needed. A rare word does not stand for a frequent one, "creamer" not for "cream".
+    """
+    if classify(query.rest) != QUESTION:
+        return list(terms)
+    names: set[str] = set()
+    if query.language is ENGLISH:
+        names = names_in(query.rest)
+    words = [term.name for term in terms if _may_have_relatives(term) and term.name not in names]
+    relatives = relatives_in_library(words, store, query.language)
+    if not relatives:
+        return list(terms)
+    with_family = []
+    for term in terms:
+        family = [(word,) for word in relatives.get(term.name, ())]
+        with_family.append(replace(term, forms=tuple(dict.fromkeys([*term.forms, *family]))))
+    return [
+        extended if not term.frequency or extended.frequency <= _RARE_FAMILY else term
+        for term, extended in zip(terms, _weighted(with_family, store), strict=True)
+    ]
+
+
+def _may_have_relatives(term: Term) -> bool:
+    is_word = len(term.forms[0]) == 1 and not term.prefix and not term.exact
+    return is_word and term.frequency <= _RARE
+
+
 def _split_terms(terms: Sequence[Term], compounds: Mapping[str, Parts], store: Store) -> list[Term]:
     """The terms, where the parts of a compound are forms of it if the library has them all."""
     result = []
@@ -231,8 +271,11 @@ def _split_terms(terms: Sequence[Term], compounds: Mapping[str, Parts], store: S
 
 def _head_terms(compounds: Mapping[str, Parts], store: Store) -> list[Term]:
     """A weak term for the last part of each compound whose first part the library lacks."""
-    heads = [parts.head for parts in compounds.values() if not parts.modifier]
-    terms = [Term(tuple((form,) for form in head), weak=True) for head in heads]
+    heads = {word: parts.head for word, parts in compounds.items() if not parts.modifier}
+    terms = [
+        Term(tuple((form,) for form in head), weak=True, stands_for=word, is_head=True)
+        for word, head in heads.items()
+    ]
     return [replace(term, weight=_WEAK * term.weight) for term in _weighted(terms, store)]
 
 
@@ -339,3 +382,13 @@ def term_shares(terms: Sequence[Term]) -> list[float]:
             share = 0.0
         shares.append(share)
     return shares
+
+
+def evidence_shares(terms: Sequence[Term]) -> list[float]:
+    """The same, but the last part of a compound counts as much as if the query had it."""
+    shares = term_shares(terms)
+    total = math.fsum(term.weight for term in own_terms(terms)) or 1.0
+    return [
+        term.weight / _WEAK / total if term.is_head else share
+        for term, share in zip(terms, shares, strict=True)
+    ]

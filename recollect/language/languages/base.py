@@ -77,6 +77,13 @@ class Language:
     """Patterns of phrases that ask what is allowed, required or preferred, such as "may I"."""
     irregular_forms: str = ""
     """Base forms, each followed by its irregular forms. Entries are separated by | or lines."""
+    derivations: str = ""
+    """Endings that words of one family can have (`vote voter`), a group on each line.
+
+    First the least number of letters before the ending; `-` is no ending.
+    """
+    families: str = ""
+    """Families of words that no rule joins (`long length`), separated by | or lines."""
     endings: Mapping[str, str] = field(default_factory=dict)
     """Endings without accents and what replaces them, where the stemmer depends on accents."""
     joiners: str = ""
@@ -213,7 +220,12 @@ class Language:
         return self._number_question.search(self._searchable(text)) is not None
 
     def asks_for_rule(self, text: str) -> bool:
-        """Whether a text asks what is allowed, required or preferred."""
+        """Whether a text asks what is allowed, required or preferred.
+
+        "How many may we open?" asks for a number.
+        """
+        if self.asks_for_number(text):
+            return False
         return self._rule_question.search(self._searchable(text)) is not None
 
     def _compile(self, patterns: Iterable[str]) -> re.Pattern[str]:

@@ -251,4 +251,8 @@ boek boeken|kind kinderen|stad steden|ei eieren|schip schepen|lid leden
         verteld heet heette volgende
     """,
     letters="ë",
+    derivations="""
+4 eren eer eert eerd eerde eerden atie aties ator
+4 en t te ten de den ing ingen er ers
+""",
 )

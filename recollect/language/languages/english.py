@@ -151,4 +151,46 @@ goose geese|half halves|index indices|knife knives|leaf leaves|life lives|loaf l
 mouse mice|person people|shelf shelves|thief thieves|tooth teeth|wife wives|wolf wolves
 woman women
 """,
+    derivations="""
+4 - s ed ing er ers or ors
+3 e es ed ing er ers
+2 g gs gger ggers
+2 n ns nner nners
+2 p ps pper ppers
+3 t ts tter tters
+3 m ms mmer mmers
+3 ate ates ated ating ation ations ator ators
+4 a as ate ates ated ating ation ations
+3 y ies ied ying ication ications ier iers
+3 y ies ied ying ial ials iance
+4 - s ed ing ure ures
+4 e es ed ing ure ures
+2 ide ides ided iding ision isions
+3 nd nds nded nding nsion nsions nse nses
+3 rt rts rted rting rsion rsions
+3 it its itted itting ission issions
+4 ibe ibes ibed ibing iption iptions
+3 uce uces uced ucing uction uctions
+2 eive eives eived eiving eption eptions
+3 olve olves olved olving olution olutions
+3 ume umes umed uming umption
+2 tain tains tained taining tenance tention
+4 - s ed ing ment ments
+4 - s ed ing age ages
+4 e es ed ing age ages
+5 - s ed ing y ies
+4 e es ed ing ition itions
+4 - s ship ships
+4 - s able
+4 e es able
+""",
+    families="""
+act action|advise advice|acquire acquisition|analyse analyze analysis|behave behavior behaviour
+believe belief|choose choice|compare comparison|deep depth|depart departure|destroy destruction
+die death dead|enter entry entrance|explain explanation|fly flight|give gift|grow growth
+high height|know knowledge|long length|lose loss|marry marriage|mix mixture|move movement
+own owner owners ownership|pay payment payments|prove proof|repeat repetition|safe safety
+see sight|sell sale sales|sign signature signatures|solve solution solutions|speak speech
+strong strength|succeed success successful|use usage|weigh weight|wide width
+""",
 )

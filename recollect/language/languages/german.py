@@ -303,4 +303,9 @@ mutter mütter|vater väter|bruder brüder|baum bäume|zahn zähne|stuhl stühle
     """,
     letters="äöüß",
     optional_accents=False,
+    derivations="""
+4 ieren iere iert ierte ierten ierung ierungen ation ationen ator
+4 en e t te ten ung ungen er
+4 rn re rt rte rten rung rungen rer
+""",
 )

@@ -1,0 +1,26 @@
+"""Words of the library that are of the same family as a word of the query.
+
+A question about "replicas" is answered by a message about "replication". Names have no family:
+"Baker" does not bake.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from recollect.language.derivation import possible_relatives
+from recollect.language.languages.base import Language
+from recollect.store.base import Store
+
+
+def relatives_in_library(
+    words: Sequence[str], store: Store, language: Language
+) -> dict[str, tuple[str, ...]]:
+    """For each word that has some, the words of its family that the library contains."""
+    families = {word: possible_relatives(word, language) for word in words}
+    candidates = set().union(*families.values()) - language.stop_words
+    if not candidates:
+        return {}
+    library_words = store.known_words(sorted(candidates))
+    relatives = {word: tuple(sorted(family & library_words)) for word, family in families.items()}
+    return {word: family for word, family in relatives.items() if family}
