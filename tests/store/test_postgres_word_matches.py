@@ -17,7 +17,7 @@ from recollect.model.documents import Document
 from recollect.model.search import Filter
 from recollect.store.postgres import PostgresStore
 from recollect.store.postgres.text import best_matches
-from recollect.store.postgres.text.word_matches import LENGTH_BITS, Matches, Memory
+from recollect.store.postgres.text.word_matches import LENGTH_BITS, MEMORY, Matches, Memory
 from recollect.store.values import SearchPlan
 
 WORDS = ("tram", "trams", "castle", "ticket", "tourist", "night", "euros", "river")
@@ -134,6 +134,27 @@ def test_a_search_looks_its_words_up_with_one_statement(
         assert len(traces.take().statements) == 2  # the facts, and the words
         assert search(store, ANY_WORD) == first
         assert len(traces.take().statements) == 1
+
+
+def test_new_conversations_leave_what_is_remembered_valid(store: PostgresStore) -> None:
+    """The opening of a conversation is indexed again with its title, but nobody knows it yet."""
+    add(store, Random(4), 0)
+    for number in range(3):
+        search(store, ANY_WORD)
+        (removed,) = {matches.removed for matches in remembered(store)}
+        store.save([Document("test", f"n{number}", id=f"n{number}", title="The river")])
+        store.append(f"n{number}", message("m", "the tram to the castle"))
+        keys, (total, _) = search(store, ANY_WORD)
+        assert {matches.removed for matches in remembered(store)} == {removed}
+        other = PostgresStore(store._transactions._pool.url, store._transactions.user)
+        assert (keys, (total, True)) == search_index(other, ANY_WORD)
+        other.close()
+
+
+def remembered(store: PostgresStore) -> list[Matches]:
+    queries = store._counts._queries.values()
+    entries = [MEMORY.get(store._counts._library, query) for query in queries]
+    return [matches for matches in entries if matches is not None]
 
 
 def test_an_older_state_has_no_later_matches() -> None:

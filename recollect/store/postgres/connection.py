@@ -119,6 +119,8 @@ class Connection:
     def __init__(self, session: Session, owner: int, server: Server) -> None:
         self.owner = owner
         self.server = server
+        self.new_passages: set[int] = set()
+        """Keys of passages that were added in this transaction, so nobody remembers them."""
         self._session = session
         self._cursor = psycopg.RawCursor(session)
 
@@ -260,7 +262,7 @@ class Connection:
             where {self.own("p", "t")} and p.key = any(?::bigint[]) and t.key = p.key""",
             (keys,),
         )
-        self.run(f"update last_key set removed = removed + 1 where {self.own()}")
+        self.note_change(keys)
         self._delete_vectors(keys)
         self.run(
             f"""insert into unembedded (owner, mark, passage, space)
@@ -336,6 +338,13 @@ class Connection:
         if OWNER in sql:
             return [self.owner, *values]
         return values
+
+    def note_change(self, passages: Iterable[int]) -> bool:
+        """Increase `removed`, unless these passages are new. Returns whether it was increased."""
+        if self.new_passages.issuperset(passages):
+            return False
+        self.run(f"update last_key set removed = removed + 1 where {self.own()}")
+        return True
 
     def epoch(self, removed: int) -> int:
         """What is remembered of a library is valid as long as this has the same value.

@@ -35,6 +35,11 @@ class IndexWriter:
         self._removed = number
 
     def add(self, rows: Iterable[IndexRow]) -> None:
+        rows = list(rows)
+        self._add(rows)
+        self._db.new_passages.update(key for key, _, _ in rows)
+
+    def _add(self, rows: Iterable[IndexRow]) -> None:
         keys = []
         is_opening = []
         vectors = []
@@ -87,13 +92,11 @@ class IndexWriter:
             "delete from passage_text where owner = ?::integer and key = any(?::bigint[])",
             (self._db.owner, keys),
         )
-        self._db.run(
-            "update last_key set removed = removed + 1 where owner = ?::integer", (self._db.owner,)
-        )
+        is_noted = self._db.note_change(keys)
         delete_unused_words(self._db, sorted(words))
-        self.removed += 1
+        self.removed += is_noted
         self.new_words -= words
 
     def replace(self, before: Sequence[IndexRow], after: Sequence[IndexRow]) -> None:
         self.remove(before)
-        self.add(after)
+        self._add(after)
