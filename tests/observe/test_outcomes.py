@@ -59,6 +59,34 @@ def test_a_pasted_error_is_not_the_title() -> None:
     assert only(document).title == "The database of the tests is PostgreSQL 16 now, like production"
 
 
+def test_a_question_of_a_program_at_the_end_of_a_pasted_log_is_not_the_title() -> None:
+    log = "\n".join(f"> step {n} && npm run check:{n} --all-the-workspaces" for n in range(60))
+    document = exchange(
+        (
+            "user",
+            "The build uses another branch than ours. This is its log:\n"
+            f"{log}\nTip: Want to turn off tips and other hints?\na.ts ━━━━━\nFound 4 errors.",
+        ),
+        (
+            "assistant",
+            "The build checks out the main branch, because the workflow names no branch.",
+        ),
+    )
+    assert only(document).title == "The build uses another branch than ours"
+
+
+def test_a_request_after_a_pasted_log_is_the_title() -> None:
+    log = "\n".join(f"> step {n} && npm run check:{n} --all-the-workspaces" for n in range(60))
+    document = exchange(
+        ("user", f"{log}\nWhy does the build take the wrong branch?"),
+        (
+            "assistant",
+            "The build checks out the main branch, because the workflow names no branch.",
+        ),
+    )
+    assert only(document).title == "Why does the build take the wrong branch?"
+
+
 def test_the_request_is_the_subtitle_of_work() -> None:
     document = conversation(
         message("user", "Please cache the weather forecast"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 
 from recollect.memory.observe import replies
 from recollect.memory.observe.exchanges import (
@@ -11,7 +12,7 @@ from recollect.memory.observe.exchanges import (
     is_from_person,
     person_text,
 )
-from recollect.memory.observe.prose import Sentence, prose_sentences
+from recollect.memory.observe.prose import Sentence, is_prose, prose_sentences
 from recollect.memory.observe.work import Work, collect_work
 from recollect.model.documents import Passage
 
@@ -20,6 +21,8 @@ _MIN_PART = 4
 _MAX_OWN_LENGTH = 4_000  # characters: a longer message contains pasted text
 _PASTE_MARGIN = 1_000
 _MAX_OWN_LINES = 25
+_OPENING_LINES = 5
+_CLOSING_LINES = 3
 _MAX_SENTENCES = 400  # per message
 
 
@@ -139,10 +142,19 @@ def _without_paste(text: str) -> str:
     """The person's own words, which stand before and after a long pasted text."""
     lines = [line for line in text.split("\n") if line.strip()]
     if len(lines) > _MAX_OWN_LINES and len(text) > _MAX_OWN_LENGTH // 2:
-        return "\n\n".join((*lines[:5], *lines[-3:]))
+        return "\n\n".join(_own_lines(lines))
     if len(text) > _MAX_OWN_LENGTH:
         return f"{text[:_PASTE_MARGIN]}\n\n{text[-_PASTE_MARGIN:]}"
     return text
+
+
+def _own_lines(lines: Sequence[str]) -> list[str]:
+    """The first and the last lines, as far as no line of a program's output is among them."""
+    opening = list(takewhile(is_prose, lines[:_OPENING_LINES]))
+    closing = list(lines[-_CLOSING_LINES:])
+    if opening and not all(map(is_prose, closing)):
+        closing = []  # the pasted text reaches to the end
+    return opening + closing
 
 
 def _prose_sentences(text: str) -> list[Sentence]:
