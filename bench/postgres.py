@@ -22,6 +22,8 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import os
+import signal
+import sys
 import threading
 import time
 from collections import Counter
@@ -363,6 +365,7 @@ def main() -> None:
     stores = options.stores.split(",")
     if not set(stores) <= set(STORES) or ("citus" in stores and options.citus is None):
         parser.error(f"--stores are some of {', '.join(STORES)}; citus needs --citus")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the servers are stopped too
     team = people(options.messages, options.users)
     with ExitStack() as stack:
         folder = stack.enter_context(folder_for(options.keep))
