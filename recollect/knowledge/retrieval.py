@@ -124,7 +124,7 @@ def _optional_preference(
     value: int | None = clamp(name, values[name])
     if value is None:
         raise _not_a_number(name, values[name])
-    if name == "max_tokens" and float(values[name]) < 1:
+    if name == "max_tokens" and value == 1 and float(values[name]) < 1:
         raise InvalidInput("retrieval.max_tokens: use 1 or more.")
     return value
 

@@ -46,6 +46,10 @@ EXPORT = json.dumps(
 ).encode()
 
 
+uploads_are_files = pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+"""On PostgreSQL, uploads are rows, so that every server has them."""
+
+
 def send(client: TestClient, name: str, data: bytes, headers: dict[str, str] | None = None) -> Any:
     return client.post(
         "/api/imports",
@@ -125,6 +129,7 @@ def test_receipts_are_paginated(client: TestClient, service: Service) -> None:
     assert client.get("/api/receipts?limit=0").status_code == 400
 
 
+@uploads_are_files
 def test_an_interrupted_upload_leaves_no_file(site: Site) -> None:
     host, port = site.url.removeprefix("http://").split(":")
     head = (
@@ -234,6 +239,7 @@ def test_a_file_over_the_limit_is_rejected_and_leaves_no_file(
     wait_for_removal(service)
 
 
+@uploads_are_files
 def test_a_full_disk_is_reported_before_anything_is_written(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -270,6 +276,7 @@ def test_the_number_of_waiting_imports_per_user_is_limited(
     assert answer.headers["retry-after"] == "30"
 
 
+@uploads_are_files
 def test_uploads_are_readable_by_the_server_only(service: Service) -> None:
     with service.imports.upload("ann", "../../etc/passwd.json") as upload:
         upload.write(b"[]")
