@@ -82,6 +82,7 @@ PARTS = {
     "opening": "it is the first message of its conversation",
     "past": "it tells what happened, in the first person",
     "first_person": "it is about its author",
+    "later": "it was written after the question was asked",
     "answer": "it has a time or a number, which the query asks for",
     "preference": "it says what the user likes, wants or does, and the query asks for advice",
     "around": "the messages before and after it have a similar meaning",
