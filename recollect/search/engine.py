@@ -10,7 +10,6 @@ from typing import Any
 
 from recollect.errors import InvalidInput
 from recollect.index.meaning import Meaning
-from recollect.language.query import Query
 from recollect.language.text import fold
 from recollect.model.search import Filter, Hit, Page, SearchOptions
 from recollect.search import rank
@@ -78,20 +77,10 @@ class Search(CandidatePool):
     has_observations = False
     """Whether observations are among the candidates."""
 
-    def __init__(
-        self,
-        store: Store,
-        meaning: Meaning,
-        query: Query,
-        filter: Filter,
-        options: SearchOptions,
-        every_term: bool = False,
-    ) -> None:
-        super().__init__(store, meaning, query, filter, options, every_term)
-        self._all_terms_match = True
-        self._ranking: list[ScoredCandidate] | None = None
-        self._assessment: Assessment | None = None
-        self._scale: Scale | None = None
+    _all_terms_match = True
+    _ranking: list[ScoredCandidate] | None = None
+    _assessment: Assessment | None = None
+    _scale: Scale | None = None
 
     def with_filter(self, filter: Filter, store: Store, candidates: int = CANDIDATES) -> Search:
         """The same search with another filter and store, and so many candidates of each arm."""
@@ -99,7 +88,7 @@ class Search(CandidatePool):
         other._arm_size = min(candidates, self._arm_size)
         other._filter = filter
         other._store = PartialStore(store, self._deadline)
-        other._pool_keys = set()
+        other._pool_keys = frozenset()
         other._ranking = None
         other._assessment = None
         other._scale = None

@@ -8,20 +8,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 
 from recollect.errors import SearchTimeout
-from recollect.index.meaning import Meaning
 from recollect.language.intent import IDENTIFIER, KEYWORDS, QUESTION
-from recollect.language.query import Query
 from recollect.language.query_tree import And, Node, excludes_words
-from recollect.model.search import Filter, SearchOptions
+from recollect.model.search import Filter
 from recollect.search import rank
 from recollect.search.deadline import NOTHING_IN_TIME
 from recollect.search.interpretation import Interpretation
 from recollect.search.ranking.scored import ScoredCandidate
 from recollect.search.terms import any_term
 from recollect.settings import LIMITS
-from recollect.store.base import Store
 from recollect.store.values import Candidate, SearchPlan, Space
 
 CANDIDATES = 150
@@ -42,27 +40,21 @@ _DISTANT = 12  # more than are shown, because some have the same text
 class CandidatePool(Interpretation):
     """What the arms of one search find."""
 
-    def __init__(
-        self,
-        store: Store,
-        meaning: Meaning,
-        query: Query,
-        filter: Filter,
-        options: SearchOptions,
-        every_term: bool = False,
-    ) -> None:
-        super().__init__(store, meaning, query, filter, options, every_term)
-        self._arm_size = CANDIDATES
-        if options.typing:
-            self._arm_size = _CANDIDATES_WHILE_TYPING
-        self._pool_keys: set[int] = set()
-        self.is_exhausted = True
-        """Whether the arms have no candidates beyond the pool."""
-        self._has_more_matches = True
-        """Whether the text arm may have candidates beyond the pool."""
-        self._count: tuple[int, bool] | None = None
-        self._distant: list[tuple[int, float]] = []
-        """The nearest neighbours, if they are no evidence."""
+    is_exhausted = True
+    """Whether the arms have no candidates beyond the pool."""
+    _has_more_matches = True
+    """Whether the text arm may have candidates beyond the pool."""
+    _pool_keys: frozenset[int] = frozenset()
+    _count: tuple[int, bool] | None = None
+    _distant: Sequence[tuple[int, float]] = ()
+    """The nearest neighbours, if they are no evidence."""
+
+    @cached_property
+    def _arm_size(self) -> int:
+        """How many candidates each arm may have."""
+        if self._options.typing:
+            return _CANDIDATES_WHILE_TYPING
+        return CANDIDATES
 
     def restrict_to(self, conversations: Iterable[str]) -> None:
         """Search in these conversations only."""

@@ -43,7 +43,7 @@ class _SimilarSearch(Search):
         self._candidate = candidate
         text = " ".join(dict.fromkeys(tokens(candidate.content)))
         super().__init__(store, meaning, parse_query(_truncate_query(text)), filter, options)
-        self._pool_keys.add(candidate.key)  # keeps the message itself out of the pool
+        self._pool_keys |= {candidate.key}  # keeps the message itself out of the pool
         shared = [term for term in self._own_terms if term.frequency > 1]
         shared.sort(key=lambda term: -term.weight)
         self._terms = tuple(shared[:_TERMS_OF_MESSAGE])

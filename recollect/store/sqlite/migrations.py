@@ -523,7 +523,7 @@ def run_migrations(db: apsw.Connection, path: Path, stop_before: str | None = No
 
 def _create(db: apsw.Connection, path: Path) -> list[str]:
     """Create the tables of an empty file in one step, which is ten times as fast."""
-    script = SCHEMA.read_text()
+    script = SCHEMA.read_text(encoding="utf-8")
     last_name = script.split("\n", 1)[0].removeprefix("-- ")
     names = [name for name, _ in MIGRATIONS]
     if last_name not in names:
