@@ -636,6 +636,7 @@ ONLY_POSTGRES = {
     "m029_fewer_statements",
     "m032_transaction_functions",
     "m033_word_matches",
+    "m034_long_models",
 }
 
 

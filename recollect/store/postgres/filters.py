@@ -11,6 +11,7 @@ from typing import Any
 
 from recollect.language.text import fold, micros, storable, tokens
 from recollect.model.search import Filter
+from recollect.store.postgres.schema import LONGEST_INDEXED_NAME
 from recollect.store.sql.encoding import FILTER_CHARACTERS, index_columns
 from recollect.store.sql.tags import tag_pattern
 
@@ -75,11 +76,15 @@ def document_conditions(filter: Filter) -> tuple[str, list[Any]]:
     if filter.pinned is not None:
         clauses.append(_PINNED[filter.pinned])
     if filter.models:
+        models = [storable(name) for name in filter.models]
+        condition = "m.model = any(?::text[])"
+        if max(map(len, models)) <= LONGEST_INDEXED_NAME:
+            condition += f" and length(m.model) <= {LONGEST_INDEXED_NAME}"  # the index has these
         clauses.append(
             f"exists (select from passage m where m.owner = {OWNER} and m.document = d.key "
-            "and m.model = any(?::text[]))"
+            f"and {condition})"
         )
-        values.append([storable(name) for name in filter.models])
+        values.append(models)
     if filter.tags:
         clauses.append(f"({' or '.join(['strpos(d.tags, ?) > 0'] * len(filter.tags))})")
         values += map(tag_pattern, filter.tags)

@@ -434,6 +434,14 @@ M033_WORD_MATCHES = """
 comment on column last_key.removed is 'How often indexed passages were changed or deleted.';
 """
 
+LONGEST_INDEXED_NAME = 200
+"""A row of an index has at most 2,704 bytes."""
+M034_LONG_MODELS = f"""
+create index passage_model_names on passage (owner, model, document)
+  where model is not null and length(model) <= {LONGEST_INDEXED_NAME};
+drop index passage_models;
+"""
+
 MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m001_documents", M001_DOCUMENTS),
     ("m002_search", M002_SEARCH),
@@ -462,6 +470,7 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m031_human_only", M031_HUMAN_ONLY),
     ("m032_transaction_functions", M032_TRANSACTION_FUNCTIONS),
     ("m033_word_matches", M033_WORD_MATCHES),
+    ("m034_long_models", M034_LONG_MODELS),
 )
 BASELINE = "m028_upgrades"
 """Programs since this step keep working while later steps run."""
