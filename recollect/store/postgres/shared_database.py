@@ -18,6 +18,7 @@ from psycopg import errors
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from recollect.errors import ReadOnlyLibrary, RecollectError, StoreUnavailable
+from recollect.language.text import storable
 from recollect.settings import LIMITS, READ_ONLY
 from recollect.store.postgres.connection import number_parameters
 from recollect.store.postgres.notifications import CHANNEL, topic_of_tables
@@ -58,6 +59,11 @@ class _Session(psycopg.Connection[Any]):
     last_use = 0.0
 
 
+def _storable(values: Sequence[Any]) -> list[Any]:
+    """Values without NUL, which PostgreSQL refuses; the id of a job in a URL may contain it."""
+    return [storable(value) if isinstance(value, str) else value for value in values]
+
+
 class _Transaction:
     """See `store.shared.database.Transaction`."""
 
@@ -69,7 +75,7 @@ class _Transaction:
         self._cursor = psycopg.RawCursor(session)
 
     def rows(self, sql: str, values: Sequence[Any] = ()) -> Rows:
-        self._cursor.execute(number_parameters(sql), values)
+        self._cursor.execute(number_parameters(sql), _storable(values))
         if self._cursor.description is None:
             return []
         return self._cursor.fetchall()
@@ -80,7 +86,7 @@ class _Transaction:
         return None
 
     def run(self, sql: str, values: Sequence[Any] = ()) -> None:
-        self._cursor.execute(number_parameters(sql), values)
+        self._cursor.execute(number_parameters(sql), _storable(values))
 
     def run_many(self, sql: str, values: Iterable[Sequence[Any]]) -> None:
         self._cursor.executemany(number_parameters(sql), list(values))
