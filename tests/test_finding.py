@@ -175,6 +175,27 @@ def test_an_identifier_comes_before_its_words_with_other_punctuation(
         assert ids(search(library, query))[0] == "typed-0"
 
 
+@pytest.mark.parametrize("query", ["ERR_AUTH_TIMEOUT", "3.12.8", "src/auth/app.ts", "300-gram"])
+def test_some_words_of_an_identifier_are_no_evidence(garden: recollect.Library, query: str) -> None:
+    add(
+        garden,
+        "parts",
+        "Auth failed: 3 of 12 apps, then 8 of 300.",
+        "The timeout of src is 1 gram.",
+    )
+    page = search(garden, query)
+    assert (page.hits, page.total, page.missing) == ((), 0, (query,))
+    assert (page.mode == "both") == bool(page.nearest)
+
+
+def test_all_words_of_an_identifier_are_evidence_after_the_identifier_itself(
+    garden: recollect.Library,
+) -> None:
+    add(garden, "parts", "Why did auth give an err? It failed.", "Nothing failed here.")
+    page = search(garden, "ERR_AUTH_FAILED")
+    assert (ids(page), page.total) == (["errors-0", "parts-0"], 2)
+
+
 def test_an_identifier_in_a_title_comes_first_even_without_vectors(
     library: recollect.Library,
 ) -> None:

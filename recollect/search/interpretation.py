@@ -11,7 +11,7 @@ from typing import Any
 
 from recollect.errors import InvalidInput, RecollectError
 from recollect.index.meaning import Meaning
-from recollect.language.intent import KEYWORDS, classify
+from recollect.language.intent import IDENTIFIER, KEYWORDS, classify
 from recollect.language.query import Query
 from recollect.language.query_tree import And, Node, Word
 from recollect.language.text import tokens
@@ -22,7 +22,14 @@ from recollect.search.correction import correct_terms
 from recollect.search.deadline import Deadline
 from recollect.search.partial_store import PartialStore
 from recollect.search.ranking.scored import Question
-from recollect.search.terms import Term, any_term, form_name, own_terms, query_terms
+from recollect.search.terms import (
+    Term,
+    any_term,
+    form_name,
+    identifier_node,
+    own_terms,
+    query_terms,
+)
 from recollect.store.base import Store
 from recollect.store.values import Space
 
@@ -105,6 +112,8 @@ class Interpretation:
             return None
         if self._every_term:
             return self._all_terms()
+        if self._intent() == IDENTIFIER:
+            return identifier_node(self._terms)
         return any_term(self._terms)
 
     def _all_terms(self) -> Node:

@@ -18,7 +18,7 @@ from recollect.language.languages.base import Language
 from recollect.language.languages.english import ENGLISH
 from recollect.language.names import names_in
 from recollect.language.query import Query
-from recollect.language.query_tree import Node, Or, Word, words
+from recollect.language.query_tree import And, Node, Or, Word, words
 from recollect.language.synonyms import synonyms
 from recollect.language.text import is_unspaced, tokens
 from recollect.language.when import date_words
@@ -137,6 +137,20 @@ def any_term(terms: Sequence[Term]) -> Node:
     return Or(tuple(term.node for term in terms))
 
 
+def identifier_node(terms: Sequence[Term]) -> Node:
+    """A query for passages that contain an identifier, or all words of the identifiers.
+
+    Some of the words are no evidence: "The build failed" is not about `ERR_AUTH_FAILED`.
+    """
+    parts = [term for term in terms if not (term.exact or term.prefix or term.weak)]
+    others = [term for term in terms if term not in parts]
+    if not others:
+        return any_term(parts)
+    if len(parts) < 2:
+        return any_term(others)
+    return Or((*(term.node for term in others), And(tuple(term.node for term in parts))))
+
+
 def _plain_terms(query: Query, store: Store, typing: bool) -> list[Term]:
     topic = _topic_words(query)
     prefix = ""
@@ -163,7 +177,8 @@ def _topic_forms(query: Query, topic: Sequence[Word]) -> list[Form]:
     forms = [f for word in topic for f in _forms(word.text, language) if _is_telling(word, f)]
     if forms:
         return forms
-    return [form for word in topic for form in _forms(word.text, None)]
+    other_words = [word for word in topic if not is_identifier(word.text)]
+    return [form for word in other_words for form in _forms(word.text, None)]
 
 
 def _is_telling(word: Word, form: Form) -> bool:

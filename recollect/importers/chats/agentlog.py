@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 
 from recollect.importers.entries import Entry
 from recollect.importers.jsonstream import UNREADABLE, nested_too_deeply
-from recollect.language.text import printable
+from recollect.language.text import printable, truncate
 from recollect.model.documents import Json, Passage
 from recollect.model.receipts import Problem
 
@@ -122,7 +122,7 @@ def title_of(passages: Iterable[Passage]) -> str:
 
 
 def first_line(value: str) -> str:
-    return value.strip().split("\n", 1)[0].strip()[:TITLE_LENGTH]
+    return truncate(value.strip().split("\n", 1)[0].strip(), TITLE_LENGTH)
 
 
 # -- files in messages -------------------------------------------------------
