@@ -31,6 +31,7 @@ from recollect.search.concepts import search_concepts
 from recollect.search.deadline import NOTE
 from recollect.search.engine import NEAREST, Search
 from recollect.search.hits import make_hit
+from recollect.search.period_questions import as_period
 from recollect.search.pool import CANDIDATES
 from recollect.search.query_filter import has_words, may_relax, narrow_filter
 from recollect.search.ranking.scored import Scale, ScoredCandidate
@@ -88,7 +89,7 @@ def search_concept(
     scopes = [observations, messages]
     if options.mode == "text":
         text = _literal_query(text, scopes)
-    query = parse_query(text)
+    query = as_period(parse_query(text), options.now)
     scopes = [scope._replace(filter=narrow_filter(scope.filter, query, store)) for scope in scopes]
     coverage = Coverage(store, scopes[0].filter)
     results = _Results(store, coverage, ConversationTexts(store, audience), options.limit)
@@ -281,7 +282,7 @@ def _search_without_words(
 ) -> MemoryResults:
     """Punctuation and fields are not ranked: observations come first, then exchanges."""
     is_exact = True
-    note = ""
+    note = query.note
     totals = []
     for scope in scopes:
         matches = _matches_without_words(query, scope)

@@ -16,8 +16,8 @@ from recollect.search import rank
 from recollect.search.deadline import NOTE
 from recollect.search.evidence import CERTAIN, UNRELATED, Assessment, assess
 from recollect.search.hits import make_hit
-from recollect.search.long_queries import parse_any_length
 from recollect.search.partial_store import PartialStore
+from recollect.search.period_questions import read_query
 from recollect.search.pool import CANDIDATES, CandidatePool
 from recollect.search.query_filter import has_words, may_relax, narrow_filter
 from recollect.search.ranking.scored import Scale, ScoredCandidate
@@ -59,7 +59,7 @@ def prepare_search(
     search_type: type[Search] | None = None,
 ) -> Search | None:
     """The search for a query; None if the query has no words."""
-    query = parse_any_length(text, store)
+    query = read_query(text, store, options)
     filter = narrow_filter(filter, query, store)
     if not has_words(query):
         return None

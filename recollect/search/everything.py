@@ -25,7 +25,7 @@ from recollect.search import rank
 from recollect.search.deadline import NOTE
 from recollect.search.engine import NEAREST, Search
 from recollect.search.evidence import UNRELATED, Assessment
-from recollect.search.long_queries import parse_any_length
+from recollect.search.period_questions import read_query
 from recollect.search.pool import CANDIDATES
 from recollect.search.query_filter import has_words, may_relax, narrow_filter
 from recollect.search.ranking.scored import Question, Scale, ScoredCandidate
@@ -96,7 +96,7 @@ class Results:
         """With `fold`, messages with the same text are returned once."""
         if order not in ORDERS:
             raise InvalidInput(f"order_by: {order!r} is not one of {', '.join(ORDERS)}.")
-        query = parse_any_length(text, store)
+        query = read_query(text, store, options)
         self._store = store
         self._options = options
         self._by_time = order == "recent"
@@ -169,7 +169,7 @@ class Results:
         if self._is_scan_incomplete:
             return NOTE
         if not self._searches:
-            return ""
+            return self._query.note
         note = self._searches[0].empty_page().note
         if self.is_weak:
             note = f"{note} {UNRELATED}".strip()

@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from recollect.index.meaning import Meaning
-from recollect.language.query import parse_query
 from recollect.language.query_tree import Node
 from recollect.model.kinds import CONVERSATION
 from recollect.model.search import Filter, MatchCounts, SearchOptions
 from recollect.search.engine import prepare_search
-from recollect.search.long_queries import parse_any_length
+from recollect.search.period_questions import read_query
 from recollect.search.query_filter import narrow_filter
 from recollect.store.base import Store
 from recollect.store.values import DocumentGroup, MatchGroups, PassageGroup
@@ -32,15 +31,15 @@ def count_matches(
     """
     if options.mode == "vector":
         return None
+    query = read_query(text, store, options)
     search = prepare_search(store, meaning, text, filter, replace(options, mode="text"))
     node: Node | None = None
     if search is not None:
         node = search.node
-    elif parse_query(text).rest.strip():
+    elif query.rest.strip():
         return None  # punctuation, which no index has
     # What the filter selects is applied afterwards, so that other values can be counted.
     unselected = replace(filter, kinds=(), sources=(), projects=(), models=(), roles=())
-    query = parse_any_length(text, store)
     matches = store.match_groups(node, narrow_filter(unselected, query, store))
     return _Counting(matches, filter).counts()
 

@@ -1,23 +1,23 @@
-"""Queries without words: punctuation, or nothing but fields."""
+"""Queries without words to find: punctuation, nothing but fields, or nothing but a time."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from recollect.language.query import parse_query
 from recollect.language.query_tree import Word
 from recollect.model.search import Filter, Page, SearchOptions
 from recollect.search.deadline import NOTE
 from recollect.search.hits import make_hit
+from recollect.search.period_questions import read_query
 from recollect.search.query_filter import narrow_filter
 from recollect.store.base import Store
 
 
 def search_without_words(store: Store, text: str, filter: Filter, options: SearchOptions) -> Page:
-    """Punctuation is searched for literally. A query with nothing but fields gives the newest."""
-    query = parse_query(text)
+    """Punctuation is searched for literally. Fields or a time alone give the newest."""
+    query = read_query(text, store, options)
     filter = narrow_filter(filter, query, store)
-    page = Page((), 0, options.offset, options.limit)
+    page = Page((), 0, options.offset, options.limit, note=query.note)
     literal = query.rest.strip()
     if literal:
         matches = store.find_substring(literal, filter, options.limit, options.offset)

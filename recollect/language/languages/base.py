@@ -75,6 +75,8 @@ class Language:
     """Patterns of phrases that ask for a number, such as "how many"."""
     asks_rule: tuple[str, ...] = ()
     """Patterns of phrases that ask what is allowed, required or preferred, such as "may I"."""
+    events: str = ""
+    """Words that ask for anything that was done or said at some time, such as `happened`."""
     irregular_forms: str = ""
     """Base forms, each followed by its irregular forms. Entries are separated by | or lines."""
     derivations: str = ""
@@ -109,6 +111,10 @@ class Language:
     @cached_property
     def stop_words(self) -> frozenset[str]:
         return self._word_set(self.function_words, self.question_words, self.personal_words)
+
+    @cached_property
+    def event_words(self) -> frozenset[str]:
+        return self._word_set(self.events)
 
     @cached_property
     def opening_words(self) -> frozenset[str]:

@@ -223,6 +223,11 @@ DUTCH = Language(
         r"(?:chatgpt|claude|gemini|codex)\b[^.?!]{0,30}\b(?:zei|gezegd|voorgesteld|aanbevolen"
         r"|geschreven)",
     ),
+    events="""
+        gedaan doen deed deden gebeurd gebeurde gewerkt gesproken gepraat besproken gezegd
+        gevraagd geschreven veranderd gewijzigd afgerond samenvatting overzicht alles iets gesprek
+        gesprekken chat chats bericht berichten onderwerp onderwerpen
+    """,
     irregular_forms="""
 beginnen begon begonnen|begrijpen begreep begrepen|bieden bood geboden|bijten beet gebeten
 binden bond gebonden|blijven bleef gebleven|breken brak gebroken|brengen bracht gebracht

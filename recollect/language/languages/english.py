@@ -129,6 +129,14 @@ ENGLISH = Language(
         "assistant",
         r"(?:chatgpt|claude|gemini|codex) (?:said|told|suggest|recommend|wrote)\w*",
     ),
+    events="""
+        do doing done happen happened happening go going gone work working worked talk talked
+        talking speak spoke spoken discuss discussed chat chatted say said ask asked write wrote
+        written change changed changes accomplish accomplished finish finished complete completed
+        get got summary summarize summarise overview recap list show latest new anything everything
+        something thing things stuff conversation conversations chats message messages discussion
+        discussions session sessions topic topics
+    """,
     irregular_forms="""
 arise arose arisen|awake awoke awoken|beat beaten|become became|begin began begun|bend bent
 bite bit bitten|bleed bled|blow blew blown|break broke broken|breed bred|bring brought|build built

@@ -224,6 +224,11 @@ FRENCH = Language(
         r"(?:chatgpt|claude|gemini|codex) (?:a|m'a)\b[^.?!]{0,30}\b(?:dit|sugg\w*|recommand\w*"
         r"|propos\w*|écrit)",
     ),
+    events="""
+        fait faits faire faisait passé arrivé travaillé travailler parlé parler discuté dit
+        demandé écrit changé modifié terminé accompli résumé résume aperçu chose choses tout
+        conversation conversations discussion discussions message messages sujet sujets montre
+    """,
     irregular_forms="""
 aller vais va vont allé allée allés irai ira|boire bu bois boit buvais|croire cru crois croit
 devoir dû|dire dit dis disait disais|dormir dors dort|écrire écrit écris écrivait|lire lu lis lit

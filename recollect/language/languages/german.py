@@ -270,6 +270,13 @@ GERMAN = Language(
         r"(?:chatgpt|claude|gemini|codex)\b[^.?!]{0,30}\b(?:gesagt|vorgeschlagen|empfohlen"
         r"|geschrieben)",
     ),
+    events="""
+        gemacht machen machte machten getan tun tat taten passiert passierte geschehen geschah los
+        gearbeitet arbeiten geredet gesprochen sprachen besprochen diskutiert gesagt gefragt
+        geschrieben geändert erledigt geschafft zusammenfassung überblick alles etwas gespräch
+        gespräche unterhaltung unterhaltungen chat chats nachricht nachrichten thema themen zeig
+        zeige
+    """,
     irregular_forms="""
 beginnen begann begonnen|beißen biss gebissen|bieten bot geboten|binden band gebunden
 bitten bat gebeten|bleiben blieb geblieben|brechen brach gebrochen|bringen brachte gebracht

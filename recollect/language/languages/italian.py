@@ -234,6 +234,11 @@ ITALIAN = Language(
         r"(?:chatgpt|claude|gemini|codex) (?:ha|mi ha)\b[^.?!]{0,30}\b(?:detto|suggerito"
         r"|consigliato|scritto)",
     ),
+    events="""
+        fatto fare successo accaduto lavorato parlato discusso detto chiesto scritto cambiato
+        finito completato riassunto qualcosa tutto cosa cose conversazione conversazioni messaggio
+        messaggi argomento argomenti mostra mostrami
+    """,
     irregular_forms="""
 andare vado vai va andiamo vanno andato andata|aprire aperto|bere bevo beve bevuto|chiedere chiesto
 chiudere chiuso|correre corso|dare do dai dà diede dato|decidere deciso|dire dico dice disse detto

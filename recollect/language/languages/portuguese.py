@@ -248,6 +248,11 @@ PORTUGUESE = Language(
         "assistente",
         r"(?:chatgpt|claude|gemini|codex)\b[^.?!]{0,30}\b(?:disse|sugeriu|recomendou|escreveu)",
     ),
+    events="""
+        fizemos fiz fez fazer feito aconteceu passou trabalhamos trabalhei trabalhado conversamos
+        falamos falei discutimos disse perguntei escrevi mudou terminamos terminei resumo algo
+        tudo coisas conversa conversas mensagem mensagens assunto assuntos mostra mostre
+    """,
     irregular_forms="""
 ir vou vai vamos vão fui foi fomos foram ido ia|dar dou dá dei deu deram dado
 dizer digo diz disse disseram dito|fazer faço faz fiz fez fizeram feito

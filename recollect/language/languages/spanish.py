@@ -231,6 +231,12 @@ SPANISH = Language(
         "asistente",
         r"(?:chatgpt|claude|gemini|codex)\b[^.?!]{0,30}\b(?:dijo|sugirió|recomendó|escribió)",
     ),
+    events="""
+        hicimos hice hizo hacer hecho pasó pasado ocurrió ocurrido sucedió trabajamos trabajé
+        trabajado hablamos hablé hablado discutimos dije dijimos pregunté preguntamos escribí
+        escribimos cambió cambiado terminamos terminé resumen algo todo cosas conversación
+        conversaciones mensaje mensajes tema temas muestra muéstrame
+    """,
     irregular_forms="""
 ir voy vas va vamos van fui fue fuimos fueron iba iban ido|dar doy di dio dieron dado
 decir digo dice dicen dije dijo dijeron dicho|hacer hago hace hacen hice hizo hicieron hecho

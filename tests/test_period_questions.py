@@ -1,0 +1,121 @@
+"""A question about nothing but a time is answered by what was written then."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+import recollect
+from recollect.language.query import parse_query
+from recollect.model.search import Page, SearchOptions
+from recollect.search.period_questions import as_period
+
+NOW = datetime(2026, 3, 12, 10, tzinfo=UTC)  # a Thursday
+MESSAGES = {
+    "2026-02-20": "Last week we did a lot, and the week before as well.",
+    "2026-03-03": "The rain barrel behind the shed is full.",
+    "2026-03-06": "Tomatoes need water twice a day.",
+    "2026-03-11": "I repaired the gutter.",
+}
+
+
+@pytest.fixture(params=["fresh", "embedded"])
+def diary(library: recollect.Library, request: pytest.FixtureRequest) -> recollect.Library:
+    for day, text in MESSAGES.items():
+        message = {"id": day, "role": "user", "content": text, "created_at": f"{day}T09:00:00Z"}
+        library.add_conversation(f"of {day}", messages=[message])
+    if request.param == "embedded":
+        library.index()
+    return library
+
+
+def search(library: recollect.Library, query: str, **options: str) -> Page:
+    return library.search(query, options=SearchOptions(now=NOW, **options))
+
+
+@pytest.mark.parametrize("group", ["message", "conversation"])
+def test_everything_of_the_time_is_listed_newest_first(
+    diary: recollect.Library, group: str
+) -> None:
+    page = search(diary, "What did we do last week?", group=group)
+    assert [hit.message_id for hit in page.hits] == ["2026-03-06", "2026-03-03"]
+    assert (page.total, page.exact, page.missing) == (2, True, ())
+    assert page.note == "Searched by time only: 2026-03-02 to 2026-03-08."
+
+
+def test_a_time_without_messages_has_no_hits(diary: recollect.Library) -> None:
+    page = search(diary, "what happened on March 9?")
+    assert (page.hits, page.total, page.nearest) == ((), 0, ())
+    assert page.note == "Searched by time only: 2026-03-09."
+
+
+def test_fields_still_apply(diary: recollect.Library) -> None:
+    page = search(diary, "what did we do last week before:2026-03-04")
+    assert [hit.message_id for hit in page.hits] == ["2026-03-03"]
+    assert not search(diary, "what did we do last week role:assistant").hits
+
+
+def test_the_next_page_continues_the_list(diary: recollect.Library) -> None:
+    options = SearchOptions(now=NOW, limit=1, offset=1)
+    page = diary.search("what did we do last week", options=options)
+    assert ([hit.message_id for hit in page.hits], page.total) == (["2026-03-03"], 2)
+
+
+def test_a_question_with_a_topic_is_ranked(diary: recollect.Library) -> None:
+    page = search(diary, "what did we do with the barrel last week?")
+    assert page.hits[0].message_id == "2026-03-03"
+    assert not page.note
+
+
+def test_all_kinds_and_memory_answer_in_the_same_way(diary: recollect.Library) -> None:
+    assert diary.knowledge.search("What did we do in 1999?")["results"] == []
+    (of_day,) = diary.knowledge.search("What did we do on March 6, 2026?")["results"]
+    assert of_day["id"] == "of 2026-03-06"
+    results = diary.memory.search("What did we do in 1999?")
+    assert (results.hits, results.total) == ((), 0)
+    (hit,) = diary.memory.search("What did we do on March 6, 2026?").hits
+    assert "Tomatoes" in hit.snippet
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What happened yesterday?",
+        "what have I worked on this week",
+        "what did I talk about two weeks ago",
+        "show me what we did last month",
+        "What's new since Monday?",
+        "what have we been working on lately?",
+        "Was haben wir letzte Woche gemacht?",
+        "Qu'est-ce qu'on a fait hier ?",
+        "¿Qué hicimos ayer?",
+        "cosa abbiamo fatto ieri?",
+        "o que fizemos ontem?",
+        "Wat hebben we gisteren gedaan?",
+        "昨天我们做了什么？",
+        "昨日は何をしましたか",
+        "어제 무엇을 했나요?",
+    ],
+)
+def test_a_question_about_a_time_is_recognized_in_each_language(question: str) -> None:
+    query = as_period(parse_query(question), NOW)
+    assert query.node is None
+    assert query.fields.after is not None and query.fields.before is not None
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "what did Ada do last week",
+        "what did I cook yesterday?",
+        "what did we decide last week or yesterday",
+        "yesterday",
+        "may I push to main?",
+        '"what did we do" last week',
+        "what do we do?",
+    ],
+)
+def test_other_questions_are_not_taken_for_one_about_a_time(question: str) -> None:
+    query = parse_query(question)
+    assert as_period(query, NOW) is query
