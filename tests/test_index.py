@@ -349,7 +349,7 @@ def test_a_new_model_replaces_the_old_one_and_search_stays_correct(
     assert (page.hits[0].message_id, page.embedded) == ("m2", 1.0)
     # The model that made the vectors embeds the query.
     assert server.texts == []
-    monkeypatch.setattr(refreshing, "_TEXTS_AT_ONCE", 10)
+    monkeypatch.setattr(refreshing, "_TEXTS_OF_SLOW_MODELS", 10)
     refresh(library._store, server.address, stop=stop_after(4))
     assert [(s.name, s.ready) for s in library._store.spaces()] == [
         (models.STATIC, True),

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import random
 
-from recollect.model.search import Filter
 from recollect.models.embeddings import Embedder
 from recollect.models.stopping import Stop, never_stop, require_running
 from recollect.store.base import Store
@@ -18,6 +17,7 @@ from recollect.store.values import Space
 _PROBES = 128
 _SMALL_LIBRARY = 1_000  # passages
 _FEW_PROBES = 32  # of a small library, which should be indexed at once
+_PROBES_AT_ONCE = 32  # it can be stopped in between
 _CANDIDATES = 2_048  # words to choose the probes from; a large library contains most of them
 _PERCENTILE = 0.98
 _GROWTH = 1.5  # the floor rises with the size of the library, so it is measured again
@@ -29,11 +29,11 @@ def needs_calibration(store: Store, space: Space) -> bool:
 
 def calibrate(store: Store, space: Space, model: Embedder, stop: Stop = never_stop) -> None:
     """Measure the noise floor of a space and store it. Raises IndexingStopped."""
-    cosines = []
-    for vector in model.embed(_probes(store, space), stop):
+    vectors = [vector for vector in model.embed(_probes(store, space), stop) if vector.any()]
+    cosines: list[float] = []
+    for start in range(0, len(vectors), _PROBES_AT_ONCE):
         require_running(stop)
-        if vector.any():
-            cosines += [cosine for _, cosine in store.nearest(space, vector, Filter(), 1)]
+        cosines += store.highest_cosines(space, vectors[start : start + _PROBES_AT_ONCE])
     cosines.sort()
     floor = 0.0
     if cosines:

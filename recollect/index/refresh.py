@@ -6,8 +6,9 @@ is indexed so far.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
 from typing import Any
 
 from recollect.errors import IndexingStopped, RecollectError
@@ -22,7 +23,9 @@ from recollect.store.values import Space, Unembedded
 Progress = Callable[[str, int, int], None]
 """Called with the current step, how much of it is done, and how much there is."""
 _BATCH_PASSAGES = 1_000
-_TEXTS_AT_ONCE = 250  # indexing can be stopped between two calls of the model
+# Indexing can be stopped between two calls of the model. After each, the vectors are committed.
+_TEXTS_AT_ONCE = 1_000
+_TEXTS_OF_SLOW_MODELS = 250
 _BATCHES_PER_COPY = 10  # then vectors are moved into files; more would leave more free pages
 
 
@@ -95,8 +98,8 @@ def _embeddable(space: Space, passages: Sequence[Unembedded]) -> list[int]:
     if not embeddings.is_remote(space.name):
         try:
             model = embeddings.load_model(space.name, space.model_state)
-            vectors = _vectors(model, passages)
-            return [passage.key for passage in passages if vectors[passage]]
+            vectors = _vectors(model, {passage: _texts(passage) for passage in passages})
+            return [passage.key for passage, rows in vectors.items() if rows]
         except RecollectError:
             pass  # the model is no longer available
     return [p.key for p in passages if f"{p.title}{p.author or ''}{p.content}".strip()]
@@ -114,33 +117,51 @@ def _embed(store: Store, space: Space, progress: Progress, stop: Stop) -> bool:
         if model is None:
             model = embeddings.load_model(space.name, space.model_state)
         total = max(total, remaining)
-        for start in range(0, len(batch), _TEXTS_AT_ONCE):
+        count = total - remaining
+        for texts in _groups(batch, _texts_at_once(space)):
             if stop():
                 return False
-            passages = batch[start : start + _TEXTS_AT_ONCE]
-            store.add_vectors(space, _vectors(model, passages, stop))
-            progress("Embedding", total - remaining + start + len(passages), total)
+            store.add_vectors(space, _vectors(model, texts, stop))
+            count += len(texts)
+            progress("Embedding", count, total)
         batches += 1
         if batches % _BATCHES_PER_COPY == 0:
             store.refresh(None, stop)
 
 
-def _vectors(
-    model: embeddings.Embedder, passages: Sequence[Unembedded], stop: Stop = never_stop
-) -> dict[Unembedded, list[object]]:
-    """The vectors of each passage: one per part that has a word the model knows."""
-    texts: list[str] = []
-    owners: list[Unembedded] = []
+def _texts_at_once(space: Space) -> int:
+    if space.name == embeddings.STATIC:
+        return _TEXTS_AT_ONCE
+    return _TEXTS_OF_SLOW_MODELS
+
+
+def _groups(passages: Sequence[Unembedded], size: int) -> Iterator[dict[Unembedded, list[str]]]:
+    """Passages with their texts to embed, at most `size` texts at a time, or one passage."""
+    group: dict[Unembedded, list[str]] = {}
+    count = 0
     for passage in passages:
-        for text in _texts(passage):
-            texts.append(text)
-            owners.append(passage)
-    vectors: dict[Unembedded, list[object]] = {passage: [] for passage in passages}
-    rows = model.embed(texts, stop)
+        texts = _texts(passage)
+        if group and count + len(texts) > size:
+            yield group
+            group = {}
+            count = 0
+        group[passage] = texts
+        count += len(texts)
+    if group:
+        yield group
+
+
+def _vectors(
+    model: embeddings.Embedder, texts: Mapping[Unembedded, list[str]], stop: Stop = never_stop
+) -> dict[Unembedded, list[object]]:
+    """The vectors of each passage: one per text that has a word the model knows."""
+    rows = model.embed([text for parts in texts.values() for text in parts], stop)
     has_words: Any = rows.any(axis=1)
-    for number in has_words.nonzero()[0].tolist():
-        vectors[owners[number]].append(rows[number])
-    return vectors
+    pairs = zip(rows, has_words.tolist(), strict=True)
+    return {
+        passage: [row for row, is_known in islice(pairs, len(parts)) if is_known]
+        for passage, parts in texts.items()
+    }
 
 
 def _texts(passage: Unembedded) -> list[str]:

@@ -222,9 +222,9 @@ class SearchPlan(NamedTuple):
     vector: Any = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Unembedded:
-    """A passage that has no vectors yet."""
+    """A passage that has no vectors yet. Not frozen, because that is slower to create."""
 
     key: int
     title: str

@@ -79,6 +79,21 @@ def test_the_nearest_passages_are_those_of_an_exact_comparison(store: Store) -> 
     assert correct >= 0.98 * 500
 
 
+def test_the_highest_cosines_are_those_of_the_nearest_passages(mixed_store: Store) -> None:
+    (space,) = mixed_store.spaces()
+    queries = unit(29, 5, 8)
+    for is_refreshed in (False, True):
+        if is_refreshed:
+            mixed_store.refresh()
+        nearest = [mixed_store.nearest(space, query, Filter(), 1) for query in queries]
+        assert mixed_store.highest_cosines(space, queries) == [c for ((_, c),) in nearest]
+
+
+def test_an_empty_space_has_no_highest_cosines(store: Store) -> None:
+    space = store.add_space("test", "1", 8, None)
+    assert store.highest_cosines(space, unit(30, 2, 8)) == []
+
+
 def test_a_passage_with_several_vectors_is_returned_once_with_its_best_cosine(
     store: Store,
 ) -> None:

@@ -80,6 +80,14 @@ class Vectors(ABC):
 
     @reader
     @abstractmethod
+    def highest_cosines(self, space: Space, vectors: Sequence[Any]) -> list[float]:
+        """The cosine between each unit vector and the passage nearest to it, hidden ones apart.
+
+        Nothing if the space has no such passage.
+        """
+
+    @reader
+    @abstractmethod
     def cosines(self, space: Space, vector: Any, keys: Sequence[int]) -> dict[int, float]:
         """The cosines between a unit vector and these passages, if they have vectors."""
 

@@ -368,6 +368,9 @@ class SqliteStore(SqlStore[Connection]):
             lambda db: self._vectors.nearest(db, space, vector, resolve_filter(db, filter), limit)
         )
 
+    def highest_cosines(self, space: Space, vectors: Sequence[Any]) -> list[float]:
+        return self._search(lambda db: self._vectors.highest_cosines(db, space, vectors))
+
     def cosines(self, space: Space, vector: Any, keys: Sequence[int]) -> dict[int, float]:
         return self._search(lambda db: self._vectors.cosines(db, space, vector, keys))
 

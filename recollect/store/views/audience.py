@@ -61,6 +61,7 @@ SHOWS_NO_TEXT = {
     "unobserved": "it returns only ids and versions of conversations",
     "variants": "it returns single words, which widen a query and are never shown",
     "known_words": "it returns words of the caller; a correction needs a message that is visible",
+    "highest_cosines": "it returns only numbers, for the state of a model",
     "spaces": "it returns the state of models, not messages",
     "receipts": "it returns file names and counts",
     "get_marker": "it returns only a number",

@@ -283,6 +283,9 @@ class StoreView(Store):
     ) -> list[tuple[int, float]]:
         return self._store.nearest(space, vector, filter, limit)
 
+    def highest_cosines(self, space: Space, vectors: Sequence[Any]) -> list[float]:
+        return self._store.highest_cosines(space, vectors)
+
     def cosines(self, space: Space, vector: Any, keys: Sequence[int]) -> dict[int, float]:
         return self._store.cosines(space, vector, keys)
 

@@ -34,6 +34,7 @@ ROW = np.dtype(
 """The attributes of a vector. The passage of a wiped vector is 0."""
 Key = np.uint32
 """The type of rows, passages and documents. Numpy compares arrays of the same type faster."""
+_ROWS_PER_PRODUCT = 4_096  # rows that are compared with several queries at once
 NO_DATE = np.iinfo(np.int64).min
 
 
@@ -145,6 +146,27 @@ class NearestScan:
     def ranked(self) -> list[tuple[int, float]]:
         """The keys of the nearest passages with their scores, nearest first."""
         return list(zip(self._passages.tolist(), self._scores.tolist(), strict=True))
+
+
+class HighestScan:
+    """Finds the highest score of each of several queries in batches of rows."""
+
+    def __init__(self, queries: Integers, row_filter: RowFilter) -> None:
+        import numkong
+
+        self._queries = numkong.dots_pack(queries)
+        self._multiply = numkong.dots_packed
+        self._row_filter = row_filter
+        self.scores: Vector = np.full(len(queries), -np.inf, np.float32)
+
+    def scan(self, columns: Columns, integers: Integers) -> None:
+        indexes = self._row_filter.passing(columns, np.arange(len(integers)))
+        scales = columns("scale")
+        for start in range(0, len(indexes), _ROWS_PER_PRODUCT):
+            some = indexes[start : start + _ROWS_PER_PRODUCT]
+            scores = np.asarray(self._multiply(integers[some], self._queries)).astype(np.float32)
+            scores *= scales[some, None]
+            np.maximum(self.scores, scores.max(axis=0), out=self.scores)
 
 
 def _first_places(values: NDArray[Any]) -> Indexes:

@@ -16,7 +16,13 @@ from recollect.store.sql.quantisation import Integers, Vector, best_scores, cosi
 from recollect.store.sql.selection import document_filter, matching_documents
 from recollect.store.sqlite.connection import Connection
 from recollect.store.sqlite.key_ranges import all_keys, keys_in_few_documents, passing_keys
-from recollect.store.sqlite.vectors.vector_scan import Columns, Key, NearestScan, RowFilter
+from recollect.store.sqlite.vectors.vector_scan import (
+    Columns,
+    HighestScan,
+    Key,
+    NearestScan,
+    RowFilter,
+)
 from recollect.store.sqlite.vectors.vector_table import uncopied_rows, unpack, vector_rows
 from recollect.store.sqlite.vectors.writable_space_files import open_verified
 from recollect.store.values import Space
@@ -73,22 +79,28 @@ class VectorSearch:
             passing = sorted(passing_keys(db, keys, filter))
             scores = self.cosines(db, space, query * query_scale, passing)
             return sorted(scores.items(), key=lambda hit: (-hit[1], hit[0]))[:limit]
-        scan = self._scan(db, space, query, filter, limit)
+        scan = NearestScan(query, _row_filter(db, filter), limit)
+        self._scan(db, space, scan)
         return [(passage, score * float(query_scale)) for passage, score in scan.ranked()]
 
-    def _scan(
-        self, db: Connection, space: Space, query: Integers, filter: Filter, limit: int
-    ) -> NearestScan:
+    def highest_cosines(
+        self, db: Connection, space: Space, vectors: Sequence[Vector]
+    ) -> list[float]:
+        """See Store.highest_cosines."""
+        queries, scales = quantise(vectors)
+        scan = HighestScan(queries, _row_filter(db, Filter()))
+        self._scan(db, space, scan)
+        scores = zip(scan.scores.tolist(), scales.tolist(), strict=True)
+        return [score * scale for score, scale in scores if score > -np.inf]
+
+    def _scan(self, db: Connection, space: Space, scan: NearestScan | HighestScan) -> None:
         """Scan all rows of a space."""
         rows = self._rows(space)
-        documents = db.memoize(document_filter(filter), lambda: matching_documents(db, filter))
-        scan = NearestScan(query, RowFilter(filter, documents, _deleted_rows(db)), limit)
         for start, end in rows.batches():
             scan.scan(*rows.part(start, end))
         if _last_row(db) != rows.last_row:
             for attributes, integers in uncopied_rows(db, space, rows.last_row):
                 scan.scan(attributes.__getitem__, integers)
-        return scan
 
     def cosines(
         self, db: Connection, space: Space, vector: Vector, keys: Sequence[int]
@@ -148,6 +160,11 @@ class VectorSearch:
                 rows = open_verified(self._folder, space)
                 self._open_rows[space.id] = rows
             return rows
+
+
+def _row_filter(db: Connection, filter: Filter) -> RowFilter:
+    documents = db.memoize(document_filter(filter), lambda: matching_documents(db, filter))
+    return RowFilter(filter, documents, _deleted_rows(db))
 
 
 def _last_row(db: Connection) -> int | None:

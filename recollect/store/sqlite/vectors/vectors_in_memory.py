@@ -34,6 +34,12 @@ class MemorySearch(VectorSearch):
         self._load(db, space)
         return super().nearest(db, space, vector, filter, limit)
 
+    def highest_cosines(
+        self, db: Connection, space: Space, vectors: Sequence[Vector]
+    ) -> list[float]:
+        self._load(db, space)
+        return super().highest_cosines(db, space, vectors)
+
     def _load(self, db: Connection, space: Space) -> None:
         """Bring the vectors in memory up to date with the table."""
         with self._lock:
