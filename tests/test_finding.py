@@ -72,6 +72,34 @@ def test_words_that_no_message_mentions_find_nothing(garden: recollect.Library, 
         assert len(page.nearest) == 3
 
 
+@pytest.mark.parametrize(
+    "question",
+    [
+        "find the conversation where we talked about {}",
+        "Can you show me all chats about {}?",
+        "search for {}",
+        "have we ever discussed {}?",
+        "what did I say about {}",
+        "do you remember {}?",
+        "Was haben wir über {} gesprochen?",
+        "Quand avons-nous parlé de {} ?",
+        "¿Cuándo hablamos de {}?",
+        "Quando abbiamo parlato di {}?",
+        "Quando falamos sobre {}?",
+        "Waar hebben we {} besproken?",
+    ],
+)
+def test_what_people_say_to_a_search_is_no_evidence(
+    library: recollect.Library, question: str
+) -> None:
+    words = "find search show chats conversation talked discussed discuss say said remember"
+    foreign = "gesprochen parlé hablamos parlato falamos besproken"
+    add(library, "words", f"We had a talk: {words} {foreign}.", "Tomatoes need water.")
+    library.index()
+    assert not search(library, question.format("zxqv")).hits
+    assert ids(search(library, question.format("tomatoes")))[0] == "words-1"
+
+
 def test_an_identifier_that_occurs_nowhere_is_named_as_it_was_typed(
     garden: recollect.Library,
 ) -> None:

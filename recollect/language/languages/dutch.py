@@ -169,6 +169,8 @@ DUTCH = Language(
         zeg vertel toon herinner weet noem geef zoek vind adviseer beveel raad stel plan help
     """,
     frames=(
+        # "Wanneer hebben we het over … gehad?"
+        r"(?:gesproken|gepraat|besproken|genoemd|gezegd|gevraagd|gehad)(?=\W*$)",
         "(?:bevindt|bevinden|bevond) zich|zich (?:bevindt|bevinden)",
         "zei|zeiden|gezegd|verteld|vertelde|genoemd",
         "weet (?:je|jij|u) (?:nog|misschien|toevallig)",

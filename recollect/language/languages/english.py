@@ -75,6 +75,17 @@ ENGLISH = Language(
     opening_verbs="remind suggest recommend",
     frames=(
         "(?:what|which) (?:kind|type|sort)s? of",
+        # What people say to a search, and not about its topic: "find the chat where we discussed".
+        "^(?:please )?(?:(?:can|could|would) you )?(?:please )?"
+        "(?:find|show(?: me)?|list|search(?: for)?|look (?:up|for)|pull up|bring up|give me)"
+        "(?: (?:all|any|every|the|my|our))*"
+        " (?:conversation|chat|message|discussion|session|thread|everything|anything|something"
+        "|what|when|where|if|whether)s?",
+        "^(?:please )?(?:search (?:for|my|our)|look (?:up|for))",
+        "(?:have|had|did|do) (?:i|we|you) (?:(?:ever|already|previously|once) )*"
+        "(?:talk|talked|speak|spoken|chat|chatted|discuss|discussed|mention|mentioned|say|said|ask"
+        "|asked|tell|told|know|remember|recall)",
+        "(?:i|we|you) (?:talked|spoke|chatted|discussed|mentioned|said|asked|told)",
         "how (?:long|old|often|far|soon|late|early)",
         "remind me",
         "(?:was|am|were) wondering",

@@ -166,6 +166,9 @@ FRENCH = Language(
         propose propose-moi conseille conseille-moi trouve cherche planifie
     """,
     frames=(
+        # "Quand avons-nous parlé de …"
+        "(?:avons-nous|ai-je|as-tu|avez-vous|on a|j'ai|nous avons) (?:(?:déjà|jamais) )?"
+        "(?:parlé|discuté|mentionné|évoqué|dit|demandé)",
         "(?:se|s) (?:trouve|trouvent|trouvait|trouver|situe|situent|situer)",
         "dit|disait|dis|raconté|mentionné",
         "(?:te|vous) (?:souviens|souvenez|rappelles|rappelez)(?:-(?:tu|vous))?",

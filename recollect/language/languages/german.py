@@ -211,6 +211,11 @@ GERMAN = Language(
         empfiehl empfehle empfiehlst schlag schlage plane gib
     """,
     frames=(
+        # "Wann haben wir über … gesprochen?"
+        r"(?:gesprochen|geredet|besprochen|diskutiert|erwähnt|gesagt|gefragt)(?=\W*$)",
+        "^(?:bitte )?(?:zeig|zeige|finde|such|suche)(?: mir)?"
+        "(?: (?:alle|alles|das|die|den|meine|unsere))*"
+        " (?:gespräch|gespräche|unterhaltung|unterhaltungen|chat|chats|nachricht|nachrichten)",
         "befindet|befinden|befand|befanden",
         "gesagt|sagte|sagtest|sagten|erzählt|erwähnt",
         "(?:weißt|weisst|wissen) (?:du|sie) (?:noch|vielleicht|zufällig)",

@@ -186,6 +186,8 @@ ITALIAN = Language(
         suggerisci suggeriscimi raccomanda raccomandami trova cerca pianifica aiutami
     """,
     frames=(
+        # "Quando abbiamo parlato di …"
+        "(?:abbiamo|ho|hai|avete) (?:(?:già|mai) )?(?:parlato|discusso|menzionato|detto|chiesto)",
         "si (?:trova|trovano|trovava|trovare)",
         "detto|disse|menzionato|raccontato",
         "(?:ti|si) ricord[ia]",

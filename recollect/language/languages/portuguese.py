@@ -197,6 +197,9 @@ PORTUGUESE = Language(
         encontre planeje planeie planeia ajude ajude-me ajuda-me dê
     """,
     frames=(
+        # "Quando falamos sobre …"
+        "(?:falamos|falei|conversamos|conversei|discutimos|mencionamos|mencionei|dissemos)"
+        " (?:de|do|da|sobre)",
         "se (?:encontra|encontram|encontrava|encontrar)",
         "disse|disseste|disseram|dito|mencionei|mencionou",
         "(?:você )?(?:se )?lembr(?:a|as|as-te|a-te|e|e-me|a-me)(?: de| quando)?",

@@ -181,6 +181,9 @@ SPANISH = Language(
         recomiéndame recomiendas sugiere sugiéreme sugieres busca encuentra planifica planea ayúdame
     """,
     frames=(
+        # "¿Cuándo hablamos de …"
+        "(?:hablamos|hablé|hemos hablado|he hablado|discutimos|mencionamos|mencioné|dijimos|dije)"
+        " (?:de|del|sobre|acerca)",
         "se (?:encuentra|encuentran|encontraba|encontrar|ubica|ubican|halla|hallan)",
         "dije|dijo|dijiste|dijeron|dicho|mencioné|mencionó",
         "(?:te|se) (?:acuerdas?|acuerda) (?:de )?",
