@@ -33,13 +33,17 @@ def passing_keys(db: Connection, keys: Sequence[int], filter: Filter) -> set[int
     return {key for (key,) in db.execute(sql, (json.dumps(keys), *values))}
 
 
-def keys_in_few_documents(db: Connection, filter: Filter) -> list[int] | None:
+def keys_in_few_documents(db: Connection, filter: Filter) -> Sequence[int] | None:
     """The keys of all passages in the documents that pass the filter, in ascending order.
 
     None if there are too many such documents. The conditions on passages are not checked.
     """
-    memo_key = ("few documents", document_filter(filter))
-    documents = db.memoize(memo_key, lambda: few_documents(db, filter))
+    filter = document_filter(filter)
+    return db.memoize(("few documents", filter), lambda: _keys_in_few_documents(db, filter))
+
+
+def _keys_in_few_documents(db: Connection, filter: Filter) -> list[int] | None:
+    documents = few_documents(db, filter)
     if documents is None:
         return None
     sql = """select p.key from json_each(?) k cross join passage p on p.document = k.value
@@ -55,6 +59,8 @@ def ranges_with_keys(key_range: KeyRange, keys: Sequence[int] | None) -> list[Ke
     inside = keys[bisect_left(keys, first) : bisect_right(keys, last)]
     if not inside:
         return []
+    if inside[-1] - inside[0] - len(inside) < _MAX_GAP_KEYS:  # no gap can be wide enough
+        return [(inside[0], inside[-1])]
     pairs = list(pairwise(inside))
     widest_gaps = sorted((after - before for before, after in pairs), reverse=True)
     max_gap = _MAX_GAP_KEYS
