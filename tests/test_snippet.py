@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from recollect.language.query import parse
 from recollect.language.query_tree import Word, words
-from recollect.search.snippet import _fold, snippet
+from recollect.search.snippet import snippet
+from recollect.search.word_finder import _PatternFinder, _PlainFinder, fold, word_finder
 
 
 def mark_matches(content: str, query: str, length: int = 60) -> str:
@@ -71,4 +72,15 @@ def test_a_snippet_has_a_maximum_length_and_contains_its_marks(
 
 @given(st.text())
 def test_a_text_is_folded_like_each_of_its_characters(text: str) -> None:
-    assert _fold(text) == "".join(map(_fold, text))
+    assert fold(text) == "".join(map(fold, text))
+
+
+_TYPED = st.builds(Word, st.text("abé1", min_size=1, max_size=3), st.booleans())
+
+
+@given(st.lists(_TYPED, min_size=1, max_size=4), st.text("abé1_ .語", max_size=30))
+def test_plain_words_are_found_where_a_pattern_finds_them(typed: list[Word], text: str) -> None:
+    finder, by_pattern = word_finder(typed), _PatternFinder(typed)
+    assert isinstance(finder, _PlainFinder)
+    assert finder.first(fold(text)) == by_pattern.first(fold(text))
+    assert finder.matches(fold(text)) == by_pattern.matches(fold(text))

@@ -11,8 +11,6 @@ from hypothesis import strategies as st
 from recollect.language.text import separated_words, tokens
 from recollect.search.ranking import answer, vocabulary
 from recollect.search.ranking.vocabulary import Vocabulary
-from recollect.store.sqlite import content_cache
-from recollect.store.sqlite.content_cache import ContentCache
 
 
 def test_a_word_has_the_same_number_in_every_text() -> None:
@@ -97,13 +95,3 @@ def test_texts_that_were_forgotten_are_split_again(monkeypatch: pytest.MonkeyPat
     (second,) = words.split(["walrus tusk"])
     assert second is not first
     assert second.tolist() == first.tolist()
-
-
-def test_contents_that_are_used_stay_in_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(content_cache, "_MAX_CHARACTERS", 10)
-    cache = ContentCache()
-    cache.add(b"walrus", "walrus")
-    for number in range(20):
-        cache.add(b"%d" % number, str(number))
-        assert cache.get(b"walrus") == "walrus"
-    assert cache.get(b"0") is None

@@ -18,22 +18,27 @@ _NO_ENDING = "-"
 def possible_relatives(word: str, language: Language) -> set[str]:
     """Words that may be of the same family as a word, which is in lower case, without accents."""
     relatives = set(_irregular_families(language).get(word, ()))
-    for min_root, endings in _ending_groups(language):
-        for ending in endings:
-            root = word.removesuffix(ending)
-            if word.endswith(ending) and len(root) >= min_root:
-                relatives.update(root + other for other in endings)
+    groups_by_ending = _groups_by_ending(language)
+    for length in range(len(word) + 1):
+        root, ending = word[:length], word[length:]
+        for min_root, endings in groups_by_ending.get(ending, ()):
+            if length >= min_root:
+                relatives.update([root + other for other in endings])
     return relatives - {word}
 
 
+_EndingGroup = tuple[int, tuple[str, ...]]
+"""The least number of letters of a root, and the endings that it can have."""
+
+
 @cache
-def _ending_groups(language: Language) -> list[tuple[int, tuple[str, ...]]]:
-    """The least number of letters of a root, and the endings that it can have."""
-    groups = []
+def _groups_by_ending(language: Language) -> dict[str, list[_EndingGroup]]:
+    groups: dict[str, list[_EndingGroup]] = {}
     for line in language.derivations.split("\n"):
-        number, *endings = fold(line).split() or ["0"]
-        if endings:
-            groups.append((int(number), tuple(e.replace(_NO_ENDING, "") for e in endings)))
+        number, *words = fold(line).split() or ["0"]
+        endings = tuple(word.replace(_NO_ENDING, "") for word in words)
+        for ending in endings:
+            groups.setdefault(ending, []).append((int(number), endings))
     return groups
 
 

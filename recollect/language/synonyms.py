@@ -21,6 +21,8 @@ Phrase = tuple[str, ...]
 
 def synonyms(words: Sequence[str]) -> list[list[Phrase]]:
     """For each word, the others of the groups that it is in. Raises InvalidInput."""
+    if not words:
+        return []
     groups, own_groups = _groups(FILE), _own_groups()
     return [groups.get((word,), []) + own_groups.get((word,), []) for word in words]
 

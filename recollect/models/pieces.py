@@ -10,6 +10,7 @@ import re
 import threading
 import unicodedata
 from array import array
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -166,6 +167,15 @@ class Bags:
     """How often it occurs in the text."""
     ends: list[int]
     """Where the pieces of each text end."""
+
+    @classmethod
+    def of_text(cls, pieces: Iterable[int]) -> Bags:
+        """The pieces of one text. For a short one, this is faster than a `PieceCounter`."""
+        counts = Counter(pieces)
+        distinct = sorted(counts)
+        occurrences = [counts[piece] for piece in distinct]
+        texts = np.zeros(len(distinct), np.intp)
+        return cls(texts, np.array(distinct, np.intp), np.array(occurrences, np.intp), [len(texts)])
 
 
 class PieceCounter:

@@ -211,7 +211,10 @@ class StaticModel:
 
     def embed_query(self, text: str) -> Vector:
         """The vector of a query; this model treats queries like any other text."""
-        row: Vector = self.embed([text])[0]
+        _, pieces = default_table()
+        vectors = np.zeros((1, DIMENSIONS), np.float32)
+        self._compute(Bags.of_text(pieces.of(text)), vectors)
+        row: Vector = vectors[0]
         return row
 
     def _compute(self, bags: Bags, vectors: Vector) -> None:
@@ -222,7 +225,7 @@ class StaticModel:
         factors = np.sqrt(bags.occurrences).astype(np.float32)
         scales = factors * self._scales[bags.pieces]
         pieces = bags.pieces.astype(np.intp)
-        rows = np.empty((ROWS, DIMENSIONS), np.float32)
+        rows = np.empty((min(ROWS, len(pieces)), DIMENSIONS), np.float32)
         start = 0
         for text, following in _groups(bags.ends):
             end = bags.ends[following - 1]

@@ -111,7 +111,7 @@ class Search(CandidatePool):
 
     @property
     def pool_characters(self) -> int:
-        return sum(len(scored.candidate.content) for scored in self.ranking())
+        return sum([len(scored.candidate.content) for scored in self.ranking()])
 
     def _rank(self) -> list[ScoredCandidate]:
         pool = self._ranked_pool()

@@ -83,7 +83,7 @@ def assess(
     else:
         assessment = _assess_question(question, ranking, noise_floor, knows_rules)
         exact = {number for number, term in enumerate(question.terms) if term.exact}
-        if any(not exact.isdisjoint(scored.terms) for scored in ranking):
+        if exact and any(not exact.isdisjoint(scored.terms) for scored in ranking):
             assessment = assessment._replace(is_weak=False)
     confidence = min(max(assessment.confidence, _MIN_CONFIDENCE), 1.0)
     return assessment._replace(confidence=confidence)
@@ -248,10 +248,13 @@ def _known_names(question: Question) -> set[int]:
 def _lacks_name(question: Question, ranking: Sequence[ScoredCandidate]) -> bool:
     """Whether the question mentions something by a name that the library does not have."""
     names = names_in(question.text) - DATE_WORDS
-    numbers = set().union(*(scored.all_terms for scored in ranking))
-    missing = [
-        term.name
+    missing = {
+        number: term.name
         for number, term in enumerate(question.terms)
-        if term.name in names and not term.frequency and number not in numbers
-    ]
-    return any(not phrases for phrases in synonyms(missing))
+        if term.name in names and not term.frequency
+    }
+    if not missing:
+        return False
+    numbers = set().union(*(scored.all_terms for scored in ranking))
+    absent = [name for number, name in missing.items() if number not in numbers]
+    return any(not phrases for phrases in synonyms(absent))

@@ -75,7 +75,7 @@ class Interpretation:
             self._scoring_terms(),
             options.now,
             windows(query.rest, options.now),
-            intent=self._intent(),
+            intent=self._intent,
             phrase=self._typed_phrase(),
         )
         if options.mode != "text":
@@ -86,6 +86,7 @@ class Interpretation:
         """The words to highlight, in all their forms."""
         return [word for term in self._terms for word in term.words]
 
+    @cached_property
     def _intent(self) -> str:
         """Operators are not questions."""
         if not self._plain:
@@ -94,8 +95,10 @@ class Interpretation:
 
     def _typed_phrase(self) -> Term | None:
         """The words of a query of keywords, next to each other."""
+        if self._intent != KEYWORDS:
+            return None
         typed = tuple(self.corrections.get(word, word) for word in tokens(self._query.rest))
-        if len(typed) < 2 or self._intent() != KEYWORDS:
+        if len(typed) < 2:
             return None
         return Term((typed,), prefix=self._options.typing)
 
@@ -112,7 +115,7 @@ class Interpretation:
             return None
         if self._every_term:
             return self._all_terms()
-        if self._intent() == IDENTIFIER:
+        if self._intent == IDENTIFIER:
             return identifier_node(self._terms)
         return any_term(self._terms)
 
@@ -137,7 +140,7 @@ class Interpretation:
         """Whether candidates were left out because there was no time for them."""
         return self._deadline.was_missed
 
-    @property
+    @cached_property
     def missing_words(self) -> tuple[str, ...]:
         """The words of a plain query that no message contains.
 
@@ -146,6 +149,8 @@ class Interpretation:
         if not self._plain:
             return ()
         names = [term.name for term in self._own_terms if not term.frequency]
+        if not names:
+            return ()
         identifiers = {}
         for word in self._query.rest.split():
             parts = tokens(word)

@@ -21,17 +21,25 @@ def quantise(vectors: Sequence[Vector]) -> tuple[Integers, Vector]:
 
 def cosines(integers: Integers, scales: Vector, vector: Vector) -> list[float]:
     """The cosine between a unit vector and each row."""
-    query, query_scale = quantise([vector])
-    # Sums of integers are exact, and numpy multiplies floating-point numbers much faster.
-    products = integers.astype(np.float64) @ query[0].astype(np.float64)
-    scores = products.astype(np.float32) * scales
-    return [score * float(query_scale[0]) for score in scores.tolist()]
+    query, (query_scale,) = quantise([vector])
+    scores = products(query, integers) * scales
+    factor = float(query_scale)
+    return [score * factor for score in scores.tolist()]
+
+
+def products(query: Integers, integers: Integers) -> Vector:
+    """The product of the only row of `query` and each row of `integers`."""
+    import numkong
+
+    table = numkong.cdist(query, integers, metric="dot", out_dtype="float32")
+    row: Vector = np.asarray(table)[0]
+    return row
 
 
 def best_scores(passages: Iterable[int], scores: Iterable[float]) -> dict[int, float]:
     """The score of each passage: that of its best part."""
     best: dict[int, float] = {}
     for passage, score in zip(passages, scores, strict=True):
-        if score > best.get(passage, -np.inf):
+        if passage not in best or score > best[passage]:
             best[passage] = score
     return best

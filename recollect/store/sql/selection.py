@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import NamedTuple
 
 from recollect.language.query_fields import ROLES
@@ -99,6 +100,7 @@ def few_documents(db: Database, filter: Filter) -> list[int] | None:
     return [key for key, _ in rows]
 
 
+@lru_cache(maxsize=16)  # a search needs it several times
 def document_filter(filter: Filter) -> Filter:
     """The part of a filter that is about documents, not passages."""
     return replace(

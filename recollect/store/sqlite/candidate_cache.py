@@ -15,8 +15,8 @@ _MAX_CANDIDATES = 5_000
 _MAX_CHARACTERS = 2_500_000
 _MAX_CHARACTERS_OF_ONE = 20_000
 
-_Entry = tuple[object, int]
-"""A version, and a key of it."""
+_Entries = dict[int, Candidate | None]
+"""The candidates of keys. A key may have none."""
 
 
 class CandidateCache:
@@ -26,8 +26,9 @@ class CandidateCache:
     """
 
     def __init__(self) -> None:
-        self._candidates: dict[_Entry, Candidate | None] = {}
-        self._earlier_candidates: dict[_Entry, Candidate | None] = {}
+        self._by_version: dict[object, _Entries] = {}
+        self._earlier_by_version: dict[object, _Entries] = {}
+        self._size = 0
         self._characters = 0
 
     def get(
@@ -38,42 +39,36 @@ class CandidateCache:
     ) -> list[Candidate]:
         """The candidates of these keys, in their order.
 
-        `read` returns the candidates of the keys that are not known, each with its key. Keys may
-        have none.
+        `read` returns the candidates of the keys that are not known, each with its key.
         """
-        entries = self._entries(version, keys)
-        unread = [key for key in keys if key not in entries]
-        if unread:
-            new: dict[int, Candidate | None] = dict.fromkeys(unread)
-            new.update(read(sorted(unread)))  # keys next to each other are on the same page
+        entries = _select(self._by_version.get(version, {}), keys)
+        if len(entries) < len(keys):
+            unknown = [key for key in keys if key not in entries]
+            new = _select(self._earlier_by_version.get(version, {}), unknown)
+            unread = [key for key in unknown if key not in new]
+            if unread:
+                new |= dict.fromkeys(unread)
+                new.update(read(sorted(unread)))  # keys next to each other are on the same page
             self._add(version, new)
             entries |= new
         return [candidate for candidate in map(entries.get, keys) if candidate is not None]
 
-    def _entries(self, version: object, keys: Iterable[int]) -> dict[int, Candidate | None]:
-        entries: dict[int, Candidate | None] = {}
-        earlier: dict[int, Candidate | None] = {}
-        # Another thread may begin a generation meanwhile.
-        candidates, earlier_candidates = self._candidates, self._earlier_candidates
-        for key in keys:
-            entry = version, key
-            if entry in candidates:
-                entries[key] = candidates[entry]
-            elif entry in earlier_candidates:
-                earlier[key] = earlier_candidates[entry]
-        if earlier:
-            self._add(version, earlier)
-            entries |= earlier
-        return entries
-
-    def _add(self, version: object, candidates: dict[int, Candidate | None]) -> None:
-        if len(self._candidates) > _MAX_CANDIDATES or self._characters > _MAX_CHARACTERS:
-            self._earlier_candidates = self._candidates
-            self._candidates = {}
-            self._characters = 0
-        for key, candidate in candidates.items():
+    def _add(self, version: object, entries: _Entries) -> None:
+        if self._size > _MAX_CANDIDATES or self._characters > _MAX_CHARACTERS:
+            self._earlier_by_version = self._by_version
+            self._by_version = {}
+            self._size = self._characters = 0
+        of_version = self._by_version.setdefault(version, {})
+        for key, candidate in entries.items():
+            length = 0
             if candidate is not None:
-                if len(candidate.content) > _MAX_CHARACTERS_OF_ONE:
-                    continue
-                self._characters += len(candidate.content)
-            self._candidates[version, key] = candidate
+                length = len(candidate.content)
+            if length <= _MAX_CHARACTERS_OF_ONE:
+                of_version[key] = candidate
+                self._characters += length
+        self._size += len(entries)
+
+
+def _select(entries: _Entries, keys: Iterable[int]) -> _Entries:
+    """The entries of these keys."""
+    return {key: entries[key] for key in keys if key in entries}

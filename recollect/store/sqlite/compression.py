@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, Any
 
 from recollect.errors import DAMAGE_ADVICE, DamagedLibrary
 from recollect.store.sql.passages import COLUMNS
-from recollect.store.sqlite.content_cache import ContentCache
 
 if TYPE_CHECKING:
     import zstandard
@@ -53,7 +52,6 @@ _PARENT_REFERENCE = "\1"
 _METADATA = COLUMNS.index("metadata")
 _PARENT = COLUMNS.index("parent")
 _UUID_CHARACTERS = 36
-_CONTENT_CACHE = ContentCache()
 
 
 def pack_id(id: str | None) -> str | bytes | None:
@@ -203,38 +201,35 @@ class Codec:
     # -- reading ---
 
     def contents(self, bodies: Iterable[str | bytes]) -> list[str]:
-        """The contents of several rows. Those that were read lately are not decompressed again."""
-        contents = []
-        for body in bodies:
-            if isinstance(body, str):
-                contents.append(body)
-                continue
-            content = _CONTENT_CACHE.get(body)
-            if content is None:
-                content = self._decompress(body).partition(_SEPARATOR)[0].decode()
-                _CONTENT_CACHE.add(body, content)
-            contents.append(content)
-        return contents
+        """The contents of several rows."""
+        return [
+            body
+            if isinstance(body, str)
+            else self._decompress_frame(body).partition(_SEPARATOR)[0].decode()
+            for body in bodies
+        ]
 
     def _decompress(self, body: bytes) -> bytes:
+        # Both columns of a row are often read one after the other.
+        if body != self._last_body:
+            self._last_text = self._decompress_frame(body)
+            self._last_body = body
+        return self._last_text
+
+    def _decompress_frame(self, body: bytes) -> bytes:
         import zstandard
 
-        # Both columns of a row are often read one after the other.
-        if body == self._last_body:
-            return self._last_text
         decompressor = self._decompressor(body)
         frame = _FRAME_MAGIC + body[1:]
         try:
             size = zstandard.frame_content_size(frame)
             if size > _MAX_TEXT_BYTES:  # the frame is damaged
                 raise zstandard.ZstdError(f"its size cannot be {size:,} bytes")
-            text = decompressor.decompress(frame)
+            return decompressor.decompress(frame)
         except zstandard.ZstdError as error:
             raise DamagedLibrary(
                 f"The text of a message cannot be decompressed ({error}). {DAMAGE_ADVICE}"
             ) from error
-        self._last_body, self._last_text = body, text
-        return text
 
     def _decompressor(self, body: bytes) -> zstandard.ZstdDecompressor:
         """The decompressor for the dictionary of a body."""

@@ -81,6 +81,8 @@ class SpaceFiles:
         """The start and end of each part that is scanned at once."""
         if not self._size:
             return iter(())
+        if self._size <= 2 * _ROWS_OF_FIRST_SCAN:
+            return iter([(0, self._size)])
         starts = [0, *range(_ROWS_OF_FIRST_SCAN, self._size, _ROWS_PER_SCAN)]
         return pairwise([*starts, self._size])
 

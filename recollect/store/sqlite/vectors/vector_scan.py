@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from recollect.language.text import micros
 from recollect.model.search import Filter
-from recollect.store.sql.quantisation import Integers, Vector
+from recollect.store.sql.quantisation import Integers, Vector, products
 from recollect.store.sql.selection import DocumentKeys
 
 Columns = Callable[[str], NDArray[Any]]
@@ -109,10 +109,7 @@ class NearestScan:
         """Only rows with a higher score can still be among the nearest."""
 
     def scan(self, columns: Columns, integers: Integers) -> None:
-        import numkong
-
-        distances = numkong.cdist(self._query, integers, metric="dot", out_dtype="float32")
-        scores = np.asarray(distances)[0]
+        scores = products(self._query, integers)
         scores *= columns("scale")
         indexes = self._row_filter.passing(columns, np.flatnonzero(scores > self._threshold))
         indexes = self._best_rows(columns("passage"), scores, indexes)

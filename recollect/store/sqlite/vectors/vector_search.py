@@ -81,7 +81,8 @@ class VectorSearch:
             return sorted(scores.items(), key=lambda hit: (-hit[1], hit[0]))[:limit]
         scan = NearestScan(query, _row_filter(db, filter), limit)
         self._scan(db, space, scan)
-        return [(passage, score * float(query_scale)) for passage, score in scan.ranked()]
+        factor = float(query_scale)
+        return [(passage, score * factor) for passage, score in scan.ranked()]
 
     def highest_cosines(
         self, db: Connection, space: Space, vectors: Sequence[Vector]

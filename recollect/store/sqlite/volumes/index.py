@@ -14,6 +14,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache
+from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple, TypeGuard, TypeVar
 
@@ -80,7 +81,7 @@ class VolumeIndex:
             keys = keys_in_few_documents(db, filter)
         for key_range in fts_ranges:
             hits += best_matches(db, node, filter, key_range, limit, keys)
-        hits.sort(key=lambda hit: (-hit[1], -hit[0]))
+        hits.sort(key=itemgetter(1, 0), reverse=True)
         return [key for key, _ in hits[:limit]]
 
     def count(
