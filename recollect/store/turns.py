@@ -31,6 +31,10 @@ class Turn:
         finally:
             self.seconds = time.monotonic() - start
 
+    @property
+    def is_long(self) -> bool:
+        return self.seconds > TURN_SECONDS
+
     def next_limit(self) -> int:
         growth = TURN_SECONDS / max(self.seconds, TURN_SECONDS / _LARGEST_GROWTH)
         return max(1, int(self.limit * growth))

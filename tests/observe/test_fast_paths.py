@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 from recollect.memory.observe import cues, prose, salience
 from recollect.memory.observe.phrases import concepts
 from recollect.memory.observe.salience import Salience
-from recollect.memory.observe.sentence_words import Cue, terms, terms_of_word
+from recollect.memory.observe.sentence_words import (
+    Cue,
+    split_words,
+    terms,
+    terms_of_word,
+    words_of_all,
+)
 
 _FRAGMENTS = st.sampled_from(
     [
@@ -111,6 +117,19 @@ def test_a_cue_in_text_with_symbols_is_found_as_by_its_pattern(text: str, symbol
         for cue in _CUES:
             if not words.isascii() and cue._pattern.search(words):
                 assert cue.search(words)
+
+
+@example("nah, use tabs")
+@example("I cant stand it")
+@given(_CUE_TEXTS)
+def test_a_match_of_a_pattern_has_one_of_its_words(text: str) -> None:
+    for cue in (cues.DECISION, cues.PREFERENCE, cues.PATTERN):
+        assert (cue.search(text) is None) == (cue._pattern.search(text) is None)
+
+
+@given(st.lists(_CUE_TEXTS, max_size=3))
+def test_the_words_of_several_sentences_are_those_of_their_text(sentences: list[str]) -> None:
+    assert words_of_all(sentences) == split_words(" ".join(sentences))
 
 
 @given(st.lists(st.text(), max_size=3))

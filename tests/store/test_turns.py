@@ -77,6 +77,19 @@ def test_many_observations_are_saved_in_many_transactions(
     assert store.unobserved(1) == ([], 0) and store.verify().healthy
 
 
+def test_the_next_save_begins_with_the_limit_that_the_last_one_has_shown(
+    store: Store, steps: list[observation_sql.Step], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turns, "TURN_SECONDS", 1_000.0)
+    store.save([conversation("text")])
+    store.save_observations("c", 1, observations("one", "two", "three"))
+    assert [step.is_complete for step in steps] == [False, True]
+    steps.clear()
+    store.save_observations("c", 1, observations("ONE", "TWO", "THREE"))
+    assert [step.is_complete for step in steps] == [True]
+    assert observation_texts(store) == ["ONE", "TWO", "THREE"]
+
+
 def test_removed_observations_go_first_and_the_order_is_right_at_the_end(
     store: Store, steps: list[observation_sql.Step]
 ) -> None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from recollect.memory.observe import foreign_cues
-from recollect.memory.observe.sentence_words import Cue
+from recollect.memory.observe.sentence_words import Cue, words_of_all
 from recollect.memory.observe.work import CONFIG, TEST, Work
 
 TYPES = (
@@ -70,145 +70,192 @@ def parse_type(name: str) -> str | None:
 
 
 DECISION = Cue(
-    "decided agreed settled opted chose chosen lets let go ll will guess think because decision"
-    " going no scrap ditch drop dropping abandon retire migrate switch replace replaces instead out"
-    " forget"
-    " it deciso",
-    r"\b(?:we|i)(?:'ve| have)? (?:\w+ )?(?:decided|agreed|settled on|opted|chose|chosen)\b",
-    r"\blet'?s (?:go with|use|stick"
-    r" with|do it with|keep|drop|switch to)\b",
-    r"\b(?:i|we)(?:'ll|'m going to| will| am going to)(?: just| probably)? (?:go"
-    r" with|stick (?:with|to)|choose|opt for|switch to|use)\b",
-    r"\b(?:i think|guess) i'?ll (?:go|stick|take|choose|use)\b",
-    r"\binstead of\b.{1,80}\bbecause\b",
-    r"\bthe decision (?:is|was)\b",
-    r"\bgo(?:ing)? with\b",
+    (
+        "decided agreed settled opted chose chosen",
+        r"\b(?:we|i)(?:'ve| have)? (?:\w+ )?(?:decided|agreed|settled on|opted|chose|chosen)\b",
+    ),
+    (
+        "lets let",
+        r"\blet'?s (?:go with|use|stick with|do it with|keep|drop|switch to)\b",
+    ),
+    (
+        "ll will going",
+        r"\b(?:i|we)(?:'ll|'m going to| will| am going to)(?: just| probably)? (?:go"
+        r" with|stick (?:with|to)|choose|opt for|switch to|use)\b",
+    ),
+    ("think guess", r"\b(?:i think|guess) i'?ll (?:go|stick|take|choose|use)\b"),
+    ("because", r"\binstead of\b.{1,80}\bbecause\b"),
+    ("decision", r"\bthe decision (?:is|was)\b"),
+    ("go going", r"\bgo(?:ing)? with\b"),
     # Corrections: "no, use X", "scrap X", "we drop X", "X replaces Y", "X it is".
-    r"(?:^|[.!;] )(?:no|nope|nah)[,.:]? (?:please )?(?:use|take|make|keep|put|call|go)\b",
-    r"(?:^|[.!;,] )(?:(?:ok|okay|right|alright|then|so),? )?(?:scrap|ditch|drop|retire|abandon)"
-    r" (?:\w|`)",
-    r"\bwe(?:'re| are)? (?:now )?(?:drop(?:ping)?|ditch|scrap|retire|abandon|migrate|switch"
-    r"|replace)\b",
-    r"\b\w+ (?:now )?replaces \w|\bforget (?:what i|about the|the)\b",
-    r"\b(?:use|do|take|make|put) (?:\S+ ){1,8}instead\b",
-    r"\b(?:is|are) out[.!]",
-    r"(?<!what)(?<!how)(?<!as)(?<!where)(?<!who)(?<!way)(?<!that) it is[.!]*$",
-    r"\babbiamo deciso\b|결정(?:했|하기로)",
+    (
+        "no nope nah",
+        r"(?:^|[.!;] )(?:no|nope|nah)[,.:]? (?:please )?(?:use|take|make|keep|put|call|go)\b",
+    ),
+    (
+        "scrap ditch drop retire abandon",
+        r"(?:^|[.!;,] )(?:(?:ok|okay|right|alright|then|so),? )?(?:scrap|ditch|drop|retire|abandon)"
+        r" (?:\w|`)",
+    ),
+    (
+        "drop dropping ditch scrap retire abandon migrate switch replace",
+        r"\bwe(?:'re| are)? (?:now )?(?:drop(?:ping)?|ditch|scrap|retire|abandon|migrate|switch"
+        r"|replace)\b",
+    ),
+    (
+        "replaces forget",
+        r"\b\w+ (?:now )?replaces \w|\bforget (?:what i|about the|the)\b",
+    ),
+    ("instead", r"\b(?:use|do|take|make|put) (?:\S+ ){1,8}instead\b"),
+    ("out", r"\b(?:is|are) out[.!]"),
+    # The space comes first, because a pattern that begins with a character is searched faster.
+    (
+        "it",
+        r" it is(?<!what it is)(?<!how it is)(?<!as it is)(?<!where it is)(?<!who it is)"
+        r"(?<!way it is)(?<!that it is)[.!]*$",
+    ),
+    ("deciso", r"\babbiamo deciso\b|결정(?:했|하기로)"),
     foreign=foreign_cues.DECISION,
 )
 PREFERENCE = Cue(
-    "prefer rather hate dislike don dont can love enjoy fan into favorite favourite go preferred"
-    " allergic vegetarian vegan more always never ever now sure stop please do like preferisco",
-    r"\bi(?:'d| would)?(?: really| generally| usually| always| much)? (?:prefer|rather|like to"
-    r" have|hate|dislike"
-    r"|don'?t (?:like|want)|never want|can'?t stand|love|enjoy"
-    r"|am (?:not )?(?:a )?(?:big )?(?:fan of|into))\b",
-    r"\bmy (?:favou?rite|go-to"
-    r"|preferred)\b",
-    r"\bi'm (?:more of an?|a (?:big|huge) fan|allergic|vegetarian|vegan)\b",
-    r"(?:^|[.!;:] |\b(?:and|so|but|please),? )(?:please )?(?:always|never|don'?t"
-    r" ever|from now on|make sure (?:to|you) always|stop) \w+",
-    r"(?:^|[.!;:] |no, )(?:please )?(?:don'?t|do not) (?!(?:forget|worry|hesitate|know|think|see"
-    r"|understand|have|get|need|want|you|we|they|be)\b)\w+",
-    r"\bplease (?:use|avoid|don'?t|do not|keep|prefer)\b",
-    r"\bpreferisco\b|좋아(?:해|합)",
+    (
+        "prefer rather like hate dislike don dont never can cant love enjoy fan into",
+        r"\bi(?:'d| would)?(?: really| generally| usually| always| much)? (?:prefer|rather|like to"
+        r" have|hate|dislike"
+        r"|don'?t (?:like|want)|never want|can'?t stand|love|enjoy"
+        r"|am (?:not )?(?:a )?(?:big )?(?:fan of|into))\b",
+    ),
+    ("favorite favourite go preferred", r"\bmy (?:favou?rite|go-to|preferred)\b"),
+    (
+        "more fan allergic vegetarian vegan",
+        r"\bi'm (?:more of an?|a (?:big|huge) fan|allergic|vegetarian|vegan)\b",
+    ),
+    (
+        "always never ever now sure stop",
+        r"(?:^|[.!;:] |\b(?:and|so|but|please),? )(?:please )?(?:always|never|don'?t"
+        r" ever|from now on|make sure (?:to|you) always|stop) \w+",
+    ),
+    (
+        "don dont do",
+        r"(?:^|[.!;:] |no, )(?:please )?(?:don'?t|do not) (?!(?:forget|worry|hesitate|know|think"
+        r"|see|understand|have|get|need|want|you|we|they|be)\b)\w+",
+    ),
+    ("please", r"\bplease (?:use|avoid|don'?t|do not|keep|prefer)\b"),
+    ("preferisco", r"\bpreferisco\b|좋아(?:해|합)"),
     foreign=foreign_cues.PREFERENCE,
 )
 LEARNING = Cue(
-    "turns til learned appears reason root issue problem culprit bug cause caused because key found"
-    " see why means fix"
-    " lesson gotcha note important importantly due comes came so",
-    r"\b(?:turns out|til\b|today i learned|it appears that|the reason (?:is|was|why)|root cause|the"
-    r" (?:actual "
-    r"|real )?(?:issue|problem|culprit|bug|cause)"
-    r" (?:is|was|seems|comes)|caused by|because of this|the key (?:insight|takeaway|point)|found"
-    r" (?:the|it|that)"
-    r"|i see the"
-    r" (?:issue|problem)|that(?:'s| is) (?:why|because)|this means|the fix (?:is|was)|lesson|gotcha"
-    r"|note that"
-    r"|important(?:ly)?:)",
-    r"\bbecause\b|\bdue to\b|\b(?:comes|came) from\b|, so (?:that )?(?:the|it|a|every|no)",
-    "원인",
+    (
+        "turns til learned appears reason root issue problem culprit bug cause caused because key"
+        " found see why means fix lesson gotcha note important importantly due comes came so",
+        r"\b(?:turns out|til\b|today i learned|it appears that|the reason (?:is|was|why)|root cause"
+        r"|the (?:actual |real )?(?:issue|problem|culprit|bug|cause)"
+        r" (?:is|was|seems|comes)|caused by|because of this|the key (?:insight|takeaway|point)"
+        r"|found (?:the|it|that)|i see the (?:issue|problem)|that(?:'s| is) (?:why|because)"
+        r"|this means|the fix (?:is|was)|lesson|gotcha|note that|important(?:ly)?:)"
+        r"|\bbecause\b|\bdue to\b|\b(?:comes|came) from\b|, so (?:that )?(?:the|it|a|every|no)"
+        r"|원인",
+    ),
     stems="lesson gotcha means why because",
     foreign=foreign_cues.LEARNING,
 )
 SECURITY = Cue(
-    "cve injection auth authentication authorization vulnerability vulnerabilities xss csrf ssrf"
-    " rce privilege"
-    " traversal leaked exposed security",
-    r"\bCVE-\d{4}-\d+",
-    r"\b(?:sql|command|prompt|code|header|html) injection\b",
-    r"\bauth(?:entication|orization)? bypass\b",
-    r"\b(?:vulnerabilit(?:y|ies)|xss|csrf|ssrf|rce|privilege escalation|path traversal|leaked"
-    r" (?:key|token|secret"
-    r"|password"
-    r"|credential)s?|exposed (?:key|token|secret|credential)s?|security (?:hole|issue|flaw|fix|bug"
-    r"|patch|advisory"
-    r"|audit))\b",
+    (
+        "cve injection auth authentication authorization vulnerability vulnerabilities xss csrf"
+        " ssrf rce privilege traversal leaked exposed security",
+        r"\bCVE-\d{4}-\d+|\b(?:sql|command|prompt|code|header|html) injection\b"
+        r"|\bauth(?:entication|orization)? bypass\b"
+        r"|\b(?:vulnerabilit(?:y|ies)|xss|csrf|ssrf|rce|privilege escalation|path traversal"
+        r"|leaked (?:key|token|secret|password|credential)s?"
+        r"|exposed (?:key|token|secret|credential)s?"
+        r"|security (?:hole|issue|flaw|fix|bug|patch|advisory|audit))\b",
+    ),
 )
 PATTERN = Cue(
-    "convention rule practice we pattern antipattern anti style rules guide naming",
-    r"\b(?:as a (?:rule|convention)|our convention|the convention (?:is|here)|best practice (?:is"
-    r"|here)|we (?:always"
-    r"|usually)"
-    r" (?:use|write|name|put|do)|(?:follow|use|using|uses|same|existing|established|standard)"
-    r" (?:the |this |a "
-    r"|an )?(?:\w+ ){0,2}pattern"
-    r"|design pattern|anti-?pattern|naming convention|coding style|style guide|house rules?)\b",
+    (
+        "rule convention practice",
+        r"\b(?:as a (?:rule|convention)|our convention|the convention (?:is|here)"
+        r"|best practice (?:is|here))\b",
+    ),
+    ("always usually", r"\bwe (?:always|usually) (?:use|write|name|put|do)\b"),
+    (
+        "pattern antipattern",
+        r"\b(?:(?:follow|use|using|uses|same|existing|established|standard)"
+        r" (?:the |this |a |an )?(?:\w+ ){0,2}pattern|design pattern|anti-?pattern)\b",
+    ),
+    ("naming style house", r"\b(?:naming convention|coding style|style guide|house rules?)\b"),
 )
 FIX = Cue(
-    "fix fixes fixed fixing bug bugs broken crash crashes crashed crashing regression resolve"
-    " resolves resolved doesn"
-    " doesnt not fails fail failing failed error exception issue wrong incorrect incorrectly"
-    " repair repaired hotfix",
-    r"\b(?:fix(?:e[sd]|ing)?|bugs?|broken|crash(?:es|ed|ing)?|regression|resolve[sd]?|doesn'?t work"
-    r"|not working"
-    r"|fails?|failing|failed"
-    r"|error|exception|issue|wrong|incorrect(?:ly)?|repair(?:ed)?|hotfix)\b",
+    (
+        "fix fixes fixed fixing bug bugs broken crash crashes crashed crashing regression resolve"
+        " resolves resolved doesn"
+        " doesnt not fails fail failing failed error exception issue wrong incorrect incorrectly"
+        " repair repaired hotfix",
+        r"\b(?:fix(?:e[sd]|ing)?|bugs?|broken|crash(?:es|ed|ing)?|regression"
+        r"|resolve[sd]?|doesn'?t work"
+        r"|not working"
+        r"|fails?|failing|failed"
+        r"|error|exception|issue|wrong|incorrect(?:ly)?|repair(?:ed)?|hotfix)\b",
+    ),
     foreign=foreign_cues.FIX,
 )
 REFACTOR = Cue(
-    "refactor refactored refactoring rename renames renamed renaming clean cleaned cleaning cleanup"
-    " simplify"
-    " simplified simplifies extract extracted extracting move moves moved moving dedup deduplicate"
-    " restructure"
-    " restructures restructured restructuring reorganize reorganise reorganized reorganised split"
-    " splitting inline"
-    " inlined",
-    r"\b(?:refactor(?:ed|ing)?|renam(?:e[sd]?|ing)|clean(?:ed|ing)? up|cleanup|simplif(?:y|ied|ies)"
-    r"|extract(?:ed"
-    r"|ing)? (?:\w+ ){0,3}(?:into|to)|mov(?:e[sd]?|ing) \S+"
-    r" (?:in)?to|dedup(?:licate)?|restructur(?:e[sd]?|ing)|reorgani[sz](?:e[sd]?|ing)"
-    r"|split(?:ting)? (?:up|\w+ into)"
-    r"|inline[sd]?)\b",
+    (
+        "refactor refactored refactoring rename renames renamed renaming clean"
+        " cleaned cleaning cleanup"
+        " simplify"
+        " simplified simplifies extract extracted extracting move moves moved moving"
+        " dedup deduplicate"
+        " restructure"
+        " restructures restructured restructuring reorganize reorganise reorganized"
+        " reorganised split"
+        " splitting inline"
+        " inlined",
+        r"\b(?:refactor(?:ed|ing)?|renam(?:e[sd]?|ing)|clean(?:ed|ing)? up|cleanup"
+        r"|simplif(?:y|ied|ies)"
+        r"|extract(?:ed"
+        r"|ing)? (?:\w+ ){0,3}(?:into|to)|mov(?:e[sd]?|ing) \S+"
+        r" (?:in)?to|dedup(?:licate)?|restructur(?:e[sd]?|ing)|reorgani[sz](?:e[sd]?|ing)"
+        r"|split(?:ting)? (?:up|\w+ into)"
+        r"|inline[sd]?)\b",
+    ),
     stems="reorgani inline",
     foreign=foreign_cues.REFACTOR,
 )
 FEATURE = Cue(
-    "add adds added adding implement implements implemented implementing create creates created"
-    " creating build"
-    " support supports introduce introduces introduced introducing new feat feature",
-    r"\b(?:add(?:s|ed|ing)?|implement(?:s|ed|ing)?|creat(?:e[sd]?|ing)|build|support(?:s)? (?:for"
-    r" )?"
-    r"|introduc(?:e[sd]?|ing)|new (?:feature|endpoint|command|page"
-    r"|component|option|function|tool|flag|module)|feat(?:ure)?)\b",
+    (
+        "add adds added adding implement implements implemented implementing create creates created"
+        " creating build"
+        " support supports introduce introduces introduced introducing new feat feature",
+        r"\b(?:add(?:s|ed|ing)?|implement(?:s|ed|ing)?|creat(?:e[sd]?|ing)|build"
+        r"|support(?:s)? (?:for"
+        r" )?"
+        r"|introduc(?:e[sd]?|ing)|new (?:feature|endpoint|command|page"
+        r"|component|option|function|tool|flag|module)|feat(?:ure)?)\b",
+    ),
     foreign=foreign_cues.FEATURE,
 )
 # What says that something is done in another way than before.
 CHANGE = Cue(
-    "scrap ditch drop dropped dropping abandon retire replace replaces replaced replacing instead"
-    " longer anymore switch switched migrate migrated forget revisit reconsider out now removed"
-    " gone uninstalled",
-    r"\b(?:scrap|ditch|drop(?:ped|ping)?|abandon|retire|replac(?:e[sd]?|ing)|instead|no longer"
-    r"|anymore|switch(?:ed)?|migrated?|forget|revisit|reconsider|from now on|is out|are gone"
-    r"|is gone|removed|uninstalled|not working out)\b",
+    (
+        "scrap ditch drop dropped dropping abandon retire replace replaces replaced"
+        " replacing instead"
+        " longer anymore switch switched migrate migrated forget revisit reconsider out now removed"
+        " gone uninstalled",
+        r"\b(?:scrap|ditch|drop(?:ped|ping)?|abandon|retire|replac(?:e[sd]?|ing)|instead|no longer"
+        r"|anymore|switch(?:ed)?|migrated?|forget|revisit|reconsider|from now on|is out|are gone"
+        r"|is gone|removed|uninstalled|not working out)\b",
+    ),
     foreign=foreign_cues.CHANGE,
 )
 # What says that something was broken, even in a change of configuration files.
 _REPAIR = Cue(
-    "fix fixes fixed fixing bug broken crash crashes crashed regression fails failing failed not",
-    r"\b(?:fix(?:e[sd]|ing)?|bugs?|broken|crash(?:es|ed|ing)?|regression|fails|failing|failed"
-    r"|not working|does not (?:work|exist))\b",
+    (
+        "fix fixes fixed fixing bug broken crash crashes crashed regression fails"
+        " failing failed not",
+        r"\b(?:fix(?:e[sd]|ing)?|bugs?|broken|crash(?:es|ed|ing)?|regression|fails|failing|failed"
+        r"|not working|does not (?:work|exist))\b",
+    ),
     foreign=foreign_cues.FIX,
 )
 _CONVENTIONAL_COMMIT = re.compile(r"^(\w+)(?:\([^)]*\))?!?: ")
@@ -287,16 +334,15 @@ def _type_of_commits(commits: Sequence[str]) -> str | None:
     return None
 
 
-def type_of_talk(statements: str, request: str, answer: str, *, question: bool) -> str:
+def type_of_talk(statements: Sequence[str], request: str, answer: str, *, question: bool) -> str:
     """The type of an observation of a conversation without tool calls."""
-    if SECURITY.search(statements) or SECURITY.search(request):
+    text = " ".join(statements)
+    text_words = words_of_all(statements)
+    if SECURITY.search_words(text, text_words) or SECURITY.search(request):
         return "security"
-    if DECISION.search(statements):
-        return "decision"
-    if PREFERENCE.search(statements):
-        return "preference"
-    if PATTERN.search(statements):
-        return "pattern"
+    for type_, cue in (("decision", DECISION), ("preference", PREFERENCE), ("pattern", PATTERN)):
+        if cue.search_words(text, text_words):
+            return type_
     if statements and not question:
         return "discovery"
     if DECISION.search(answer[:400]):

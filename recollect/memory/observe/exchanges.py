@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from recollect.model.audience import MASK, is_human_only
 from recollect.model.documents import Document, Passage
@@ -20,13 +21,13 @@ _MAX_GROUP_EXCHANGE = 8
 """How many messages an exchange among people may have before the next person starts a new one."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Exchange:
     number: int
     passages: tuple[Passage, ...]
     """Human-only messages are masked."""
 
-    @property
+    @cached_property
     def quotable(self) -> tuple[Passage, ...]:
         """The passages that everybody may read."""
         return tuple(passage for passage in self.passages if not is_human_only(passage))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple
 
@@ -38,23 +39,29 @@ _VERBS = word_set(
 )
 
 
+class Phrase(NamedTuple):
+    text: str
+    key: str
+    """The words by which it is recognized."""
+    terms: tuple[str, ...]
+    """The same words."""
+    is_name: bool
+    """Whether it is a name or code."""
+
+
 class _Token(NamedTuple):
     """Inline code, a word, or punctuation."""
 
     text: str
     """Without punctuation at its end."""
     terms: tuple[str, ...]
+    phrase: Phrase
+    """The phrase if it is the only word."""
     is_code: bool = False
     is_useful: bool = False
     """Whether it can be part of a phrase."""
     ends_phrase: bool = True
     has_capital: bool = False
-    has_inner_capital: bool = False
-    """Whether a letter after the first is a capital."""
-
-
-Phrase = tuple[str, tuple[str, ...], bool]
-"""A phrase, the words by which it is recognized, and whether it is a name or code."""
 
 
 def concepts(
@@ -62,15 +69,18 @@ def concepts(
 ) -> tuple[str, ...]:
     """The most significant phrases of these texts, each of which has a weight."""
     scores: dict[str, float] = {}
+    values: dict[str, float] = {}
     phrases: dict[str, str] = {}
     for text, weight in texts:
-        for phrase, phrase_terms, is_name in _phrases(text):
-            key = " ".join(phrase_terms)
-            if key not in phrases or (phrase[0].islower() and not phrases[key][0].islower()):
+        for phrase, key, phrase_terms, is_name in _phrases(text):
+            if key not in phrases:
                 phrases[key] = phrase
-            value = salience.total(phrase_terms)
-            if len(phrase_terms) > 1:
-                value /= len(phrase_terms) ** 0.5
+                values[key] = salience.total(phrase_terms)
+                if len(phrase_terms) > 1:
+                    values[key] /= len(phrase_terms) ** 0.5
+            elif phrase[0].islower() and not phrases[key][0].islower():
+                phrases[key] = phrase
+            value = values[key]
             if is_name:
                 value *= 1.4
             scores[key] = scores.get(key, 0.0) + weight * value
@@ -88,6 +98,7 @@ def concepts(
     return tuple(phrases[key] for key in best_keys)
 
 
+@lru_cache(maxsize=512)  # an observation quotes the sentences of a person
 def _phrases(text: str) -> list[Phrase]:
     """Sequences of words that carry meaning, and inline code."""
     phrases: list[Phrase] = []
@@ -102,7 +113,7 @@ def _phrases(text: str) -> list[Phrase]:
                 phrases.append(_join(run))
                 run = []
             if token.is_useful:
-                phrases.append((token.text, token.terms, True))
+                phrases.append(token.phrase)
         else:
             run.append(token)
             if token.ends_phrase or len(run) == _MAX_PHRASE_WORDS:
@@ -116,18 +127,24 @@ def _phrases(text: str) -> list[Phrase]:
 def _join(run: Sequence[_Token]) -> Phrase:
     first = run[0]
     if len(run) == 1:
-        return first.text, first.terms or _all_words(first.text), first.has_inner_capital
+        return first.phrase
     text = " ".join([word.text for word in run])
     phrase_terms = tuple(chain.from_iterable([word.terms for word in run]))
-    is_name = first.has_inner_capital or any([word.has_capital for word in run[1:]])
-    return text, phrase_terms or _all_words(text), is_name
+    is_name = first.phrase.is_name or any([word.has_capital for word in run[1:]])
+    return _phrase(text, phrase_terms, is_name)
+
+
+def _phrase(text: str, terms: tuple[str, ...], is_name: bool) -> Phrase:
+    if not terms:
+        terms = _all_words(text)
+    return Phrase(text, " ".join(terms), terms, is_name)
 
 
 def _all_words(text: str) -> tuple[str, ...]:
     return tuple(fold(text).split())
 
 
-_SEPARATOR = _Token("", ())
+_SEPARATOR = _Token("", (), _phrase("", (), False))
 """Punctuation, or a word that is not part of phrases."""
 
 
@@ -145,21 +162,29 @@ _TOKENS = _Tokens()
 
 
 def _parse_token(token: str) -> _Token:
+    if token.isalpha() and token.isascii() and token == token.lower():  # most words
+        if _is_common(token):
+            return _SEPARATOR
+        terms = terms_of_word(token)
+        phrase = _phrase(token, terms, False)
+        return _Token(token, terms, phrase, is_useful=True, ends_phrase=False)
     if token[0] == "`" and _CODE.fullmatch(token):
         text = token[1:-1].strip()
         code_terms = terms_of_word(text) or _all_words(text)
         is_word = text != "" and " " not in text
-        return _Token(text, code_terms, is_code=True, is_useful=is_word)
+        phrase = _phrase(text, code_terms, True)
+        return _Token(text, code_terms, phrase, is_code=True, is_useful=is_word)
     if not token[0].isalnum() or not _is_useful(token):
         return _SEPARATOR
     text = token.rstrip(".-/'’").removesuffix("'s").removesuffix("’s")
+    terms = terms_of_word(text)
     return _Token(
         text,
-        terms_of_word(text),
+        terms,
+        _phrase(text, terms, _has_capital(text[1:])),
         is_useful=True,
         ends_phrase=token != text,
         has_capital=_has_capital(text),
-        has_inner_capital=_has_capital(text[1:]),
     )
 
 
@@ -171,10 +196,15 @@ def _has_capital(text: str) -> bool:
 
 def _is_useful(word: str) -> bool:
     bare = fold(word).removesuffix("'s").removesuffix("’s").rstrip(".-/'’")
-    if len(bare) <= 2 or bare.isnumeric() or "'" in bare or "’" in bare:
+    if bare.isnumeric() or "'" in bare or "’" in bare:
         return False
-    if bare in COMMON or bare in _VERBS:
-        return False
+    return not _is_common(bare)
+
+
+def _is_common(bare: str) -> bool:
+    """Whether a word without punctuation says nothing, or is too short or too long for a word."""
+    if len(bare) <= 2 or bare in COMMON or bare in _VERBS:
+        return True
     if bare.isascii():
-        return len(bare) <= _MAX_WORD_LENGTH
-    return len(bare) <= _MAX_FOREIGN_WORD_LENGTH
+        return len(bare) > _MAX_WORD_LENGTH
+    return len(bare) > _MAX_FOREIGN_WORD_LENGTH

@@ -37,8 +37,8 @@ _POLITE = re.compile(
     r"|love) (?:you )?to)\s+(?=\S)",
     re.IGNORECASE,
 )
-ASKS = re.compile(
-    r"^(?:(?:what|how|why|when|where|who|which|is|are|do|does|did|can|could|should|would|will|write"
+_ASKS = re.compile(
+    r"(?:(?:what|how|why|when|where|who|which|is|are|do|does|did|can|could|should|would|will|write"
     r"|create|make|give"
     r"|show|explain|list"
     r"|describe|generate|find|summari[sz]e|translate|fix|add|implement|change|update|remove|run"
@@ -51,10 +51,10 @@ ASKS = re.compile(
     r"|ajoute|renomme|corrige|montre"
     r"|puedes|podrías|cómo|qué|por qué|cuál(?:es)?|cuándo|cuánt[oa]s?|dónde|explica|añade|cambia"
     r"|muestra|corrige)\b"
-    r"|为什么|怎么|如何|什么|哪|请|帮|给|把)"
-    r"|(?:ですか|ますか|でしょうか|ください|吗|呢)[。？?]*$",
+    r"|为什么|怎么|如何|什么|哪|请|帮|给|把)",
     re.IGNORECASE,
 )
+_ASKS_AT_THE_END = re.compile(r"(?:ですか|ますか|でしょうか|ください|吗|呢)[。？?]*$")
 _ASKS_CAUSE = re.compile(
     r"\b(?:why|how come|what(?:'s| is| happened| went| made| caused)"
     r"|warum|wieso|weshalb|woran|pourquoi|d'où|por qué)\b|为什么|为何|原因|なぜ|どうして",
@@ -116,6 +116,13 @@ _NEW_TOPIC = re.compile(
 )
 
 
+def asks(text: str) -> bool:
+    """Whether a text asks a question or for something to be done, by its first or last words."""
+    if _ASKS.match(text):
+        return True
+    return not text.isascii() and _ASKS_AT_THE_END.search(text) is not None
+
+
 def is_pleasantry(text: str) -> bool:
     return _PLEASANTRY.match(text.strip()) is not None
 
@@ -139,7 +146,7 @@ def is_reply(text: str, request: str, answer: str) -> bool:
 def _is_choice(text: str) -> bool:
     if len(text) <= _MAX_DECISION_LENGTH and DECISION.search(text):
         return True
-    if ASKS.search(text):
+    if asks(text):
         return False
     length = _MAX_CHOICE_LENGTH
     if unspaced_language(text) is not None:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
 
 from recollect.memory.observe.conversation_text import ConversationText, conversation_text
 from recollect.memory.observe.drafts.draft import Draft
@@ -18,12 +17,15 @@ from recollect.memory.observe.drafts.talk_draft import draft_talk
 from recollect.memory.observe.drafts.work_draft import draft_decision, draft_work, has_work
 from recollect.memory.observe.exchanges import split_exchanges
 from recollect.memory.observe.phrases import concepts
+from recollect.memory.observe.prose import Sentence
 from recollect.memory.observe.salience import Salience
 from recollect.model.documents import Document
 from recollect.model.observations import Observation
 from recollect.model.projects import is_folder
 
 MAKER = "rules-2"
+_MAX_CONCEPT_CHARACTERS = 4_000  # of the person's sentences
+_SENTENCE_END = 3
 _FORMS = re.compile(
     r"(?:Created|Modified|Deleted) \S.*?(?: \(\+\d+ −\d+\))?|Modified \d+ files: .+"
     r"|Ran `.+?`(?:: (?:passed|failed)(?:, then (?:passed|failed))*)?"
@@ -76,10 +78,16 @@ def _observation(
 ) -> Observation:
     passages = tuple(passage.id for passage in stretch.passages)
     conversation = document.id or document.source_id
-    person_words = " \n ".join(sentence.text for sentence in stretch.person_sentences)[:4_000]
-    own_words = " \n ".join((*draft.facts, *draft.narrative, draft.subtitle))
+    texts = [(draft.title, 1.0)]
+    texts += [(text, 1.0) for text in _first_texts(stretch.person_sentences)]
+    texts += [(text, 0.6) for text in (*draft.facts, *draft.narrative, draft.subtitle)]
     times = [passage.created_at for passage in stretch.passages if passage.created_at]
-    observation = Observation(
+    files_read: tuple[str, ...] = ()
+    files_modified: tuple[str, ...] = ()
+    if draft.has_files:
+        files_read = tuple(stretch.work.files_read[:50])
+        files_modified = stretch.work.files_modified[:50]
+    return Observation(
         id=observation_id(conversation, passages[0], draft.type, draft.title),
         type=draft.type,
         title=draft.title,
@@ -88,20 +96,25 @@ def _observation(
         subtitle=draft.subtitle,
         narrative="\n".join(draft.narrative),
         facts=tuple(draft.facts),
-        concepts=concepts(((draft.title, 1.0), (person_words, 1.0), (own_words, 0.6)), salience),
+        concepts=concepts(texts, salience),
         project=document.project,
         created_at=next(iter(times), document.created_at),
         lines=text.span(passages),
         question_lines=text.passages.get(passages[0]),
+        files_read=files_read,
+        files_modified=files_modified,
         maker=MAKER,
     )
-    if not draft.has_files:
-        return observation
-    return replace(
-        observation,
-        files_read=tuple(stretch.work.files_read[:50]),
-        files_modified=stretch.work.files_modified[:50],
-    )
+
+
+def _first_texts(sentences: Iterable[Sentence]) -> Iterator[str]:
+    """The texts of the first sentences, as far as concepts are looked for in them."""
+    room = _MAX_CONCEPT_CHARACTERS
+    for sentence in sentences:
+        yield sentence.text[:room]
+        room -= len(sentence.text) + _SENTENCE_END
+        if room <= 0:
+            return
 
 
 def observation_id(conversation: str, passage: str, type_: str, title: str) -> str:

@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from functools import lru_cache
+from itertools import chain
 
 from recollect.memory.observe.cues import DECISION, LEARNING, PREFERENCE, SECURITY
 from recollect.memory.observe.sentence_words import Cue, word_set, words
@@ -21,7 +22,7 @@ _NAME = re.compile(
     r"[A-Z](?<!\w.)(?:(?<![.!?:\"“]\s.)(?<!^.)(?!(?<=I)(?:\b|')|(?<=O)K\b|(?<=A)I\b)"
     r"[\w'’-]*[a-z0-9][\w'’-]*|[A-Z]{1,5}\d*\b)"
 )
-_NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*")
+_NUMBER = re.compile(r"\d\d*(?:[.,:/-]\d+)*")  # a single digit is searched for faster than \d+
 _COUNTS = word_set(
     "two three four five six seven eight nine ten twelve dozen twice half third hundred thousand"
 )
@@ -33,26 +34,34 @@ _TIMES = word_set(
     " year week daily weekly summer winter spring heute gestern morgen hier demain ayer hoy mañana"
 )
 _QUOTED = re.compile(r"[\"“«「『`][^\"”»」』`]{2,80}[\"”»」』`]|(?<!\w)'[A-Z][^']{2,60}'")
-_QUOTES = re.compile(r"[\"“«「『`]|'(?<!\w')[A-Z]")  # where a quoted text may begin
+# Where a quoted text may begin. All signs are in one set, because that is searched for faster.
+_QUOTES = re.compile(r"[\"“«「『`'](?:(?<!')|(?<!\w')[A-Z])")
 _OWN = Cue(
-    "i my our mine we ich mein meine meinen mon ma mes mi mis mio mia",
-    r"\b(?:i(?:'ve|'m| am| have| had| was| just| recently| also| already| currently| got| went|"
-    r" bought| started"
-    r"| finished"
-    r"| attended| moved| work| live| use| used| ordered| visited| watched| read| met| took| made|"
-    r" spent| lost| found"
-    r"| signed"
-    r"| received| tried| own| play| teach| lead| plan| need)|we(?:'ve|'re| are| have| had| went|"
-    r" got| bought| use)"
-    r"|my|our|mine"
-    r"|ich|mein\w*|mon|ma|mes|mi|mis|mio|mia)\b|我|私|僕|俺|나는|내|제",
+    (
+        "i my our mine we ich mein meine meinen mon ma mes mi mis mio mia",
+        r"\b(?:i(?:'ve|'m| am| have| had| was| just| recently| also| already| currently| got| went|"
+        r" bought| started"
+        r"| finished"
+        r"| attended| moved| work| live| use| used| ordered| visited| watched| read|"
+        r" met| took| made|"
+        r" spent| lost| found"
+        r"| signed"
+        r"| received| tried| own| play| teach| lead| plan| need)|we(?:'ve|'re| are|"
+        r" have| had| went|"
+        r" got| bought| use)"
+        r"|my|our|mine"
+        r"|ich|mein\w*|mon|ma|mes|mi|mis|mio|mia)\b|我|私|僕|俺|나는|내|제",
+    ),
     stems="mein",
 )
 _ASIDE = Cue(
-    "way btw speaking actually realized remembered fyi context also remember know fact",
-    r"\b(?:by the way|btw|speaking of|actually|i just (?:realized|remembered)|fyi|for context|also,"
-    r"|remember(?: that)?"
-    r"|just so you know|in fact)\b",
+    (
+        "way btw speaking actually realized remembered fyi context also remember know fact",
+        r"\b(?:by the way|btw|speaking of|actually|i just (?:realized|remembered)|fyi"
+        r"|for context|also,"
+        r"|remember(?: that)?"
+        r"|just so you know|in fact)\b",
+    ),
 )
 _EMPTY = re.compile(
     r"(?:(?:thanks?|thank you|great|awesome|perfect|cool|wow|nice|congratulations|congrats|you'?re"
@@ -109,17 +118,18 @@ class Salience:
 
         A word that occurs in few parts is significant.
         """
-        counts: Counter[str] = Counter()
-        part_count = 0
-        for sentences in parts:
-            part_count += 1
-            counts.update(frozenset().union(*[words(sentence).distinct for sentence in sentences]))
+        parts_terms = [_distinct_terms(sentences) for sentences in parts]
+        part_count = len(parts_terms)
+        counts = Counter(chain.from_iterable(parts_terms))
         maximum = math.log(1 + max(2, part_count))
         weights = {
             count: 0.3 + 0.7 * math.log(1 + part_count / count) / maximum
             for count in set(counts.values())
         }
-        self._weights = _Weights({term: weights[count] for term, count in counts.items()})
+        self._weights = _Weights(
+            zip(counts, map(weights.__getitem__, counts.values()), strict=True)
+        )
+        self._person_scores: dict[str, float] = {}
 
     def total(self, terms: Iterable[str]) -> float:
         """The sum of the weights: from 0.3 for a word in every part of a conversation to 1."""
@@ -136,9 +146,12 @@ class Salience:
         """The score of a person's sentence: highest for statements about themselves."""
         if is_empty(sentence):
             return 0.0
-        score = self.of_words(sentence) + score_details(sentence)
-        score += 1.2 * bool(_OWN.search(sentence)) + 0.8 * bool(_ASIDE.search(sentence))
-        score += 0.8 * bool(PREFERENCE.search(sentence)) + 0.8 * bool(DECISION.search(sentence))
+        score = self._person_scores.get(sentence)
+        if score is None:
+            score = self.of_words(sentence) + score_details(sentence)
+            score += 1.2 * bool(_OWN.search(sentence)) + 0.8 * bool(_ASIDE.search(sentence))
+            score += 0.8 * bool(PREFERENCE.search(sentence)) + 0.8 * bool(DECISION.search(sentence))
+            self._person_scores[sentence] = score
         return score - 1.5 * question
 
     def of_answer(self, sentence: str, *, question: bool, last: bool = False) -> float:
@@ -149,6 +162,13 @@ class Salience:
         score += 0.9 * bool(LEARNING.search(sentence)) + 0.5 * bool(SECURITY.search(sentence))
         score += 0.7 * bool(words(sentence).all & _OUTCOME) + 0.5 * last
         return score - 1.0 * bool(_STEP.match(sentence)) - 0.8 * (len(sentence) > 320)
+
+
+def _distinct_terms(sentences: Iterable[str]) -> frozenset[str]:
+    terms = [words(sentence).distinct for sentence in sentences]
+    if len(terms) == 1:
+        return terms[0]
+    return frozenset().union(*terms)
 
 
 @lru_cache(maxsize=4_096)

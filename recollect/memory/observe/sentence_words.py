@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import NamedTuple
 
 from recollect.language.languages.english import ENGLISH
@@ -77,18 +78,25 @@ class Words(NamedTuple):
 class Cue:
     """Phrases that reveal what a sentence is about.
 
-    The pattern is applied only if the sentence has one of the words, which is much faster. Text
-    with other letters than those of ASCII is always searched, because its words may be split
-    differently. In text with symbols, the pattern also finds words that begin with `stems`.
+    A pattern is applied only if the sentence has one of its words, which is much faster. Text with
+    other letters than those of ASCII is always searched, because its words may be split
+    differently. In text with symbols, the patterns also find words that begin with `stems`.
     """
 
     def __init__(
-        self, words: str, *patterns: str, stems: str = "", foreign: Sequence[str] = ()
+        self, *patterns: tuple[str, str], stems: str = "", foreign: Sequence[str] = ()
     ) -> None:
-        """`foreign` are patterns in other languages, for sentences that are not English."""
-        self._words = frozenset(words.split())
+        """`patterns` are pairs: words of which every match has one, and the pattern itself.
+
+        `foreign` are patterns in other languages, for sentences that are not English.
+        """
+        self._patterns = [
+            (frozenset(words.split()), re.compile(pattern, re.IGNORECASE))
+            for words, pattern in patterns
+        ]
+        self._words = frozenset().union(*[words for words, _ in self._patterns])
         self._stems = stems.split()
-        self._pattern = re.compile("|".join(patterns), re.IGNORECASE)
+        self._pattern = re.compile("|".join(pattern for _, pattern in patterns), re.IGNORECASE)
         self._foreign = None
         if foreign:
             self._foreign = re.compile("|".join(foreign), re.IGNORECASE)
@@ -96,21 +104,32 @@ class Cue:
         self.search = lru_cache(maxsize=1_024)(self._search)
 
     def _search(self, text: str) -> re.Match[str] | None:
+        return self.search_words(text, words(text))
+
+    def search_words(self, text: str, text_words: Words) -> re.Match[str] | None:
+        """Search a text with these words."""
         match = None
-        if self._may_match(text):
+        if not text_words.is_plain or self._has_stem(text):
             match = self._pattern.search(text)
-        if match is None and self._foreign is not None and words(text).is_foreign:
+        elif not self._words.isdisjoint(text_words.all):
+            match = self._search_patterns(text, text_words.all)
+        if match is None and self._foreign is not None and text_words.is_foreign:
             match = self._foreign.search(text)
         return match
 
-    def _may_match(self, text: str) -> bool:
-        text_words = words(text)
-        if not text_words.is_plain or not self._words.isdisjoint(text_words.all):
-            return True
+    def _has_stem(self, text: str) -> bool:
         if text.isascii() or not self._stems:
             return False
         lower = text.lower()
         return any(stem in lower for stem in self._stems)
+
+    def _search_patterns(self, text: str, text_words: frozenset[str]) -> re.Match[str] | None:
+        for pattern_words, pattern in self._patterns:
+            if not pattern_words.isdisjoint(text_words):
+                match = pattern.search(text)
+                if match is not None:
+                    return match
+        return None
 
 
 def split_words(text: str) -> Words:
@@ -120,6 +139,18 @@ def split_words(text: str) -> Words:
     distinct_words = frozenset(all_words)
     is_foreign = not is_plain or not _FOREIGN_WORDS.isdisjoint(distinct_words)
     return Words(distinct_words, stems, frozenset(stems), is_plain, is_foreign)
+
+
+def words_of_all(sentences: Iterable[str]) -> Words:
+    """The words of all these sentences, which need not be split again."""
+    parts = [words(sentence) for sentence in sentences]
+    return Words(
+        frozenset().union(*[part.all for part in parts]),
+        tuple(chain.from_iterable([part.terms for part in parts])),
+        frozenset().union(*[part.distinct for part in parts]),
+        all(part.is_plain for part in parts),
+        any(part.is_foreign for part in parts),
+    )
 
 
 @lru_cache(maxsize=1_024)

@@ -41,8 +41,8 @@ def _is_question(sentence: Sentence, clause: str, text: str) -> bool:
     if clause.endswith(("?", "？")):
         return True
     if sentence.question:
-        return replies.REQUEST.match(text) is not None or replies.ASKS.search(text) is not None
-    return replies.ASKS.search(text) is not None and not cues.has_decision(sentence.text)
+        return replies.REQUEST.match(text) is not None or replies.asks(text)
+    return replies.asks(text) and not cues.has_decision(sentence.text)
 
 
 def _has_own_details(stretch: Stretch, text: str) -> bool:
@@ -81,8 +81,8 @@ def _is_request(sentence: Sentence, text: str) -> bool:
         return True
     if replies.REQUEST.match(sentence.text):
         return cues.DECISION.search(sentence.text) is None
-    is_request = replies.REQUEST.match(text) or replies.ASKS.search(text)
-    return is_request is not None and not cues.has_decision(sentence.text)
+    is_request = replies.REQUEST.match(text) is not None or replies.asks(text)
+    return is_request and not cues.has_decision(sentence.text)
 
 
 def find_answers(stretch: Stretch, salience: Salience) -> list[str]:

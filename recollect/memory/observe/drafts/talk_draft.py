@@ -61,7 +61,7 @@ def draft_talk(stretch: Stretch, salience: Salience) -> Draft | None:
 
 def _type_of_talk(stretch: Stretch, request: str, answer: str) -> str:
     own_words = [s.text for s in stretch.person_sentences if not s.question]
-    type_ = cues.type_of_talk(" ".join(own_words), request, answer, question=bool(request))
+    type_ = cues.type_of_talk(own_words, request, answer, question=bool(request))
     if type_ in ("learning", "discovery") and stretch.is_choice:
         return "decision"
     return type_

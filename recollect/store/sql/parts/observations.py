@@ -11,11 +11,14 @@ from recollect.store.sql.database import TextIndex
 from recollect.store.sql.parts.transactions import Connection, SqlTransactions
 from recollect.store.turns import Turn, turns
 
-# Changed observations in the first transaction of a save. The next ones adapt.
+# Changed observations in the first transaction. The next ones adapt.
 _OBSERVATIONS_PER_TURN = 8
 
 
 class SqlObservations(SqlTransactions[Connection], Observations):
+    _observations_per_turn = 0
+    """What the last transactions have shown; 0 before the first."""
+
     def unobserved(self, limit: int) -> tuple[list[tuple[str, int]], int]:
         return self._read(lambda db: observation_sql.unobserved(db, limit))
 
@@ -41,9 +44,12 @@ class SqlObservations(SqlTransactions[Connection], Observations):
             return step
 
         has_removed = False
-        for turn in turns(_OBSERVATIONS_PER_TURN):
+        for turn in turns(self._observations_per_turn or _OBSERVATIONS_PER_TURN):
             step = self._write_text(partial(save, turn))
             has_removed = has_removed or step.has_removed
+            # A turn that ended early does not tell how long a full one takes.
+            if not step.is_complete or turn.is_long:
+                self._observations_per_turn = turn.next_limit()
             if step.is_complete:
                 break
         self._purge_if(has_removed)
