@@ -16,6 +16,7 @@ from recollect.language.query import parse_query
 from recollect.language.stem import stem
 from recollect.language.text import fold
 from recollect.model.kinds import CONVERSATION
+from recollect.search.ranking.answer import ANSWER
 from recollect.search.ranking.passages import find_terms
 from recollect.search.ranking.scored import Question, ScoredCandidate
 from recollect.store.values import Candidate
@@ -213,9 +214,9 @@ def has_answer(question: str, text: str) -> bool:
     candidate = Candidate(
         1, "m", "c", "", "user", None, "message", None, "test", CONVERSATION, "", 0, True, 1, text
     )
-    scored = ScoredCandidate(candidate)
+    scored = ScoredCandidate(candidate, by_text=True)
     find_terms(Question(question, (), datetime(2025, 6, 18, tzinfo=UTC)), [scored])
-    return scored.has_answer
+    return bool(scored.batch.traits[0] & ANSWER)
 
 
 # -- inflected forms ---

@@ -40,6 +40,7 @@ _UNSPACED_BOUNDS = [
 # symbols of its own Unicode version and would treat newer emoji as letters; and most texts are
 # ASCII except for these, which makes them much faster to process.
 _SYMBOLS = re.compile("[\xa0\xb0\xb7\u2000-\u206f\u2190-\u2bfe\U0001f000-\U0001faff]")
+_ONLY_SYMBOLS = re.compile(f"{_SYMBOLS.pattern}*")
 # Replacing a few distinct symbols one by one is several times faster than the pattern.
 _MAX_REPLACED_SINGLY = 8
 _ASCII = bytes(range(128))
@@ -151,9 +152,9 @@ def tokens(text: str) -> list[str]:
 def separated_words(text: str) -> bytes:
     """The words of a text, as the index has them, in UTF-8 with spaces between them."""
     encoded = text.encode("utf-8", "surrogatepass")
-    if not encoded.isascii():
+    if not text.isascii():
         others = encoded.translate(None, _ASCII).decode("utf-8", "surrogatepass")
-        if not all(map(_SYMBOLS.match, set(others))):
+        if not _ONLY_SYMBOLS.fullmatch(others):
             return " ".join(tokens(text)).encode()
     # The bytes of symbols are separators.
     return encoded.translate(_WORDS_IN_LOWER_CASE)

@@ -37,11 +37,8 @@ on what the query is (`search.ranking.weights`).
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from recollect.search.ranking.dialogues import mark_dialogues
-from recollect.search.ranking.features import Features
 from recollect.search.ranking.scored import Question, ScoredCandidate
 
 _NEAR_SHARE = 0.3  # candidates below this share of the best cosine are noise
@@ -52,33 +49,12 @@ def rank(question: Question, pool: Sequence[ScoredCandidate]) -> list[ScoredCand
 
     `find_terms` must have been called for the pool.
     """
-    mark_dialogues(pool)
-    features = Features(question, pool)
-    ranking = [scored for scored in pool if scored.by_text or scored.by_vector]
-    for is_between_people in (False, True):
-        group = [scored for scored in ranking if scored.is_between_people == is_between_people]
-        if group:
-            _set_scores(question.weights_for(group[0]), features, group)
-    ranking.sort(key=lambda scored: (-scored.score, -scored.candidate.key))
-    return ranking
+    if not pool:
+        return []
+    # A server must start without numpy, which takes long to import.
+    from recollect.search.ranking.scoring import rank_pool
 
-
-def _set_scores(
-    weights: Mapping[str, float], features: Features, group: Sequence[ScoredCandidate]
-) -> None:
-    """Set the scores of candidates that have the same weights."""
-    columns: dict[str, list[float]] = {}
-    for name in features.names:
-        if name not in weights:
-            continue
-        weight = weights[name]
-        values = [weight * value for value in features.column(name, group)]
-        if values:
-            columns[name] = values
-    names = tuple(columns)
-    for scored, row in zip(group, zip(*columns.values(), strict=True), strict=True):
-        scored.part_names, scored.part_values = names, row
-        scored.score = math.fsum(row)
+    return rank_pool(question, pool)
 
 
 def preliminary_score(scored: ScoredCandidate) -> float:

@@ -58,7 +58,7 @@ def rerank(question: Question, ranking: Sequence[ScoredCandidate]) -> list[Score
     for scored, value in zip(head, _standard_scores(judgements), strict=True):
         part = question.weights_for(scored)["rerank"] * value
         scored.part_names += ("rerank",)
-        scored.part_values += (part,)
+        scored.part_values = (*scored.part_values, part)
         scored.score += part
     return sorted(ranking, key=lambda scored: (-scored.score, -scored.candidate.key))
 

@@ -23,11 +23,11 @@ def merge_copies(ranking: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
     Items that are not conversations stay apart, since each is a thing of its own.
     """
     # Copies have the same words, so other texts need not be compared.
-    fingerprints = Counter([(scored.length, scored.fingerprint) for scored in ranking])
+    fingerprints = Counter([scored.fingerprint for scored in ranking])
     by_text: dict[Hashable, ScoredCandidate] = {}
     for scored in ranking:
         key: Hashable = scored.candidate.key
-        is_alone = fingerprints[scored.length, scored.fingerprint] == 1
+        is_alone = fingerprints[scored.fingerprint] == 1
         if scored.candidate.kind == CONVERSATION and not is_alone:
             key = _comparable(scored.candidate.content)
         first = by_text.setdefault(key, scored)

@@ -2,62 +2,47 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from recollect.search.ranking.scored import Question, ScoredCandidate
+import numpy as np
 
-_K1, _B = 1.2, 0.75  # BM25 of a conversation
+from recollect.search.ranking.bm25 import BM25
+from recollect.search.ranking.text_columns import Column, TextColumns
+from recollect.search.terms import Term
+from recollect.store.values import Candidate
 
-_Counts = dict[str, dict[int, int]]
-"""How often each term occurs in each conversation."""
+_K1, _B = 1.2, 0.75
 
 
 class Conversations:
-    def __init__(self, question: Question, pool: Sequence[ScoredCandidate]) -> None:
-        self._terms = question.terms
-        self._sizes = {scored.candidate.document: scored.candidate.passages for scored in pool}
-        self._average_size = sum(self._sizes.values()) / max(len(self._sizes), 1)
-        by_user = [scored for scored in pool if scored.candidate.role == "user"]
-        self.whole_scores = self._scores(_count_terms(pool))
-        """BM25 of all messages, as a share of the best conversation's. 0 is left out."""
-        self.user_scores = self._scores(_count_terms(by_user))
-        """BM25 of the user's messages, as a share of the best conversation's. 0 is left out."""
-        self.best_cosines: dict[str, float] = {}
-        for scored in pool:
-            document = scored.candidate.document
-            if scored.cosine and scored.cosine > self.best_cosines.get(document, 0.0):
-                self.best_cosines[document] = scored.cosine
+    """The conversations of a pool. Methods return the value of each candidate's conversation."""
 
-    def _scores(self, counts: _Counts) -> dict[str, float]:
-        scores = {document: self._bm25(document, c) for document, c in counts.items()}
-        best = max(scores.values(), default=0.0)
-        if not best:
-            return {}
-        return {document: score / best for document, score in scores.items()}
+    def __init__(self, candidates: Sequence[Candidate]) -> None:
+        documents = [candidate.document for candidate in candidates]
+        numbers = {name: number for number, name in enumerate(dict.fromkeys(documents))}
+        self.numbers: Column = np.array([numbers[name] for name in documents], np.intp)
+        """The number of each candidate's conversation."""
+        self._order = np.argsort(self.numbers, kind="stable")
+        self._starts = np.searchsorted(self.numbers[self._order], np.arange(len(numbers)))
+        first_rows = self._order[self._starts].tolist()
+        self._sizes = np.array([candidates[row].passages for row in first_rows])
 
-    def _bm25(self, document: str, counts: Mapping[int, int]) -> float:
-        length = self._sizes[document] / self._average_size
-        norm = _K1 * (1 - _B + _B * length)
-        return math.fsum(
-            [
-                self._terms[number].weight * count * (_K1 + 1) / (count + norm)
-                for number, count in counts.items()
-            ]
-        )
+    def best(self, column: Column) -> Column:
+        """The highest value of a candidate."""
+        return np.maximum.reduceat(column[self._order], self._starts)[self.numbers]
 
+    def text_scores(self, terms: Sequence[Term], texts: TextColumns, is_part: Column) -> Column:
+        """BM25 of some candidates together, as a share of the best conversation's.
 
-def _count_terms(pool: Sequence[ScoredCandidate]) -> _Counts:
-    counts: _Counts = {}
-    for scored in pool:
-        if scored.matches:
-            own_counts = counts.setdefault(scored.candidate.document, {})
-            for _, number in scored.matches:
-                own_counts[number] = own_counts.get(number, 0) + 1
-    # Terms in the metadata count once per conversation, whatever the order of the pool.
-    for scored in pool:
-        if scored.metadata_terms:
-            own_counts = counts.setdefault(scored.candidate.document, {})
-            for number in scored.metadata_terms:
-                own_counts.setdefault(number, 1)
-    return counts
+        `is_part` has a column for each selection of candidates, the result a row.
+        """
+        is_part = is_part[self._order, :, np.newaxis]
+        counts = texts.counts[self._order, np.newaxis] * is_part
+        counts = np.add.reduceat(counts, self._starts)
+        if texts.is_in_metadata.any():  # these terms count once per conversation
+            is_there = texts.is_in_metadata[self._order, np.newaxis] & is_part
+            counts = np.maximum(counts, np.maximum.reduceat(is_there, self._starts))
+        lengths = (self._sizes / self._sizes.mean())[:, np.newaxis, np.newaxis]
+        scores = BM25(terms, _K1, _B).scores(counts, lengths)
+        best = scores.max(axis=0)
+        return (scores / np.where(best > 0, best, 1.0))[self.numbers].T

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from recollect.language.addressee import is_about_user
 from recollect.language.text import tokens
@@ -26,25 +26,19 @@ def mark_dialogues(pool: Sequence[ScoredCandidate]) -> None:
         scored.is_between_people = has_several and scored.candidate.document in authors
 
 
-def prefers_person(question: Question, pool: Sequence[ScoredCandidate]) -> bool:
+def prefers_person(question: Question, roles: Set[str | None]) -> bool:
     """Whether the user's own messages should rank higher.
 
     Only if the user and others wrote the candidates, and the query is about the user.
     """
-    roles = {
-        scored.candidate.role
-        for scored in pool
-        if (scored.by_text or scored.by_vector) and scored.candidate.kind == CONVERSATION
-    }
     if not question.by_person or "user" not in roles or len(roles) < 2:
         return False
     return is_about_user(question.text)
 
 
-def speaker_in_query(question: Question, pool: Sequence[ScoredCandidate]) -> str | None:
+def speaker_in_query(question: Question, authors: Set[str | None]) -> str | None:
     """The author whom the query names, if it names exactly one."""
     words = set(tokens(question.text))
-    authors = {scored.candidate.author for scored in pool}
     speakers = [
         author for author in authors if author is not None and words.intersection(tokens(author))
     ]

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from recollect.language.intent import QUESTION
 from recollect.language.when import Window
@@ -14,6 +13,9 @@ from recollect.model.kinds import OBSERVATION, PREFERENCE
 from recollect.search.ranking.weights import BY_MEANING, DIALOGUE, WEIGHTS
 from recollect.search.terms import Term
 from recollect.store.values import Candidate
+
+if TYPE_CHECKING:  # a server must start without numpy
+    from recollect.search.ranking.text_columns import TextColumns
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,36 +57,26 @@ class ScoredCandidate:
     """Found by the vector arm."""
     cosine: float | None = None
 
-    matches: Sequence[tuple[int, int]] = ()
-    """Matches in the text, as (position of the word, number of the term)."""
-    terms: tuple[int, ...] = ()
-    """The numbers of the terms in the text."""
-    metadata_terms: AbstractSet[int] = frozenset()
+    terms: Sequence[int] = ()
+    """The numbers of the terms in the text, in order."""
+    metadata_terms: Sequence[int] = ()
     """The numbers of the terms in the author's name and the date."""
-    title_terms: AbstractSet[int] = frozenset()
+    title_terms: Sequence[int] = ()
     """The numbers of the terms in the title."""
-    has_phrase: bool = False
-    """The text contains the words next to each other, exactly as typed."""
-    is_between_people: bool = False
-    """The conversation is a dialogue between people, not with an assistant."""
-    length: int = 0
-    """Words in the text."""
     fingerprint: int = 0
     """A number that is the same for texts with the same words."""
     text_score: float = 0.0
-    """BM25 of the best window."""
-    first_person: float = 0.0
-    """The share of words such as "I" and "our" in the best window."""
-    tells_past: bool = False
-    """In the best window, somebody tells what happened to them."""
-    states_preference: bool = False
-    """In the best window, somebody says what they like, want or do."""
-    has_answer: bool = False
-    """The best window has a time or a number, and the question asks for one."""
+    """BM25 of the best window of the text."""
+    batch: TextColumns = field(default=None, compare=False)  # type: ignore[assignment]
+    """What the texts of several candidates have of the query. `find_terms` sets it."""
+    row: int = 0
+    """The row of this candidate in them."""
+    is_between_people: bool = False
+    """The conversation is a dialogue between people, not with an assistant."""
 
     score: float = 0.0
     part_names: tuple[str, ...] = ()
-    part_values: tuple[float, ...] = ()
+    part_values: Sequence[float] = field(default=(), compare=False)
     """The weighted features, which add up to the score. All candidates share the names."""
     copies: int = 0
     """Other candidates with the same text, which this one represents."""
@@ -108,13 +100,13 @@ class ScoredCandidate:
     def parts(self) -> dict[str, float]:
         """The parts of the score that are not 0. Only those of a page are shown."""
         pairs = zip(self.part_names, self.part_values, strict=True)
-        return {name: value for name, value in pairs if value}
+        return {name: float(value) for name, value in pairs if value}
 
     def part(self, name: str) -> float:
         """One part of the score."""
         if name not in self.part_names:
             return 0.0
-        return self.part_values[self.part_names.index(name)]
+        return float(self.part_values[self.part_names.index(name)])
 
     @property
     def all_terms(self) -> set[int]:

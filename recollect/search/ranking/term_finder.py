@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from recollect.search.ranking.vocabulary import Vocabulary
-from recollect.search.ranking.word_hashes import Numbers
+from recollect.search.ranking.word_hashes import Numbers, Places
 from recollect.search.terms import Form, Term
-
-Match = tuple[int, int]
-"""The position of a word in its text, and the number of the term."""
 
 
 class Texts:
@@ -21,32 +18,50 @@ class Texts:
 
     def __init__(self, vocabulary: Vocabulary, texts: Sequence[str]) -> None:
         self.vocabulary = vocabulary
-        parts = vocabulary.split(texts)
-        self.words: Numbers = np.concatenate([*parts, np.empty(0, np.int32)])
-        lengths = np.fromiter(map(len, parts), np.intp, len(texts))
-        self.ends: NDArray[np.intp] = np.cumsum(lengths)
+        splits = vocabulary.split(texts)
+        self.words: Numbers = np.frombuffer(b"".join(splits), np.int32)
+        sizes = np.fromiter(map(len, splits), np.intp, len(texts))
+        self.lengths: Places = sizes // self.words.itemsize
+        self.ends: Places = np.cumsum(self.lengths)
         """Where each text ends in `words`."""
-        self.starts: NDArray[np.intp] = self.ends - lengths
+        self.starts: Places = self.ends - self.lengths
 
-    def sums(self) -> NDArray[np.int64]:
-        """The sum of the numbers of the words of each text: the same for the same words."""
+    def fingerprints(self) -> NDArray[np.int64]:
+        """A number of each text that is the same for texts with the same words."""
         sums = np.zeros(len(self.words) + 1, np.int64)
         np.cumsum(self.words, out=sums[1:])
         return sums[self.ends] - sums[self.starts]
 
-    def traits(self) -> NDArray[np.uint8]:
-        """The traits of each word; see `search.ranking.answer`."""
-        return self.vocabulary.traits(self.words)
+    def codes(self, codes: Mapping[int, int]) -> NDArray[np.int16]:
+        """The code of each word, by its number; 0 if it has none."""
+        by_number = np.zeros(len(self.vocabulary), np.int16)
+        by_number[list(codes)] = list(codes.values())
+        return by_number.take(self.words)
 
-    def are_among(self, words: Iterable[str]) -> NDArray[np.bool_]:
-        """Whether each word is one of these."""
-        return self.have_number(list(self.vocabulary.numbers(words).values()))
 
-    def have_number(self, numbers: Sequence[int]) -> NDArray[np.bool_]:
-        """Whether each word has one of these numbers."""
-        is_member = np.zeros(len(self.vocabulary), np.bool_)
-        is_member[numbers] = True
-        return is_member[self.words]
+class Matches(NamedTuple):
+    """Matches of terms in texts, in order: a value of each match in each array."""
+
+    texts: Places
+    """The numbers of the texts."""
+    positions: Places
+    """The positions of the words in their texts."""
+    terms: Places
+    """The numbers of the terms."""
+
+    def in_first(self, texts: int) -> Matches:
+        """The matches in the first texts."""
+        end = np.searchsorted(self.texts, texts)
+        return Matches(self.texts[:end], self.positions[:end], self.terms[:end])
+
+    def counts(self, texts: int, terms: int) -> Places:
+        """How often each text (a row) has each term."""
+        counts = np.bincount(self.texts * terms + self.terms, minlength=texts * terms)
+        return counts.reshape(texts, terms)
+
+
+# The code of a word that is not the single form of a single term.
+_OTHER = -1
 
 
 class _Entry(NamedTuple):
@@ -85,23 +100,31 @@ class TermFinder:
             return []
         return [self._numbers[word]]
 
-    def find(self) -> dict[int, list[Match]]:
-        """The matches in each text that has any, in order, by the number of the text."""
+    def find(self) -> Matches:
         texts = self._texts
-        matches: dict[int, list[Match]] = {}
-        places = np.flatnonzero(texts.have_number(list(self._entries)))
-        owners = np.searchsorted(texts.ends, places, side="right")
-        for owner, position, place, word in zip(
-            owners.tolist(),
-            (places - texts.starts[owners]).tolist(),
-            places.tolist(),
-            texts.words[places].tolist(),
-            strict=True,
-        ):
-            for term, next_words in self._entries[word]:
-                if not next_words or self._follow(owner, place, next_words):
-                    matches.setdefault(owner, []).append((position, term))
-        return matches
+        codes = texts.codes({word: _code(entries) for word, entries in self._entries.items()})
+        places = np.flatnonzero(codes != 0)
+        terms = codes[places].astype(np.intp) - 1
+        owners = np.searchsorted(texts.ends, places, "right")
+        if (terms < 0).any():
+            rows = [
+                (number, term)
+                for number, (owner, place) in enumerate(
+                    zip(owners.tolist(), places.tolist(), strict=True)
+                )
+                for term in self._terms_at(owner, place)
+            ]
+            numbers, terms = np.array(rows, np.intp).reshape(-1, 2).T
+            owners, places = owners[numbers], places[numbers]
+        return Matches(owners, places - texts.starts[owners], terms)
+
+    def _terms_at(self, owner: int, place: int) -> list[int]:
+        """The terms that have a form at a place of a text."""
+        return [
+            entry.term
+            for entry in self._entries[int(self._texts.words[place])]
+            if not entry.next_words or self._follow(owner, place, entry.next_words)
+        ]
 
     def _follow(self, owner: int, place: int, next_words: tuple[frozenset[int], ...]) -> bool:
         """Whether the words after a place of a text are those of a form."""
@@ -111,3 +134,10 @@ class TermFinder:
             return False
         words = texts.words[place + 1 : end].tolist()
         return all(word in choices for word, choices in zip(words, next_words, strict=True))
+
+
+def _code(entries: Sequence[_Entry]) -> int:
+    """What stands for a word while terms are searched for."""
+    if len(entries) == 1 and not entries[0].next_words:
+        return entries[0].term + 1
+    return _OTHER

@@ -9,8 +9,8 @@ from recollect.search.terms import Term
 
 _CLOSE_WORDS = 5  # two terms further apart than this are not close
 
-Matches = Sequence[tuple[int, int]]
-"""Matches in a text in order, as (position of the word, number of the term)."""
+Match = tuple[int, int]
+"""The position of a word in its text, and the number of the term."""
 
 
 class TermPairs:
@@ -27,7 +27,7 @@ class TermPairs:
             self._partners.setdefault(first, []).append((first, first + 1))
             self._partners.setdefault(first + 1, []).append((first, first))
 
-    def proximity(self, matches: Matches) -> float:
+    def proximity(self, matches: Sequence[Match]) -> float:
         """How many pairs are close together; closer pairs count more."""
         if len(matches) < 2 or not self._weights:
             return 0.0
@@ -43,7 +43,7 @@ class TermPairs:
             self._weights[pair] / math.sqrt(distance) for pair, distance in distances.items()
         )
 
-    def adjacency(self, matches: Matches) -> float:
+    def adjacency(self, matches: Sequence[Match]) -> float:
         """The pairs that are next to each other, in the order of the query."""
         if len(matches) < 2 or not self._weights:
             return 0.0

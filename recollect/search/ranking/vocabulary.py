@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from recollect.language.text import separated_words
 from recollect.search.ranking import answer
+from recollect.search.ranking.growing_array import GrowingArray
 from recollect.search.ranking.word_hashes import (
     MISSING,
     HashedWords,
@@ -23,10 +25,13 @@ from recollect.search.ranking.word_hashes import (
     hash_words,
 )
 
+Split = bytes
+"""The numbers of the words of a text, one after the other, as int32."""
+
 # With more words than this, about 40 MB, a new vocabulary is begun.
 _MAX_WORDS = 300_000
-# Texts with at most so many words in all are remembered twice over: together about 12 MB.
-_MAX_REMEMBERED = 500_000
+# Texts with at most so many words in all, each with 4 bytes, are remembered twice over.
+_MAX_REMEMBERED = 4 * 500_000
 # Bytes of a word by which words with a prefix are found.
 _HEAD_BYTES = 8
 
@@ -39,44 +44,46 @@ class Vocabulary:
         self._table = HashTable()
         self._words: list[str] = []
         """Words by their numbers."""
-        self._traits = bytearray()
+        self._numbers: dict[str, int] = {}
+        """The numbers of words that were asked for."""
+        self._traits = GrowingArray(np.uint8)
         """The traits of these words; see `search.ranking.answer`. The newest may be missing."""
-        self._heads: NDArray[np.uint64] = np.zeros(0, np.uint64)
-        """The first bytes of these words as numbers, with space for more."""
-        self._heads_size = 0
-        self._texts: dict[str, Numbers] = {}
-        self._earlier_texts: dict[str, Numbers] = {}
+        self._heads = GrowingArray(np.uint64)
+        """The first bytes of these words as numbers. The newest may be missing."""
+        self._texts: dict[str, Split] = {}
+        self._earlier_texts: dict[str, Split] = {}
         self._remembered = 0
-        """How many words the texts have."""
+        """How many bytes the splits of these texts have."""
 
     def __len__(self) -> int:
         return len(self._words)
 
     # -- texts ---
 
-    def split(self, texts: Sequence[str]) -> list[Numbers]:
+    def split(self, texts: Sequence[str]) -> list[Split]:
         """The words of each text, as the index has them."""
-        splits = list(map(self._remembered_split, texts))
-        new_texts = [text for text, numbers in zip(texts, splits, strict=True) if numbers is None]
-        if not new_texts:
-            return splits  # type: ignore[return-value]
-        new_splits = dict(zip(new_texts, self._split(new_texts), strict=True))
-        for text, numbers in new_splits.items():
-            self._remember(text, numbers)
-        return [
-            new_splits[text] if numbers is None else numbers
-            for text, numbers in zip(texts, splits, strict=True)
-        ]
+        splits = list(map(self._texts.get, texts))
+        missing = [text for text, split in zip(texts, splits, strict=True) if split is None]
+        if missing:
+            others = self._remember(missing)
+            splits = [others[t] if s is None else s for t, s in zip(texts, splits, strict=True)]
+        return splits  # type: ignore[return-value]
 
-    def _remembered_split(self, text: str) -> Numbers | None:
-        numbers = self._texts.get(text)
-        if numbers is None:
-            numbers = self._earlier_texts.get(text)
-            if numbers is not None:
-                self._remember(text, numbers)
-        return numbers
+    def _remember(self, texts: Sequence[str]) -> dict[str, Split]:
+        """Split texts, and remember them. What was not used for a while is forgotten."""
+        earlier = self._earlier_texts
+        splits = {text: earlier[text] for text in texts if text in earlier}
+        new_texts = [text for text in dict.fromkeys(texts) if text not in splits]
+        splits.update(zip(new_texts, self._split(new_texts), strict=True))
+        if self._remembered > _MAX_REMEMBERED:
+            self._earlier_texts = self._texts
+            self._texts = {}
+            self._remembered = 0
+        self._texts.update(splits)
+        self._remembered += sum(map(len, splits.values()))
+        return splits
 
-    def _split(self, texts: Sequence[str]) -> list[Numbers]:
+    def _split(self, texts: Sequence[str]) -> list[Split]:
         parts = list(map(separated_words, texts))
         joined = b" ".join(parts)
         words = hash_words(joined)
@@ -87,8 +94,9 @@ class Vocabulary:
                 self._add(joined, words.at(missing))
                 numbers[missing] = self._table.find(words.hashes[missing])
         lengths = np.fromiter(map(len, parts), np.intp, len(parts))
-        ends = np.searchsorted(words.starts, np.cumsum(lengths + 1)).tolist()
-        return [numbers[start:end].copy() for start, end in zip([0, *ends[:-1]], ends, strict=True)]
+        ends = np.searchsorted(words.starts, np.cumsum(lengths + 1)) * numbers.itemsize
+        split = numbers.tobytes()
+        return [split[start:end] for start, end in pairwise([0, *ends.tolist()])]
 
     def _add(self, text: bytes, words: HashedWords) -> None:
         """Add words of a text that are new. They may occur several times."""
@@ -97,25 +105,19 @@ class Vocabulary:
         bounds = zip(words.starts[first].tolist(), words.ends[first].tolist(), strict=True)
         self._words += [text[start:end].decode() for start, end in bounds]
 
-    def _remember(self, text: str, numbers: Numbers) -> None:
-        """Keep a text. What was not used for a while is forgotten."""
-        if self._remembered > _MAX_REMEMBERED:
-            self._earlier_texts = self._texts
-            self._texts = {}
-            self._remembered = 0
-        self._texts[text] = numbers
-        self._remembered += len(numbers)
-
     # -- words ---
 
     def numbers(self, words: Iterable[str]) -> dict[str, int]:
         """The numbers of those words that occur in any text."""
         distinct = [word for word in dict.fromkeys(words) if word and " " not in word]
-        hashes = hash_words(" ".join(distinct).encode()).hashes
-        with self._lock:
-            numbers = self._table.find(hashes).tolist()
-        pairs = zip(distinct, numbers, strict=True)
-        return {word: number for word, number in pairs if number != MISSING}
+        unknown = [word for word in distinct if word not in self._numbers]
+        if unknown:
+            hashes = hash_words(" ".join(unknown).encode()).hashes
+            with self._lock:
+                numbers = self._table.find(hashes).tolist()
+            pairs = zip(unknown, numbers, strict=True)
+            self._numbers.update({word: number for word, number in pairs if number != MISSING})
+        return {word: self._numbers[word] for word in distinct if word in self._numbers}
 
     def numbers_with_prefix(self, prefix: str) -> list[int]:
         """The numbers of all words with a prefix."""
@@ -123,30 +125,20 @@ class Vocabulary:
         first = _head(encoded)
         last = _head(encoded, b"\xff")
         with self._lock:
-            heads = self._all_heads()
+            new_words = self._words[len(self._heads) :]
+            self._heads.extend([_head(word.encode()) for word in new_words])
+            heads = self._heads.values
         places: list[int] = np.flatnonzero((heads >= first) & (heads <= last)).tolist()
         if len(encoded) > _HEAD_BYTES:
             places = [place for place in places if self._words[place].startswith(prefix)]
         return places
 
-    def _all_heads(self) -> NDArray[np.uint64]:
-        """The heads of all words."""
-        size = len(self._words)
-        if size > len(self._heads):
-            heads = np.zeros(2 * size, np.uint64)
-            heads[: self._heads_size] = self._heads[: self._heads_size]
-            self._heads = heads
-        new_words = self._words[self._heads_size :]
-        self._heads[self._heads_size : size] = [_head(word.encode()) for word in new_words]
-        self._heads_size = size
-        return self._heads[:size]
-
     def traits(self, numbers: Numbers) -> NDArray[np.uint8]:
         """The traits of words; see `search.ranking.answer`."""
         with self._lock:
-            self._traits.extend(map(answer.traits, self._words[len(self._traits) :]))
-            traits = bytes(self._traits)
-        return np.frombuffer(traits, np.uint8)[numbers]
+            self._traits.extend(list(map(answer.traits, self._words[len(self._traits) :])))
+            traits = self._traits.values
+        return traits.take(numbers)
 
 
 def _head(word: bytes, filler: bytes = b"\0") -> int:
