@@ -41,6 +41,7 @@ def test_everything_of_the_time_is_listed_newest_first(
     page = search(diary, "What did we do last week?", group=group)
     assert [hit.message_id for hit in page.hits] == ["2026-03-06", "2026-03-03"]
     assert (page.total, page.exact, page.missing) == (2, True, ())
+    assert all(hit.arms == () for hit in page.hits)
     assert page.note == "Searched by time only: 2026-03-02 to 2026-03-08."
 
 

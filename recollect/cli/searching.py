@@ -441,7 +441,8 @@ def _highlight(hit: Hit) -> str:
 
 def _explain(hit: Hit, *, parts: bool = True) -> None:
     out = console()
-    line = f"score {hit.score:.3f} · matched by {' and '.join(_ARMS[arm] for arm in hit.arms)}"
+    arms = " and ".join(_ARMS[arm] for arm in hit.arms) or "fields or time only"
+    line = f"score {hit.score:.3f} · matched by {arms}"
     if hit.terms:
         line += f" · contains {safe(', '.join(hit.terms))}"
     out.print(Padding(f"[magenta]{line}[/]", (0, 0, 0, _INDENT)))

@@ -196,8 +196,13 @@ def for_model(value: str) -> str:
     return _MODEL_CONTROL.sub("\ufffd", _without_invisible(value))
 
 
+def without_terminal_styles(value: str) -> str:
+    """Text without colours, which would be shown as `[33m`."""
+    return _TERMINAL_STYLE.sub("", value)
+
+
 def _without_invisible(value: str) -> str:
-    return _TERMINAL_STYLE.sub("", _TAG_CHARACTERS.sub("", value))
+    return without_terminal_styles(_TAG_CHARACTERS.sub("", value))
 
 
 # -- time ------------------------------------------------------------------

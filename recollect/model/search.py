@@ -179,7 +179,8 @@ class Hit:
     marks: tuple[tuple[int, int], ...] = ()
     """The positions of the matches in `snippet`, as (start, end)."""
     arms: tuple[str, ...] = ("text",)
-    """How it was found: by words ("text"), by meaning ("vector"), or both."""
+    """How it was found: by words ("text"), by meaning ("vector"), or both. Empty if the query has
+    nothing to find, only fields or a time."""
     terms: tuple[str, ...] = ()
     """The words of the query that it contains, in any inflected form."""
     parts: Mapping[str, float] = field(default_factory=dict)

@@ -33,5 +33,7 @@ def search_without_words(store: Store, text: str, filter: Filter, options: Searc
         return page
     by_document = options.group == "conversation"
     candidates, total = store.newest(filter, options.limit, options.offset, by_document)
-    hits = tuple(make_hit(candidate, [], 0.0, options.snippet_length) for candidate in candidates)
+    hits = tuple(
+        make_hit(candidate, [], 0.0, options.snippet_length, arms=()) for candidate in candidates
+    )
     return replace(page, hits=hits, total=total)

@@ -166,6 +166,12 @@ def test_highlights_surround_escaped_text() -> None:
     assert highlight("</mark><script>", [(0, 7)]) == "<mark>&lt;/mark&gt;</mark>&lt;script&gt;"
 
 
+def test_colours_of_terminals_are_not_shown() -> None:
+    text = "\x1b[38;2;136;1;1mred\x1b[39m and \x1b[1mbold\x1b[22m"
+    assert "<p>red and bold</p>" in markdown(text)
+    assert plain(text) == '<pre class="plain">red and bold</pre>'
+
+
 def test_images_become_links_with_their_alt_text() -> None:
     parsed = assert_harmless(markdown("![a plan](https://example.org/plan.png)"))
     assert ("a", "https://example.org/plan.png") in [(tag, a.get("href")) for tag, a in parsed.tags]

@@ -399,7 +399,9 @@ class SearchHit(ResponseBody):
     marks: list[list[int]] = Field(
         description="The matches in the snippet as pairs of start and end, in characters."
     )
-    arms: list[str] = Field(description="What found the message: `text`, `vector` or both.")
+    arms: list[str] = Field(
+        description="What found the message: `text`, `vector`, both, or none (fields only)."
+    )
     terms: list[str] = Field(description="The words of the query that the message contains.")
     parts: dict[str, float] = Field(description="The components of the score.")
     copies: int = Field(description="Number of messages with the same text, which are left out.")

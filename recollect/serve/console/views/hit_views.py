@@ -32,6 +32,7 @@ class HitView:
     snippet: str
     marks: Sequence[tuple[int, int]]
     score: float
+    is_by_meaning: bool
     updated_at: datetime | None
     sender: str
     place: str
@@ -60,6 +61,7 @@ def hit_view(result: Mapping[str, Json], query: str) -> HitView:
         snippet=text,
         marks=marks,
         score=result["score"],
+        is_by_meaning=result["score_type"] == "vector",
         updated_at=moment(result["last_modified"]),
         sender=result["sender"] or "",
         place=_describe_location(location),

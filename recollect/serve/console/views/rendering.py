@@ -28,7 +28,7 @@ from recollect.errors import InvalidInput
 from recollect.language.content_words import content_words
 from recollect.language.query import parse_query
 from recollect.language.stem import stem
-from recollect.language.text import storable, tokens
+from recollect.language.text import storable, tokens, without_terminal_styles
 from recollect.serve import links
 from recollect.serve.console.views import formulas
 from recollect.serve.console.views.formulas import add_formulas
@@ -116,14 +116,15 @@ def note(text: str, id: str) -> Markup:
 
 
 def plain(text: str) -> Markup:
-    """Text exactly as it was written."""
-    return Markup('<pre class="plain">{}</pre>').format(storable(text))
+    """Text as it was written, without the colours of terminals."""
+    text = without_terminal_styles(storable(text))
+    return Markup('<pre class="plain">{}</pre>').format(text)
 
 
 def _render(
     text: str, parser: MarkdownIt, cleaner: nh3.Cleaner, environment: dict[str, Any]
 ) -> Markup:
-    text = storable(text)
+    text = without_terminal_styles(storable(text))
     if len(text) > MARKDOWN_CHARS or text.count("[") > _MAX_BRACKETS:
         return plain(text)
     try:

@@ -102,9 +102,11 @@ def _labels(hit: Hit) -> list[str]:
 def item_result(hit: HitView) -> Result:
     """A note, media item, character or prompt."""
     snippet, marks = plain_snippet(hit.snippet, hit.marks)
-    explanation = "Similar in meaning."
+    explanation = ""
     if marks:
         explanation = "Contains words of the search."
+    elif hit.is_by_meaning:
+        explanation = "Similar in meaning."
     line = ResultLine(
         url=hit.url,
         preview_url=f"/console/preview?{links.query({'id': hit.id, 'kind': hit.tab.name})}",
@@ -136,7 +138,7 @@ def item_result(hit: HitView) -> Result:
 
 def explain(hit: Hit, page: Page) -> str:
     """How a hit was found, in a sentence."""
-    sentences = [_explain_match(hit, page)]
+    sentences = list(filter(None, [_explain_match(hit, page)]))
     if hit.copies == 1:
         sentences.append("One more message has the same text.")
     elif hit.copies:
@@ -147,6 +149,8 @@ def explain(hit: Hit, page: Page) -> str:
 def _explain_match(hit: Hit, page: Page) -> str:
     if page.matched == "literal" and not hit.terms:
         return "Contains this text."
+    if not hit.arms:
+        return ""
     words = _words(hit.terms)
     if "vector" not in hit.arms:
         return f"Contains {words or 'words of the search'}."
