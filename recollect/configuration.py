@@ -8,10 +8,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from recollect.errors import InvalidInput
 
@@ -22,8 +21,7 @@ SETTINGS: list[Setting[Any]] = []
 """All settings, in the order of `recollect.settings`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Setting(Generic[T]):
+class Setting(NamedTuple, Generic[T]):
     """One setting: `cast` turns its text into a value, and raises ValueError if it cannot."""
 
     name: str

@@ -12,7 +12,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
@@ -95,7 +95,7 @@ def change_passphrase(home: Path, new_passphrase: str, passphrase: str | None = 
     key = encryption.unlock(key_file, passphrase)
     require_strength(new_passphrase)
     record = wrap_key(key.secret, new_passphrase, encryption.key_context(key.id))
-    replace(key_file, record=record).write()
+    key_file._replace(record=record).write()
 
 
 def _existing_key_file(home: Path) -> KeyFile | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import asdict
 
 from recollect.cli.common import add_no_index, console, define, plural, print_json, safe
 from recollect.cli.indexing import index_after_import
@@ -106,7 +105,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _as_json(result: MoveResult) -> dict[str, object]:
     flags = {"copied": result.copied, "removed": result.removed, "closed": result.closed}
-    return asdict(result.contents) | flags
+    return result.contents._asdict() | flags
 
 
 def _show(result: MoveResult) -> None:

@@ -9,6 +9,7 @@ or names a day ("ayer"). Words that several languages share count for each of th
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import cache, lru_cache
 
 from recollect.language.languages import LATIN
@@ -152,7 +153,7 @@ def _telling_words(language: Language) -> set[str]:
     words = {word for text in texts for word in text.split()}
     words |= _moments(language)
     words |= set(language.typical_words.split())
-    words |= {indexable(word) for word in words}
+    words |= _without_accents(words)
     return words | language.stop_words | language.opening_words
 
 
@@ -160,4 +161,9 @@ def _telling_words(language: Language) -> set[str]:
 def _moments(language: Language) -> frozenset[str]:
     """The adverbs of time that are a single word, such as `yesterday`."""
     words = {word for word in language.times.moments if " " not in word}
-    return frozenset(words | {indexable(word) for word in words})
+    return frozenset(words | _without_accents(words))
+
+
+def _without_accents(words: Iterable[str]) -> set[str]:
+    """Those of the words that have accents, without them."""
+    return {indexable(word) for word in words if not word.isascii()}

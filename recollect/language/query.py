@@ -53,8 +53,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from recollect.errors import InvalidInput
 from recollect.language.detection import language_of
@@ -87,8 +86,7 @@ class QueryTooLong(InvalidInput):
     """A query has too many bytes or words."""
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
+class Query(NamedTuple):
     """A parsed query."""
 
     text: str

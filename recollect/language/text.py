@@ -115,6 +115,8 @@ def indexable(value: str) -> str:
     if value.isascii():
         return value.lower()
     bare = _ACCENTS.sub("", unicodedata.normalize("NFKD", value)).casefold()
+    if bare.isascii():
+        return bare
     # Faster than `sub`: the parts and the characters between them alternate in the list.
     return " ".join(_unspaced_pattern().split(unicodedata.normalize("NFC", bare)))
 

@@ -187,7 +187,7 @@ class _ConceptSearch:
         observations, messages = scopes
         assert query.node is not None
         if may_relax(query) and not any(scope.has_match(query.node) for scope in scopes):
-            query = replace(query, plain=True)
+            query = query._replace(plain=True)
         search = Search(messages.store, meaning, query, Filter(), options)
         search.absence = "Nothing"
         self._search = search

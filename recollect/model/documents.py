@@ -156,8 +156,7 @@ class MessageView:
     """The index of the message among its siblings."""
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+class View(NamedTuple):
     """One page of a path through a conversation."""
 
     document: Document

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from recollect.errors import InvalidInput
 from recollect.language.text import identifier
@@ -14,8 +14,7 @@ from recollect.model.kinds import KINDS
 _PATTERN_CHARACTERS = 1_000
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(NamedTuple):
     """Conditions that must all hold. A list of names needs one of them to match.
 
     Messages are selected by id, as a span, by date, or because they contain a text. If there is no

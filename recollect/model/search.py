@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from recollect.errors import InvalidInput
 from recollect.language.text import identifier
@@ -198,8 +199,7 @@ class Hit:
         return f"<Hit {self.score:.2f} {place}: {shorten(self.snippet)!r}>"
 
 
-@dataclass(frozen=True, slots=True)
-class MatchCounts:
+class MatchCounts(NamedTuple):
     """How many messages contain the words of a query, in all and by their properties.
 
     The counts of a property ignore what the filter says about the same property: next to the

@@ -12,9 +12,9 @@ import unicodedata
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -155,8 +155,7 @@ def _lower_or_space(code: int) -> int:
 _WORD_BYTES = bytes(map(_lower_or_space, range(256)))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Bags:
+class Bags(NamedTuple):
     """The pieces of several texts, without their order."""
 
     texts: Integers
@@ -234,8 +233,7 @@ _SLOT_BITS = 18
 _MULTIPLIERS = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F], np.uint64)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Words:
+class _Words(NamedTuple):
     """The words of several texts, as places in one text."""
 
     text: bytes

@@ -16,9 +16,9 @@ import struct
 import zlib
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,8 +47,7 @@ Vector = NDArray[np.float32]
 # -- the table ---------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Table:
+class Table(NamedTuple):
     """Quantised vectors: the vector of a piece is its row of `codes` times its scale."""
 
     version: str
@@ -110,8 +109,7 @@ def common_words() -> list[str]:
 # -- weights -------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Counts:
+class Counts(NamedTuple):
     """In how many texts of a library each word piece occurs."""
 
     documents: int

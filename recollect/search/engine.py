@@ -65,7 +65,7 @@ def prepare_search(
         return None
     assert query.node is not None
     if may_relax(query) and not store.match(query.node, filter, 1):
-        query = replace(query, plain=True)
+        query = query._replace(plain=True)
     if search_type is None:
         search_type = Search
     return search_type(store, meaning, query, filter, options)

@@ -118,7 +118,7 @@ class Results:
     ) -> list[Search]:
         """One search for each kind."""
         if may_relax(query) and not self._has_match(query):
-            query = replace(query, plain=True)
+            query = query._replace(plain=True)
         search = Search(self._store, meaning, query, Filter(), options)
         search.absence = "Nothing"
         return [

@@ -7,7 +7,6 @@ was written at that time.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 from recollect.language.intent import QUESTION, classify
@@ -43,7 +42,8 @@ def as_period(query: Query, now: datetime) -> Query:
         after=max(filter(None, (query.fields.after, period.start))),
         before=min(filter(None, (query.fields.before, last))),
     )
-    return replace(query, node=None, fields=fields, plain=False, rest="", note=_note(period, last))
+    note = _note(period, last)
+    return query._replace(node=None, fields=fields, plain=False, rest="", note=note)
 
 
 def _has_topic(query: Query, period: Window) -> bool:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import pairwise
+from typing import NamedTuple
 
 from recollect.language.content_words import content_words
 from recollect.language.detection import unspaced_language
@@ -49,8 +49,7 @@ def form_name(form: Sequence[str]) -> str:
     return " ".join(form)
 
 
-@dataclass(frozen=True, slots=True)
-class Term:
+class Term(NamedTuple):
     """One thing to search for, in any of its forms."""
 
     forms: tuple[Form, ...]
@@ -120,7 +119,7 @@ def _weighted(terms: Sequence[Term], store: Store) -> list[Term]:
     """The terms with their frequencies and weights in this library."""
     frequencies, passages = store.frequencies([term.node for term in terms])
     return [
-        replace(term, frequency=frequency, weight=_weight(frequency, passages))
+        term._replace(frequency=frequency, weight=_weight(frequency, passages))
         for term, frequency in zip(terms, frequencies, strict=True)
     ]
 
@@ -192,7 +191,7 @@ def inflected_term(word: str, store: Store, language: Language) -> Term:
     """A word in all its inflected forms, with its weight in this library."""
     (term,) = _inflected_terms([(word,)], store, language)
     (frequency,), passages = store.frequencies([term.node])
-    return replace(term, frequency=frequency, weight=_weight(frequency, passages))
+    return term._replace(frequency=frequency, weight=_weight(frequency, passages))
 
 
 def _inflected_terms(forms: Sequence[Form], store: Store, language: Language) -> list[Term]:
@@ -228,7 +227,7 @@ def _synonym_terms(terms: Sequence[Term], store: Store, language: Language) -> l
         return []
     frequencies, passages = store.frequencies([term.node for term in synonym_terms])
     return [
-        replace(term, frequency=frequency, weight=_WEAK * _weight(frequency, passages))
+        term._replace(frequency=frequency, weight=_WEAK * _weight(frequency, passages))
         for term, frequency in zip(synonym_terms, frequencies, strict=True)
         if frequency
     ]
@@ -259,7 +258,7 @@ def _with_relatives(terms: Sequence[Term], store: Store, query: Query) -> list[T
     with_family = []
     for term in terms:
         family = [(word,) for word in relatives.get(term.name, ())]
-        with_family.append(replace(term, forms=tuple(dict.fromkeys([*term.forms, *family]))))
+        with_family.append(term._replace(forms=tuple(dict.fromkeys([*term.forms, *family]))))
     return [
         extended if not term.frequency or extended.frequency <= _RARE_FAMILY else term
         for term, extended in zip(terms, _weighted(with_family, store), strict=True)
@@ -279,7 +278,7 @@ def _split_terms(terms: Sequence[Term], compounds: Mapping[str, Parts], store: S
         if parts is not None and parts.modifier:
             words = dict.fromkeys([*parts.modifier, *parts.head])
             forms = (*term.forms, *((word,) for word in words))
-            (term,) = _weighted([replace(term, forms=forms)], store)
+            (term,) = _weighted([term._replace(forms=forms)], store)
         result.append(term)
     return result
 
@@ -291,14 +290,14 @@ def _head_terms(compounds: Mapping[str, Parts], store: Store) -> list[Term]:
         Term(tuple((form,) for form in head), weak=True, stands_for=word, is_head=True)
         for word, head in heads.items()
     ]
-    return [replace(term, weight=_WEAK * term.weight) for term in _weighted(terms, store)]
+    return [term._replace(weight=_WEAK * term.weight) for term in _weighted(terms, store)]
 
 
 def _with_identifier(terms: list[Term], form: Form) -> list[Term]:
     """Add an identifier. Its parts stay terms of their own, which match less."""
     if len(form) > 1:
         return [*terms, Term((form,), exact=True)]
-    return [replace(term, exact=term.exact or term.forms[0] == form) for term in terms]
+    return [term._replace(exact=term.exact or term.forms[0] == form) for term in terms]
 
 
 def _unfinished_word(text: str) -> str:
@@ -322,6 +321,8 @@ def _topic_words(query: Query) -> Sequence[Word]:
     assert query.node is not None
     language = query.language
     candidates = content_words(query.node, language)
+    if len(candidates) == 1:
+        return candidates
     framing = {word for frame in language.frames_in(query.rest) for word in tokens(frame)}
     topic = [word for word in candidates if not framing.issuperset(tokens(word.text))]
     return topic or candidates

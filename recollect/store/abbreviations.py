@@ -109,7 +109,7 @@ def expand_filter(store: Store, filter: Filter) -> Filter:
 def expand_selection(store: Store, selection: Selection) -> Selection:
     """The selection with whole ids. Only random ids can be abbreviated here."""
     ids = _expand_all(store, selection.conversations, Purpose.CHANGE)
-    return replace(selection, conversations=ids)
+    return selection._replace(conversations=ids)
 
 
 def _expand_all(store: Store, ids: Sequence[str], purpose: Purpose) -> tuple[str, ...]:

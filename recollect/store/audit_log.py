@@ -14,7 +14,6 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
-import logging
 import queue
 import threading
 from abc import ABC, abstractmethod
@@ -56,8 +55,6 @@ _MAX_ID_CHARACTERS = 200
 _MAX_BATCH = 500
 _MAX_PENDING = 100_000
 _WAIT_SECONDS = 30.0
-
-logger = logging.getLogger(__name__)
 
 
 # -- who ---
@@ -290,7 +287,7 @@ class AuditLogs(ABC):
         try:
             self._queue.put_nowait(pending)
         except queue.Full:
-            logger.warning("The audit log is too slow; a record was dropped.")
+            _warn("The audit log is too slow; a record was dropped.")
 
     def flush(self) -> None:
         """Wait until everything that was recorded is written."""
@@ -359,7 +356,7 @@ class AuditLogs(ABC):
         except Exception as failure:  # the thread must go on
             error = failure
             reason = printable(str(failure))[:300]
-            logger.warning("The audit log cannot be written: %s", reason)
+            _warn(f"The audit log cannot be written: {reason}")
         for pending in batch:
             pending.error = error
             pending.written.set()
@@ -382,3 +379,9 @@ class _Pending:
         self.durable = durable
         self.written = threading.Event()
         self.error: Exception | None = None
+
+
+def _warn(message: str) -> None:
+    import logging  # most commands need no log
+
+    logging.getLogger(__name__).warning("%s", message)

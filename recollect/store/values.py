@@ -258,8 +258,7 @@ class Batch(NamedTuple):
         return tuple(self.rows[-1][:key_columns])
 
 
-@dataclass(frozen=True, slots=True)
-class Contents:
+class Contents(NamedTuple):
     """Counts of what a library contains, and a hash of everything except derived data."""
 
     conversations: int
@@ -275,8 +274,7 @@ Fingerprints = Mapping[Block, bytes]
 """A hash of the rows in each block of a library. Blocks without rows are left out."""
 
 
-@dataclass(frozen=True, slots=True)
-class Closure:
+class Closure(NamedTuple):
     """Why nobody may write to a library."""
 
     moved_to: str = ""

@@ -9,7 +9,7 @@ leave a copy of something the library no longer has.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -239,7 +239,7 @@ class _Matcher:
     @property
     def _is_narrowed(self) -> bool:
         """Whether only some messages are searched for the text."""
-        return replace(self._selection, text="", pattern="").of_messages
+        return self._selection._replace(text="", pattern="").of_messages
 
     def _has_title(self, document: Document, passages: tuple[Passage, ...]) -> bool:
         """Whether the title contains the text, or is the beginning of a forgotten message."""

@@ -250,5 +250,5 @@ class Language:
     def _word_set(self, *texts: str) -> frozenset[str]:
         words = {word for text in texts for word in fold(text).split()}
         if self.optional_accents:
-            words |= {indexable(word) for word in words}
+            words |= {indexable(word) for word in words if not word.isascii()}
         return frozenset(words)

@@ -7,7 +7,6 @@ target takes over. The reason is in `last_key`, which every write reads in its t
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 
 from recollect.errors import LibraryMoved
@@ -30,7 +29,7 @@ def close(db: Database, reason: Closure | None) -> None:
     """Close a library, or open it again."""
     text = None
     if reason is not None:
-        text = json.dumps(asdict(reason))
+        text = json.dumps(reason._asdict())
     db.run(f"update last_key set closed = ? where {db.own()}", (text,))
 
 

@@ -7,7 +7,6 @@ ago. The modification time of the file with the checksums is the time of the las
 from __future__ import annotations
 
 import json
-import logging
 import os
 import time
 import zlib
@@ -16,8 +15,6 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-
-log = logging.getLogger(__name__)
 
 ROWS_PER_BLOCK = 4_096
 UNKNOWN = -1
@@ -164,7 +161,9 @@ def _extend(checksums: list[int], data: bytes, start: int, rows: int) -> None:
 
 def log_damage(index_folder: Path, event: str) -> None:
     """Record that a damaged file was dropped, for `recollect doctor`."""
-    log.warning("%s", event)
+    import logging  # most commands need no log
+
+    logging.getLogger(__name__).warning("%s", event)
     moment = datetime.now(UTC).isoformat(timespec="seconds")
     with suppress(OSError):
         file = os.open(index_folder / _LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)

@@ -17,9 +17,8 @@ import os
 import secrets
 import shutil
 import threading
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import apsw
 
@@ -44,8 +43,7 @@ _FORMAT = 1
 _LEVELS = 6
 
 
-@dataclass(frozen=True, slots=True)
-class DataKey:
+class DataKey(NamedTuple):
     """The random key of a home."""
 
     id: str
@@ -60,8 +58,7 @@ class DataKey:
         return hmac.digest(self.secret, b"recollect files", "sha256")
 
 
-@dataclass(frozen=True, slots=True)
-class KeyFile:
+class KeyFile(NamedTuple):
     """The key of a home as it is stored."""
 
     path: Path
@@ -83,7 +80,7 @@ class KeyFile:
         sync_folder(self.path.parent)
 
     def change_state(self, state: str) -> KeyFile:
-        changed = replace(self, state=state)
+        changed = self._replace(state=state)
         changed.write()
         return changed
 
