@@ -33,6 +33,7 @@ def test_a_word_has_the_same_number_in_every_text() -> None:
 def test_texts_are_split_into_the_tokens_of_the_index(texts: list[str]) -> None:
     words = Vocabulary()
     texts += ["“Straße” – Ünïcode_and 東京 snake_case", "", "don’t … stop 5 🎉 🎉", "\ud800 x"]
+    texts += ["Größe ½: 5 € für das Café", "Cafe\u0301 ﬁn"]
     for text, split in zip(texts, words.split(texts), strict=True):
         expected = tokens(text)
         assert separated_words(text).decode().split() == expected

@@ -157,9 +157,26 @@ def separated_words(text: str) -> bytes:
     if not text.isascii():
         others = encoded.translate(None, _ASCII).decode("utf-8", "surrogatepass")
         if not _ONLY_SYMBOLS.fullmatch(others):
-            return " ".join(tokens(text)).encode()
+            for character in set(others):
+                form = _form_in_ascii(character)
+                if form is None:
+                    return " ".join(tokens(text)).encode()
+                text = text.replace(character, form)
+            encoded = text.encode()
     # The bytes of symbols are separators.
     return encoded.translate(_WORDS_IN_LOWER_CASE)
+
+
+@cache
+def _form_in_ascii(character: str) -> str | None:
+    """What the index has for a character in every text, if that is ASCII; else None."""
+    form = indexable(character)
+    if form.isascii():
+        return form
+    # A mark may belong to the letter before it.
+    if unicodedata.combining(character) or _WORD.search(form):
+        return None
+    return " "
 
 
 def is_unspaced(value: str) -> bool:

@@ -266,10 +266,11 @@ class CandidatePool(Interpretation):
     def _set_cosines(self, pool: Sequence[ScoredCandidate], cosines: dict[int, float]) -> None:
         if self._vector is None or self._space is None:
             return
-        missing = [s.candidate.key for s in pool if s.candidate.key not in cosines]
+        keys = [scored.candidate.key for scored in pool]
+        missing = [key for key in keys if key not in cosines]
         cosines |= self._store.cosines(self._space, self._vector, missing)
-        for scored in pool:
-            scored.cosine = cosines.get(scored.candidate.key)
+        for scored, key in zip(pool, keys, strict=True):
+            scored.cosine = cosines.get(key)
 
     def _context(self, pool: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
         """The messages before the best candidates that are not candidates themselves.

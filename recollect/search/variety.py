@@ -25,15 +25,16 @@ def merge_copies(ranking: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
     # Copies have the same words, so other texts need not be compared.
     fingerprints = Counter([scored.fingerprint for scored in ranking])
     by_text: dict[Hashable, ScoredCandidate] = {}
+    distinct = []
     for scored in ranking:
-        key: Hashable = scored.candidate.key
-        is_alone = fingerprints[scored.fingerprint] == 1
-        if scored.candidate.kind == CONVERSATION and not is_alone:
-            key = _comparable(scored.candidate.content)
-        first = by_text.setdefault(key, scored)
-        if first is not scored:
+        first = scored
+        if fingerprints[scored.fingerprint] > 1 and scored.candidate.kind == CONVERSATION:
+            first = by_text.setdefault(_comparable(scored.candidate.content), scored)
+        if first is scored:
+            distinct.append(scored)
+        else:
             first.copies += 1
-    return list(by_text.values())
+    return distinct
 
 
 def _comparable(content: str) -> Hashable:
@@ -74,16 +75,16 @@ def _spread_answers(ranking: Sequence[ScoredCandidate]) -> list[ScoredCandidate]
     Not in dialogues between people: there, the answer to a question is often spread over several
     messages of one conversation.
     """
-    counts: Counter[str] = Counter()
+    counts: dict[str, int] = {}
     order: list[ScoredCandidate] = []
     later: deque[ScoredCandidate] = deque()
     for scored in ranking:
         while later and scored.score < _COMPARABLE * later[0].score:
             order.append(later.popleft())
         document = scored.candidate.document
-        is_free = scored.is_between_people or counts[document] < MESSAGES_IN_A_ROW
-        counts[document] += 1
-        if is_free:
+        count = counts.get(document, 0)
+        counts[document] = count + 1
+        if count < MESSAGES_IN_A_ROW or scored.is_between_people:
             order.append(scored)
         else:
             later.append(scored)

@@ -64,9 +64,9 @@ def hash_words(text: bytes) -> HashedWords:
     blocks = np.ndarray(len(text), f"V{_BLOCK}", text + bytes(_BLOCK), strides=(1,))
     lengths = ends - starts
     hashes = _mix(_block(blocks, starts, lengths))
-    for number in range(1, _MAX_BLOCKS):
-        offset = number * _BLOCK
-        rows = np.flatnonzero(lengths > offset)
+    rows = np.arange(len(starts))
+    for offset in range(_BLOCK, _MAX_BLOCKS * _BLOCK, _BLOCK):
+        rows = rows[lengths[rows] > offset]
         if not len(rows):
             break
         more = _block(blocks, starts[rows] + offset, lengths[rows] - offset)
@@ -115,11 +115,11 @@ class HashTable:
         by_number = self._hashes.space
         slots = self._first_slots(hashes)
         numbers = self._slots[slots]
-        pending = np.flatnonzero((by_number[numbers] != hashes) & (numbers != MISSING))
+        pending = np.flatnonzero((by_number.take(numbers) != hashes) & (numbers != MISSING))
         while len(pending):
             slots[pending] = self._next_slots(slots[pending])
             numbers[pending] = self._slots[slots[pending]]
-            is_other = by_number[numbers[pending]] != hashes[pending]
+            is_other = by_number.take(numbers[pending]) != hashes[pending]
             pending = pending[is_other & (numbers[pending] != MISSING)]
         return numbers
 
