@@ -9,6 +9,7 @@ so whatever contains it comes first.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from recollect.language.detection import language_of
 from recollect.language.languages.english import ENGLISH
@@ -32,6 +33,7 @@ _LONG_NUMBER = re.compile(r"\d{5,}")
 _CONTRACTION = re.compile(r"[^\W\d_]+['’][^\W\d_]+")
 
 
+@lru_cache(maxsize=1024)
 def classify(text: str) -> str:
     """QUESTION, KEYWORDS or IDENTIFIER."""
     words = text.split()

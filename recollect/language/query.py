@@ -188,12 +188,21 @@ class _Parser:
         self._terms = 0
 
     def query(self) -> Node | None:
+        if self.plain and self._tokens:
+            return self._words()
         if any(token.kind == "lone quote" for token in self._tokens):
             self._fail("a quotation mark is not closed")
         node = self._or()
         if self._kind:
             self._fail("a closing parenthesis has no opening one")
         return node
+
+    def _words(self) -> Node | None:
+        """All words of a plain query."""
+        nodes = [self._count(token.word) for token in self._tokens if token.word is not None]
+        if not nodes:
+            return None
+        return all_of([word for word in nodes if has_token(word.text)] or nodes)
 
     def _or(self) -> Node | None:
         parts = [self._and()]

@@ -27,7 +27,7 @@ that language (`language.languages`), so they mean exactly the same.
 from __future__ import annotations
 
 from datetime import datetime
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from recollect.language.detection import language_of
@@ -47,6 +47,7 @@ class Window(NamedTuple):
     words: str
 
 
+@lru_cache(maxsize=64)  # a search needs them twice
 def windows(text: str, now: datetime) -> tuple[Window, ...]:
     """The periods that a text names, in the order of the text.
 

@@ -332,7 +332,7 @@ class Search(CandidatePool):
             scored.candidate,
             score,
             arms=scored.arms,
-            terms=tuple(self._terms[number].name for number in scored.terms),
+            terms=tuple([self._term_names[number] for number in scored.terms]),
             parts={name: round(value * share, 4) for name, value in scored.parts.items()},
             copies=scored.copies,
         )

@@ -87,6 +87,10 @@ class Interpretation:
         return [word for term in self._terms for word in term.words]
 
     @cached_property
+    def _term_names(self) -> list[str]:
+        return [term.name for term in self._terms]
+
+    @cached_property
     def _intent(self) -> str:
         """Operators are not questions."""
         if not self._plain:
