@@ -48,10 +48,10 @@ STORES_AND_PAGES = [
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"(?<![\w/])recollect (?=[a-z])(?!http)([^;#>|\n]*)")
 """A command in a line of shell code, also after variables, in loops and behind other programs."""
-SERVERS = ("serve", "mcp", "watch")
+SERVERS = ("serve", "worker", "mcp", "watch")
 ELSEWHERE = re.compile(
     r"\b(FROM|FILE)\b|postgresql://|/mnt/|/media/|~/.local|\b[0-9a-f]{12}\b|2026|…"
-    r"|crypt|phrase|gte-small|--user ann|service install|postgres (prepare|status)"
+    r"|crypt|phrase|gte-small|--user ann|service install|postgres (prepare|status|spread|move-user)"
 )
 """Commands that name other computers, disks, keys or backups, need more packages, or change the
 computer."""

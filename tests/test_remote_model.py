@@ -504,3 +504,18 @@ def test_a_program_that_ends_does_not_wait_for_a_busy_server(server: StandIn) ->
     with pytest.raises(IndexingStopped):
         RemoteModel(server.address, "m").embed(["a"], lambda: next(answers))
     assert len(server.requests) == 1
+
+
+def test_a_program_that_ends_does_not_wait_for_an_answer(server: StandIn) -> None:
+    has_asked, has_stopped = threading.Event(), threading.Event()
+    answer = server.answer
+
+    def wait(*arguments: Any) -> Any:
+        has_asked.set()
+        has_stopped.wait(10)
+        return answer(*arguments)
+
+    server.answer = wait  # type: ignore[method-assign]
+    with pytest.raises(IndexingStopped):
+        RemoteModel(server.address, "m").embed(["a"], has_asked.is_set)
+    has_stopped.set()

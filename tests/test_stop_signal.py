@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from recollect.cli.stop_signal import StopSignal
+from recollect.stop_signal import StopSignal
 from recollect.store.shared.jobs import TABLES
 
 
@@ -67,6 +67,24 @@ def test_a_signal_ends_the_wait() -> None:
         pass
     timer.join()
     assert (stop.is_set(), calls) == (True, [1])
+
+
+def test_another_thread_ends_the_wait_and_may_do_so_again() -> None:
+    stop = StopSignal()
+    setters = [threading.Thread(target=stop.set) for _ in range(2)]
+    for thread in setters:
+        thread.start()
+    assert stop.wait()
+    for thread in setters:
+        thread.join()
+    stop.set()
+    assert stop.wait() and stop.is_set()
+
+
+def test_handlers_are_restored() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    StopSignal().restore()
+    assert signal.getsignal(signal.SIGTERM) is before
 
 
 def test_nobody_waits_for_an_absent_database_when_the_process_ends() -> None:

@@ -28,11 +28,11 @@ from recollect.cli.common import (
     writable,
 )
 from recollect.cli.indexing import index_after_import
-from recollect.cli.stop_signal import StopSignal
 from recollect.errors import InvalidInput
 from recollect.model.sources import WATCHED
 from recollect.places import open
 from recollect.settings import place
+from recollect.stop_signal import StopSignal
 
 _WATCH_EXAMPLES = """\
   recollect watch                                      all coding agents, until Ctrl-C

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from recollect.cli.common import console, define, plural, print_json
-from recollect.cli.stop_signal import StopSignal
 from recollect.errors import InvalidInput, StoreUnavailable
 from recollect.settings import READ_ONLY, place
+from recollect.stop_signal import StopSignal
 
 if TYPE_CHECKING:
     from recollect.store.shared.jobs import Jobs

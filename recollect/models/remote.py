@@ -8,8 +8,10 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,7 +37,7 @@ BATCH_TEXTS = 64
 BATCH_CHARACTERS = 100_000
 LONGEST_TEXT = 8_000  # characters; most of these models reject more than 8,192 tokens
 RESPONSE_BYTES = 64_000_000
-LONGEST_PAUSE = 1.0  # seconds until the next look at whether indexing should stop
+LONGEST_PAUSE = 0.5  # seconds until the next look at whether indexing should stop
 FIRST_WAIT = 0.5  # seconds before the first retry; doubles with each retry
 
 
@@ -55,6 +57,25 @@ def _wait(seconds: float, stop: Stop) -> None:
     end = time.monotonic() + seconds
     while not stop() and time.monotonic() < end:
         time.sleep(min(LONGEST_PAUSE, max(end - time.monotonic(), 0.0)))
+
+
+def _run_until(stop: Stop, work: Callable[[], bytes]) -> bytes:
+    """The result of `work`. If indexing should stop, nobody waits for it any longer."""
+    if stop is never_stop:
+        return work()
+    result: Future[bytes] = Future()
+
+    def run() -> None:
+        try:
+            result.set_result(work())
+        except BaseException as error:
+            result.set_exception(error)
+
+    # A thread of a pool would keep the process from ending.
+    threading.Thread(target=run, name="recollect-embedding", daemon=True).start()
+    while not wait([result], LONGEST_PAUSE).done:
+        require_running(stop)
+    return result.result()
 
 
 class RemoteModel:
@@ -141,7 +162,7 @@ class RemoteModel:
         for tries_left in reversed(range(policy.tries)):
             require_running(stop)
             try:
-                return self._send(body)
+                return _run_until(stop, lambda: self._send(body))
             except _TemporaryFailure as failure:
                 seconds = pause
                 note = ""

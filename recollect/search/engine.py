@@ -10,6 +10,7 @@ from typing import Any
 
 from recollect.errors import InvalidInput
 from recollect.index.meaning import Meaning
+from recollect.language.query import Query
 from recollect.language.text import fold
 from recollect.model.search import Filter, Hit, Page, SearchOptions
 from recollect.search import rank
@@ -23,6 +24,7 @@ from recollect.search.query_filter import has_words, may_relax, narrow_filter
 from recollect.search.ranking.scored import Scale, ScoredCandidate
 from recollect.search.ranking.weights import PERFECT_SCORES
 from recollect.search.rerank import may_rerank, rerank
+from recollect.search.terms import term_plan
 from recollect.search.variety import merge_copies, spread
 from recollect.search.without_words import search_without_words
 from recollect.store.base import Store
@@ -44,7 +46,9 @@ def search(
     says how the query was handled.
     """
     with store.snapshot():
-        prepared = prepare_search(store, meaning, text, filter, options)
+        query = read_query(text, store, options)
+        store.expect_terms(term_plan(query, options.typing))
+        prepared = prepare_search(store, meaning, text, filter, options, query=query)
         if prepared is None:
             return search_without_words(store, text, filter, options)
         return prepared.page()
@@ -57,9 +61,11 @@ def prepare_search(
     filter: Filter,
     options: SearchOptions,
     search_type: type[Search] | None = None,
+    query: Query | None = None,
 ) -> Search | None:
-    """The search for a query; None if the query has no words."""
-    query = read_query(text, store, options)
+    """The search for a query, which may have been read; None if the query has no words."""
+    if query is None:
+        query = read_query(text, store, options)
     filter = narrow_filter(filter, query, store)
     if not has_words(query):
         return None

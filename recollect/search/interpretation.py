@@ -29,9 +29,10 @@ from recollect.search.terms import (
     identifier_node,
     own_terms,
     query_terms,
+    term_plan,
 )
 from recollect.store.base import Store
-from recollect.store.values import Space
+from recollect.store.values import Space, TermPlan
 
 
 class Interpretation:
@@ -80,6 +81,10 @@ class Interpretation:
         )
         if options.mode != "text":
             self._embed_query(self._text_to_embed())
+
+    @cached_property
+    def term_plan(self) -> TermPlan:
+        return term_plan(self._query, self._options.typing)
 
     @cached_property
     def words(self) -> list[Word]:

@@ -10,7 +10,7 @@ import re
 from datetime import datetime, timedelta
 
 from recollect.language.intent import QUESTION, classify
-from recollect.language.query import Query
+from recollect.language.query import Query, QueryTooLong, parse_query
 from recollect.language.text import tokens
 from recollect.language.when import Window, windows
 from recollect.model.search import SearchOptions
@@ -23,7 +23,18 @@ _LAST_MOMENT = timedelta(microseconds=1)
 
 def read_query(text: str, store: Store, options: SearchOptions) -> Query:
     """Parse a query. A question about nothing but a time becomes a query for that time."""
-    query = parse_any_length(text, store)
+    return _read(parse_any_length(text, store), options)
+
+
+def read_short_query(text: str, options: SearchOptions) -> Query | None:
+    """The same without a store; None if the query is too long for that."""
+    try:
+        return _read(parse_query(text), options)
+    except QueryTooLong:
+        return None
+
+
+def _read(query: Query, options: SearchOptions) -> Query:
     if options.mode == "vector":
         return query
     return as_period(query, options.now)

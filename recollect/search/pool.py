@@ -302,7 +302,7 @@ class CandidatePool(Interpretation):
         """Matches that were not ranked, in the order of the text engine."""
         keys_before = set(self._pool_keys)
         limit = self._arm_size + len(keys_before)
-        while self.node is not None:
+        while self.node is not None and self._has_more_matches:
             matches = self.text_matches(limit)
             keys = [key for key in matches if key not in keys_before]
             keys_before.update(keys)

@@ -15,6 +15,8 @@ from recollect.model.audience import Audience
 from recollect.model.search import Filter, Page, SearchOptions
 from recollect.search.engine import Search, prepare_search
 from recollect.search.observed import ObservedSearch
+from recollect.search.period_questions import read_short_query
+from recollect.search.terms import term_plan
 from recollect.search.without_words import search_without_words
 from recollect.settings import EMBEDDINGS, RERANK
 from recollect.store.base import Store
@@ -63,14 +65,22 @@ class RecentSearches:
         options: SearchOptions,
         audience: Audience,
     ) -> Page:
-        # Read before the search: if somebody writes meanwhile, the result is not used again.
-        version = store.version()
         settings = (RERANK.get(), EMBEDDINGS.get(), synonyms_version())
         key = (audience, text, filter, _without_paging(options), settings)
+        query = None
+        earlier_search = self._searches.get(key)
+        if earlier_search is not None:
+            store.expect_terms(earlier_search.term_plan)
+        else:
+            query = read_short_query(text, options)
+        if query is not None:
+            store.expect_terms(term_plan(query, options.typing))
+        # Read before the search: if somebody writes meanwhile, the result is not used again.
+        version = store.version()
         search = self._find(key, version, options.now)
         if search is None:
             search_type = ObservedSearch if options.observations else Search
-            search = prepare_search(store, meaning, text, filter, options, search_type)
+            search = prepare_search(store, meaning, text, filter, options, search_type, query)
             if search is None:
                 return search_without_words(store, text, filter, options)
             page = search.page()

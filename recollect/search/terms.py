@@ -23,8 +23,10 @@ from recollect.language.synonyms import synonyms
 from recollect.language.text import is_unspaced, tokens
 from recollect.language.when import date_words
 from recollect.search.compounds import Parts, split_compounds
-from recollect.search.families import relatives_in_library
+from recollect.search.families import relatives_in_library, word_family
+from recollect.search.query_filter import may_relax
 from recollect.store.base import Store
+from recollect.store.values import TermPlan
 
 _WEAK = 0.3  # the weight of synonyms
 _MIN_PART_LETTERS = 3  # of an identifier
@@ -130,10 +132,32 @@ def own_terms(terms: Sequence[Term]) -> tuple[Term, ...]:
 
 
 def any_term(terms: Sequence[Term]) -> Node:
-    """A query for passages that contain at least one of the terms."""
-    if len(terms) == 1:
-        return terms[0].node
-    return Or(tuple(term.node for term in terms))
+    """A query for passages that contain at least one of the terms.
+
+    Each term is one alternative, also if it is the only one and has several forms.
+    """
+    nodes = tuple(term.node for term in terms)
+    if len(nodes) == 1 and isinstance(nodes[0], Word):
+        return nodes[0]
+    return Or(nodes)
+
+
+def term_plan(query: Query, typing: bool = False) -> TermPlan:
+    """What `query_terms` will ask a store."""
+    if query.node is None:
+        return TermPlan({}, query.language)
+    nodes: list[Node] = []
+    if not query.plain:
+        nodes = [term.node for term in _typed_terms(query.node)]
+    if not query.plain and not may_relax(query):
+        return TermPlan({}, query.language, nodes)
+    forms, identifiers, prefix = _topic(query, typing)
+    words = dict.fromkeys(form[0] for form in forms if len(form) == 1)
+    relatives = {word: word_family(word, query.language) for word in words}
+    phrases = [form for form in (*forms, *identifiers) if len(form) > 1]
+    nodes += [Term((form,)).node for form in phrases]
+    nodes += [term.node for term in _prefix_terms(prefix)]
+    return TermPlan(relatives, query.language, nodes, _RARE)
 
 
 def identifier_node(terms: Sequence[Term]) -> Node:
@@ -151,18 +175,26 @@ def identifier_node(terms: Sequence[Term]) -> Node:
 
 
 def _plain_terms(query: Query, store: Store, typing: bool) -> list[Term]:
+    forms, identifiers, prefix = _topic(query, typing)
+    terms = _inflected_terms(forms, store, query.language)
+    for identifier in identifiers:
+        terms = _with_identifier(terms, identifier)
+    return terms + _prefix_terms(prefix)
+
+
+def _topic(query: Query, typing: bool) -> tuple[list[Form], list[Form], str]:
+    """What a query is about: words and parts of words, identifiers, and an unfinished word."""
     topic = _topic_words(query)
     prefix = ""
     if typing:
         prefix = _unfinished_word(query.rest)
         topic = [word for word in topic if word.text != prefix]
     identifiers = [tuple(tokens(word.text)) for word in topic if _is_exact(word)]
-    terms = _inflected_terms(_topic_forms(query, topic), store, query.language)
-    for identifier in identifiers:
-        terms = _with_identifier(terms, identifier)
-    if prefix:
-        terms.append(Term((tuple(tokens(prefix)),), prefix=True))
-    return terms
+    return _topic_forms(query, topic), identifiers, prefix
+
+
+def _prefix_terms(prefix: str) -> list[Term]:
+    return [Term((tuple(tokens(prefix)),), prefix=True)] if prefix else []
 
 
 def _is_exact(word: Word) -> bool:

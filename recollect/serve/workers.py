@@ -17,21 +17,20 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from types import FrameType
 from typing import Any
 
 from recollect.errors import RecollectError
 from recollect.serve.http import logs
 from recollect.settings import LIMITS
+from recollect.stop_signal import StopSignal
 
 Target = Callable[[int, socket.socket, Callable[[], None]], None]
 """Serves in a worker: its number, the socket, and what to call once it accepts requests."""
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _SHORTEST_PAUSE = 0.1
 _LONGEST_PAUSE = 10.0
 _STEADY_SECONDS = 60.0
@@ -71,18 +70,19 @@ class Supervisor:
         self._workers = [_Worker(number) for number in range(count)]
         self._context = multiprocessing.get_context("spawn")
         self._is_announced = False
-        self._stopping = threading.Event()
 
     def run(self) -> None:
         """Raises RecollectError if a worker cannot start."""
-        with self._forward_signals():
-            try:
-                for worker in self._workers:
-                    self._start(worker)
-                while not self._stopping.is_set():
-                    self._supervise()
-            finally:
-                self._stop()
+        # The first signal shuts the workers down, the second one ends them.
+        self._stopping = StopSignal(self._terminate)
+        try:
+            for worker in self._workers:
+                self._start(worker)
+            while not self._stopping.is_set():
+                self._supervise()
+        finally:
+            self._stop()
+            self._stopping.restore()
 
     def _start(self, worker: _Worker) -> None:
         messages, sender = self._context.Pipe(duplex=False)
@@ -144,21 +144,6 @@ class Supervisor:
             self._start(worker)
 
     # -- the end ---
-
-    @contextmanager
-    def _forward_signals(self) -> Iterator[None]:
-        """Pass signals on. The first one shuts the workers down, the second one ends them."""
-
-        def handle(_number: int, _frame: FrameType | None) -> None:
-            self._stopping.set()
-            self._terminate()
-
-        previous = {number: signal.signal(number, handle) for number in _SIGNALS}
-        try:
-            yield
-        finally:
-            for number, handler in previous.items():
-                signal.signal(number, handler)
 
     def _terminate(self) -> None:
         for worker in self._workers:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from recollect.language.languages.base import Language
 from recollect.language.query_tree import Node
 from recollect.model.search import Filter
 
@@ -208,6 +209,18 @@ class Space(NamedTuple):
     """The cosine that unrelated words rarely reach; see `index.calibration`. None if unknown."""
     calibrated_size: int = 0
     """The number of passages when the noise floor was measured."""
+
+
+class TermPlan(NamedTuple):
+    """What a search will ask about its terms; see `Store.expect_terms`."""
+
+    words: Mapping[str, frozenset[str]]
+    """The arguments of `variants`. Each with words that `known_words` may be asked for."""
+    language: Language
+    nodes: Sequence[Node] = ()
+    """Further arguments of `frequencies`."""
+    rare: int = 0
+    """Words in at most so many passages may stand for all their known words."""
 
 
 class SearchPlan(NamedTuple):

@@ -20,7 +20,9 @@ from recollect.store.postgres.connection import Connection, number_parameters
 Statement = tuple[str, Sequence[Any]]
 _PARTITION = re.compile(r"_(\d+)$")
 _INSERT = re.compile(r"\s*insert into \w+ \((\w+)")
-_FUNCTIONS = re.compile(r"\b(frequencies|counted|candidates|matches|terms|newest|absent)\((\$\d+)")
+_FUNCTIONS = re.compile(
+    r"\b(frequencies|counted|candidates|matches|terms|search_words|newest|absent)\((\$\d+)"
+)
 
 
 class Recorder:

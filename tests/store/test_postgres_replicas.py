@@ -21,6 +21,7 @@ from recollect.serve.http.service import Service
 from recollect.store.postgres import PostgresStore
 from recollect.store.postgres.replicas import Replicas, ReplicaStatus
 from recollect.store.postgres.replicas.replica import Replica
+from recollect.store.postgres.text import Counts
 
 Open = Callable[..., recollect.Library]
 
@@ -226,7 +227,7 @@ def test_a_search_on_a_replica_has_as_many_statements_as_on_the_primary(
         on_primary = traces.take()
         use_replica(library, replica)
         library._recent_searches._searches.clear()
-        store_of(library)._counts._entries.clear()
+        store_of(library)._counts = Counts()
         assert library.search("which tram goes to the castle").hits
         on_replica = traces.take()
         assert status_of(library).searches == 1

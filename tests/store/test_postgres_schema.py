@@ -637,6 +637,7 @@ ONLY_POSTGRES = {
     "m032_transaction_functions",
     "m033_word_matches",
     "m034_long_models",
+    "m035_search_start",
 }
 
 

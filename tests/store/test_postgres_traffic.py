@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from traffic import Tap, Traffic, tap
@@ -43,42 +44,57 @@ def library(
         yield library, traces
 
 
-def search(library: tuple[recollect.Library, Tap], text: str, mode: str) -> Traffic:
+def search(
+    library: tuple[recollect.Library, Tap],
+    text: str,
+    mode: str,
+    filter: Filter | None = None,
+    **options: Any,
+) -> Traffic:
     opened, traces = library
     traces.take()
-    assert opened.search(text, options=SearchOptions(mode=mode)).hits
+    assert opened.search(text, filter, SearchOptions(mode=mode, **options)).hits
     return traces.take()
 
 
+@pytest.mark.parametrize("mode", ["text", "both"])
 @pytest.mark.parametrize(
-    ("text", "mode", "statements"),
-    # The rare words of a question are also looked for in their families: one statement.
+    "text",
     [
-        ("which tram goes to the castle", "text", 5),
-        ("which tram goes to the castle", "both", 6),
-        ("tourist ticket", "text", 4),
-        ("tourist ticket", "both", 4),
-        ("euros", "text", 3),
-        ("euros", "both", 4),
+        "which tram goes to the castle",
+        "Which ticketing is there for tourism?",  # words of the same families
+        "tourist ticket",
+        "euros",
+        "cast*",
+        '"every tram"',
+        "tram AND castle",
+        "tram NOT castle",
+        "ticket role:user after:2025-01-01",
     ],
 )
-def test_a_search_is_one_transaction_with_few_statements(
-    library: tuple[recollect.Library, Tap], text: str, mode: str, statements: int
+def test_a_search_is_one_transaction_with_at_most_four_statements(
+    library: tuple[recollect.Library, Tap], text: str, mode: str
 ) -> None:
-    """The first statement is part of the message that begins the transaction."""
-    first = search(library, text, mode)
-    assert first.transactions == 1
-    assert len(first.statements) <= statements, "\n".join(s[:60] for s in first.statements)
-    assert first.round_trips <= statements + 1
+    """Whether its words were searched before or not, and after a write.
+
+    The first statement is part of the message that begins the transaction.
+    """
+    for number in range(3):
+        traffic = search(library, text, mode, limit=10 + number)
+        assert traffic.transactions == 1
+        assert len(traffic.statements) <= 4, "\n".join(s[:60] for s in traffic.statements)
+        assert traffic.round_trips <= 5
+        library[0]._store.append("trip", Passage(f"new {number}", "user", f"tram tickets {number}"))
+    library[0]._recent_searches._searches.clear()
+    assert len(search(library, text, mode).statements) <= 4
 
 
-@pytest.mark.parametrize(("mode", "statements"), [("text", 4), ("both", 5)])
-def test_a_search_for_words_that_were_searched_before_has_fewer_statements(
-    library: tuple[recollect.Library, Tap], mode: str, statements: int
+def test_typing_a_question_takes_at_most_four_statements_a_key(
+    library: tuple[recollect.Library, Tap],
 ) -> None:
-    search(library, "which tram goes to the castle", mode)
-    second = search(library, "which castle goes to the tram", mode)
-    assert len(second.statements) <= statements, "\n".join(s[:60] for s in second.statements)
+    for text in ("which tr", "which tram go", "which tram goes to the cas"):
+        traffic = search(library, text, "both", typing=True)
+        assert (traffic.transactions, len(traffic.statements) <= 4) == (1, True)
 
 
 def test_the_next_page_of_a_search_is_one_statement(

@@ -15,6 +15,7 @@ from recollect.store.values import (
     Progress,
     Purge,
     SearchPlan,
+    TermPlan,
 )
 
 
@@ -93,6 +94,14 @@ class Care(ABC):
         """Announce the next steps of a search. The results of the steps are the same.
 
         A store on a server can then read them with one statement.
+        """
+
+    @neutral
+    @abstractmethod
+    def expect_terms(self, plan: TermPlan) -> None:
+        """Announce what a search will ask about its terms, before it reads anything.
+
+        A store on a server can then read that with the statement that begins the transaction.
         """
 
     @neutral

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from itertools import count
-from types import NoneType
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType, NoneType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import psycopg
 from psycopg.pq import ExecStatus, TransactionStatus
@@ -67,15 +67,20 @@ class Facts:
     """Vector spaces, without the states of their models."""
 
     @staticmethod
-    def sql(owner: int, is_cluster: bool, *more_columns: str) -> str:
+    def sql(owner: int, is_cluster: bool, lookups: str = "", *more_columns: str) -> str:
         """`more_columns` may refer to `k.marks`, the tokens of the last commits.
 
-        A cluster runs a statement where the rows are, but not those of a function.
+        With `lookups` (see TermLookups), each row has more columns, and the rows after the first
+        are about terms. A cluster runs a statement where the rows are, but not those of a function.
         """
         others = "".join(f", {column}" for column in more_columns)
+        columns = "k.passage, k.removed, k.marks[1], k.is_partly_positioned, k.spaces"
+        if lookups:
+            return f"""select {columns}{others}, k.word, k.forms, k.next_key, k.matches,
+              k.relatives, k.family, k.query, k.passages, k.visible
+              from search_start({owner:d}, {lookups}) k"""
         if not is_cluster:
-            return f"""select k.passage, k.removed, k.marks[1], k.is_partly_positioned,
-              k.spaces{others} from facts({owner:d}) k"""
+            return f"select {columns}{others} from facts({owner:d}) k"
         return f"""select k.passage, k.removed, k.marks[1],
           exists (select from passage_text t where t.owner = {owner:d} and not t.sure),
           (select coalesce(json_agg(json_build_array(s.id, s.name, s.version, s.dimensions,
@@ -83,6 +88,35 @@ class Facts:
             order by s.id), '[]')
            from space s where s.owner = {owner:d} and not s.gone){others}
           from last_key k where k.owner = {owner:d}"""
+
+
+FACTS = len(fields(Facts))
+"""The number of columns that are facts."""
+
+
+class TermLookups(NamedTuple):
+    """What the statement that begins a search looks up; see `text.term_lookups`."""
+
+    arguments: str = ""
+    """Those of `search_start`, as SQL; empty if there is nothing to look up."""
+    relatives: Mapping[str, frozenset[str]] = MappingProxyType({})
+    """For each word, those that the library may have."""
+
+
+NO_LOOKUPS = TermLookups()
+
+
+@dataclass(slots=True)
+class TermResults:
+    """What is known about terms in a transaction."""
+
+    relatives: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """See TermLookups."""
+    rows: Sequence[Sequence[Any]] = ()
+    """What the statement that began the transaction has returned."""
+    forms: dict[str, Sequence[str]] = field(default_factory=dict)
+    """For each word, those of the library that have its stem."""
+    is_in_library: dict[str, bool] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -119,8 +153,10 @@ class Connection:
     def __init__(self, session: Session, owner: int, server: Server) -> None:
         self.owner = owner
         self.server = server
+        self.terms = TermResults()
         self.new_passages: set[int] = set()
         """Keys of passages that were added in this transaction, so nobody remembers them."""
+        self._rows: dict[Hashable, list[tuple[Any, ...]]] = {}
         self._session = session
         self._cursor = psycopg.RawCursor(session)
 
@@ -133,6 +169,15 @@ class Connection:
         planning takes longer than a few lookups by key.
         """
         return self._execute(sql, values, generic_plan).fetchall()
+
+    def rows_once(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """The transaction of a snapshot sees the same rows from its beginning to its end."""
+        if self.facts is None:
+            return self.rows(sql, values)
+        key = (sql, *(tuple(value) if isinstance(value, list) else value for value in values))
+        if key not in self._rows:
+            self._rows[key] = self.rows(sql, values)
+        return self._rows[key]
 
     def get(self, sql: str, values: Sequence[Any] = ()) -> Any:
         row = self._execute(sql, values).fetchone()
@@ -404,6 +449,11 @@ class Connection:
     @property
     def is_broken(self) -> bool:
         return self._session.broken
+
+
+def removals(epoch: int) -> int:
+    """`last_key.removed` of an epoch (see `Connection.epoch`)."""
+    return epoch & (1 << _EPOCH_BITS) - 1
 
 
 def _array(value: Any) -> Any:

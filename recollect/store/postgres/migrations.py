@@ -72,6 +72,7 @@ _FUNCTION_STEPS = frozenset(
         "m029_fewer_statements",
         "m032_transaction_functions",
         "m033_word_matches",
+        "m035_search_start",
     }
 )
 
@@ -421,7 +422,11 @@ def _create_functions(connection: psycopg.Connection[Any], on_cluster: bool) -> 
 def _create_transaction_functions(connection: psycopg.Connection[Any], app: str) -> None:
     for function in TRANSACTION_FUNCTIONS.split("$$;")[:-1]:
         connection.execute(f"{function}$$")
-    for name in ("facts(integer)", "append_state(integer, text, text)"):
+    for name in (
+        "facts(integer)",
+        "search_start(integer, json, bigint, bigint)",
+        "append_state(integer, text, text)",
+    ):
         connection.execute(f"revoke all on function {name} from public")
         connection.execute(f"grant execute on function {name} to {app}")
 

@@ -32,7 +32,9 @@ SEARCH = "recollect_search"
 """The role that owns the search functions."""
 PARTITIONS = 16
 LENGTH_BITS = 23
-"""For the length of a passage in `word_matches`."""
+"""For the length of a passage in `search_words`."""
+MAX_NEW_PASSAGES = 300
+"""After more, all matches of a word are read again."""
 APPEND_ONLY = frozenset({"audit"})
 """Tables whose rows the application may neither change nor delete."""
 
@@ -442,6 +444,11 @@ create index passage_model_names on passage (owner, model, document)
 drop index passage_models;
 """
 
+# The functions `search_words` and `search_start`.
+M035_SEARCH_START = """
+comment on column last_key.passage is 'The key of the newest passage.';
+"""
+
 MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m001_documents", M001_DOCUMENTS),
     ("m002_search", M002_SEARCH),
@@ -471,6 +478,7 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m032_transaction_functions", M032_TRANSACTION_FUNCTIONS),
     ("m033_word_matches", M033_WORD_MATCHES),
     ("m034_long_models", M034_LONG_MODELS),
+    ("m035_search_start", M035_SEARCH_START),
 )
 BASELINE = "m028_upgrades"
 """Programs since this step keep working while later steps run."""
@@ -622,41 +630,68 @@ create function terms(library integer, words text[], stems text[], is_counted bo
       limit at_most) x) c
   order by u.place
 $$;
--- For each stem: the words of the library that have it. For words with a `next_key`, also the
--- passages from that key on that have one of them or the word itself, at most `at_most`. Each is
--- eight bytes: the key, a bit that says whether it is hidden, and the length.
-create function word_matches(library integer, words text[], stems text[], next_keys bigint[],
-  word_limit integer, at_most integer)
-  returns table (forms text[], matches bytea) language plpgsql {_SETTINGS} as $$
+-- For each word of a search (`text.term_lookups`): the words of the library with its stem, those of
+-- its relatives that the library has, and the passages from `next_key` on that have one of its
+-- forms, at most `at_most`. Each is eight bytes: the key, a bit that says whether it is hidden, and
+-- the length. If they are few, `family` are all passages with a form or a relative. A word is left
+-- out if the library has not changed since it was looked up.
+create function search_words(library integer, plan json, last_key bigint, removals bigint)
+  returns table (word text, forms text[], next_key bigint, matches bytea, relatives text[],
+    family bytea) language plpgsql {_SETTINGS} as $$
   #variable_conflict use_column
   declare
     term record;
+    at_most integer := plan->>'at_most';
   begin
-    for term in select u.next_key, f.forms,
+    for term in select u.word, f.forms, r.relatives,
         (select string_agg(distinct quote_literal(w), ' | ')::tsquery
-         from unnest(f.forms || u.word) w where u.next_key is not null) as query
-      from unnest(words, stems, next_keys) with ordinality u(word, stem, next_key, place),
+         from unnest(f.forms || u.word) w) as query,
+        (select string_agg(distinct quote_literal(w), ' | ')::tsquery
+         from unnest(f.forms || u.word || r.relatives) w) as family_query,
+        case when u.size is null then 0
+          when u.is_frequent then
+            case when abs(last_key - u.size) + abs(removals - u.removed) >= u.size / 50 then 0 end
+          when u.removed <> removals or last_key - u.size > {MAX_NEW_PASSAGES} then 0
+          when last_key > u.size then u.size + 1
+        end as next_key, u.passages
+      from json_to_recordset(plan->'words') u(word text, stem text, relatives text, size bigint,
+          removed bigint, passages bigint, is_frequent boolean),
         lateral (select array(
           select w.term from recollect.word w
           where w.owner = library
             and library = nullif(current_setting('recollect.owner', true), '')::integer
             and (w.stem = u.stem or w.term = u.stem and w.stem is null)
-          order by w.term collate "C" limit word_limit) as forms) f
-      order by u.place
+          order by w.term collate "C" limit (plan->>'word_limit')::integer) as forms) f,
+        lateral (select array(
+          select w.term from recollect.word w
+          where w.owner = library
+            and library = nullif(current_setting('recollect.owner', true), '')::integer
+            and w.term = any(string_to_array(u.relatives, ' '))) as relatives) r
+      where u.size is distinct from last_key or u.removed is distinct from removals
     loop
+      word := term.word;
       forms := term.forms;
-      if term.next_key is null then
-        matches := null;
-      elsif term.next_key = 0 then
+      next_key := term.next_key;
+      relatives := term.relatives;
+      matches := null;
+      family := null;
+      if next_key = 0 then
         matches := (select coalesce(string_agg(x.packed, ''), '') from (
           select {_PACKED} as packed from recollect.passage_text t
           where {_IS_OWN} and t.words @@ term.query
           limit at_most) x);
-      else
+      elsif next_key > 0 then
         -- A few passages, which are read by key.
         matches := (select coalesce(string_agg({_PACKED}, ''), '')
           from recollect.passage_text t
           where {_IS_OWN} and t.key >= term.next_key and (t.words @@ term.query) is true);
+      end if;
+      if cardinality(relatives) > 0 and octet_length(matches) / 8
+          + (case when next_key > 0 then term.passages else 0 end) <= (plan->>'rare')::integer then
+        family := (select coalesce(string_agg(x.packed, ''), '') from (
+          select {_PACKED} as packed from recollect.passage_text t
+          where {_IS_OWN} and t.words @@ term.family_query
+          limit at_most) x);
       end if;
       return next;
     end loop;
@@ -695,6 +730,52 @@ create or replace function facts(library integer)
         order by s.id), '[]')
        from recollect.space s where s.owner = library and not s.gone)
       from recollect.last_key k where k.owner = library;
+  end
+$$;
+-- The facts. Then for each word of a search the columns of `search_words`, and for each query that
+-- was not counted in this state of the library, nearly as `Counts` defines it, its frequencies.
+-- Nothing is looked up in the state in which everything was looked up before.
+create or replace function search_start(library integer, plan json, size bigint, removals bigint)
+  returns table (passage bigint, removed bigint, marks bigint[], is_partly_positioned boolean,
+    spaces json, word text, forms text[], next_key bigint, matches bytea, relatives text[],
+    family bytea, query text, passages bigint, visible bigint)
+  language plpgsql stable as $$
+  #variable_conflict use_column
+  declare
+    state record;
+    new_queries text[];
+  begin
+    select * into state from recollect.facts(library);
+    if not found then
+      return;
+    end if;
+    passage := state.passage;
+    removed := state.removed;
+    marks := state.marks;
+    is_partly_positioned := state.is_partly_positioned;
+    spaces := state.spaces;
+    return next;
+    if size = state.passage and removals = state.removed then
+      return;
+    end if;
+    return query select null::bigint, null::bigint, null::bigint[], null::boolean, null::json,
+        w.*, null::text, null::bigint, null::bigint
+      from recollect.search_words(library, plan, state.passage, state.removed) w;
+    new_queries := array(
+      select u.query
+      from json_to_recordset(plan->'queries') u(query text, size bigint, removed bigint,
+        is_frequent boolean)
+      where (u.size is distinct from state.passage or u.removed is distinct from state.removed)
+        and not coalesce(u.is_frequent and
+          abs(state.passage - u.size) + abs(state.removed - u.removed) < u.size / 50, false));
+    if cardinality(new_queries) > 0 then
+      return query select null::bigint, null::bigint, null::bigint[], null::boolean, null::json,
+          null::text, null::text[], null::bigint, null::bytea, null::text[], null::bytea,
+          u.query, f.passages, f.visible
+        from unnest(new_queries) with ordinality u(query, place)
+        join recollect.frequencies(library, new_queries::tsquery[], (plan->>'at_most')::integer)
+          with ordinality f(passages, visible, place) on f.place = u.place;
+    end if;
   end
 $$;
 -- Wait until no other write of the user is in progress. Returns the commit tokens, why nobody may

@@ -36,6 +36,7 @@ from recollect.store.values import (
     Progress,
     SearchPlan,
     Space,
+    TermPlan,
     Unembedded,
 )
 
@@ -177,10 +178,20 @@ class PostgresStore(SqlStore[Connection]):
         return self._search(work)
 
     def frequencies(self, nodes: Sequence[Node]) -> tuple[list[int], int]:
-        return self._search(lambda db: text.frequencies(db, nodes, self._counts))
+        return self._search_terms(lambda db: text.frequencies(db, nodes, self._counts))
 
     def variants(self, words: Sequence[str], language: Language = ENGLISH) -> list[tuple[str, ...]]:
-        return self._search(lambda db: text.variants(db, words, language, self._counts))
+        return self._search_terms(lambda db: text.variants(db, words, language, self._counts))
+
+    def known_words(self, words: Sequence[str]) -> set[str]:
+        return self._search_terms(lambda db: text.known_words(db, words))
+
+    def _search_terms(self, work: Callable[[Connection], T]) -> T:
+        def attempt(db: Connection) -> T:
+            text.receive_terms(db, self._counts)
+            return work(db)
+
+        return self._search(attempt)
 
     def text_scores(self, node: Node, keys: Sequence[int]) -> dict[int, float]:
         return self._search(lambda db: text.scores(db, node, keys))
@@ -296,6 +307,9 @@ class PostgresStore(SqlStore[Connection]):
 
     def expect(self, plan: SearchPlan) -> None:
         self._transactions.expect(plan)
+
+    def expect_terms(self, plan: TermPlan) -> None:
+        self._transactions.look_up(text.lookups(plan, self._counts))
 
     def version(self) -> object:
         return self._read(_version)

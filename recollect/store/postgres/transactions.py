@@ -38,11 +38,15 @@ from recollect.settings import LIMITS
 from recollect.store.postgres.capabilities import Server, connect_as_login
 from recollect.store.postgres.cluster import PROPAGATE_SETTINGS, is_distributed
 from recollect.store.postgres.connection import (
+    FACTS,
     GENERIC_PLANS,
     MARKS,
+    NO_LOOKUPS,
     TOKENS,
     Connection,
     Facts,
+    TermLookups,
+    TermResults,
 )
 from recollect.store.postgres.migrations import can_use_app_role, is_set_up
 from recollect.store.postgres.pool import Pool
@@ -86,6 +90,8 @@ class _Snapshot:
     resources: ExitStack | None = None
     """Gives the connection back to the pool."""
     plan: SearchPlan | None = None
+    lookups: TermLookups = NO_LOOKUPS
+    """What the statement that begins the next transaction looks up."""
     replica: Replica | None = None
     """Where the transactions of the block run. None: on the primary, or there was none yet."""
     is_on_primary: bool = False
@@ -94,6 +100,12 @@ class _Snapshot:
     def use_primary(self) -> None:
         self.replica = None
         self.is_on_primary = True
+
+    def take_terms(self, rows: Rows, columns: int) -> TermResults:
+        """What was looked up: the rows after the first, without their first columns."""
+        relatives = self.lookups.relatives
+        self.lookups = NO_LOOKUPS
+        return TermResults(relatives, [row[columns:] for row in rows[1:]])
 
     def end(self) -> None:
         db, self.db = self.db, None
@@ -320,11 +332,12 @@ class Transactions:
         ]
 
     def _begin_search_sql(self, timeout: int, *more_columns: str) -> list[str]:
-        """Begin a transaction, and read the facts and these columns."""
+        """Begin a transaction, and read the facts, these columns and what is looked up."""
+        lookups = self._snapshot.lookups.arguments
         return [
             *self._begin_read_sql(timeout),
             *self._plan_settings(generic_plans=True),
-            Facts.sql(self.owner, self.server.is_cluster, *more_columns),
+            Facts.sql(self.owner, self.server.is_cluster, lookups, *more_columns),
         ]
 
     @property
@@ -351,6 +364,11 @@ class Transactions:
     def release_snapshot(self) -> None:
         """Give the connection back. The next read begins another transaction."""
         self._snapshot.end()
+
+    def look_up(self, lookups: TermLookups) -> None:
+        """Look this up when the transaction of a snapshot begins. Not on a cluster."""
+        if self._snapshot.depth and not self.server.is_cluster:
+            self._snapshot.lookups = lookups
 
     def expect(self, plan: SearchPlan) -> None:
         """See Store.expect. Without a snapshot, each step is read when it is needed."""
@@ -381,7 +399,8 @@ class Transactions:
 
         def attempt(db: Connection, rows: Rows) -> T:
             if rows:
-                db.facts = Facts(*rows[0])
+                db.facts = Facts(*rows[0][:FACTS])
+                db.terms = snapshot.take_terms(rows, FACTS)
             db.plan = snapshot.plan
             return _search(work, db)
 
@@ -420,10 +439,11 @@ class Transactions:
         session.response_timeout = response_timeout
         problem = ""
         if rows:  # otherwise, the library is new
-            *facts, position, has_own_writes = rows[0]
+            position, has_own_writes = rows[0][FACTS : FACTS + 2]
             problem = replica.problem_of_position(position)
             if has_own_writes and not problem:
-                db.facts = Facts(*facts)
+                db.facts = Facts(*rows[0][:FACTS])
+                db.terms = self._snapshot.take_terms(rows, FACTS + 2)
                 return db
         db.end_reading()
         replica.add_refusal(problem)

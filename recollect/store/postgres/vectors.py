@@ -184,9 +184,10 @@ def _filter_conditions(db: Connection, filter: Filter) -> tuple[str, list[Any]]:
 def rows_of(db: Connection, space: Space, keys: Sequence[int]) -> list[Row]:
     """The vectors of these passages."""
     return db.rows(
-        """select v.passage, v.scale, v.numbers from vector v
-        where v.owner = ?::integer and v.space = ?::integer and v.passage = any(?::bigint[])""",
-        (db.owner, space.id, list(keys)),
+        f"""select v.passage, v.scale, v.numbers from vector v
+        where {db.own("v")} and v.space = ?::integer and v.passage = any(?::bigint[])""",
+        (space.id, list(keys)),
+        generic_plan=True,
     )
 
 

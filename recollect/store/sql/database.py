@@ -29,6 +29,9 @@ class Database(Protocol):
 
     def rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]: ...
 
+    def rows_once(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """The same. In a snapshot, a server is asked only once."""
+
     def get(self, sql: str, values: Sequence[Any] = ()) -> Any:
         """The first column of the first row, or None if there is no row."""
 

@@ -14,8 +14,8 @@ from recollect.store.sql.database import Database
 
 # Up to this many documents, and passages in them, are listed by key. This is faster than checking
 # the conditions of a filter for every match.
-_MAX_LISTED_DOCUMENTS = 2_000
-_MAX_LISTED_PASSAGES = 20_000
+MAX_LISTED_DOCUMENTS = 2_000
+MAX_LISTED_PASSAGES = 20_000
 
 # One index lookup per distinct name, however many rows have it. Names that are too long for an
 # index only match as they are written.
@@ -63,7 +63,7 @@ def _stored_kinds(db: Database) -> list[str]:
 
 def _distinct_names(db: Database, table: str, column: str, condition: str) -> list[str]:
     sql = _NAMES.format(own=db.own("t"), table=table, column=column, condition=condition)
-    return [name for (name,) in db.rows(sql)]
+    return [name for (name,) in db.rows_once(sql)]
 
 
 class DocumentKeys(NamedTuple):
@@ -81,7 +81,7 @@ def matching_documents(db: Database, filter: Filter) -> DocumentKeys:
     if filter == Filter(hidden=True):
         return DocumentKeys(None, without)
     where, values = db.conditions(filter)
-    rows = db.rows(f"select d.key from document d where {db.own('d')} and {where}", values)
+    rows = db.rows_once(f"select d.key from document d where {db.own('d')} and {where}", values)
     return DocumentKeys([key for (key,) in rows], without)
 
 
@@ -91,11 +91,11 @@ def few_documents(db: Database, filter: Filter) -> list[int] | None:
     if filter == Filter(hidden=True):
         return None
     where, values = db.conditions(filter)
-    rows = db.rows(
+    rows = db.rows_once(
         f"select d.key, d.passages from document d where {db.own('d')} and {where} limit ?",
-        (*values, _MAX_LISTED_DOCUMENTS + 1),
+        (*values, MAX_LISTED_DOCUMENTS + 1),
     )
-    if len(rows) > _MAX_LISTED_DOCUMENTS or sum(count for _, count in rows) > _MAX_LISTED_PASSAGES:
+    if len(rows) > MAX_LISTED_DOCUMENTS or sum(count for _, count in rows) > MAX_LISTED_PASSAGES:
         return None
     return [key for key, _ in rows]
 
@@ -125,18 +125,18 @@ def drop_common_kinds(db: Database, filter: Filter) -> tuple[Filter, list[int]]:
         return filter, []
     other_kinds = [kind for kind in _stored_kinds(db) if kind not in filter.kinds]
     others = _keys_of_kinds(db, other_kinds)
-    if len(others) > _MAX_LISTED_DOCUMENTS or len(others) >= len(_keys_of_kinds(db, filter.kinds)):
+    if len(others) > MAX_LISTED_DOCUMENTS or len(others) >= len(_keys_of_kinds(db, filter.kinds)):
         return filter, []
     return replace(filter, kinds=()), others
 
 
 def _keys_of_kinds(db: Database, kinds: Sequence[str]) -> list[int]:
-    """The keys of documents of these kinds, at most one more than `_MAX_LISTED_DOCUMENTS`."""
+    """The keys of documents of these kinds, at most one more than `MAX_LISTED_DOCUMENTS`."""
     if not kinds:
         return []
     members, value = db.in_list(list(kinds))
-    rows = db.rows(
+    rows = db.rows_once(
         f"select key from document where {db.own()} and kind in ({members}) limit ?",
-        (value, _MAX_LISTED_DOCUMENTS + 1),
+        (value, MAX_LISTED_DOCUMENTS + 1),
     )
     return [key for (key,) in rows]

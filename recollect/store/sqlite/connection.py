@@ -102,6 +102,9 @@ class Connection(apsw.Connection):
     def rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         return self.execute(sql, values).fetchall()
 
+    def rows_once(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        return self.rows(sql, values)
+
     def get(self, sql: str, values: Sequence[Any] = ()) -> Any:
         return self.execute(sql, values).get
 

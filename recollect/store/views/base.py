@@ -41,6 +41,7 @@ from recollect.store.values import (
     SearchPlan,
     Space,
     SubstringMatches,
+    TermPlan,
     Unembedded,
 )
 
@@ -397,6 +398,9 @@ class StoreView(Store):
 
     def expect(self, plan: SearchPlan) -> None:
         self._store.expect(plan)
+
+    def expect_terms(self, plan: TermPlan) -> None:
+        self._store.expect_terms(plan)
 
     def needs_refresh(self) -> bool:
         return self._store.needs_refresh()

@@ -12,7 +12,6 @@ standard error.
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import threading
 from functools import cached_property
@@ -32,6 +31,7 @@ from recollect.serve.mcp.jsonrpc import (
 )
 from recollect.serve.mcp.protocol import Dispatcher, is_slow
 from recollect.serve.mcp.toolsets import PROFILES, TOOLSETS
+from recollect.stop_signal import StopSignal
 
 TYPE_CHECKING = False  # typing itself is not imported before `initialize` is answered
 if TYPE_CHECKING:
@@ -183,10 +183,7 @@ def _parser() -> ArgumentParser:
 
 def serve(catalog: Catalog, local: LocalLibrary, source: int = 0, sink: int = 1) -> bool:
     """Answer until the client leaves. Returns whether no call is still running."""
-    ended = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: ended.set())
-
+    ended = StopSignal()
     dispatcher = Dispatcher(catalog)
 
     def make_context(notify: Notify) -> Context:
@@ -379,7 +376,7 @@ def _max_line_bytes() -> int:
     return LIMITS.mcp_line_bytes
 
 
-def _read(connection: Connection, source: int, ended: threading.Event) -> None:
+def _read(connection: Connection, source: int, ended: StopSignal) -> None:
     try:
         for line in read_lines(lambda size: os.read(source, size)):
             connection.receive(line)
@@ -387,7 +384,7 @@ def _read(connection: Connection, source: int, ended: threading.Event) -> None:
         ended.set()
 
 
-def _sender(sink: int, ended: threading.Event) -> Callable[[Any], None]:
+def _sender(sink: int, ended: StopSignal) -> Callable[[Any], None]:
     lock = threading.Lock()
 
     def send(message: Any) -> None:

@@ -13,6 +13,7 @@ from recollect.store.postgres.text.listing import (
     scores,
 )
 from recollect.store.postgres.text.match_groups import match_rows
+from recollect.store.postgres.text.term_lookups import lookups, receive_terms
 from recollect.store.postgres.text.vocabulary import Vocabulary, known_words, variants
 
 __all__ = [
@@ -26,9 +27,11 @@ __all__ = [
     "find_substring",
     "frequencies",
     "known_words",
+    "lookups",
     "match_rows",
     "newest",
     "previous_passages",
+    "receive_terms",
     "recent",
     "sample",
     "scores",

@@ -23,10 +23,10 @@ from recollect.store.postgres.text.counts import Counts, frequencies
 from recollect.store.postgres.text.lexemes import TextQuery, text_query
 from recollect.store.postgres.text.matches import (
     FILTER_PARAMETERS,
+    all_matches_among,
     filter_arguments,
     has_incomplete_positions,
     keys_of_few,
-    matches_among,
     matches_outside_index,
 )
 from recollect.store.postgres.text.word_matches import MatchTable
@@ -289,9 +289,10 @@ def _add_match(matches: _Matches, key: int, weight: float, length: int) -> None:
 
 def _matches_among(db: Connection, parts: Sequence[_Part], keys: Sequence[int]) -> _Matches:
     """The passages with these keys that have at least one of the parts."""
+    by_part = all_matches_among(db, [(part.node, part.query) for part in parts], keys)
     matches: _Matches = {}
-    for part in parts:
-        for key, length in matches_among(db, part.node, part.query, keys).items():
+    for part, lengths in zip(parts, by_part, strict=True):
+        for key, length in lengths.items():
             _add_match(matches, key, part.weight, length)
     return matches
 

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from recollect.language.query_tree import Node, Or, Word
 from recollect.model.search import Filter
-from recollect.store.postgres.connection import Connection
+from recollect.store.postgres.connection import Connection, removals
 from recollect.store.postgres.filters import OWNER
 from recollect.store.postgres.text.lexemes import TextQuery, text_query
 from recollect.store.postgres.text.matches import (
     FILTER_PARAMETERS,
     filter_arguments,
+    has_incomplete_positions,
     keys_of_few,
     matches_among,
     matches_outside_index,
 )
-from recollect.store.postgres.text.word_matches import MEMORY, decode, matching
+from recollect.store.postgres.text.word_matches import MEMORY, Matches, decode, matching
 
 if TYPE_CHECKING:
     from recollect.store.postgres.text.word_matches import Packed
@@ -39,7 +40,7 @@ def size(db: Connection) -> int:
     return int(db.get("select passage from last_key where owner = ?::integer", (db.owner,)) or 0)
 
 
-def _size_and_removed(db: Connection) -> tuple[int, int]:
+def size_and_removed(db: Connection) -> tuple[int, int]:
     if db.facts is not None:
         return db.facts.size, db.epoch(db.facts.removed)
     ((size, removed),) = db.rows(
@@ -62,6 +63,23 @@ class _Forms(NamedTuple):
     words: Sequence[str]
     size: int
     removed: int
+    relatives: Mapping[str, bool]
+    """Words that may be related, and whether the library has them."""
+
+
+class State(NamedTuple):
+    """What is remembered of a word or query, as the server needs it to leave that out.
+
+    See `search_words` and `search_start` in schema.py.
+    """
+
+    size: int | None
+    removed: int | None
+    is_frequent: bool = False
+    passages: int = 0
+
+
+UNKNOWN = State(None, None)
 
 
 class Counts:
@@ -82,7 +100,7 @@ class Counts:
 
         The counts are the number of matching passages and how many of them are not hidden.
         """
-        size, removed = _size_and_removed(db)
+        size, removed = size_and_removed(db)
         entries: dict[str, _Entry] = {}
         missing: list[str] = []
         for query in dict.fromkeys(queries):
@@ -109,33 +127,70 @@ class Counts:
 
         The forms may have changed in the meantime; then the counts are read again by `get`.
         """
-        size, removed = _size_and_removed(db)
+        size, removed = size_and_removed(db)
         entry = self._entries.get(self._queries.get(word, ""))
         return entry is not None and self._is_valid(entry, size, removed)
 
-    def forms(self, word: str, db: Connection) -> Sequence[str] | None:
-        """The words with the same stem, if they and their matches are remembered."""
+    def recall(self, word: str, db: Connection) -> bool:
+        """Whether the forms of a word and their matches are remembered. Adds them to `db.terms`."""
         forms = self._forms.get(word)
-        if forms is None or forms[1:] != _size_and_removed(db):
-            return None
-        return forms.words if self.next_key(word, db) is None else None
+        if forms is None or forms[1:3] != size_and_removed(db) or self._must_read(word, db):
+            return False
+        self._add_terms(db, word, forms)
+        return True
 
-    def add_forms(self, word: str, words: Sequence[str], db: Connection) -> None:
+    def add_forms(
+        self,
+        db: Connection,
+        word: str,
+        words: Sequence[str],
+        possible_relatives: Collection[str],
+        relatives: Collection[str],
+    ) -> None:
+        """Add the words with the same stem as a word, and those of its relatives that are known."""
         if len(self._forms) > _CACHE_SIZE:
             self._forms = {}
-        self._forms[word] = _Forms(words, *_size_and_removed(db))
+        is_known = dict.fromkeys(possible_relatives, False) | dict.fromkeys(relatives, True)
+        forms = self._forms[word] = _Forms(words, *size_and_removed(db), is_known)
+        self._add_terms(db, word, forms)
 
-    def next_key(self, word: str, db: Connection) -> int | None:
-        """From which key on the matches of a word must be read; None if that is not necessary."""
-        size, removed = _size_and_removed(db)
+    def _add_terms(self, db: Connection, word: str, forms: _Forms) -> None:
+        db.terms.forms[word] = forms.words
+        db.terms.is_in_library.update(forms.relatives)
+
+    def _must_read(self, word: str, db: Connection) -> bool:
+        """Whether matches of a word are missing."""
+        size, removed = size_and_removed(db)
         query = self._queries.get(word, "")
         matches = MEMORY.get(self._library, query)
         if matches is not None:
-            return matches.next_key(size, removed)
+            return matches.next_key(size, removed) is not None
         entry = self._entries.get(query)
-        if entry is None or entry.passages < MAX_COUNTED:
-            return 0
-        return None if self._is_valid(entry, size, removed) else 0
+        return entry is None or entry.passages < MAX_COUNTED
+
+    def word_state(self, word: str, relatives: frozenset[str]) -> State:
+        forms = self._forms.get(word)
+        if forms is None or not relatives <= forms.relatives.keys():
+            return UNKNOWN
+        query = self._queries.get(word, "")
+        matches = MEMORY.get(self._library, query)
+        size, removed = forms.size, removals(forms.removed)
+        if matches is not None and (matches.last_key, matches.removed) == forms[1:3]:
+            return State(size, removed, passages=matches.passages)
+        entry = self._entries.get(query)
+        if matches is None and entry is not None and entry.passages >= MAX_COUNTED:
+            return State(size, removed, is_frequent=True)
+        return UNKNOWN
+
+    def query_state(self, query: str) -> State:
+        entry = self._entries.get(query)
+        if entry is None:
+            return UNKNOWN
+        return State(entry.size, removals(entry.removed), entry.passages > _APPROXIMATE_FROM)
+
+    def add_query(self, db: Connection, query: str, counts: tuple[int, int]) -> None:
+        """Add the counts for a tsquery, as `get` returns them."""
+        self._add({query: _Entry(*counts, *size_and_removed(db))})
 
     def add_word(
         self, db: Connection, word: str, forms: Sequence[str], counts: tuple[int, int]
@@ -143,13 +198,13 @@ class Counts:
         """Add the counts for a word in its forms, as `get` returns them."""
         query = self._set_query(word, forms)
         if query is not None:
-            self._add({query: _Entry(*counts, *_size_and_removed(db))})
+            self.add_query(db, query, counts)
 
     def add_matches(
         self, db: Connection, word: str, forms: Sequence[str], data: bytes, next_key: int
     ) -> None:
         """Add the matches of a word in its forms, from a key on, as the server sends them."""
-        size, removed = _size_and_removed(db)
+        size, removed = size_and_removed(db)
         query = self._set_query(word, forms)
         if query is None:
             return
@@ -159,25 +214,33 @@ class Counts:
             # The library may have a new form of the word, and another thread may have been faster.
             if earlier is None or earlier.next_key(size, removed) != next_key:
                 return
-        matches = decode(data, size, removed, earlier)
-        self._add({query: _Entry(matches.passages, matches.visible, size, removed)})
+        self._remember(query, decode(data, size, removed, earlier))
+
+    def add_family(self, db: Connection, words: Sequence[str], data: bytes) -> None:
+        """Add the passages with one of several words, as the server sends them."""
+        query = _query_of_forms(words)
+        if query is not None:
+            self._remember(query, decode(data, *size_and_removed(db)))
+
+    def _remember(self, query: str, matches: Matches) -> None:
+        entry = _Entry(matches.passages, matches.visible, matches.last_key, matches.removed)
+        self._add({query: entry})
         if matches.passages < MAX_COUNTED:
             MEMORY.add(self._library, query, matches)
 
     def _set_query(self, word: str, forms: Sequence[str]) -> str | None:
         """The tsquery of a word in its forms; None if the index cannot decide it."""
-        nodes = tuple(Word(form) for form in forms)
-        query = text_query(nodes[0] if len(nodes) == 1 else Or(nodes))
-        if not query.is_exact or query.has_phrases:
+        query = _query_of_forms(forms)
+        if query is None:
             return None
         if len(self._queries) > _CACHE_SIZE:
             self._queries = {}
-        self._queries[word] = query.tsquery
-        return query.tsquery
+        self._queries[word] = query
+        return query
 
     def matching(self, db: Connection, node: Node) -> Packed | None:
         """The passages that match, except hidden ones; None if they are not remembered."""
-        size, removed = _size_and_removed(db)
+        size, removed = size_and_removed(db)
 
         def find(query: str) -> Packed | None:
             matches = MEMORY.get(self._library, query)
@@ -203,13 +266,21 @@ class Counts:
         return entry.passages > _APPROXIMATE_FROM and changes < entry.size / 50
 
 
+def _query_of_forms(forms: Sequence[str]) -> str | None:
+    nodes = tuple(Word(form) for form in forms)
+    query = text_query(nodes[0] if len(nodes) == 1 else Or(nodes))
+    if not query.is_exact or query.has_phrases:
+        return None
+    return query.tsquery
+
+
 def frequencies(db: Connection, nodes: Sequence[Node], counts: Counts) -> tuple[list[int], int]:
     """See Store.frequencies."""
     queries = [text_query(node) for node in nodes]
     cached, size = counts.get(db, [query.tsquery for query in queries])
     totals = [passages for passages, _ in cached]
     for number, (node, query) in enumerate(zip(nodes, queries, strict=True)):
-        if not query.is_exact or query.has_phrases:
+        if not query.is_exact or (query.has_phrases and has_incomplete_positions(db)):
             arguments = filter_arguments(db, Filter(hidden=True))
             totals[number] = _count(db, node, query, arguments)
     return totals, size

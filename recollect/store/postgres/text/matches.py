@@ -17,7 +17,12 @@ from recollect.store.postgres.connection import Connection
 from recollect.store.postgres.filters import OWNER, conditions
 from recollect.store.postgres.text.lexemes import TextQuery
 from recollect.store.sql.encoding import INDEXED_TITLE
-from recollect.store.sql.selection import few_documents, matching_documents
+from recollect.store.sql.selection import (
+    MAX_LISTED_DOCUMENTS,
+    MAX_LISTED_PASSAGES,
+    document_filter,
+    matching_documents,
+)
 
 FILTER_PARAMETERS = (
     "?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::bigint, ?::bigint, "
@@ -50,35 +55,59 @@ def _names_or_null(names: Sequence[str]) -> list[str] | None:
 
 def keys_of_few(db: Connection, filter: Filter) -> list[int] | None:
     """The passages that pass the filter if their documents are few and short, otherwise None."""
-    documents = few_documents(db, filter)
-    if documents is None:
+    documents = document_filter(filter)
+    if documents == Filter(hidden=True):
         return None
+    document_where, document_values = db.conditions(documents)
     where, values = conditions(filter, "p", "p.visibility = 'hidden'")
-    rows = db.rows(
-        f"""select p.key from passage p
-        where p.owner = ?::integer and p.document = any(?::bigint[]) and {where}""",
-        (db.owner, documents, *values),
+    ((is_few, keys),) = db.rows_once(
+        f"""with few as materialized (
+            select d.key, d.passages from document d
+            where {db.own("d")} and {document_where} limit {MAX_LISTED_DOCUMENTS + 1}),
+          size as materialized (
+            select count(*) <= {MAX_LISTED_DOCUMENTS}
+              and coalesce(sum(f.passages), 0) <= {MAX_LISTED_PASSAGES} as is_few from few f)
+        select s.is_few, array(
+          select p.key from few f join passage p on p.document = f.key
+          where {db.own("p")} and s.is_few and {where}) from size s""",
+        (*document_values, *values),
     )
-    return [key for (key,) in rows]
+    return list(keys) if is_few else None
+
+
+def all_matches_among(
+    db: Connection, queries: Sequence[tuple[Node, TextQuery]], keys: Sequence[int]
+) -> list[dict[int, int]]:
+    """For each query, the passages with these keys that match, with their lengths."""
+    rows = db.rows(
+        f"""select u.number - 1, t.key, t.length, t.words @@ u.query, t.sure
+        from passage_text t, unnest(?::tsquery[], ?::tsquery[])
+          with ordinality u(query, without_positions, number)
+        where {db.own("t")} and t.key = any(?::bigint[]) and t.words @@ u.without_positions""",
+        (
+            [query.tsquery for _, query in queries],
+            [query.without_positions for _, query in queries],
+            list(keys),
+        ),
+    )
+    matches: list[dict[int, int]] = [{} for _ in queries]
+    undecided: list[list[int]] = [[] for _ in queries]
+    for number, key, length, is_match, has_all_positions in rows:
+        query = queries[number][1]
+        if not query.is_exact or (query.has_phrases and not has_all_positions):
+            undecided[number].append(key)
+        elif is_match:
+            matches[number][key] = length
+    for number, (node, _) in enumerate(queries):
+        matches[number] |= _matches_by_text(db, node, undecided[number])
+    return matches
 
 
 def matches_among(
     db: Connection, node: Node, query: TextQuery, keys: Sequence[int]
 ) -> dict[int, int]:
     """The passages with these keys that match, with their lengths."""
-    rows = db.rows(
-        """select t.key, t.length, t.words @@ ?::tsquery, t.sure from passage_text t
-        where t.owner = ?::integer and t.key = any(?::bigint[]) and t.words @@ ?::tsquery""",
-        (query.tsquery, db.owner, list(keys), query.without_positions),
-    )
-    lengths: dict[int, int] = {}
-    undecided: list[int] = []
-    for key, length, is_match, has_all_positions in rows:
-        if not query.is_exact or (query.has_phrases and not has_all_positions):
-            undecided.append(key)
-        elif is_match:
-            lengths[key] = length
-    return lengths | _matches_by_text(db, node, undecided)
+    return all_matches_among(db, [(node, query)], keys)[0]
 
 
 def matches_outside_index(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from recollect.language.languages.base import Language
@@ -13,10 +13,10 @@ from recollect.store.postgres.connection import Connection
 from recollect.store.postgres.filters import OWNER
 from recollect.store.postgres.text.counts import MAX_COUNTED, Counts
 from recollect.store.postgres.text.lexemes import LONGEST
+from recollect.store.postgres.text.term_lookups import VARIANTS, english_forms, word_forms
 
 _CACHE_SIZE = 500_000
 _MIN_SUBSTRING_CHARACTERS = 5  # shorter words are in too many others
-_VARIANTS = 50
 
 
 class Vocabulary:
@@ -80,17 +80,16 @@ def variants(
     """See Store.variants. `counts` receives the frequencies of English words."""
     if not words:
         return []
-    if language is ENGLISH:
-        related = _english_words(db, words, counts or Counts())
-    else:
+    counts = counts or Counts()
+    if language is not ENGLISH:
         related = _words_of_language(db, words, language)
+    elif db.server.is_cluster:
+        related = _counted_words(db, words, counts)
+    else:
+        related = english_forms(db, words, counts)
     if len(words) == 1 and not related[0]:
         related = [_words_containing(db, words[0])]
-    return [_forms(word, others) for word, others in zip(words, related, strict=True)]
-
-
-def _forms(word: str, related_words: Iterable[str]) -> tuple[str, ...]:
-    return (word, *sorted(set(related_words) - {word}))
+    return [word_forms(word, others) for word, others in zip(words, related, strict=True)]
 
 
 def _words_of_language(
@@ -100,59 +99,36 @@ def _words_of_language(
     by_stem: dict[str, set[str]] = {}
     for term in _terms_of_language(db, words, language):
         by_stem.setdefault(stem(term, language), set()).add(term)
-    return [sorted(by_stem.get(stem(word, language), set()))[:_VARIANTS] for word in words]
+    return [sorted(by_stem.get(stem(word, language), set()))[:VARIANTS] for word in words]
 
 
-def _english_words(db: Connection, words: Sequence[str], counts: Counts) -> list[Sequence[str]]:
-    """The words with the same English stem, which the vocabulary has, for each of the words.
-
-    The passages with them are read as well, unless they are remembered. A cluster only counts them.
-    """
-    stems = [stem(word) for word in words]
-    if db.server.is_cluster:
-        return _counted_words(db, words, stems, counts)
-    remembered = [counts.forms(word, db) for word in words]
-    known_forms = [forms for forms in remembered if forms is not None]
-    if len(known_forms) == len(words):
-        return known_forms
-    next_keys = [counts.next_key(word, db) for word in words]
-    rows = db.rows(
-        f"""select * from word_matches({OWNER}, ?::text[], ?::text[], ?::bigint[], ?::integer,
-          ?::integer)""",
-        (list(words), stems, next_keys, _VARIANTS, MAX_COUNTED),
-        generic_plan=True,
-    )
-    for word, next_key, (terms, matches) in zip(words, next_keys, rows, strict=True):
-        if next_key is not None:
-            counts.add_matches(db, word, _forms(word, terms), matches, next_key)
-        counts.add_forms(word, terms, db)
-    return [terms for terms, _ in rows]
-
-
-def _counted_words(
-    db: Connection, words: Sequence[str], stems: Sequence[str], counts: Counts
-) -> list[Sequence[str]]:
+def _counted_words(db: Connection, words: Sequence[str], counts: Counts) -> list[Sequence[str]]:
+    """The words with the same English stem for each of the words, which are counted as well."""
     is_counted = [not counts.has_word(word, db) for word in words]
     rows = db.rows(
         f"""select * from terms({OWNER}, ?::text[], ?::text[], ?::boolean[], ?::integer,
           ?::integer)""",
-        (list(words), list(stems), is_counted, _VARIANTS, MAX_COUNTED),
+        ([*words], [stem(word) for word in words], is_counted, VARIANTS, MAX_COUNTED),
         generic_plan=True,
     )
     for word, is_new, (terms, passages, visible) in zip(words, is_counted, rows, strict=True):
         if is_new:
-            counts.add_word(db, word, _forms(word, terms), (passages, visible))
+            counts.add_word(db, word, word_forms(word, terms), (passages, visible))
     return [terms for terms, _, _ in rows]
 
 
 def known_words(db: Connection, words: Sequence[str]) -> set[str]:
     """See Store.known_words."""
-    rows = db.rows(
-        f"select term from word where {db.own()} and term = any(?::text[])",
-        (list(words),),
-        generic_plan=True,
-    )
-    return {term for (term,) in rows}
+    looked_up = db.terms.is_in_library
+    others = [word for word in words if word not in looked_up]
+    if others:
+        rows = db.rows(
+            f"select term from word where {db.own()} and term = any(?::text[])",
+            (others,),
+            generic_plan=True,
+        )
+        looked_up |= dict.fromkeys(others, False) | {term: True for (term,) in rows}
+    return {word for word in words if looked_up[word]}
 
 
 def _terms_of_language(db: Connection, words: Sequence[str], language: Language) -> list[str]:
@@ -184,7 +160,7 @@ def _words_containing(db: Connection, word: str) -> Sequence[str]:
     rows = db.rows(
         """select term from word where owner = ?::integer and strpos(term, ?) > 0
         order by term limit ?""",
-        (db.owner, word, _VARIANTS),
+        (db.owner, word, VARIANTS),
     )
     return [term for (term,) in rows]
 

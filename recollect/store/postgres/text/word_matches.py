@@ -18,7 +18,7 @@ from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
 from recollect.language.query_tree import And, Node, Or
-from recollect.store.postgres.schema import LENGTH_BITS
+from recollect.store.postgres.schema import LENGTH_BITS, MAX_NEW_PASSAGES
 from recollect.store.postgres.text.lexemes import text_query
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 # numpy is imported where it is used: it takes a while.
 
 _MAX_LENGTH = (1 << LENGTH_BITS) - 1
-_MAX_NEW_PASSAGES = 300  # after more, all matches are read again
 _MAX_REMEMBERED = 4_000_000  # matches of a process, of eight bytes each
 
 
@@ -59,7 +58,7 @@ class Matches(NamedTuple):
 
     def next_key(self, last_key: int, removed: int) -> int | None:
         """From which key on matches must be read: 0 for all of them, None if there are no more."""
-        if removed != self.removed or last_key - self.last_key > _MAX_NEW_PASSAGES:
+        if removed != self.removed or last_key - self.last_key > MAX_NEW_PASSAGES:
             return 0
         if last_key <= self.last_key:
             return None
@@ -67,7 +66,7 @@ class Matches(NamedTuple):
 
 
 def decode(data: bytes, last_key: int, removed: int, earlier: Matches | None = None) -> Matches:
-    """Matches from what the server sends (`word_matches` in schema.py), after the earlier ones."""
+    """Matches from what the server sends (`search_words` in schema.py), after the earlier ones."""
     import numpy as np
 
     values = np.frombuffer(data, ">i8").astype(np.int64)

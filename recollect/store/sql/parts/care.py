@@ -9,7 +9,7 @@ from recollect.model.kinds import CONVERSATION
 from recollect.store.contract.care import Care
 from recollect.store.sql import headings, markers, statistics, tags
 from recollect.store.sql.parts.transactions import Connection, SqlTransactions
-from recollect.store.values import Activity, SearchPlan
+from recollect.store.values import Activity, SearchPlan, TermPlan
 
 
 class SqlCare(SqlTransactions[Connection], Care):
@@ -20,6 +20,9 @@ class SqlCare(SqlTransactions[Connection], Care):
         pass
 
     def expect(self, plan: SearchPlan) -> None:
+        pass
+
+    def expect_terms(self, plan: TermPlan) -> None:
         pass
 
     def facets(self, kind: str = CONVERSATION) -> dict[str, list[tuple[str, int]]]:
