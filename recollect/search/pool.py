@@ -214,6 +214,9 @@ class CandidatePool(Interpretation):
             text_keys = self.text_matches(self._arm_size)
         neighbours = self._nearest(bool(text_keys))
         self._has_more_matches = len(text_keys) >= self._arm_size
+        self._count = None
+        if not self._has_more_matches and not self._deadline.stopped_steps:
+            self._count = len(text_keys), True
         self.is_exhausted = not self._has_more_matches and not neighbours
         for period in self._periods():
             text_keys += self._matches_in(period)
