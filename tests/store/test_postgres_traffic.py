@@ -37,7 +37,9 @@ def library(
             Passage(f"m{number}", "user", text, created_at=NOON)
             for number, text in enumerate(TEXTS)
         )
-        library._store.save([Document("test", "trip", id="trip", passages=passages)])
+        library._store.save(
+            [Document("test", "trip", id="trip", project="travel", passages=passages)]
+        )
         library.index()
         library.search("warm up", options=SearchOptions(mode="both"))
         traces.take()
@@ -87,6 +89,16 @@ def test_a_search_is_one_transaction_with_at_most_four_statements(
         library[0]._store.append("trip", Passage(f"new {number}", "user", f"tram tickets {number}"))
     library[0]._recent_searches._searches.clear()
     assert len(search(library, text, mode).statements) <= 4
+
+
+@pytest.mark.parametrize("mode", ["text", "both"])
+def test_a_search_in_a_project_has_as_many_statements(
+    library: tuple[recollect.Library, Tap], mode: str
+) -> None:
+    """The matches and neighbours are read among its messages, if these are not many."""
+    text = "which tram goes to the castle"
+    traffic = search(library, text, mode, Filter(projects=("travel",)))
+    assert len(traffic.statements) <= 4, "\n".join(s[:60] for s in traffic.statements)
 
 
 def test_typing_a_question_takes_at_most_four_statements_a_key(

@@ -6,6 +6,7 @@ neighbours are read separately.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ from recollect.model.search import Filter
 from recollect.store.postgres.connection import Connection, PlannedResults
 from recollect.store.postgres.text.best_matches import (
     MATCHES,
+    FewMatches,
     Step,
     StepMatches,
     matches_of_steps,
@@ -22,7 +24,7 @@ from recollect.store.postgres.text.best_matches import (
     steps_of,
 )
 from recollect.store.postgres.text.counts import Counts
-from recollect.store.postgres.text.matches import filter_arguments
+from recollect.store.postgres.text.matches import among_query, few_passages, filter_arguments
 from recollect.store.sql.selection import document_filter, resolve_filter
 from recollect.store.values import SearchPlan, Space
 
@@ -62,7 +64,8 @@ def _run(db: Connection, plan: SearchPlan, counts: Counts) -> PlannedResults:
     results = PlannedResults(plan)
     filter = resolve_filter(db, plan.filter)
     if document_filter(filter) != Filter(hidden=True):
-        return results  # the documents come first
+        _read_few(db, plan, filter, counts, results)
+        return results  # otherwise, the documents come first
     steps: list[Step] = []
     for node in plan.nodes:
         remembered = remembered_matches(db, node, filter, plan.limit, counts)
@@ -79,6 +82,54 @@ def _run(db: Connection, plan: SearchPlan, counts: Counts) -> PlannedResults:
     for node, matches in matches_of_steps(steps, rows, plan.limit).items():
         _add_matches(results, node, matches)
     return results
+
+
+def _read_few(
+    db: Connection, plan: SearchPlan, filter: Filter, counts: Counts, results: PlannedResults
+) -> None:
+    """Both arms, if the passages that pass the filter are few."""
+    few_clause = few_passages(db, filter)
+    if few_clause is None or not db.server.pgvector:
+        return
+    from recollect.store.postgres.vectors import nearest_among, rows_for
+
+    keys = "(select l.keys from listed l)::bigint[]"
+    few = FewMatches(db, plan.nodes, counts)
+    among, among_values = among_query(db, few.queries, keys)
+    clause, values = few_clause
+    statement = f"""{clause}
+      select null::bigint as number, null::bigint as key, null::integer as length, l.is_few,
+        null::boolean as sure, null::real as scale, null::halfvec as numbers from listed l
+      union all select m.*, null, null from ({among}) m"""
+    values += among_values
+    if plan.space is not None:
+        nearest, vector = nearest_among(db, plan.space, plan.vector, keys, rows_for(plan.limit))
+        statement += f"""
+      union all select -1, n.passage, null, null, null, n.scale, n.numbers from ({nearest}) n"""
+        values.append(vector)
+    by_number: dict[int | None, list[tuple[Any, ...]]] = defaultdict(list)
+    for row in db.rows(statement, values):
+        by_number[row[0]].append(row)
+    ((_, _, _, is_few, *_),) = by_number.pop(None)
+    if not is_few:
+        return
+    neighbours = [(row[1], row[5], row[6]) for row in by_number.pop(-1, [])]
+    if plan.space is not None:
+        _add_neighbours(results, plan, neighbours)
+    match_rows = [row[:5] for rows in by_number.values() for row in rows]
+    for node, matches in few.matches(match_rows, plan.limit).items():
+        _add_matches(results, node, matches)
+
+
+def _add_neighbours(
+    results: PlannedResults, plan: SearchPlan, rows: Sequence[tuple[Any, ...]]
+) -> None:
+    from recollect.store.postgres.vectors import nearest_of_rows
+
+    assert plan.space is not None
+    for row in rows:
+        results.vectors.setdefault(row[0], []).append(row)
+    results.neighbours = nearest_of_rows(rows, plan.space, plan.vector, plan.limit)
 
 
 def _add_matches(results: PlannedResults, node: Node, matches: StepMatches) -> None:
@@ -102,7 +153,7 @@ def _read_arms(
     arguments = step_arguments(steps, plan.limit, filter_arguments(db, filter))
     if plan.space is None or not can_combine:
         return db.rows(f"select * from {MATCHES}", arguments, generic_plan=True)
-    from recollect.store.postgres.vectors import nearest_of_rows, nearest_query, rows_for
+    from recollect.store.postgres.vectors import nearest_query, rows_for
 
     query, values = nearest_query(db, plan.space, plan.vector, filter, rows_for(plan.limit))
     rows = db.rows(
@@ -113,8 +164,5 @@ def _read_arms(
         (*arguments, *values),
         generic_plan=True,
     )
-    vector_rows = [(row[1], row[5], row[6]) for row in rows if row[0] == 0]
-    for vector_row in vector_rows:
-        results.vectors.setdefault(vector_row[0], []).append(vector_row)
-    results.neighbours = nearest_of_rows(vector_rows, plan.space, plan.vector, plan.limit)
+    _add_neighbours(results, plan, [(row[1], row[5], row[6]) for row in rows if row[0] == 0])
     return [row[:5] for row in rows if row[0] != 0]

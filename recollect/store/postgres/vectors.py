@@ -153,6 +153,17 @@ def nearest_query(
     return query, [*values, _encode(db, quantised)]
 
 
+def nearest_among(
+    db: Connection, space: Space, vector: Vector, keys: str, row_limit: int
+) -> tuple[str, Any]:
+    """The same among some passages, given as an SQL expression, with its last value."""
+    (quantised,), _ = quantise([vector])
+    query = f"""select v.passage, v.scale, v.numbers from vector v
+      where {db.own("v")} and v.space = {space.id:d} and v.passage = any({keys})
+      order by v.numbers <=> ?::halfvec limit {row_limit:d}"""
+    return query, _encode(db, quantised)
+
+
 def nearest_of_rows(
     rows: Sequence[Row], space: Space, vector: Vector, limit: int
 ) -> list[tuple[int, float]] | None:

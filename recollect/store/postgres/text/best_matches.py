@@ -23,7 +23,8 @@ from recollect.store.postgres.text.counts import Counts, frequencies
 from recollect.store.postgres.text.lexemes import TextQuery, text_query
 from recollect.store.postgres.text.matches import (
     FILTER_PARAMETERS,
-    all_matches_among,
+    among_query,
+    decide_matches,
     filter_arguments,
     has_incomplete_positions,
     keys_of_few,
@@ -102,7 +103,9 @@ def best(db: Connection, node: Node, filter: Filter, limit: int, counts: Counts)
     """The keys of matching passages, best first: rare words and short passages count most."""
     keys = keys_of_few(db, filter)
     if keys is not None:
-        return _sort(_matches_among(db, _parts(db, node, counts)[0], keys))[:limit]
+        few = FewMatches(db, [node], counts)
+        statement, values = among_query(db, few.queries, "?::bigint[]")
+        return few.matches(db.rows(statement, (*values, keys)), limit)[node].keys
     arguments = filter_arguments(db, filter)
     steps = steps_of(db, node, limit, counts)
     if not steps:
@@ -112,6 +115,30 @@ def best(db: Connection, node: Node, filter: Filter, limit: int, counts: Counts)
         f"select * from {MATCHES}", step_arguments(steps, limit, arguments), generic_plan=True
     )
     return matches_of_steps(steps, rows, limit)[node].keys
+
+
+class FewMatches:
+    """The matches of queries among a few passages. They are read with one statement."""
+
+    def __init__(self, db: Connection, nodes: Sequence[Node], counts: Counts) -> None:
+        self._db = db
+        self._parts = {node: _parts(db, node, counts)[0] for node in nodes}
+        parts = [part for node in nodes for part in self._parts[node]]
+        self.queries = list({part.node: part.query for part in parts}.items())
+        """See `among_query`."""
+
+    def matches(self, rows: Iterable[Sequence[Any]], limit: int) -> dict[Node, StepMatches]:
+        """The matches of each query, from the rows of `among_query`."""
+        lengths = decide_matches(self._db, self.queries, rows)
+        by_part = {node: each for (node, _), each in zip(self.queries, lengths, strict=True)}
+        results: dict[Node, StepMatches] = {}
+        for node, parts in self._parts.items():
+            matches: _Matches = {}
+            for part in parts:
+                for key, length in by_part[part.node].items():
+                    _add_match(matches, key, part.weight, length)
+            results[node] = StepMatches(_sort(matches)[:limit], len(matches))
+        return results
 
 
 def _parts(db: Connection, node: Node, counts: Counts) -> tuple[list[_Part], int]:
@@ -285,16 +312,6 @@ def _add_match(matches: _Matches, key: int, weight: float, length: int) -> None:
     if key in matches:
         weight += matches[key].weight
     matches[key] = _Match(weight, length)
-
-
-def _matches_among(db: Connection, parts: Sequence[_Part], keys: Sequence[int]) -> _Matches:
-    """The passages with these keys that have at least one of the parts."""
-    by_part = all_matches_among(db, [(part.node, part.query) for part in parts], keys)
-    matches: _Matches = {}
-    for part, lengths in zip(parts, by_part, strict=True):
-        for key, length in lengths.items():
-            _add_match(matches, key, part.weight, length)
-    return matches
 
 
 def _matches_of_any_word(

@@ -6,7 +6,7 @@ queries that PostgreSQL cannot express, are checked against the text.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from recollect.language.matching import matches
@@ -53,43 +53,61 @@ def _names_or_null(names: Sequence[str]) -> list[str] | None:
     return [storable(name) for name in names] or None
 
 
-def keys_of_few(db: Connection, filter: Filter) -> list[int] | None:
-    """The passages that pass the filter if their documents are few and short, otherwise None."""
+def few_passages(db: Connection, filter: Filter) -> tuple[str, list[Any]] | None:
+    """The passages that pass the filter, if their documents are few and short.
+
+    A `with` clause and its values. Its table `listed` has one row: whether they are few, and their
+    keys. None if the filter is not about documents.
+    """
     documents = document_filter(filter)
     if documents == Filter(hidden=True):
         return None
     document_where, document_values = db.conditions(documents)
     where, values = conditions(filter, "p", "p.visibility = 'hidden'")
-    ((is_few, keys),) = db.rows_once(
-        f"""with few as materialized (
-            select d.key, d.passages from document d
-            where {db.own("d")} and {document_where} limit {MAX_LISTED_DOCUMENTS + 1}),
-          size as materialized (
-            select count(*) <= {MAX_LISTED_DOCUMENTS}
-              and coalesce(sum(f.passages), 0) <= {MAX_LISTED_PASSAGES} as is_few from few f)
+    clause = f"""with few as materialized (
+        select d.key, d.passages from document d
+        where {db.own("d")} and {document_where} limit {MAX_LISTED_DOCUMENTS + 1}),
+      size as materialized (
+        select count(*) <= {MAX_LISTED_DOCUMENTS}
+          and coalesce(sum(f.passages), 0) <= {MAX_LISTED_PASSAGES} as is_few from few f),
+      listed as materialized (
         select s.is_few, array(
           select p.key from few f join passage p on p.document = f.key
-          where {db.own("p")} and s.is_few and {where}) from size s""",
-        (*document_values, *values),
-    )
+          where {db.own("p")} and s.is_few and {where}) as keys from size s)"""
+    return clause, [*document_values, *values]
+
+
+def keys_of_few(db: Connection, filter: Filter) -> list[int] | None:
+    """The passages that pass the filter if their documents are few and short, otherwise None."""
+    few = few_passages(db, filter)
+    if few is None:
+        return None
+    clause, values = few
+    ((is_few, keys),) = db.rows_once(f"{clause} select l.is_few, l.keys from listed l", values)
     return list(keys) if is_few else None
 
 
-def all_matches_among(
-    db: Connection, queries: Sequence[tuple[Node, TextQuery]], keys: Sequence[int]
+Queries = Sequence[tuple[Node, TextQuery]]
+
+
+def among_query(db: Connection, queries: Queries, keys: str) -> tuple[str, list[Any]]:
+    """A statement that finds the matches of queries among some passages, with its values.
+
+    `keys` is an SQL expression. See `decide_matches`.
+    """
+    statement = f"""select u.number - 1 as number, t.key, t.length,
+        t.words @@ u.query as is_match, t.sure
+      from passage_text t, unnest(?::tsquery[], ?::tsquery[])
+        with ordinality u(query, without_positions, number)
+      where {db.own("t")} and t.key = any({keys}) and t.words @@ u.without_positions"""
+    tsqueries = [query.tsquery for _, query in queries]
+    return statement, [tsqueries, [query.without_positions for _, query in queries]]
+
+
+def decide_matches(
+    db: Connection, queries: Queries, rows: Iterable[Sequence[Any]]
 ) -> list[dict[int, int]]:
-    """For each query, the passages with these keys that match, with their lengths."""
-    rows = db.rows(
-        f"""select u.number - 1, t.key, t.length, t.words @@ u.query, t.sure
-        from passage_text t, unnest(?::tsquery[], ?::tsquery[])
-          with ordinality u(query, without_positions, number)
-        where {db.own("t")} and t.key = any(?::bigint[]) and t.words @@ u.without_positions""",
-        (
-            [query.tsquery for _, query in queries],
-            [query.without_positions for _, query in queries],
-            list(keys),
-        ),
-    )
+    """For each query, the matches with their lengths, from the rows of `among_query`."""
     matches: list[dict[int, int]] = [{} for _ in queries]
     undecided: list[list[int]] = [[] for _ in queries]
     for number, key, length, is_match, has_all_positions in rows:
@@ -107,7 +125,8 @@ def matches_among(
     db: Connection, node: Node, query: TextQuery, keys: Sequence[int]
 ) -> dict[int, int]:
     """The passages with these keys that match, with their lengths."""
-    return all_matches_among(db, [(node, query)], keys)[0]
+    statement, values = among_query(db, [(node, query)], "?::bigint[]")
+    return decide_matches(db, [(node, query)], db.rows(statement, (*values, list(keys))))[0]
 
 
 def matches_outside_index(
