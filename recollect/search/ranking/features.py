@@ -314,8 +314,10 @@ def _text_columns(pool: Sequence[ScoredCandidate]) -> TextColumns:
     batches = {id(scored.batch): scored.batch for scored in pool}
     sizes = [len(batch.scores) for batch in batches.values()]
     starts = dict(zip(batches, accumulate(sizes, initial=0), strict=False))
-    rows = np.array([starts[id(scored.batch)] + scored.row for scored in pool])
-    columns = map(np.concatenate, zip(*batches.values(), strict=True))
+    rows = [starts[id(scored.batch)] + scored.row for scored in pool]
+    columns = TextColumns(*map(np.concatenate, zip(*batches.values(), strict=True)))
+    if rows == list(range(sum(sizes))):  # as usual
+        return columns
     return TextColumns(*[column[rows] for column in columns])
 
 

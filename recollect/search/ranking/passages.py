@@ -88,15 +88,15 @@ class _Batch:
         rows = {label: row for row, label in enumerate(distinct_labels, self._size)}
         is_in_label = counts[[rows.get(label, -1) for label in labels]] > 0
         self._matches = matches.in_first(self._size)
-        self.columns = TextColumns.zeros(self._size, len(question.terms))._replace(
+        columns = TextColumns.zeros(self._size, len(question.terms))._replace(
             lengths=self.texts.lengths[: self._size],
             counts=counts[: self._size],
             is_in_title=is_in_label[: self._size],
             is_in_metadata=is_in_label[self._size :],
         )
-        """Those that the scores of other candidates depend on."""
-        scores, self._windows = best_windows(question.terms, self._matches, self.columns)
-        self.columns = self.columns._replace(scores=scores)
+        scores, self._windows = best_windows(question.terms, self._matches, columns)
+        self.columns = columns._replace(scores=scores)
+        """Without those that only the score of the candidate itself depends on."""
 
     def all_columns(self) -> TextColumns:
         question = self._question

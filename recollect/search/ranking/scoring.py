@@ -20,11 +20,10 @@ def rank_pool(question: Question, pool: Sequence[ScoredCandidate]) -> list[Score
     scores = np.zeros(len(pool))
     for is_member in (features.is_ranked & ~is_in_dialogue, features.is_ranked & is_in_dialogue):
         rows = np.flatnonzero(is_member)
-        if len(rows):
-            weights = question.weights_for(pool[rows[0]])
-            scores[rows] = _set_scores(
-                weights, features, rows, [pool[row] for row in rows.tolist()]
-            )
+        group = [pool[row] for row in rows.tolist()]
+        if group:
+            weights = question.weights_for(group[0])
+            scores[rows] = _set_scores(weights, features, rows, group)
     order = np.lexsort((features.keys, scores, features.is_ranked))[::-1]
     return [pool[row] for row in order[: features.is_ranked.sum()].tolist()]
 

@@ -21,7 +21,7 @@ from recollect.search.ranking.word_hashes import (
     HashedWords,
     HashTable,
     Numbers,
-    first_places,
+    Places,
     hash_words,
 )
 
@@ -91,19 +91,20 @@ class Vocabulary:
             numbers = self._table.find(words.hashes)
             missing = np.flatnonzero(numbers == MISSING)
             if len(missing):
-                self._add(joined, words.at(missing))
-                numbers[missing] = self._table.find(words.hashes[missing])
+                numbers[missing] = self._add(joined, words.at(missing))
         lengths = np.fromiter(map(len, parts), np.intp, len(parts))
         ends = np.searchsorted(words.starts, np.cumsum(lengths + 1)) * numbers.itemsize
         split = numbers.tobytes()
         return [split[start:end] for start, end in pairwise([0, *ends.tolist()])]
 
-    def _add(self, text: bytes, words: HashedWords) -> None:
-        """Add words of a text that are new. They may occur several times."""
-        first = first_places(words.hashes)
-        self._table.add(words.hashes[first])
+    def _add(self, text: bytes, words: HashedWords) -> Places:
+        """Add words of a text that are new, maybe several times, and return their numbers."""
+        hashes, first, ranks = np.unique(words.hashes, return_index=True, return_inverse=True)
+        numbers: Places = len(self._words) + ranks
+        self._table.add(hashes)
         bounds = zip(words.starts[first].tolist(), words.ends[first].tolist(), strict=True)
         self._words += [text[start:end].decode() for start, end in bounds]
+        return numbers
 
     # -- words ---
 

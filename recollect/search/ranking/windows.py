@@ -25,17 +25,18 @@ def best_windows(
     Terms in the metadata count in every window.
     """
     size = len(columns.lengths)
-    windows = matches.positions // _WINDOW_WORDS
     # A row for the first window of each text, and one for each later window with a match.
-    later = np.flatnonzero(windows)
-    stride = windows.max(initial=0) + 1
-    keys = matches.texts[later] * stride + windows[later]
-    is_first = np.ones(len(keys), np.bool_)  # the first match of a window
-    is_first[1:] = keys[1:] != keys[:-1]
-    rows = matches.texts.copy()
-    rows[later] = size - 1 + np.cumsum(is_first)
-    texts = np.concatenate([np.arange(size), keys[is_first] // stride])
-    windows = np.concatenate([np.zeros(size, np.intp), keys[is_first] % stride])
+    texts, windows, rows = np.arange(size), np.zeros(size, np.intp), matches.texts
+    later = np.flatnonzero(matches.positions >= _WINDOW_WORDS)
+    if len(later):
+        stride = matches.positions.max() + 1
+        keys = rows[later] * stride + matches.positions[later] // _WINDOW_WORDS
+        is_first = np.ones(len(keys), np.bool_)  # the first match of a window
+        is_first[1:] = keys[1:] != keys[:-1]
+        rows = rows.copy()
+        rows[later] = size - 1 + np.cumsum(is_first)
+        texts = np.concatenate([texts, keys[is_first] // stride])
+        windows = np.concatenate([windows, keys[is_first] % stride])
     counts = matches._replace(texts=rows).counts(len(texts), len(terms))
     counts += columns.is_in_metadata[texts]
     lengths = np.minimum(columns.lengths[texts] - windows * _WINDOW_WORDS, _WINDOW_WORDS)

@@ -36,7 +36,7 @@ _MASKS = np.frombuffer(
     b"".join(b"\xff" * size + bytes(_BLOCK - size) for size in range(_BLOCK + 1)), np.uint64
 )
 """What remains of a block that a word of this many bytes begins with."""
-_MAX_BLOCKS = 8
+_MAX_BLOCKS = 3
 """Longer words are hashed one by one."""
 _FIRST_SLOTS = 1 << 14
 
@@ -87,15 +87,6 @@ def _mix(numbers: Hashes) -> Hashes:
     mixed = numbers * _FIRST_FACTOR
     mixed ^= mixed >> np.uint64(32)
     return mixed * _SECOND_FACTOR
-
-
-def first_places(hashes: Hashes) -> Places:
-    """Where each distinct hash occurs first, in order."""
-    order = np.argsort(hashes, kind="stable")
-    ordered = hashes[order]
-    is_first = np.ones(len(hashes), np.bool_)
-    is_first[1:] = ordered[1:] != ordered[:-1]
-    return np.sort(order[is_first])
 
 
 class HashTable:
