@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from recollect.errors import InvalidInput
 from recollect.library import Library
 from recollect.memory import backlog as observing
 from recollect.memory import observe_job
-from recollect.memory.observe import from_passage
+from recollect.memory.observe import MAKER, from_passage, observe
 from recollect.memory.observe.model import ObserverResult
 from recollect.model.audience import HUMAN_ONLY
 from recollect.model.documents import Document
@@ -91,7 +92,7 @@ def test_indexing_observes_new_conversations(library: Library) -> None:
         "preference",
         "c",
         "kitchen",
-        "rules-2",
+        MAKER,
     )
     assert "kettle" in observation.title
     assert observation.passages[0] == "c:0"
@@ -176,6 +177,32 @@ def test_a_new_observer_observes_everything_again(library: Library, by_model: li
     library.index()
     assert [o.maker for o in observations(library)] == ["model:x/1"]
     assert not observing.has_backlog(library._store)
+
+
+def test_a_new_version_of_the_rules_keeps_the_ids_of_what_stays_the_same(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def outdated(document: Document) -> list[Observation]:
+        """What an older version made: one observation less, and one that is made no more."""
+        first, *_ = observe(document)
+        old = replace(first, id="obs-old", title="Failed 10 minutes ago")
+        return [replace(each, maker="rules-0") for each in (first, old)]
+
+    add_conversation(library)
+    library.add_message("c", "user", "We decided to buy the red toaster for 40 euros.")
+    library.add_message("c", "assistant", "The red toaster it is, for 40 euros.")
+    with monkeypatch.context() as patch:
+        patch.setattr(observing, "observe", outdated)
+        patch.setattr(observing, "MAKER", "rules-0")
+        library.index()
+        kept, _ = observations(library)
+    assert observing.has_backlog(library._store)
+    library.index()
+    after = observations(library)
+    assert [o.id for o in after] == [o.id for o in observe(library._store.document("c"))]
+    assert kept.id in {o.id for o in after} and len({o.id for o in after}) == len(after) == 2
+    assert {o.maker for o in after} == {MAKER}
+    assert not observing.has_backlog(library._store) and library._store.verify().healthy
 
 
 def test_incomplete_observations_are_retried_on_another_day(

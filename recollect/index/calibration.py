@@ -14,11 +14,11 @@ from recollect.models.stopping import Stop, never_stop, require_running
 from recollect.store.base import Store
 from recollect.store.values import Space
 
-_PROBES = 128
+_PROBES = 512  # the floor of 128 differs by .03 from one choice of words to another
 _SMALL_LIBRARY = 1_000  # passages
-_FEW_PROBES = 32  # of a small library, which should be indexed at once
-_PROBES_AT_ONCE = 32  # it can be stopped in between
-_CANDIDATES = 2_048  # words to choose the probes from; a large library contains most of them
+_FEW_PROBES = 128  # of a small library, which should be indexed at once
+_PROBES_AT_ONCE = 128  # it can be stopped in between
+_CANDIDATES = 8_192  # words to choose the probes from; a large library contains most of them
 _PERCENTILE = 0.98
 _GROWTH = 1.5  # the floor rises with the size of the library, so it is measured again
 
@@ -46,7 +46,8 @@ def _probes(store: Store, space: Space) -> list[str]:
     # It imports numpy, which `recollect stats` does not need.
     from recollect.models.static import common_words
 
-    generator = random.Random(space.version)  # noqa: S311 - the same probes every time
+    # The same words for every library and every version, because the floor depends on the choice.
+    generator = random.Random(space.name)  # noqa: S311
     words = common_words()
     candidates = generator.sample(words, min(_CANDIDATES, len(words)))
     library_words = store.known_words(candidates)

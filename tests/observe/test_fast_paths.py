@@ -62,7 +62,7 @@ def test_code_is_recognized_as_by_the_plain_pattern(sentence: str) -> None:
 def plain_lines(text: str) -> list[tuple[str, str]]:
     """What `prose._lines` must yield, with every pattern applied to every line."""
     lines = []
-    text = prose._FENCE.sub("\n", prose._HIDDEN_TAG.sub(" ", text[: prose.MAX_LENGTH]))
+    text = prose.FENCE.sub("\n", prose._HIDDEN_TAG.sub(" ", text[: prose.MAX_LENGTH]))
     for raw_line in text.split("\n"):
         line = prose._QUOTE.sub("", raw_line)
         if prose._RULE.match(line) or prose._TABLE.match(line):

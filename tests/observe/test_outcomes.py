@@ -6,6 +6,7 @@ import pytest
 from conversations import conversation, edit, exchange, message, tool_call
 
 from recollect.memory.observe import observe
+from recollect.memory.observe.pasted_text import split_pasted
 from recollect.memory.observe.phrases import concepts
 from recollect.memory.observe.replies import TRIVIAL
 from recollect.memory.observe.salience import Salience
@@ -75,7 +76,7 @@ def test_a_question_of_a_program_at_the_end_of_a_pasted_log_is_not_the_title() -
     assert only(document).title == "The build uses another branch than ours"
 
 
-def test_a_request_after_a_pasted_log_is_the_title() -> None:
+def test_a_request_after_a_pasted_log_is_the_subtitle() -> None:
     log = "\n".join(f"> step {n} && npm run check:{n} --all-the-workspaces" for n in range(60))
     document = exchange(
         ("user", f"{log}\nWhy does the build take the wrong branch?"),
@@ -84,7 +85,159 @@ def test_a_request_after_a_pasted_log_is_the_title() -> None:
             "The build checks out the main branch, because the workflow names no branch.",
         ),
     )
-    assert only(document).title == "Why does the build take the wrong branch?"
+    observation = only(document)
+    assert observation.title.startswith("The build checks out the main branch, because")
+    assert observation.subtitle == "Why does the build take the wrong branch?"
+
+
+_STATUS_PAGE = """\
+build-and-test (20.x)
+failed 10 minutes ago in 43s
+Search logs
+1s
+Current runner version: '2.328.0'
+Getting Git version info
+✔ Generated the client in 63ms
+Tip: Need your database queries to be 1000x faster?
+Process completed with exit code 1."""
+
+
+def test_a_pasted_status_page_is_not_the_title() -> None:
+    document = conversation(
+        message("user", f"The pipeline takes another branch than ours. Its page:\n{_STATUS_PAGE}"),
+        *tool_call("Read", "file_path: ci.yml", "on: pull_request"),
+        message("assistant", "A pull request is merged into the main branch before it is tested."),
+    )
+    observation = only(document)
+    assert observation.title == "The pipeline takes another branch than ours"
+    texts = (observation.subtitle, *observation.facts, observation.narrative)
+    assert not any(line in text for line in _STATUS_PAGE.split("\n") for text in texts)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "failed 10 minutes ago in 43s",
+        "Checked 85 files in 137ms. No fixes applied.",
+        "Found 4 errors.",
+        "Error 47697: the database is locked",
+        "[CLIENT ERROR] Streaming stopped: no data arrived",
+        "2026-03-01T10:00:00 the worker has lost its connection",
+        "✗ keeps the tombstones of deleted rows",
+        "app/lib/auth.ts:35:11 this variable has no type",
+        "~/projects/shop main ⇡8 *1 ··········· 26s",
+    ],
+)
+def test_a_line_of_output_is_neither_title_nor_statement(line: str) -> None:
+    own, pasted = split_pasted(f"Please look at this\n{line}\nSince Monday nothing works.")
+    assert (own, pasted) == ("Please look at this\n\nSince Monday nothing works.", line)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The page loads in 43s on my phone",
+        "Failed builds should send a mail after 30 s, shouldn't they?",
+        "3 errors a day is too much?",
+        "I get a TypeError: x is undefined when I click on Save",
+        "- failed: the login\n- passed: the search",
+        "Info for you: we moved to Berlin",
+        "> I would keep the table\nYes, keep it",
+        "Run the tests again",
+    ],
+)
+def test_sentences_of_people_are_their_own_words(text: str) -> None:
+    assert split_pasted(text) == (text, "")
+
+
+def test_an_error_in_a_sentence_is_a_fact_and_not_the_title() -> None:
+    document = conversation(
+        message(
+            "user",
+            "CI fails with this since this morning: E   db.ProgrammingError: no function uuid()",
+        ),
+        *tool_call("Read", "file_path: compose.yml", "image: postgres:12"),
+        message("assistant", "The compose file still pins PostgreSQL 12, which lacks it."),
+    )
+    observation = only(document)
+    assert observation.title == "CI fails with this since this morning"
+    assert "db.ProgrammingError: no function uuid()" in observation.facts
+
+
+def test_text_between_two_code_blocks_is_not_pasted() -> None:
+    text = "```\n$ make\n$ make test\n```\nWe use make, never just.\n```\n$ make lint\n```"
+    assert split_pasted(text) == (text, "")
+
+
+def test_the_title_of_a_question_is_the_cause() -> None:
+    document = conversation(
+        message("user", "Why is this happy locally but failing in CI?"),
+        *tool_call("Bash", "command: npm run check", "0 errors"),
+        message("assistant", "The issue is that CI checks out an older commit of the branch."),
+    )
+    observation = only(document)
+    assert observation.title == "The issue is that CI checks out an older commit of the branch"
+    assert observation.subtitle == "Why is this happy locally but failing in CI?"
+
+
+def test_the_title_of_a_question_is_the_answer_that_names_its_topic() -> None:
+    document = conversation(
+        message("user", "Ingress: which controller?"),
+        *tool_call("Bash", "command: kubectl get pods", "ingress-nginx"),
+        message("assistant", "ingress-nginx 1.9 is deployed with two replicas."),
+    )
+    assert only(document).title == "Ingress-nginx 1.9 is deployed with two replicas"
+
+
+@pytest.mark.parametrize(
+    ("request_text", "answer", "title"),
+    [
+        (
+            "What does `load_cursor` do exactly?",
+            "It walks over the entries of `load_cursor` and skips those without a cursor.",
+            "What does `load_cursor` do exactly?",
+        ),
+        (
+            "Add a test for `trim_frame`.",
+            "The test of `trim_frame` covers the empty case, because that failed before.",
+            "Add a test for `trim_frame`",
+        ),
+        (
+            "Can you add a task for the security review?",
+            "The security review has a task of its own now, with high priority.",
+            "Add a task for the security review",
+        ),
+    ],
+)
+def test_a_title_can_be_understood_on_its_own(request_text: str, answer: str, title: str) -> None:
+    document = conversation(
+        message("user", request_text),
+        *tool_call("Read", "file_path: a.py", "pass"),
+        message("assistant", answer),
+    )
+    assert only(document).title == title
+
+
+def test_the_title_of_a_test_run_is_how_it_ended() -> None:
+    document = conversation(
+        message("user", "Run the tests again"),
+        *tool_call("Bash", "command: pytest -q", "1 failed, 3 passed", is_error=True),
+        message("assistant", "I need to look at the test file and fix it."),
+    )
+    assert only(document).title == "Ran `pytest -q`: failed"
+
+
+def test_advice_to_the_reader_is_not_the_title() -> None:
+    document = conversation(
+        message("user", "Please write an example of a decorator"),
+        *edit("example.py", "pass", "print()"),
+        message(
+            "assistant",
+            'The file has a decorator with parameters. When you run it, it prints "Hello, Ann!"'
+            " three times.",
+        ),
+    )
+    assert only(document).title == "The file has a decorator with parameters"
 
 
 def test_the_request_is_the_subtitle_of_work() -> None:

@@ -16,7 +16,7 @@ from recollect.language.chunking import sentences
 MAX_LENGTH = 60_000
 """How many characters of a message are analyzed: a pasted log is not prose."""
 _MAX_CACHED_LENGTH = 20_000
-_FENCE = re.compile(r"^[ \t]*(```+|~~~+).*?(?:^[ \t]*\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r"^[ \t]*(```+|~~~+).*?(?:^[ \t]*\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 _HIDDEN_TAG = re.compile(r"<(system-reminder|private)\b[^>]*>.*?(?:</\1\s*>|\Z)", re.DOTALL)
 _LINK = re.compile(r"!?\[([^\[\]\n]{1,300})\]\([^()\s]*(?:\([^()\s]*\)[^()\s]*)*\)")
 _STRONG = re.compile(r"\*\*+|~~")
@@ -194,7 +194,7 @@ def _lines(text: str) -> Iterator[tuple[str, str]]:
     if "<" in text:
         text = _HIDDEN_TAG.sub(" ", text)
     if "```" in text or "~~~" in text:
-        text = _FENCE.sub("\n", text)
+        text = FENCE.sub("\n", text)
     for raw_line in text.split("\n"):
         if not raw_line or _PLAIN_START.match(raw_line):
             yield fold_spaces(_strip_inline(raw_line)), ""

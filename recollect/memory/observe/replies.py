@@ -109,6 +109,11 @@ _ANAPHOR = re.compile(
     r"\b(?:it|that|those|these|them|this|es|das|diese[nrms]?|ça|cela|eso|esto|lo)\b|それ|这个|那个",
     re.IGNORECASE,
 )
+_CONTEXT_WORD = re.compile(
+    r"[\"“«]|(?:it|its|this|that|these|those|they|their|there|here|he|she|both|yes|no|es|das|dies\w*|er|sie|ja"
+    r"|il|elle|ils|elles|ça|cela|c'est|oui|eso|esto|ello|sí)\b|[它这那]|それ|これ|はい",
+    re.IGNORECASE,
+)
 _NEW_TOPIC = re.compile(
     r"^(?:now|next|also|and|but|what|how|why|another|jetzt|nun|außerdem|maintenant|ensuite|aussi"
     r"|ahora|también|además|现在|接下来|另外|次に|あと)\b",
@@ -121,6 +126,20 @@ def asks(text: str) -> bool:
     if _ASKS.match(text):
         return True
     return not text.isascii() and _ASKS_AT_THE_END.search(text) is not None
+
+
+def is_question(text: str) -> bool:
+    return _QUESTION.search(text) is not None
+
+
+def is_order(text: str) -> bool:
+    """Whether a text asks for something to be done, politely or not, and not for an answer."""
+    return REQUEST.match(text) is not None or (asks(text) and not is_question(text))
+
+
+def needs_context(text: str) -> bool:
+    """Whether a sentence begins with a word for something that was said before, or is a quote."""
+    return _CONTEXT_WORD.match(text) is not None
 
 
 def is_pleasantry(text: str) -> bool:

@@ -23,7 +23,7 @@ from recollect.model.documents import Document
 from recollect.model.observations import Observation
 from recollect.model.projects import is_folder
 
-MAKER = "rules-2"
+MAKER = "rules-3"
 _MAX_CONCEPT_CHARACTERS = 4_000  # of the person's sentences
 _SENTENCE_END = 3
 _FORMS = re.compile(

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from recollect.memory.observe import cues
 from recollect.memory.observe.exchanges import is_from_person, person_text, split_exchanges
+from recollect.memory.observe.pasted_text import split_pasted
 from recollect.memory.observe.prose import Sentence, prose_sentences, shorten
 from recollect.memory.observe.salience import Salience, is_empty
 from recollect.memory.observe.sentence_words import overlap
@@ -45,7 +46,8 @@ def summary(document: Document) -> Digest:
     model_sentences: list[Sentence] = []
     for passage in passages:
         if is_from_person(passage):
-            person_sentences += prose_sentences(person_text(passage)[:_PERSON_TEXT_LENGTH])
+            own, _ = split_pasted(person_text(passage)[:_PERSON_TEXT_LENGTH])
+            person_sentences += prose_sentences(own)
         if passage.type == "message" and passage.role == "assistant":
             model_sentences += prose_sentences(passage.content)
     work = collect_work(passages, document.project)

@@ -457,15 +457,21 @@ def _is_failure(result: Passage, output: str) -> bool:
 
 
 def _add_error(work: Work, output: str) -> None:
-    """Add the line that says what went wrong: the end of a traceback, else the first error."""
+    line = error_line(output)
+    if line:
+        work.errors.append(line)
+
+
+def error_line(output: str) -> str:
+    """The line that says what went wrong: the end of a traceback, else the first error."""
     text = _TERMINAL_CODE.sub("", output[:MAX_LENGTH])
     lines = [match[1] for match in _ERROR_LINE.finditer(text)]
     lines = [
         line for line in lines if not _WARNING.match(line) and not line.startswith("Traceback")
     ]
     if not lines:
-        return
+        return ""
     line = lines[0]
     if "Traceback (most recent" in output:
         line = lines[-1]
-    work.errors.append(shorten(fold_spaces(line), 160).removesuffix("…"))
+    return shorten(fold_spaces(line), 160).removesuffix("…")

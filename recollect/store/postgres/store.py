@@ -242,8 +242,9 @@ class PostgresStore(SqlStore[Connection]):
         return self._search(work)
 
     def highest_cosines(self, space: Space, vectors: Sequence[Any]) -> list[float]:
-        neighbours = [self.nearest(space, vector, Filter(), 1) for vector in vectors]
-        return [cosine for hits in neighbours for _, cosine in hits]
+        from recollect.store.postgres.vectors import highest_cosines
+
+        return self._search(lambda db: highest_cosines(db, space, vectors))
 
     def cosines(self, space: Space, vector: Any, keys: Sequence[int]) -> dict[int, float]:
         from recollect.store.postgres.vectors import best_cosines, rows_of

@@ -11,8 +11,11 @@ from recollect.memory.observe.prose import Sentence, split_clauses, without_lead
 from recollect.memory.observe.salience import Salience, is_about_self, is_empty, score_details
 from recollect.memory.observe.sentence_words import overlap, terms, words
 
+MIN_OUTCOME_TERMS = 3
 FACT_LENGTH = 60  # approximate characters: a fact is a thought, not a paragraph
 _LIST_LENGTHS = (72, 220)  # characters of the first and the second fact made of a list
+# What the reader can do or see is not what was done.
+_ADVICE = re.compile(r"(?:when|if|once) you\b|(?:now )?you can\b", re.IGNORECASE)
 _HEAD = re.compile(r"^(.{2,60}?)(?::\s|\s[-–—]\s|\s\(|:$)")
 
 
@@ -110,6 +113,7 @@ def find_outcome(stretch: Stretch, salience: Salience) -> str:
         if not sentence.question and not sentence.heading and not is_empty(sentence.text)
     ]
     closing = [text for text in closing if 15 <= len(text) <= 300 and not text.endswith(":")]
+    closing = [text for text in closing if not _ADVICE.match(text)] or closing
     if not closing:
         return ""
     ranking = [
@@ -118,6 +122,25 @@ def find_outcome(stretch: Stretch, salience: Salience) -> str:
     ]
     _, _, best = min(ranking)
     return best
+
+
+def find_finding(subject: str, sentences: Iterable[str]) -> str:
+    """The sentence that says what came out of a question or a complaint; empty if none does.
+
+    It states a cause, or it names what the question is about. It can be understood on its own.
+    """
+    if not subject or replies.is_order(subject):
+        return ""
+    # A single character of a text without spaces is not a topic.
+    topic = {term for term in words(subject).distinct if len(term) > 1}
+    for text in sentences:
+        if len(terms(text)) < MIN_OUTCOME_TERMS or replies.needs_context(without_lead(text)):
+            continue
+        if cues.LEARNING.search(text):
+            return text
+        if replies.is_question(subject) and topic & words(text).distinct:
+            return text
+    return ""
 
 
 def list_facts(sentences: Sequence[Sentence]) -> list[str]:

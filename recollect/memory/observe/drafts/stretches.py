@@ -12,6 +12,7 @@ from recollect.memory.observe.exchanges import (
     is_from_person,
     person_text,
 )
+from recollect.memory.observe.pasted_text import split_pasted
 from recollect.memory.observe.prose import Sentence, is_prose, prose_sentences
 from recollect.memory.observe.work import Work, collect_work
 from recollect.model.documents import Passage
@@ -39,6 +40,8 @@ class Stretch:
     """Where in `model_sentences` the last message begins."""
     ranking: list[tuple[float, int, str]] = field(default_factory=list)
     """The quotable model sentences, best first: the negated score, the place and the text."""
+    pasted: str = ""
+    """What the person pasted: the output of programs."""
     reply: str = ""
     """The last of the person's messages that accept or choose what the model offered."""
     offer: int = 0
@@ -126,7 +129,9 @@ def _add_person_message(stretch: Stretch, passage: Passage) -> None:
     elif not stretch.is_among_people:
         stretch.offer = stretch.offer or len(stretch.model_sentences)
         stretch.reply = text
-    sentences = _prose_sentences(_without_paste(text))
+    own, pasted = split_pasted(text)
+    stretch.pasted += pasted
+    sentences = _prose_sentences(_without_paste(own))
     stretch.person_sentences += sentences
     stretch.speakers += [passage.author or ""] * len(sentences)
 

@@ -13,6 +13,7 @@ from recollect.memory.observe.drafts.draft import (
 from recollect.memory.observe.drafts.selection import (
     best_clause,
     find_answers,
+    find_finding,
     find_request,
     find_statements,
     first_text,
@@ -21,6 +22,7 @@ from recollect.memory.observe.drafts.selection import (
 from recollect.memory.observe.drafts.stretches import Stretch
 from recollect.memory.observe.salience import Salience
 from recollect.memory.observe.sentence_words import overlap
+from recollect.memory.observe.work import error_line
 
 
 def draft_talk(stretch: Stretch, salience: Salience) -> Draft | None:
@@ -37,8 +39,12 @@ def draft_talk(stretch: Stretch, salience: Salience) -> Draft | None:
     if stretch.is_among_people and statements:
         request = ""
     best_answer = first_text(answers)
+    finding = ""
+    if not stretch.is_everyday:
+        finding = find_finding(request, answers)
     title = (
-        request
+        finding
+        or request
         or first_text(statements)
         or _first_heading(stretch)
         or best_answer
@@ -52,8 +58,11 @@ def draft_talk(stretch: Stretch, salience: Salience) -> Draft | None:
     facts.sort(key=lambda text: text.casefold().startswith(title_start))  # repeats the title: last
     add_facts(draft, facts, 4)
     add_facts(draft, lists[:1], 5)
+    add_facts(draft, [error_line(stretch.pasted)], 5)
     add_facts(draft, (best_clause(answer, salience) for answer in answers[:2]), 2)
     draft.subtitle = choose_subtitle(answers, draft)
+    if finding:
+        draft.subtitle = choose_subtitle([request], draft)
     add_narrative(draft, stretch, salience)
     draft.narrative += lists[1:]
     return draft

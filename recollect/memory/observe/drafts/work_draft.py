@@ -18,8 +18,10 @@ from recollect.memory.observe.drafts.draft import (
 )
 from recollect.memory.observe.drafts.selection import (
     FACT_LENGTH,
+    MIN_OUTCOME_TERMS,
     best_clause,
     find_answers,
+    find_finding,
     find_outcome,
     find_request,
     find_statements,
@@ -29,10 +31,12 @@ from recollect.memory.observe.drafts.stretches import Stretch
 from recollect.memory.observe.prose import split_clauses
 from recollect.memory.observe.salience import Salience, is_empty
 from recollect.memory.observe.sentence_words import overlap, terms
-from recollect.memory.observe.work import Work, basename
+from recollect.memory.observe.work import Work, basename, error_line
 
-_MIN_OUTCOME_TERMS = 3
 _MAX_FILE_FACTS = 4
+_RUN_ORDER = re.compile(
+    r"(?:re-?)?run (?:the |all |our )?(?:\w+ )?(?:tests?|checks?|suite)\b", re.IGNORECASE
+)
 _DIGIT = re.compile(r"\d")
 _PERSONAL = (("decision", cues.DECISION), ("preference", cues.PREFERENCE))
 
@@ -64,7 +68,8 @@ def draft_work(stretch: Stretch, salience: Salience) -> Draft | None:
     type_, title = _own_rule(stretch, request)
     if not title:
         type_ = _type_of_work(stretch, outcome)
-        title = _work_title(work, subject, outcome or first_text(answers))
+        finding = find_finding(subject, filter(None, (outcome, *answers)))
+        title = _work_title(work, finding or subject, outcome or first_text(answers))
     if not title:
         return None
     draft = Draft(type_, format_title(title))
@@ -113,12 +118,14 @@ def _work_title(work: Work, subject: str, outcome: str) -> str:
     if work.commits:
         return work.commits[-1]
     if work.changes:
-        if len(terms(outcome)) >= _MIN_OUTCOME_TERMS:
+        if len(terms(outcome)) >= MIN_OUTCOME_TERMS:
             return outcome
         title = _change_title(work)
         if subject:
             title += f": {without_politeness(subject)}"
         return title
+    if _RUN_ORDER.match(subject) and any(run.outcomes for run in work.runs.values()):
+        return list(work.runs.values())[-1].description
     if subject or outcome:
         return subject or outcome
     if work.commands:
@@ -155,7 +162,8 @@ def _add_said_facts(
     outcomes = [text for text in answers if text in closing and text not in numbers]
     add_facts(draft, (best_clause(text, salience) for text in (*numbers[:2], *outcomes[:1])), 4)
     if draft.type in ("bugfix", "debug") or not stretch.work.changes:
-        add_facts(draft, stretch.work.errors[:1], 4)
+        errors = stretch.work.errors or [error_line(stretch.pasted)]
+        add_facts(draft, errors[:1], 4)
 
 
 def _decisions(stretch: Stretch) -> list[str]:

@@ -34,7 +34,7 @@ ROW = np.dtype(
 """The attributes of a vector. The passage of a wiped vector is 0."""
 Key = np.uint32
 """The type of rows, passages and documents. Numpy compares arrays of the same type faster."""
-_ROWS_PER_PRODUCT = 4_096  # rows that are compared with several queries at once
+_ROWS_PER_PRODUCT = 1_024  # rows that are compared with several queries at once
 NO_DATE = np.iinfo(np.int64).min
 
 
@@ -159,10 +159,12 @@ class HighestScan:
     def scan(self, columns: Columns, integers: Integers) -> None:
         indexes = self._row_filter.passing(columns, np.arange(len(integers)))
         scales = columns("scale")
-        for start in range(0, len(indexes), _ROWS_PER_PRODUCT):
-            some = indexes[start : start + _ROWS_PER_PRODUCT]
-            scores = np.asarray(self._multiply(integers[some], self._queries)).astype(np.float32)
-            scores *= scales[some, None]
+        if len(indexes) < len(integers):
+            integers, scales = integers[indexes], scales[indexes]
+        for start in range(0, len(integers), _ROWS_PER_PRODUCT):
+            rows = slice(start, start + _ROWS_PER_PRODUCT)
+            scores = np.asarray(self._multiply(integers[rows], self._queries)).astype(np.float32)
+            scores *= scales[rows, None]
             np.maximum(self.scores, scores.max(axis=0), out=self.scores)
 
 
