@@ -30,13 +30,20 @@ def correct_terms(
 
     `is_known` says whether a word is an English word.
     """
+    spellings = [form_name(term.forms[0]) for term in terms]
+    similar_words = {
+        spelling: neighbours(spelling)
+        for term, spelling in zip(terms, spellings, strict=True)
+        if _may_be_misspelled(term, spelling) and not is_known(spelling)
+    }
+    if not similar_words:
+        return tuple(terms), {}
+    library_words = store.known_words(sorted(set().union(*similar_words.values())))
     corrections: dict[str, str] = {}
     corrected = []
-    for term in terms:
-        spelling = form_name(term.forms[0])
-        word = ""
-        if _may_be_misspelled(term, spelling) and not is_known(spelling):
-            word = _probable_word(spelling, store, filter)
+    for term, spelling in zip(terms, spellings, strict=True):
+        candidates = library_words.intersection(similar_words.get(spelling, ()))
+        word = _most_frequent(sorted(candidates), store, filter)
         if word:
             corrections[spelling] = word
             term = inflected_term(word, store, language)
@@ -56,13 +63,12 @@ def _may_be_misspelled(term: Term, spelling: str) -> bool:
     return spelling.isascii() and spelling.isalpha()
 
 
-def _probable_word(word: str, store: Store, filter: Filter) -> str:
-    """The most frequent word that is one edit away; empty if there is none."""
-    candidates = sorted(store.known_words(sorted(neighbours(word))))
-    if not candidates:
+def _most_frequent(words: Sequence[str], store: Store, filter: Filter) -> str:
+    """The most frequent of these words of the library; empty if it is not frequent."""
+    if not words:
         return ""
-    frequencies, _ = store.frequencies([Word(candidate) for candidate in candidates])
-    frequency, best = max(zip(frequencies, candidates, strict=True))
+    frequencies, _ = store.frequencies([Word(word) for word in words])
+    frequency, best = max(zip(frequencies, words, strict=True))
     # The filter may exclude all messages with the word, or the caller may not see them.
     if frequency < _FREQUENT or not store.match(Word(best), filter, 1):
         return ""
