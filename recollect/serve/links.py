@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import SplitResult, parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from recollect.language.text import storable
@@ -29,8 +28,7 @@ _PLAYABLE_FILE = re.compile(
 _RELATIVE_NAMES = ("", ".", "..")  # browsers resolve these in a path, so they go into the query
 
 
-@dataclass(frozen=True, slots=True)
-class OpenIn:
+class OpenIn(NamedTuple):
     """How to continue a conversation: a URL, or a command to copy."""
 
     label: str

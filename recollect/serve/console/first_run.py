@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from fastapi import APIRouter, Query
 
@@ -28,8 +27,7 @@ router = APIRouter(prefix="/console", include_in_schema=False, route_class=Defer
 _PROXY_HEADERS = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
 
 
-@dataclass(frozen=True, slots=True)
-class FirstRun:
+class FirstRun(NamedTuple):
     discoveries: list[tuple[str, Discovery]]
     """What could be imported, each with an id."""
     is_importing: bool

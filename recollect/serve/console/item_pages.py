@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -232,7 +232,7 @@ def save(access: AccessTo, filters: Filters, kind: str, item_id: str, body: Form
 
 def _deleted_form(kind: str, submission: forms.Submission) -> ItemForm:
     """Without digests every field counts as changed, so saving creates the item again."""
-    fields = forms.resubmit_form(kind, replace(submission, digests={}))
+    fields = forms.resubmit_form(kind, submission._replace(digests={}))
     problem = f"This {get_tab(kind).singular} was deleted in the meantime. Save to create it again."
     return ItemForm(kind, fields, problem=problem, status=409)
 

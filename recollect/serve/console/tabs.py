@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from recollect.errors import NotFound
 from recollect.language.text import truncate
@@ -31,8 +31,7 @@ _IMPORT_HINTS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Tab:
+class Tab(NamedTuple):
     """A kind of document, as the console presents it."""
 
     name: str

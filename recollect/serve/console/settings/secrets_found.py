@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from recollect.errors import NotFound
 from recollect.jobs.secret_scan import SecretScan
@@ -14,8 +15,7 @@ _MAX_LINKS = 20
 _PLURALS = {kind.name: kind.plural for kind in KIND_TABLE}
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(NamedTuple):
     title: str
     url: str
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from recollect import settings
 from recollect.jobs.backing_up import BACKUP, SERVER
@@ -24,8 +24,7 @@ from recollect.transfer.exclusion import FILES, MARKERS
 from recollect.transfer.exclusion_file import NAME, read_patterns
 
 
-@dataclass(frozen=True, slots=True)
-class KeyRow:
+class KeyRow(NamedTuple):
     key: ApiKey
     state: str
     is_current: bool

@@ -11,7 +11,7 @@ import binascii
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from recollect.errors import NotFound
 from recollect.language.text import truncate
@@ -25,8 +25,7 @@ _TYPE_NAMES = ("media_type", "mime_type", "mimeType", "content_type", "file_type
 _NESTED_NAMES = ("source", "image_url", "inlineData", "inline_data", "metadata")
 
 
-@dataclass(frozen=True, slots=True)
-class AttachmentView:
+class AttachmentView(NamedTuple):
     number: int
     """Its place among the attachments of the message."""
     name: str

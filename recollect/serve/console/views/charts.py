@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import calendar
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from markupsafe import Markup
 
@@ -33,8 +33,7 @@ def no_link(name: str) -> str:
     return ""
 
 
-@dataclass(frozen=True, slots=True)
-class Chart:
+class Chart(NamedTuple):
     """A drawing and the numbers behind it."""
 
     title: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from recollect.language.query_fields import ROLES
 from recollect.language.text import fold
@@ -26,8 +26,7 @@ _FIELD_HELP = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Completion:
+class Completion(NamedTuple):
     text: str
     """The whole query with the completion."""
     cursor: int

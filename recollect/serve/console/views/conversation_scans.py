@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from recollect.language.text import storable
 from recollect.library import Library
@@ -23,8 +23,7 @@ _SCAN_CHARS = 20_000_000  # per request
 _MARKDOWN_MARKS = r"[\s*_~`]+"  # between two words: what Markdown shows as a space, or not at all
 
 
-@dataclass(frozen=True, slots=True)
-class Scan:
+class Scan(NamedTuple):
     """What a scan has found, and the index at which the next one continues."""
 
     entries: list[Json]

@@ -10,7 +10,7 @@ import difflib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from markupsafe import Markup
 
@@ -35,8 +35,7 @@ _PATH_NAMES = ("file_path", "filePath", "path", "notebook_path", "file")
 _TEXT_NAMES = ("content", "file_text", "new_source")
 
 
-@dataclass(frozen=True, slots=True)
-class FileDiff:
+class FileDiff(NamedTuple):
     """The changed lines of one file. Each line begins with "+", "-", " " or "@"."""
 
     path: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 import calendar
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from recollect.model.kinds import KIND_TABLE
 from recollect.model.search import MatchCounts
@@ -24,8 +25,7 @@ class FacetValue:
     selected: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Facet:
+class Facet(NamedTuple):
     name: str
     """The parameter of the page's address; `month` stands for two of them."""
     label: str

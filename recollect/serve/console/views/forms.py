@@ -10,8 +10,7 @@ import difflib
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import parse_qs
 
 from recollect.errors import InvalidInput
@@ -50,8 +49,7 @@ _PLURALS = {kind.name: kind.plural for kind in KIND_TABLE}
 Value = str | list[str]
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(NamedTuple):
     name: str
     label: str
     widget: str = LINE
@@ -119,8 +117,7 @@ FORMS: Mapping[str, tuple[Field, ...]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class FormField:
+class FormField(NamedTuple):
     """A field with its value."""
 
     field: Field
@@ -131,8 +128,7 @@ class FormField:
     """If someone else changed the field too: lines, each with "+", "-" or " "."""
 
 
-@dataclass(frozen=True, slots=True)
-class Submission:
+class Submission(NamedTuple):
     """A submitted form."""
 
     values: Mapping[str, Value]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from recollect.errors import InvalidInput
 from recollect.language.query import parse_query
@@ -23,8 +23,7 @@ _PLURALS = {kind.knowledge: kind.plural for kind in KIND_TABLE}
 _API_NAMES = {kind.plural: kind.knowledge for kind in KIND_TABLE}
 
 
-@dataclass(frozen=True, slots=True)
-class HitView:
+class HitView(NamedTuple):
     id: str
     url: str
     tab: Tab

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
@@ -48,8 +47,7 @@ _FORMAT_LABELS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(NamedTuple):
     """A field of a character or prompt."""
 
     name: str
@@ -59,8 +57,7 @@ class Section:
     """Its parts, if they can be expanded one by one."""
 
 
-@dataclass(frozen=True, slots=True)
-class ItemView:
+class ItemView(NamedTuple):
     summary: Summary
     tab: Tab
     tags: Sequence[str]

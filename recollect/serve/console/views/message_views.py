@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from markupsafe import Markup
 
@@ -48,8 +49,7 @@ class ToolResult:
         return attachments.describe_all(self.passage.attachments)
 
 
-@dataclass(frozen=True, slots=True)
-class ToolRow:
+class ToolRow(NamedTuple):
     """A tool call and what came of it, in one row."""
 
     summary: str
@@ -113,8 +113,7 @@ class MessageView:
         return [attachments.describe(item) for item in self.passage.citations]
 
 
-@dataclass(frozen=True, slots=True)
-class ConversationWindow:
+class ConversationWindow(NamedTuple):
     """Consecutive messages on one path through a conversation."""
 
     document: Document

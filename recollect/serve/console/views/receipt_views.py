@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from recollect.library import Library
 from recollect.model.receipts import Counts, Receipt
 
 
-@dataclass(frozen=True, slots=True)
-class ReceiptView:
+class ReceiptView(NamedTuple):
     receipt: Receipt
     conversations: Counts
     messages: Counts

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from recollect.library import Library
 from recollect.model.audience import is_human_only
@@ -19,8 +19,7 @@ from recollect.serve.masking import mask_hit
 _MAX_TERMS = 6
 
 
-@dataclass(frozen=True, slots=True)
-class ResultLine:
+class ResultLine(NamedTuple):
     """A message that matches."""
 
     url: str
@@ -36,8 +35,7 @@ class ResultLine:
     is_human_only: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(NamedTuple):
     """A conversation or item with its best lines."""
 
     id: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
+from typing import NamedTuple
 
 from recollect.knowledge.results import tags_of
 from recollect.language.text import truncate
@@ -24,8 +25,7 @@ _KIND_NAMES = {kind.plural: kind.name for kind in KIND_TABLE}
 Facets = Mapping[str, Sequence[tuple[str, int]]]
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     id: str
     title: str
     source: str
@@ -40,8 +40,7 @@ class Row:
     is_pinned: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class RowPage:
+class RowPage(NamedTuple):
     rows: Sequence[Row]
     offset: int
     total: int

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from recollect.language.query import parse_query
 from recollect.language.text import storable, tokens
@@ -15,8 +15,7 @@ _DATE_FIELD = re.compile(r"(?<!\S)(?:before|after):\S+\s*")
 _FIELD = re.compile(r'(?<!\S)-?(?:role|from|in|project|source|tag|title):(?:"[^"]*"|\S+)\s*')
 
 
-@dataclass(frozen=True, slots=True)
-class Suggestion:
+class Suggestion(NamedTuple):
     """A button that changes the search."""
 
     label: str

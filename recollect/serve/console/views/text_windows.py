@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from recollect.importers.items import cues_of
 from recollect.language.transcript import Cue
@@ -20,8 +20,7 @@ _LONG_PAUSE = 3.0  # seconds of silence that start a new paragraph
 _SENTENCE_ENDS = (".", "?", "!", "…", "。", "？", "！")
 
 
-@dataclass(frozen=True, slots=True)
-class CueView:
+class CueView(NamedTuple):
     """One cue of a transcript."""
 
     text: str
@@ -30,8 +29,7 @@ class CueView:
     """Its id on the page; empty if another cue of the same second has it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Paragraph:
+class Paragraph(NamedTuple):
     """Consecutive cues of one speaker."""
 
     seconds: int
@@ -42,8 +40,7 @@ class Paragraph:
     cues: Sequence[CueView]
 
 
-@dataclass(frozen=True, slots=True)
-class TextPiece:
+class TextPiece(NamedTuple):
     """A part of a text without times."""
 
     text: str
@@ -52,8 +49,7 @@ class TextPiece:
     """The page number, if a page starts here."""
 
 
-@dataclass(frozen=True, slots=True)
-class TextWindow:
+class TextWindow(NamedTuple):
     """Consecutive passages of a text: paragraphs of a transcript, or pieces of a text."""
 
     start: int

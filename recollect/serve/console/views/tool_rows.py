@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 
 from recollect.model.documents import Json, Passage
 from recollect.serve.console.views.diffs import FileDiff
@@ -29,8 +29,7 @@ _JSON_SUMMARY = re.compile(
 _SUMMARY_CHARS = 140
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """How a tool call ended."""
 
     status: str
