@@ -16,6 +16,7 @@ import recollect
 from recollect.errors import SearchTimeout
 from recollect.search import deadline
 from recollect.search.deadline import Deadline
+from recollect.search.pool import CANDIDATES
 from recollect.settings import LIMITS
 from recollect.store.sql.parts import transactions
 
@@ -80,7 +81,7 @@ def fail_after(calls: int, method: Callable[..., Any]) -> Callable[..., Any]:
 def test_a_step_that_takes_too_long_makes_the_answer_partial(
     library: recollect.Library, monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
-    fill(library, 20)
+    fill(library, CANDIDATES + 1)  # more than one arm finds, so they are counted
     monkeypatch.setattr(library._store, method, fail_after(0, getattr(library._store, method)))
     page = library.search("boat harbour")
     assert page.hits
