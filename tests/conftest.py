@@ -298,7 +298,7 @@ def run(place: str, capsys: pytest.CaptureFixture[str]) -> Any:
     from recollect.cli import main
 
     def command(*arguments: str, fails: bool = False) -> str:
-        code = main([*arguments, "--home", place])
+        code = main([*arguments, "--home", place], arguments[0] if arguments else "")
         out, err = capsys.readouterr()
         assert bool(code) == fails, err
         return err if fails else out

@@ -8,6 +8,7 @@ the query counts as a hit only if it is nearer than that.
 from __future__ import annotations
 
 import random
+from functools import lru_cache
 
 from recollect.models.embeddings import Embedder
 from recollect.models.stopping import Stop, never_stop, require_running
@@ -18,7 +19,8 @@ _PROBES = 512  # the floor of 128 differs by .03 from one choice of words to ano
 _SMALL_LIBRARY = 1_000  # passages
 _FEW_PROBES = 128  # of a small library, which should be indexed at once
 _PROBES_AT_ONCE = 128  # it can be stopped in between
-_CANDIDATES = 8_192  # words to choose the probes from; a large library contains most of them
+_CANDIDATES = 8_192  # a large library contains most of them
+_CANDIDATES_AT_ONCE = 1_024  # a small library contains few of them
 _PERCENTILE = 0.98
 _GROWTH = 1.5  # the floor rises with the size of the library, so it is measured again
 
@@ -43,15 +45,28 @@ def calibrate(store: Store, space: Space, model: Embedder, stop: Stop = never_st
 
 def _probes(store: Store, space: Space) -> list[str]:
     """Words that the model knows and the library does not contain."""
+    count = _PROBES
+    if store.size() < _SMALL_LIBRARY:
+        count = _FEW_PROBES
+    probes: list[str] = []
+    candidates = _candidates(space.name)
+    for start in range(0, len(candidates), _CANDIDATES_AT_ONCE):
+        words = candidates[start : start + _CANDIDATES_AT_ONCE]
+        library_words = store.known_words(words)
+        probes += [word for word in words if word not in library_words]
+        if len(probes) >= count:
+            break
+    return probes[:count]
+
+
+@lru_cache(maxsize=4)
+def _candidates(space: str) -> list[str]:
+    """Words to choose the probes from.
+
+    The same words for every library and every version, because the floor depends on the choice.
+    """
     # It imports numpy, which `recollect stats` does not need.
     from recollect.models.static import common_words
 
-    # The same words for every library and every version, because the floor depends on the choice.
-    generator = random.Random(space.name)  # noqa: S311
     words = common_words()
-    candidates = generator.sample(words, min(_CANDIDATES, len(words)))
-    library_words = store.known_words(candidates)
-    probes = _PROBES
-    if store.size() < _SMALL_LIBRARY:
-        probes = _FEW_PROBES
-    return [word for word in candidates if word not in library_words][:probes]
+    return random.Random(space).sample(words, min(_CANDIDATES, len(words)))  # noqa: S311

@@ -470,10 +470,15 @@ def test_a_human_only_message_is_masked_for_agents(
     "mark",
     [
         {"visibility": "human_only"},
-        {"metadata": {"visibility": "HUMAN_ONLY"}},
-        {"metadata": {"audience": " Human"}},
-        {"metadata": {"human_only": True}},
         {"metadata": {"audience": ["human"]}},
+        *(
+            pytest.param({"metadata": metadata}, marks=pytest.mark.full)
+            for metadata in (
+                {"visibility": "HUMAN_ONLY"},
+                {"audience": " Human"},
+                {"human_only": True},
+            )
+        ),
     ],
 )
 @pytest.mark.parametrize("route", ["conversation", "message", "interaction", "restore"])

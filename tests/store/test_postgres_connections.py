@@ -343,7 +343,7 @@ def lose_commit(link: Link, message: bytes) -> None:
     link.cut()
 
 
-@pytest.mark.parametrize("lose", [lose_reply, lose_commit])
+@pytest.mark.parametrize("lose", [lose_reply, pytest.param(lose_commit, marks=pytest.mark.full)])
 @pytest.mark.parametrize("kind", WRITES)
 def test_a_write_happens_once_if_its_commit_or_the_reply_is_lost(
     kind: str, lose: Callable[[Link, bytes], None], proxied_store: PostgresStore, proxy: Proxy

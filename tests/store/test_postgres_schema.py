@@ -757,6 +757,7 @@ def test_checking_for_a_user_creates_nothing(rows: Rows, database: str) -> None:
     assert not PostgresStore.exists(database, str(uuid.uuid4()))
 
 
+@pytest.mark.full
 def test_migrating_numbers_the_vectors_of_each_passage(rows: Rows, database: str) -> None:
     with own_database(database) as url:
         migrate_database(url, stop_before="m025_cluster")

@@ -89,7 +89,10 @@ def delete(store: PostgresStore, rng: Random, number: int) -> None:
     store.delete(f"c{number}")
 
 
-@pytest.mark.parametrize("change", [append, rename, revise, hide, delete])
+@pytest.mark.parametrize(
+    "change",
+    [append, delete, *(pytest.param(c, marks=pytest.mark.full) for c in (rename, revise, hide))],
+)
 def test_remembered_matches_are_those_of_the_index(
     database: str,
     user: str,

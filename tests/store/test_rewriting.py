@@ -394,7 +394,7 @@ FILTERS = [
 ]
 
 
-@pytest.mark.parametrize("sealed", [False, True])
+@pytest.mark.parametrize("sealed", [False, pytest.param(True, marks=pytest.mark.full)])
 def test_a_filter_applies_to_every_kind_of_search(
     mixed: Store, sealed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

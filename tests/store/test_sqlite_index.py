@@ -216,7 +216,7 @@ def make_changes(store: SqliteStore, rng: random.Random) -> None:
     store.append("d38", message("last", "walrus café over", author="Bob"))
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.full)])
 def test_a_sealed_library_that_changed_has_the_same_results_as_an_unsealed_one(
     tmp_path: Path, seed: int
 ) -> None:
@@ -521,13 +521,18 @@ def _overwrite_with_zeros(pattern: str) -> Callable[[Path], None]:
     "damage",
     [
         _remove,
-        _truncate,
-        _replace_manifest,
-        _overwrite_with_zeros("shown/meta.json"),
-        _overwrite_with_zeros("hidden/meta.json"),
-        _overwrite_with_zeros("*/*.term"),
         _overwrite_with_zeros("*/*.idx"),
-        _overwrite_with_zeros("*/*.fast"),
+        *(
+            pytest.param(damage, marks=pytest.mark.full)
+            for damage in (
+                _truncate,
+                _replace_manifest,
+                _overwrite_with_zeros("shown/meta.json"),
+                _overwrite_with_zeros("hidden/meta.json"),
+                _overwrite_with_zeros("*/*.term"),
+                _overwrite_with_zeros("*/*.fast"),
+            )
+        ),
     ],
 )
 def test_missing_or_damaged_volumes_do_not_change_results(
@@ -637,7 +642,10 @@ def kill_sealing(path: Path, point: str) -> None:
     assert process.returncode == -signal.SIGKILL
 
 
-@pytest.mark.parametrize("point", ["13", "flushed", "renamed", "second"])
+@pytest.mark.parametrize(
+    "point",
+    ["13", "second", *(pytest.param(p, marks=pytest.mark.full) for p in ("flushed", "renamed"))],
+)
 def test_killed_sealing_loses_nothing_and_is_completed_later(
     store: SqliteStore, path: Path, point: str
 ) -> None:
@@ -826,7 +834,10 @@ def import_document(store: SqliteStore, document: Document) -> int:
     return receipt.id
 
 
-@pytest.mark.parametrize("point", ["19", "flushed", "renamed"])
+@pytest.mark.parametrize(
+    "point",
+    ["flushed", *(pytest.param(p, marks=pytest.mark.full) for p in ("19", "renamed"))],
+)
 def test_deleting_also_cleans_up_after_killed_sealing(
     store: SqliteStore, path: Path, point: str
 ) -> None:
