@@ -51,6 +51,16 @@ class ItemSearch:
         history: ResultHistory | None,
     ) -> dict[str, Json]:
         """A page of everything that matches. See `Knowledge.search`."""
+        with self._store.snapshot():
+            return self._page(query, options, audience, history)
+
+    def _page(
+        self,
+        query: str,
+        options: KnowledgeOptions,
+        audience: Audience,
+        history: ResultHistory | None,
+    ) -> dict[str, Json]:
         limit = max(1, min(options.limit, MOST_RESULTS))
         offset = max(0, min(options.offset, LIMITS.page_offset))
         results, entries = self._search(query, options, audience)

@@ -13,6 +13,7 @@ from recollect.model.audience import Audience
 from recollect.model.kinds import CONVERSATION, KINDS
 from recollect.model.search import Filter, MatchCounts, Page, SearchOptions
 from recollect.store.abbreviations import expand_filter
+from recollect.store.base import Store
 from recollect.store.values import Candidate
 
 if TYPE_CHECKING:
@@ -41,19 +42,18 @@ class Searching(LibraryCore):
         if filter.hidden:
             filter = filter.with_default_kinds(KINDS)  # Observations are hidden, too.
         options = options or SearchOptions()
-        store = self._visible_store(audience)
+        store = self._searched_store(audience)
         if self._background is not None:
             self._background.check()
         if not isinstance(text, str) and len(text) == 1:
             text = text[0]
         if isinstance(text, str):
-            page = self._recent_searches.page(
+            return self._recent_searches.page(
                 store, self._meaning, storable(text), filter, options, audience
             )
-        else:
-            concepts = [storable(concept) for concept in text]
-            page = search_concepts(store, self._meaning, concepts, filter, options)
-        return self._label_human_only(page, audience)
+        concepts = [storable(concept) for concept in text]
+        with store.snapshot():
+            return search_concepts(store, self._meaning, concepts, filter, options)
 
     @cached_property
     def _recent_searches(self) -> RecentSearches:
@@ -61,12 +61,13 @@ class Searching(LibraryCore):
 
         return RecentSearches()
 
-    def _label_human_only(self, page: Page, audience: Audience) -> Page:
+    def _searched_store(self, audience: Audience) -> Store:
+        """What the audience sees. An interface masks the hits that are human-only."""
         if audience is not Audience.AGENT_MASKED:
-            return page
-        from recollect.search.human_only import label_human_only
+            return self._visible_store(audience)
+        from recollect.store.views.labelled import LabelledStore
 
-        return label_human_only(self._store, page)
+        return LabelledStore(self._store)
 
     def count_matches(
         self,
@@ -102,15 +103,11 @@ class Searching(LibraryCore):
         """Messages that resemble a message, in words and in meaning. Raises NotFound."""
         from recollect.search.similar import related
 
-        page = related(
-            self._visible_store(audience),
-            self._meaning,
-            conversation_id,
-            message_id,
-            Filter.of(kinds=kinds),
-            options or SearchOptions(),
-        )
-        return self._label_human_only(page, audience)
+        store = self._searched_store(audience)
+        filter = Filter.of(kinds=kinds)
+        options = options or SearchOptions()
+        with store.snapshot():
+            return related(store, self._meaning, conversation_id, message_id, filter, options)
 
     def recent(
         self,

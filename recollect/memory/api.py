@@ -96,13 +96,23 @@ class Memory:
         types, concepts or files find observations only. The best come first. Raises InvalidInput.
         """
         filters = filters or MemoryFilter()
-        concept = parse_query(query)
-        filter_ = self._filter(filters)
-        attributes = _Attributes.parse(filters)
         options = SearchOptions(
             mode, limit=max(1, min(limit, MAX_LIMIT)), now=now or datetime.now(UTC)
         )
         self._catch_up()
+        with self._store.snapshot():
+            return self._search(query, filters, options, audience)
+
+    def _search(
+        self,
+        query: str | Sequence[str],
+        filters: MemoryFilter,
+        options: SearchOptions,
+        audience: Audience,
+    ) -> MemoryResults:
+        concept = parse_query(query)
+        filter_ = self._filter(filters)
+        attributes = _Attributes.parse(filters)
         if not isinstance(concept, str):
             if any(attributes):
                 raise InvalidInput(

@@ -36,6 +36,7 @@ from recollect.search.pool import CANDIDATES
 from recollect.search.query_filter import has_words, may_relax, narrow_filter
 from recollect.search.ranking.scored import Scale, ScoredCandidate
 from recollect.search.rerank import may_rerank, rerank
+from recollect.search.terms import term_plan
 from recollect.search.variety import merge_copies, spread
 from recollect.store.base import Store
 from recollect.store.values import Candidate, SubstringMatches
@@ -90,6 +91,7 @@ def search_concept(
     if options.mode == "text":
         text = _literal_query(text, scopes)
     query = as_period(parse_query(text), options.now)
+    store.expect_terms(term_plan(query))
     scopes = [scope._replace(filter=narrow_filter(scope.filter, query, store)) for scope in scopes]
     coverage = Coverage(store, scopes[0].filter)
     results = _Results(store, coverage, ConversationTexts(store, audience), options.limit)
@@ -190,6 +192,7 @@ class _ConceptSearch:
             query = query._replace(plain=True)
         search = Search(messages.store, meaning, query, Filter(), options)
         search.absence = "Nothing"
+        self._store = messages.store
         self._search = search
         self._words = search.words
         self._names = [term.name for term in search.question.terms]
@@ -237,6 +240,7 @@ class _ConceptSearch:
         self._search.require_candidates(pool)
         ranking = merge_copies(rank.rank(question, pool))
         if may_rerank(self._options, question, ranking):
+            self._store.release_snapshot()
             ranking = rerank(question, ranking)
         return spread(question, ranking)
 

@@ -31,6 +31,7 @@ from recollect.search.query_filter import has_words, may_relax, narrow_filter
 from recollect.search.ranking.scored import Question, Scale, ScoredCandidate
 from recollect.search.rerank import may_rerank, rerank
 from recollect.search.snippet import first_match
+from recollect.search.terms import term_plan
 from recollect.search.variety import merge_copies, spread
 from recollect.settings import LIMITS
 from recollect.store.base import Store
@@ -97,6 +98,7 @@ class Results:
         if order not in ORDERS:
             raise InvalidInput(f"order_by: {order!r} is not one of {', '.join(ORDERS)}.")
         query = read_query(text, store, options)
+        store.expect_terms(term_plan(query, options.typing))
         self._store = store
         self._options = options
         self._by_time = order == "recent"
@@ -251,6 +253,7 @@ class Results:
         if self._fold:
             ranking = merge_copies(ranking)
         if may_rerank(self._options, self._question, ranking):
+            self._store.release_snapshot()
             ranking = rerank(self._question, ranking)
         return spread(self._question, ranking)
 

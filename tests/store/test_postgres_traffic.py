@@ -11,6 +11,7 @@ import pytest
 from traffic import Tap, Traffic, tap
 
 import recollect
+from recollect.model.audience import Audience
 from recollect.model.documents import Document, Passage
 from recollect.model.search import Filter, SearchOptions
 from recollect.store.postgres import PostgresStore
@@ -107,6 +108,28 @@ def test_typing_a_question_takes_at_most_four_statements_a_key(
     for text in ("which tr", "which tram go", "which tram goes to the cas"):
         traffic = search(library, text, "both", typing=True)
         assert (traffic.transactions, len(traffic.statements) <= 4) == (1, True)
+
+
+@pytest.mark.parametrize("audience", list(Audience))
+def test_a_search_for_any_audience_is_one_transaction(
+    library: tuple[recollect.Library, Tap], audience: Audience
+) -> None:
+    """It costs nothing to know that no message is human-only."""
+    opened, traces = library
+    options = SearchOptions(mode="text")
+    assert opened.search("castle", options=options, audience=audience).hits
+    traffic = traces.take()
+    assert (traffic.transactions, len(traffic.statements) <= 4) == (1, True)
+
+
+def test_a_search_of_everything_is_one_transaction(
+    library: tuple[recollect.Library, Tap],
+) -> None:
+    opened, traces = library
+    assert opened.knowledge.search("castle")["results"]
+    assert traces.take().transactions == 1
+    assert opened.memory.search("castle").hits
+    assert traces.take().transactions == 1
 
 
 def test_the_next_page_of_a_search_is_one_statement(

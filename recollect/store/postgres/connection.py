@@ -65,6 +65,10 @@ class Facts:
     """Whether the index lacks positions of some passages."""
     spaces: list[list[Any]]
     """Vector spaces, without the states of their models."""
+    kinds: Sequence[str] | None
+    """The kinds of its documents. None on a cluster, which has to be asked for them."""
+    may_have_human_only: bool
+    """False if no passage is human-only."""
 
     @staticmethod
     def sql(owner: int, is_cluster: bool, lookups: str = "", *more_columns: str) -> str:
@@ -74,7 +78,8 @@ class Facts:
         are about terms. A cluster runs a statement where the rows are, but not those of a function.
         """
         others = "".join(f", {column}" for column in more_columns)
-        columns = "k.passage, k.removed, k.marks[1], k.is_partly_positioned, k.spaces"
+        columns = f"""k.passage, k.removed, k.marks[1], k.is_partly_positioned, k.spaces,
+          (select stored_kinds({owner:d})), (select may_have_human_only({owner:d}))"""
         if lookups:
             return f"""select {columns}{others}, k.word, k.forms, k.next_key, k.matches,
               k.relatives, k.family, k.query, k.passages, k.visible
@@ -86,7 +91,7 @@ class Facts:
           (select coalesce(json_agg(json_build_array(s.id, s.name, s.version, s.dimensions,
               s.done, s.ready, s.noise_floor, s.calibrated_size)
             order by s.id), '[]')
-           from space s where s.owner = {owner:d} and not s.gone){others}
+           from space s where s.owner = {owner:d} and not s.gone), null, true{others}
           from last_key k where k.owner = {owner:d}"""
 
 
@@ -253,7 +258,13 @@ class Connection:
     def update_passage(self, key: int, row: tuple[Any, ...]) -> None:
         self.run(_UPDATE_PASSAGE, (*row, key))
 
+    @property
+    def kinds(self) -> Sequence[str] | None:
+        return None if self.facts is None else self.facts.kinds
+
     def human_only(self, keys: Sequence[int] | None) -> dict[int, str]:
+        if self.facts is not None and not self.facts.may_have_human_only:
+            return {}
         condition, values = "true", []
         if keys is not None:
             condition, values = "p.key = any(?::bigint[])", [list(keys)]

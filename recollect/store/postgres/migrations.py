@@ -73,6 +73,7 @@ _FUNCTION_STEPS = frozenset(
         "m032_transaction_functions",
         "m033_word_matches",
         "m035_search_start",
+        "m037_search_facts",
     }
 )
 
@@ -424,6 +425,8 @@ def _create_transaction_functions(connection: psycopg.Connection[Any], app: str)
         connection.execute(f"{function}$$")
     for name in (
         "facts(integer)",
+        "stored_kinds(integer)",
+        "may_have_human_only(integer)",
         "search_start(integer, json, bigint, bigint)",
         "append_state(integer, text, text)",
     ):

@@ -449,6 +449,11 @@ M035_SEARCH_START = """
 comment on column last_key.passage is 'The key of the newest passage.';
 """
 
+# The functions `stored_kinds` and `may_have_human_only`.
+M037_SEARCH_FACTS = """
+comment on column last_key.removed is 'How often passages were changed or removed.';
+"""
+
 MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m001_documents", M001_DOCUMENTS),
     ("m002_search", M002_SEARCH),
@@ -479,6 +484,7 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m033_word_matches", M033_WORD_MATCHES),
     ("m034_long_models", M034_LONG_MODELS),
     ("m035_search_start", M035_SEARCH_START),
+    ("m037_search_facts", M037_SEARCH_FACTS),
 )
 BASELINE = "m028_upgrades"
 """Programs since this step keep working while later steps run."""
@@ -715,7 +721,7 @@ $$;
 
 # These run with the privileges and policies of the caller. A transaction begins with one of them.
 # The server plans their statements once for a connection; a cluster could not pass them on.
-TRANSACTION_FUNCTIONS = """
+TRANSACTION_FUNCTIONS = f"""
 -- What most searches need to know about a library; see `connection.Facts`.
 create or replace function facts(library integer)
   returns table (passage bigint, removed bigint, marks bigint[], is_partly_positioned boolean,
@@ -730,6 +736,35 @@ create or replace function facts(library integer)
         order by s.id), '[]')
        from recollect.space s where s.owner = library and not s.gone)
       from recollect.last_key k where k.owner = library;
+  end
+$$;
+-- The kinds of the documents, with one lookup for each.
+create or replace function stored_kinds(library integer) returns text[]
+  language plpgsql stable as $$
+  declare
+    kinds text[] := '{{}}';
+    next_kind text;
+  begin
+    loop
+      select min(d.kind) into next_kind from recollect.document d
+        where d.owner = library
+          and d.kind > coalesce(kinds[cardinality(kinds)], '');
+      exit when next_kind is null;
+      kinds := kinds || next_kind;
+    end loop;
+    return kinds;
+  end
+$$;
+-- Whether there may be human-only passages: unless the index of these exists and is empty.
+create or replace function may_have_human_only(library integer) returns boolean
+  language plpgsql stable as $$
+  begin
+    if not exists (select from pg_catalog.pg_index i where i.indisvalid
+        and i.indexrelid = to_regclass('recollect.passage_human_only')) then
+      return true;
+    end if;
+    return exists (select from recollect.passage p
+      where p.owner = library and {may_be_human_only("p.")});
   end
 $$;
 -- The facts. Then for each word of a search the columns of `search_words`, and for each query that

@@ -63,6 +63,10 @@ class Database(Protocol):
     def update_passage(self, key: int, row: tuple[Any, ...]) -> None:
         """Replace the columns of a passage (PASSAGE_COLUMNS)."""
 
+    @property
+    def kinds(self) -> Sequence[str] | None:
+        """The kinds of all documents, if they are known."""
+
     def human_only(self, keys: Sequence[int] | None) -> dict[int, str]:
         """See Store.human_only."""
 

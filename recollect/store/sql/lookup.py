@@ -23,7 +23,7 @@ from recollect.store.sql.encoding import (
     load,
     original_texts,
 )
-from recollect.store.sql.selection import resolve_filter, resolve_senders
+from recollect.store.sql.selection import resolve_senders
 
 _PASSAGE_COLUMNS = ", ".join(f"p.{name}" for name in PASSAGE_COLUMNS)
 SUMMARY_COLUMNS = (
@@ -64,7 +64,7 @@ def passage_key(db: Database, id: str, passage: str) -> int:
 
 def keys(db: Database, filter: Filter) -> list[int]:
     """The keys of the documents that pass the filter, oldest first."""
-    where, values = db.conditions(resolve_filter(db, filter))
+    where, values = db.conditions(resolve_senders(db, filter))
     rows = db.rows(
         f"select d.key from document d where {db.own('d')} and {where} order by d.key", values
     )

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from recollect.language.query_fields import ROLES
 from recollect.language.text import fold
+from recollect.model.kinds import OBSERVATION
 from recollect.model.search import Filter
 from recollect.store.sql.database import Database
 
@@ -35,7 +36,7 @@ _IS_OTHER_ROLE = (
 
 def resolve_filter(db: Database, filter: Filter) -> Filter:
     """Like `resolve_senders`, and without kinds if the library has no other kinds."""
-    if filter.kinds and all(kind in filter.kinds for kind in _stored_kinds(db)):
+    if filter.kinds and not _other_kinds(db, filter):
         filter = replace(filter, kinds=())
     return resolve_senders(db, filter)
 
@@ -57,8 +58,15 @@ def resolve_senders(db: Database, filter: Filter) -> Filter:
     return replace(filter, senders=tuple(sorted(spellings.union(filter.senders))))
 
 
-def _stored_kinds(db: Database) -> list[str]:
-    return _distinct_names(db, "document", "kind", "kind is not null")
+def _other_kinds(db: Database, filter: Filter) -> list[str]:
+    """The kinds in the library that the filter excludes. All observations are hidden passages."""
+    kinds = db.kinds
+    if kinds is None:
+        kinds = _distinct_names(db, "document", "kind", "kind is not null")
+    excluded = {*filter.kinds}
+    if not filter.hidden:
+        excluded.add(OBSERVATION)
+    return [kind for kind in kinds if kind not in excluded]
 
 
 def _distinct_names(db: Database, table: str, column: str, condition: str) -> list[str]:
@@ -123,8 +131,7 @@ def drop_common_kinds(db: Database, filter: Filter) -> tuple[Filter, list[int]]:
     """
     if not filter.kinds:
         return filter, []
-    other_kinds = [kind for kind in _stored_kinds(db) if kind not in filter.kinds]
-    others = _keys_of_kinds(db, other_kinds)
+    others = _keys_of_kinds(db, _other_kinds(db, filter))
     if len(others) > MAX_LISTED_DOCUMENTS or len(others) >= len(_keys_of_kinds(db, filter.kinds)):
         return filter, []
     return replace(filter, kinds=()), others

@@ -164,7 +164,8 @@ class VectorSearch:
 
 
 def _row_filter(db: Connection, filter: Filter) -> RowFilter:
-    documents = db.memoize(document_filter(filter), lambda: matching_documents(db, filter))
+    key = (document_filter(filter), filter.hidden)
+    documents = db.memoize(key, lambda: matching_documents(db, filter))
     return RowFilter(filter, documents, _deleted_rows(db))
 
 

@@ -377,7 +377,8 @@ def _selection_factory(db: Connection, filter: Filter) -> Callable[[tuple[int, .
 
     @cache
     def selection(stale_keys: tuple[int, ...]) -> Selection:
-        documents = db.memoize(document_filter(filter), lambda: matching_documents(db, filter))
+        key = (document_filter(filter), filter.hidden)
+        documents = db.memoize(key, lambda: matching_documents(db, filter))
         return Selection(
             roles=filter.roles,
             authors=filter.authors,

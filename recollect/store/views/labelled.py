@@ -1,0 +1,44 @@
+"""A view of a store for readers that mask human-only messages: its candidates say which these are.
+
+The index knows the visibility of a message, but not its metadata, which can mark it as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from recollect.model.audience import HUMAN_ONLY
+from recollect.model.search import Filter
+from recollect.store.values import Candidate, SubstringMatches
+from recollect.store.views.base import StoreView
+
+
+class LabelledStore(StoreView):
+    def candidates(self, keys: Sequence[int], filter: Filter) -> list[Candidate]:
+        return self._label(self._store.candidates(keys, filter))
+
+    def previous_passages(self, keys: Sequence[int]) -> list[Candidate]:
+        return self._label(self._store.previous_passages(keys))
+
+    def newest(
+        self, filter: Filter, limit: int, offset: int, by_document: bool = False
+    ) -> tuple[list[Candidate], int]:
+        candidates, total = self._store.newest(filter, limit, offset, by_document)
+        return self._label(candidates), total
+
+    def find_substring(
+        self, text: str, filter: Filter, limit: int, offset: int
+    ) -> SubstringMatches:
+        matches = self._store.find_substring(text, filter, limit, offset)
+        return matches._replace(candidates=self._label(matches.candidates))
+
+    def _label(self, candidates: list[Candidate]) -> list[Candidate]:
+        if not candidates:
+            return []
+        human_only = self._store.human_only([candidate.key for candidate in candidates])
+        if not human_only:
+            return candidates
+        return [
+            candidate._replace(visibility=HUMAN_ONLY) if candidate.key in human_only else candidate
+            for candidate in candidates
+        ]
