@@ -511,6 +511,30 @@ for line in sys.stdin:
 
 
 @in_every_state
+def test_words_between_the_colours_of_a_terminal_are_found_and_marked(
+    library: recollect.Library, monkeypatch: pytest.MonkeyPatch, state: str
+) -> None:
+    coloured = "\x1b[31mFailed\x1b[0m tests: \x1b[33mERR_\x1b[1mAUTH_42\x1b[0m (line 7)"
+    others = [message(f"m{n}", f"another message {n}") for n in range(3)]
+    library.add_conversation("c1", messages=[message("a", coloured), *others])
+    bring_to(state, library, monkeypatch)
+    for query, expected in {
+        "failed": "[Failed] tests: ERR_AUTH_42 (line 7)",
+        '"Failed tests"': "[Failed tests]: ERR_AUTH_42 (line 7)",
+        '"failed tests: ERR_AUTH_42"': "[Failed tests: ERR_AUTH_42] (line 7)",
+        "fail*": "[Fail]ed tests: ERR_AUTH_42 (line 7)",
+        "ERR_AUTH_42": "Failed tests: [ERR]_[AUTH]_42 (line 7)",
+        "why did the tests fail": "[Failed] [tests]: ERR_AUTH_42 (line 7)",
+    }.items():
+        for mode in ("text", "both"):
+            hit = library.search(query, options=SearchOptions(mode=mode)).hits[0]
+            shown = hit.snippet
+            for start, end in reversed(hit.marks):
+                shown = f"{shown[:start]}[{shown[start:end]}]{shown[end:]}"
+            assert (hit.message_id, shown) == ("a", expected)
+
+
+@in_every_state
 def test_deleted_messages_are_never_returned(
     library: recollect.Library, monkeypatch: pytest.MonkeyPatch, state: str
 ) -> None:

@@ -160,11 +160,6 @@ def test_control_and_invisible_characters_never_reach_a_terminal_or_a_model() ->
     assert for_model("a\U000e0041\U000e0042b") == "ab"
 
 
-def test_colours_of_a_terminal_are_left_out() -> None:
-    text = "\x1b[2K\x1b[1G\x1b[33mwarning\x1b[39m: \x9b1;31mred\x9b0m \x1b[cut"
-    assert printable(text) == for_model(text) == "warning: red ut"
-
-
 def test_truncated_text_ends_with_dots() -> None:
     assert truncate("abcdef", 6) == "abcdef"
     assert truncate("abcdefg", 6) == "abcdef..."

@@ -15,6 +15,7 @@ from recollect.errors import IndexingStopped, RecollectError
 from recollect.index.calibration import calibrate, needs_calibration
 from recollect.index.chunks import split_text
 from recollect.index.lock import OnWait, index_lock
+from recollect.language.terminal_codes import without_terminal_codes
 from recollect.models import embeddings
 from recollect.models.stopping import Stop, never_stop
 from recollect.store.base import Store
@@ -169,7 +170,7 @@ def _texts(passage: Unembedded) -> list[str]:
     content = passage.content
     if passage.title:
         content = f"{passage.title}\n{content}"
-    parts = split_text(content)
+    parts = split_text(without_terminal_codes(content))
     if passage.author:
         parts = [f"{passage.author}: {part}" for part in parts]
     return parts

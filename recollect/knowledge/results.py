@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from recollect.importers.items import page_at, seconds_at
 from recollect.language.query_tree import Word
+from recollect.language.terminal_codes import without_terminal_codes
 from recollect.language.text import identifier, iso
 from recollect.model.audience import MASK, Audience, is_human_only
 from recollect.model.documents import Document, Json, Passage, Summary
@@ -236,6 +237,9 @@ def _title_snippet(about: Summary | Document, passage: Passage, options: Snippet
 
 def _text_around(content: str, offset: int, length: int) -> str:
     """At most `length` characters, a quarter of them before the offset."""
+    before = without_terminal_codes(content[:offset])
+    content = before + without_terminal_codes(content[offset:])
+    offset = len(before)
     room = max(1, length - 2)
     start = max(0, min(offset - room // 4, len(content) - room))
     if start > 0:

@@ -10,6 +10,8 @@ from datetime import UTC, date, datetime, time, timedelta
 from functools import cache
 from hashlib import blake2b
 
+from recollect.language.terminal_codes import without_terminal_codes
+
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _FIRST_SECOND = -62135596800.0  # year 1
@@ -58,8 +60,6 @@ _SEPARATORS_TO_SPACE = bytes(map(_byte_or_space, range(256)))
 _WORDS_IN_LOWER_CASE = _SEPARATORS_TO_SPACE[:128].lower() + b" " * 128
 _ACCENTS = re.compile("[\u0300-\u036f]")
 _TAG_CHARACTERS = re.compile("[\U000e0000-\U000e007f]")
-# Colours and movements of the cursor, which the output of programs is full of.
-_TERMINAL_STYLE = re.compile("(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]")
 _CONTROL = re.compile(
     "[\ud800-\udfff\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u200e\u200f]"
 )
@@ -104,12 +104,22 @@ def fold(value: str) -> str:
     return unicodedata.normalize("NFC", value).casefold()
 
 
+def comparable(value: str) -> str:
+    """The form in which a text is searched literally."""
+    return fold(without_terminal_codes(value))
+
+
 def indexable(value: str) -> str:
     """The form in which text is indexed and searched.
 
     Lower case, without accents, with compatibility forms unified, and with spaces around each
-    character of a script that is written without spaces.
+    character of a script that is written without spaces. Codes of terminals are left out.
     """
+    return indexable_with_codes(without_terminal_codes(value))
+
+
+def indexable_with_codes(value: str) -> str:
+    """The same with the codes of terminals, as older versions indexed it."""
     if not value.isascii():
         value = _replace_symbols(value)
     if value.isascii():
@@ -153,6 +163,7 @@ def tokens(text: str) -> list[str]:
 
 def separated_words(text: str) -> bytes:
     """The words of a text, as the index has them, in UTF-8 with spaces between them."""
+    text = without_terminal_codes(text)
     encoded = text.encode("utf-8", "surrogatepass")
     if not text.isascii():
         others = encoded.translate(None, _ASCII).decode("utf-8", "surrogatepass")
@@ -215,13 +226,8 @@ def for_model(value: str) -> str:
     return _MODEL_CONTROL.sub("\ufffd", _without_invisible(value))
 
 
-def without_terminal_styles(value: str) -> str:
-    """Text without colours, which would be shown as `[33m`."""
-    return _TERMINAL_STYLE.sub("", value)
-
-
 def _without_invisible(value: str) -> str:
-    return without_terminal_styles(_TAG_CHARACTERS.sub("", value))
+    return without_terminal_codes(_TAG_CHARACTERS.sub("", value))
 
 
 # -- time ------------------------------------------------------------------

@@ -11,7 +11,7 @@ from typing import Any
 from recollect.errors import InvalidInput
 from recollect.index.meaning import Meaning
 from recollect.language.query import Query
-from recollect.language.text import fold
+from recollect.language.text import comparable
 from recollect.model.search import Filter, Hit, Page, SearchOptions
 from recollect.search import rank
 from recollect.search.deadline import NOTE
@@ -221,7 +221,7 @@ class Search(CandidatePool):
         candidates = sorted(self.candidates(list(cosines)), key=lambda c: -cosines[c.key])
         distinct: dict[str, Candidate] = {}
         for candidate in candidates:
-            name = fold(candidate.content)
+            name = comparable(candidate.content)
             if self._options.group == "conversation":
                 name = candidate.document
             distinct.setdefault(name, candidate)

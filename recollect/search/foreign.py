@@ -28,7 +28,7 @@ import apsw
 from recollect.errors import DamagedLibrary, SearchTimeout, StoreBusy, UnsafeFile
 from recollect.importers.chats.chatgpt_browser import decode_content
 from recollect.importers.databases import connect
-from recollect.language.text import fold, from_micros, indexable, micros, moment
+from recollect.language.text import comparable, fold, from_micros, indexable, micros, moment
 from recollect.settings import LIMITS
 
 STEPS_BETWEEN_DEADLINE_CHECKS = 10_000
@@ -275,7 +275,7 @@ class Needle:
 
     def is_in(self, text: str) -> bool:
         """Whether the text matches."""
-        folded = fold(text)
+        folded = comparable(text)
         if self._query in folded:
             return True
         return bool(self._words) and all(self._has_word(folded, word) for word in self._words)

@@ -16,6 +16,7 @@ from functools import cache
 from recollect.language.detection import language_of
 from recollect.language.intent import QUESTION
 from recollect.language.languages.english import ENGLISH
+from recollect.language.terminal_codes import without_terminal_codes
 from recollect.model.search import SearchOptions
 from recollect.search.ranking.scored import Question, ScoredCandidate
 from recollect.settings import LIMITS, RERANK
@@ -51,9 +52,10 @@ def rerank(question: Question, ranking: Sequence[ScoredCandidate]) -> list[Score
     from recollect.models.reranker import CANDIDATES, Passage, Reranker
 
     head = ranking[:CANDIDATES]
-    passages = [
-        Passage(s.candidate.author or s.candidate.role or "", s.candidate.content) for s in head
-    ]
+    passages = []
+    for scored in head:
+        author = scored.candidate.author or scored.candidate.role or ""
+        passages.append(Passage(author, without_terminal_codes(scored.candidate.content)))
     judgements = Reranker.load().scores(question.text, passages)
     for scored, value in zip(head, _standard_scores(judgements), strict=True):
         part = question.weights_for(scored)["rerank"] * value

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from recollect.language.query_tree import Word
+from recollect.language.terminal_codes import position_with_codes, without_terminal_codes
 from recollect.language.text import is_unspaced, non_ascii_characters
 from recollect.search.word_finder import Span, WordFinder, fold, word_finder
 from recollect.settings import LIMITS
@@ -33,7 +34,7 @@ def snippet(
 ) -> tuple[str, Marks]:
     """About `length` characters around the best matches, and the positions of the matches.
 
-    White space is collapsed. `…` marks omitted text.
+    White space is collapsed, and codes of terminals are left out. `…` marks omitted text.
     """
     _, text, marks = snippet_at(content, words, length)
     return text, marks
@@ -42,16 +43,18 @@ def snippet(
 def snippet_at(content: str, words: Sequence[Word], length: int) -> tuple[int, str, Marks]:
     """Where a snippet begins in the content, the snippet, and the positions of its matches."""
     finder = word_finder(words)
-    start, text, folded = _part_with_match(content, finder)
+    plain = without_terminal_codes(content)
+    start, text, folded = _part_with_match(plain, finder)
     window_start = _window_start(finder.matches(folded), length)
     first = _next_word(text, window_start)
     window = text[first : first + length]
     result = " ".join(window.split())
     if start + first > 0:
         result = "…" + result
-    if start + first + len(window) < len(content):
+    if start + first + len(window) < len(plain):
         result += "…"
-    return start + first, result, tuple(finder.matches(fold(result)))
+    position = position_with_codes(content, start + first)
+    return position, result, tuple(finder.matches(fold(result)))
 
 
 def short_snippet(content: str, words: Sequence[Word], length: int) -> str:
@@ -67,12 +70,13 @@ def excerpt(content: str, words: Sequence[Word], size: int) -> tuple[str, Marks]
     `LIMITS.excerpt_characters`, whatever is between the words.
     """
     finder = word_finder(words)
-    start, text, folded = _part_with_match(content, finder)
+    plain = without_terminal_codes(content)
+    start, text, folded = _part_with_match(plain, finder)
     begin, end = _excerpt_window(text, finder.matches(folded), size, at_start=start == 0)
     result = " ".join(text[begin:end].split())
     if start + begin > 0:
         result = "…" + result
-    if start + end < len(content):
+    if start + end < len(plain):
         result += "…"
     marks = finder.matches(fold(result))
     if any(word.prefix for word in words):
@@ -82,22 +86,23 @@ def excerpt(content: str, words: Sequence[Word], size: int) -> tuple[str, Marks]
 
 def first_match(content: str, words: Sequence[Word]) -> int | None:
     """The position of the first match; None if there is none."""
-    match = _slice_with_match(content, word_finder(words))
+    match = _slice_with_match(without_terminal_codes(content), word_finder(words))
     if match is None:
         return None
-    return match.position
+    return position_with_codes(content, match.position)
 
 
 def best_match(content: str, words: Sequence[Word], length: int) -> int | None:
     """Where the most different words are closest together in a snippet of this length."""
     finder = word_finder(words)
-    start, _, folded = _part_with_match(content, finder)
+    start, _, folded = _part_with_match(without_terminal_codes(content), finder)
     matches = finder.matches(folded)
     if not matches:
         return None
     first = _best_match(matches, length)
     end = first + max(1, length * 3 // 4)
-    return start + _closest_words(folded, [span for span in matches if first <= span[0] < end])
+    closest = _closest_words(folded, [span for span in matches if first <= span[0] < end])
+    return position_with_codes(content, start + closest)
 
 
 def _closest_words(folded: str, matches: Sequence[Span]) -> int:

@@ -6,7 +6,7 @@ from collections import Counter, deque
 from collections.abc import Hashable, Sequence
 
 from recollect.language.intent import QUESTION
-from recollect.language.text import fold
+from recollect.language.text import comparable
 from recollect.model.kinds import CONVERSATION
 from recollect.search.ranking.scored import Question, ScoredCandidate
 from recollect.settings import LIMITS
@@ -38,11 +38,11 @@ def merge_copies(ranking: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
 
 
 def _comparable(content: str) -> Hashable:
-    """Equal for texts that differ only in case. Very long texts are compared in part."""
+    """Equal for texts that differ only in case or in codes. Very long ones are compared in part."""
     size = LIMITS.ranked_characters
     if len(content) > size:
-        return len(content), fold(content[:size])
-    return fold(content)
+        return len(content), comparable(content[:size])
+    return comparable(content)
 
 
 def spread(question: Question, ranking: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:

@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any
 
 from recollect.errors import InvalidInput, NotFound
-from recollect.language.text import fold, identifier, truncate
+from recollect.language.text import comparable, fold, identifier, truncate
 from recollect.model.documents import Document, Passage
 from recollect.model.forgetting import Selection
 from recollect.model.kinds import CONVERSATION, KINDS
@@ -315,7 +315,7 @@ def _text_matcher(selection: Selection) -> Callable[[str], bool]:
         for pattern, is_folded in patterns:
             form = text
             if is_folded:
-                form = fold(text)
+                form = comparable(text)
             if pattern.search(form.encode("utf-8", "surrogatepass")) is None:
                 return False
         return True

@@ -22,7 +22,6 @@ from recollect.serve.console.views.snippets import plain_snippet
         ("the [[barrel]] and [[beds/four|bed *four*]]", "the barrel and bed four"),
         ("a[[1]] and b[[0, 1]]", "a[[1]] and b[[0, 1]]"),
         ("cut off **bold", "cut off bold"),
-        ("\x1b[38;2;136;1;1mred\x1b[39m and \x1b[1mbold\x1b[22m", "red and bold"),
         ("2 * 3 * 4, snake_case_name, f(*args), a-b", "2 * 3 * 4, snake_case_name, f(*args), a-b"),
         ("C# and #hashtag and a > b - c", "C# and #hashtag and a > b - c"),
     ],

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from recollect.language.terminal_codes import has_terminal_codes, without_terminal_codes
 from recollect.model.audience import MASK, is_human_only
 from recollect.model.documents import Document, Passage
 
@@ -63,6 +64,8 @@ def split_exchanges(document: Document) -> list[Exchange]:
             parts.append([])
         if is_human_only(passage):
             passage = passage._replace(content=MASK, attachments=())
+        elif has_terminal_codes(passage.content):
+            passage = passage._replace(content=without_terminal_codes(passage.content))
         parts[-1].append(passage)
     return [Exchange(number, tuple(part)) for number, part in enumerate(parts, 1)]
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, zip_longest
 
+from recollect.language.terminal_codes import without_terminal_codes
 from recollect.memory.observe.prose import fold_spaces, shorten
 from recollect.memory.observe.sentence_words import word_set
 from recollect.model.documents import Json, Passage
@@ -95,7 +96,6 @@ _PASSED = re.compile(
     re.MULTILINE | re.IGNORECASE,
 )
 _WARNING = re.compile(r"(?:\w+)?Warning\b")
-_TERMINAL_CODE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07")
 CONFIG = re.compile(
     r"(?:^|/)(?:Dockerfile[\w.]*|Makefile|Justfile|Procfile|Vagrantfile|[\w.-]*\.(?:toml|ya?ml|ini"
     r"|cfg|conf|env|lock|"
@@ -398,9 +398,9 @@ def _output(result: Passage | None) -> str:
     """The output of a command without terminal codes: its beginning, and its end if it is long."""
     if result is None:
         return ""
-    output = _TERMINAL_CODE.sub("", result.content[:MAX_LENGTH])
+    output = without_terminal_codes(result.content[:MAX_LENGTH])
     if len(result.content) > MAX_LENGTH:
-        output += "\n" + _TERMINAL_CODE.sub("", result.content[-5_000:])
+        output += "\n" + without_terminal_codes(result.content[-5_000:])
     return output
 
 
@@ -464,7 +464,7 @@ def _add_error(work: Work, output: str) -> None:
 
 def error_line(output: str) -> str:
     """The line that says what went wrong: the end of a traceback, else the first error."""
-    text = _TERMINAL_CODE.sub("", output[:MAX_LENGTH])
+    text = without_terminal_codes(output[:MAX_LENGTH])
     lines = [match[1] for match in _ERROR_LINE.finditer(text)]
     lines = [
         line for line in lines if not _WARNING.match(line) and not line.startswith("Traceback")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from recollect.language.terminal_codes import without_terminal_codes
 from recollect.search.terms import Term
 from recollect.settings import LIMITS
 
@@ -13,6 +14,7 @@ _MAX_CHARACTERS_SEARCHED = 250_000
 
 def ranked_part(text: str, terms: Sequence[Term]) -> str:
     """The whole text, or if it is very long, the part around the first match."""
+    text = without_terminal_codes(text)
     size = LIMITS.ranked_characters
     if len(text) <= size:
         return text

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from recollect.language.text import fold, identifier
+from recollect.language.text import identifier
 from recollect.model.documents import Passage
 from recollect.store.postgres.connection import MARKS, Connection
 from recollect.store.postgres.filters import OWNER
 from recollect.store.postgres.text.index_writer import IndexWriter
-from recollect.store.postgres.text.lexemes import text_vector
+from recollect.store.postgres.text.lexemes import folded_content, text_vector
 from recollect.store.postgres.text.vocabulary import word_rows
 from recollect.store.sql import statistics
 from recollect.store.sql.append_state import AppendState
@@ -104,9 +104,6 @@ def _text_values(state: AppendState, row: tuple[Any, ...], index: IndexWriter) -
     content: str = values["content"]
     vector = text_vector("", content)
     words = word_rows(index.add_words(vector.distinct))
-    folded = None
-    if not content.isascii():
-        folded = fold(content)
     return [
         state.new_key,
         state.document,
@@ -118,7 +115,7 @@ def _text_values(state: AppendState, row: tuple[Any, ...], index: IndexWriter) -
         vector.has_all_words,
         vector.length,
         vector.literal,
-        folded,
+        folded_content(content),
         [term for term, _ in words],
         [root for _, root in words],
     ]

@@ -327,6 +327,9 @@ class Connection:
             (_new_mark(), keys),
         )
 
+    def mark_reindexed(self, passages: Sequence[int]) -> None:
+        self.mark_outdated(passages)
+
     def delete_derived(self, passages: Sequence[int]) -> None:
         self._delete_vectors(list(passages))
 

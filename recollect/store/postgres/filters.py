@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from recollect.language.text import fold, micros, storable, tokens
+from recollect.language.text import comparable, fold, micros, storable, tokens
 from recollect.model.search import Filter
 from recollect.store.postgres.schema import LONGEST_INDEXED_NAME
 from recollect.store.sql.encoding import FILTER_CHARACTERS, index_columns
@@ -23,7 +23,7 @@ _PINNED = {True: "d.pinned is not null", False: "d.pinned is null"}
 def derived_columns(row: Mapping[str, Any]) -> dict[str, Any]:
     """Columns that are derived from a document row, for filters and the text index."""
     return index_columns(row) | {
-        "folded_title": fold(row["title"]),
+        "folded_title": comparable(row["title"]),
         "folded_id": fold(row["id"]),
         "title_words": _pad(tokens(row["title"])),
     }

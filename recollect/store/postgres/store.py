@@ -22,7 +22,15 @@ from recollect.store.postgres.connection import Connection
 from recollect.store.postgres.filters import OWNER
 from recollect.store.postgres.server_errors import explain_error
 from recollect.store.postgres.transactions import Transactions, has_account
-from recollect.store.sql import changes, checking, handover, headings, markers, statistics
+from recollect.store.sql import (
+    changes,
+    checking,
+    codes_in_index,
+    handover,
+    headings,
+    markers,
+    statistics,
+)
 from recollect.store.sql import spaces as space_sql
 from recollect.store.sql.database import TextIndex
 from recollect.store.sql.encoding import INDEXED_TITLE
@@ -96,7 +104,8 @@ class PostgresStore(SqlStore[Connection]):
             return
         if self.size():
             self._rebuild(None)
-        self.set_marker("text", text.VERSION)
+        else:
+            self._write(_mark_current)
 
     @property
     def path(self) -> str:
@@ -317,12 +326,15 @@ class PostgresStore(SqlStore[Connection]):
 
     def needs_refresh(self) -> bool:
         # A GIN index is always complete.
-        return not self._read(headings.is_complete)
+        return not self._read(
+            lambda db: headings.is_complete(db) and codes_in_index.is_complete(db)
+        )
 
     def refresh(
         self, progress: Progress | None = None, stop: Callable[[], bool] | None = None
     ) -> None:
         self._index_keywords(stop)
+        self._remove_codes(stop)
         self._clear_dropped_spaces()
         if self._transactions.server.pgvector:
             self._build_graphs(stop or (lambda: False))
@@ -411,11 +423,18 @@ def _count_lost(db: Connection) -> int:
     )
 
 
+def _mark_current(db: Connection) -> None:
+    """Note that the index was made by this version."""
+    markers.set_marker(db, "text", text.VERSION)
+    codes_in_index.mark_complete(db)
+
+
 def _clear_index(db: Connection) -> int:
     """Empty the index, and return the number of passages to index."""
     db.run(f"delete from {db.own_rows('passage_text')}")
     db.run(f"delete from {db.own_rows('word')}")
     markers.set_marker(db, "text", None)
+    codes_in_index.mark_complete(db)
     space_sql.remove_orphans(db)
     db.run(f"update last_key set removed = removed + 1 where {db.own()}")
     return int(db.get(f"select count(*) from {db.own_rows('passage')}"))

@@ -91,6 +91,9 @@ class Database(Protocol):
     def mark_outdated(self, passages: Sequence[int]) -> None:
         """Discard the vectors of passages whose text, title or metadata changed."""
 
+    def mark_reindexed(self, passages: Sequence[int]) -> None:
+        """Discard the vectors of passages that did not change, but whose words in the index did."""
+
     def delete_derived(self, passages: Sequence[int]) -> None:
         """Delete everything that was derived from deleted passages."""
 

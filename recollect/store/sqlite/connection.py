@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import apsw
 
-from recollect.language.text import fold, indexable, storable
+from recollect.language.text import comparable, fold, indexable, storable
 from recollect.model.search import Filter
 from recollect.settings import LIMITS
 from recollect.store.sql import human_only
@@ -189,6 +189,21 @@ class Connection(apsw.Connection):
     def mark_outdated(self, passages: Sequence[int]) -> None:
         pass  # done by triggers
 
+    def mark_reindexed(self, passages: Sequence[int]) -> None:
+        # No row of a passage changes, so there is no trigger.
+        keys = json.dumps(list(passages))
+        self.run(
+            "insert or ignore into stale select k.value from json_each(?) k "
+            "join volume on k.value between first and last",
+            (keys,),
+        )
+        self.run(
+            "insert or replace into unembedded (passage, space) "
+            "select k.value, s.id from json_each(?) k cross join space s where not s.gone",
+            (keys,),
+        )
+        self.run("delete from vector where passage in (select value from json_each(?))", (keys,))
+
     def delete_derived(self, passages: Sequence[int]) -> None:
         pass  # done by triggers
 
@@ -200,7 +215,7 @@ class Connection(apsw.Connection):
         )
 
     def derived_columns(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        columns = index_columns(row) | {"folded_title": fold(row["title"]), "folded_id": None}
+        columns = index_columns(row) | {"folded_title": comparable(row["title"]), "folded_id": None}
         if fold(row["id"]) != row["id"]:
             columns["folded_id"] = fold(row["id"])
         return columns
@@ -328,7 +343,7 @@ def file_stamp(path: Path) -> FileStamp:
 
 def _contains(*values: Any) -> bool:
     text, folded = values
-    return text is not None and folded in fold(text)
+    return text is not None and folded in comparable(text)
 
 
 def _fold_bytes(*values: Any) -> str:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from recollect.language.languages.base import Language
 from recollect.language.languages.english import ENGLISH
 from recollect.language.stem import related_words, stem
-from recollect.language.text import fold
+from recollect.language.text import comparable, fold
 from recollect.model.search import Filter
 from recollect.settings import LIMITS
 from recollect.store.sql.candidates import COLUMNS, decode_columns
@@ -252,7 +252,7 @@ def find_substring(
     is_complete = True
     end = time.thread_time() + LIMITS.search_cpu_seconds
     for key, content in rows:
-        if folded in fold(content):
+        if folded in comparable(content):
             keys.append(key)
         if time.thread_time() > end:
             is_complete = False

@@ -16,7 +16,14 @@ from recollect.language.query_tree import Node, Word, words
 from recollect.model.documents import Document, Passage
 from recollect.model.receipts import Receipt
 from recollect.model.search import Filter
-from recollect.store.sql import changes, checking, handover, headings, statistics
+from recollect.store.sql import (
+    changes,
+    checking,
+    codes_in_index,
+    handover,
+    headings,
+    statistics,
+)
 from recollect.store.sql import spaces as space_sql
 from recollect.store.sql.database import TextIndex
 from recollect.store.sql.encoding import INDEXED_TITLE
@@ -446,6 +453,8 @@ class SqliteStore(SqlStore[Connection]):
             _, newest_key = all_keys(db)
             if not headings.is_complete(db) or text_index.is_vocabulary_behind(db):
                 return True
+            if not codes_in_index.is_complete(db):
+                return True
             if not compaction.is_complete(db) or self._has_lost_vectors(db):
                 return True
             if newest_key < plan.MIN_VOLUME_PASSAGES or self._is_encrypted:
@@ -471,6 +480,7 @@ class SqliteStore(SqlStore[Connection]):
     ) -> None:
         self._index_keywords(stop)
         self._complete_vocabulary()  # an import may have been killed
+        self._remove_codes(stop)
         if self._uses_volumes():
             self._volumes.refresh(progress, stop)
         self._compress_older(stop)
@@ -563,6 +573,7 @@ class SqliteStore(SqlStore[Connection]):
         def clear(db: Connection, index: TextIndex) -> None:
             checking.remember_lost(db, verification.count_lost(db))
             text_index.clear(db)
+            codes_in_index.mark_complete(db)
             space_sql.remove_orphans(db)
             if checking.correct_counts(db):
                 statistics.recount(db)
@@ -607,6 +618,7 @@ def _has_volumes(db: Connection) -> bool:
 
 def _clear_index(db: Connection) -> None:
     text_index.clear(db)
+    codes_in_index.mark_complete(db)
     db.run("insert or replace into derived values ('text', ?)", (text_index.VERSION,))
 
 

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from recollect.language.text import fold, indexable
+from recollect.language.text import comparable, fold, indexable
 from recollect.settings import LIMITS
 from recollect.store.sql.statistics import long_passages
 from recollect.store.sqlite.connection import Connection
@@ -116,7 +116,7 @@ def documents_titled(db: Connection, text: str, documents: Sequence[int] | None)
     folded_text = fold(text)
     words = set(WORD.findall(indexable(text)))
     for key, title in db.execute(sql, values):
-        if folded_text in fold(title) or _has_words(title, words):
+        if folded_text in comparable(title) or _has_words(title, words):
             yield key
 
 

@@ -13,7 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from recollect.language.stem import stem
-from recollect.language.text import indexable
+from recollect.language.terminal_codes import has_terminal_codes
+from recollect.language.text import indexable, indexable_with_codes
 from recollect.settings import LIMITS
 from recollect.store.sql.database import IndexRow
 from recollect.store.sql.markers import get_marker, set_marker
@@ -66,6 +67,11 @@ def prepare_text(text: str) -> str:
     if not text:
         return text
     return indexable(text[: LIMITS.indexed_characters])
+
+
+def _prepare_with_codes(text: str) -> str:
+    """The same as older versions indexed it, with the codes of terminals."""
+    return indexable_with_codes(text[: LIMITS.indexed_characters])
 
 
 # -- vocabulary ---
@@ -280,7 +286,7 @@ class FtsIndex:
         """
         last_key: int = self._db.get("select passage from last_key")
         if count * _REWRITES_PER_WIPE < last_key:
-            prepared = _prepare_rows(rows)
+            prepared = sorted(self._indexed_rows(rows))
             self._db.executemany(_DELETE, prepared)
             self._remove_unused(_terms_of(prepared))
             return
@@ -288,7 +294,7 @@ class FtsIndex:
 
     def replace(self, before: Sequence[IndexRow], after: Sequence[IndexRow]) -> None:
         """Replace passages. Only words that are no longer in them may be unused now."""
-        prepared = _prepare_rows(before)
+        prepared = sorted(self._indexed_rows(before))
         self._db.executemany(_DELETE, prepared)
         replacement = _prepare_rows(after)
         self._add(replacement)
@@ -297,14 +303,28 @@ class FtsIndex:
     def _rewrite_without(self, rows: Iterable[IndexRow]) -> None:
         db = self._db
         db.run("insert into passage_text (passage_text, rank) values ('secure-delete', 0)")
-        db.executemany(
-            _DELETE,
-            ((key, prepare_text(title), prepare_text(content)) for key, title, content in rows),
-        )
+        db.executemany(_DELETE, self._indexed_rows(rows))
         db.run("insert into passage_text (passage_text) values ('optimize')")
         db.run("insert into passage_text (passage_text, rank) values ('secure-delete', 1)")
         _clear_vocabulary(db)
         complete_vocabulary(db)
+
+    def _indexed_rows(self, rows: Iterable[IndexRow]) -> Iterator[IndexRow]:
+        """Rows as they were indexed. Older versions indexed the codes of terminals, too."""
+        for key, title, content in rows:
+            prepared = (key, prepare_text(title), prepare_text(content))
+            if has_terminal_codes(content) or has_terminal_codes(title):
+                with_codes = (key, _prepare_with_codes(title), _prepare_with_codes(content))
+                if self._has_any(key, _terms_of([with_codes]) - _terms_of([prepared])):
+                    prepared = with_codes
+            yield prepared
+
+    def _has_any(self, key: int, terms: set[str]) -> bool:
+        """Whether the index has one of these words for a passage; it has all or none of them."""
+        if not terms:
+            return False
+        sql = "select exists (select 1 from passage_text where passage_text match ? and rowid = ?)"
+        return bool(self._db.get(sql, (quote_term(min(terms)), key)))
 
     def _remove_unused(self, terms: set[str]) -> None:
         """Remove words from the vocabulary that no passage has."""

@@ -28,7 +28,8 @@ from recollect.errors import InvalidInput
 from recollect.language.content_words import content_words
 from recollect.language.query import parse_query
 from recollect.language.stem import stem
-from recollect.language.text import storable, tokens, without_terminal_styles
+from recollect.language.terminal_codes import without_terminal_codes
+from recollect.language.text import storable, tokens
 from recollect.serve import links
 from recollect.serve.console.views import formulas
 from recollect.serve.console.views.formulas import add_formulas
@@ -117,14 +118,14 @@ def note(text: str, id: str) -> Markup:
 
 def plain(text: str) -> Markup:
     """Text as it was written, without the colours of terminals."""
-    text = without_terminal_styles(storable(text))
+    text = without_terminal_codes(storable(text))
     return Markup('<pre class="plain">{}</pre>').format(text)
 
 
 def _render(
     text: str, parser: MarkdownIt, cleaner: nh3.Cleaner, environment: dict[str, Any]
 ) -> Markup:
-    text = without_terminal_styles(storable(text))
+    text = without_terminal_codes(storable(text))
     if len(text) > MARKDOWN_CHARS or text.count("[") > _MAX_BRACKETS:
         return plain(text)
     try:

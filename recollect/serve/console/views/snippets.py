@@ -10,8 +10,7 @@ Marks = Sequence[tuple[int, int]]
 # What is removed, except for the text in the groups below.
 _MARKUP = re.compile(
     r"""
-    \x1b\[[0-?]*[ -/]*[@-~]                                       # colours of terminals
-    | (?:(?<=\s)|^|(?<=…))(?:\#{1,6}|\d{1,3}[.)])\s                # headings, numbered lists
+    (?:(?<=\s)|^|(?<=…))(?:\#{1,6}|\d{1,3}[.)])\s                # headings, numbered lists
     # Elsewhere these are operators: a snippet has no lines.
     | (?:(?<=[.:;!?)\]]\s)|^|(?<=…))(?:>|[-*+])\s(?:\[[ xX]\]\s)?
     | !\[(?P<image>[^\]\n]{0,300})\]\([^)\s]*\)                   # ![image](url)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from recollect.language.text import fold
+from recollect.language.terminal_codes import has_terminal_codes
 from recollect.store.postgres.connection import Connection
-from recollect.store.postgres.text.lexemes import text_vector
+from recollect.store.postgres.text.lexemes import folded_content, text_vector
 from recollect.store.postgres.text.vocabulary import Vocabulary, delete_unused_words, insert_words
 from recollect.store.sql.database import IndexRow
 
@@ -48,7 +48,7 @@ class IndexWriter:
             keys.append(key)
             is_opening.append(bool(title))
             vectors.append(text_vector(title, content))
-            folded.append(None if content.isascii() else fold(content))
+            folded.append(folded_content(content))
         self._db.run(
             """insert into passage_text (owner, key, document, created_at, role, author, hidden,
               opening, sure, whole, length, words, folded)
@@ -84,10 +84,14 @@ class IndexWriter:
 
     def remove(self, rows: Iterable[IndexRow], count: int = 1) -> None:
         keys = []
+        keys_with_codes = []
         words: set[str] = set()
         for key, title, content in rows:
             keys.append(key)
             words |= text_vector(title, content).distinct
+            if has_terminal_codes(content) or has_terminal_codes(title):
+                keys_with_codes.append(key)
+        words |= self._indexed_words(keys_with_codes)
         self._db.run(
             "delete from passage_text where owner = ?::integer and key = any(?::bigint[])",
             (self._db.owner, keys),
@@ -96,6 +100,17 @@ class IndexWriter:
         delete_unused_words(self._db, sorted(words))
         self.removed += is_noted
         self.new_words -= words
+
+    def _indexed_words(self, keys: list[int]) -> set[str]:
+        """The words that the index has of passages. Older versions indexed codes of terminals."""
+        if not keys:
+            return set()
+        rows = self._db.rows(
+            "select distinct unnest(tsvector_to_array(words)) from passage_text "
+            "where owner = ?::integer and key = any(?::bigint[])",
+            (self._db.owner, keys),
+        )
+        return {word for (word,) in rows}
 
     def replace(self, before: Sequence[IndexRow], after: Sequence[IndexRow]) -> None:
         self.remove(before)

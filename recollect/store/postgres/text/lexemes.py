@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from recollect.language.query_tree import And, Near, Node, Not, Or, Word
-from recollect.language.text import tokens
+from recollect.language.terminal_codes import without_terminal_codes
+from recollect.language.text import fold, tokens
 from recollect.settings import LIMITS
 
 # Words are cut to this length.
@@ -50,6 +51,14 @@ def text_vector(title: str, content: str) -> TextVector:
     if len(title_words) + len(content_words) <= _POSITIONS:
         return _short_text_vector(sections, is_complete)
     return _long_text_vector(sections, is_complete)
+
+
+def folded_content(content: str) -> str | None:
+    """The form in which a content is searched literally; None if the server can make it."""
+    plain = without_terminal_codes(content)
+    if plain == content and content.isascii():
+        return None
+    return fold(plain)
 
 
 _Sections = Sequence[tuple[Sequence[str], int, str]]

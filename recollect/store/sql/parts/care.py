@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 
 from recollect.model.kinds import CONVERSATION
 from recollect.store.contract.care import Care
-from recollect.store.sql import headings, markers, statistics, tags
+from recollect.store.sql import codes_in_index, headings, markers, statistics, tags
 from recollect.store.sql.parts.transactions import Connection, SqlTransactions
 from recollect.store.values import Activity, SearchPlan, TermPlan
 
@@ -51,4 +51,12 @@ class SqlCare(SqlTransactions[Connection], Care):
             return
         while stop is None or not stop():
             if not self._write_text(headings.index_batch):
+                return
+
+    def _remove_codes(self, stop: Callable[[], bool] | None) -> None:
+        """Remove codes of terminals from the text index, a batch per transaction."""
+        if self._read(codes_in_index.is_complete):
+            return
+        while stop is None or not stop():
+            if not self._write_text(codes_in_index.index_batch):
                 return

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Protocol
 from recollect.language.languages.base import Language
 from recollect.language.languages.english import ENGLISH
 from recollect.language.query_tree import Node, Word
+from recollect.language.terminal_codes import without_terminal_codes
 from recollect.model.search import Filter
 from recollect.settings import LIMITS
 from recollect.store.contract.text_search import TextSearch
@@ -67,9 +68,11 @@ class SqlTextSearch(SqlTransactions[Connection], TextSearch):
     def find_substring(
         self, text: str, filter: Filter, limit: int, offset: int
     ) -> SubstringMatches:
+        literal = _literal(text)
+
         def work(db: Connection) -> SubstringMatches:
             resolved_filter = resolve_filter(db, filter)
-            return self._text.find_substring(db, text, resolved_filter, limit, offset)
+            return self._text.find_substring(db, literal, resolved_filter, limit, offset)
 
         return self._search(work)
 
@@ -81,8 +84,9 @@ class SqlTextSearch(SqlTransactions[Connection], TextSearch):
         )
 
     def recent(self, text: str | None, filter: Filter, limit: int) -> list[Candidate]:
+        literal = _literal(text) if text else text
         return self._search(
-            lambda db: self._text.recent(db, text, resolve_filter(db, filter), limit)
+            lambda db: self._text.recent(db, literal, resolve_filter(db, filter), limit)
         )
 
     def match_groups(self, node: Node | None, filter: Filter) -> MatchGroups:
@@ -94,3 +98,8 @@ class SqlTextSearch(SqlTransactions[Connection], TextSearch):
 
     def group_passages(self, keys: Sequence[int]) -> MatchGroups:
         return self._read(lambda db: match_groups.group_passages(db, keys), _COUNTING_SECONDS)
+
+
+def _literal(text: str) -> str:
+    """A text to find. If it is nothing but codes of terminals, which no text has, it stays."""
+    return without_terminal_codes(text) or text
