@@ -15,11 +15,11 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import recollect
-from recollect.language.intent import identifiers
 from recollect.language.languages.english import ENGLISH
-from recollect.language.spelling import neighbours
-from recollect.language.stem import stem
+from recollect.language.queries.intent import identifiers
 from recollect.language.text import tokens
+from recollect.language.words.spelling import neighbours
+from recollect.language.words.stem import stem
 from recollect.model.search import SearchOptions
 
 SAMPLE = 200

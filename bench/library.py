@@ -23,7 +23,7 @@ import apsw
 import recollect
 from bench import corpus
 from recollect.model.search import SearchOptions
-from recollect.store.sqlite.connection import connect
+from recollect.store.sqlite.connections.connection import connect
 
 OUT = Path(__file__).parent / "out"
 ROUNDS = 7

@@ -30,7 +30,8 @@ from recollect.model.search import SearchOptions
 from recollect.models.static import Counts, StaticModel
 
 _QUESTIONS = 300
-_READ = 600  # were read when the patterns in `language.addressee` were written, so others are asked
+# So many were read to write the patterns in `language.queries.addressee`. Others are asked.
+_READ = 600
 _SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
 _WORDS = range(7, 31)  # of a question; shorter ones make no sense without their context
 _NOW = "2023-06-01T00:00:00+00:00"  # after the last conversation

@@ -28,7 +28,7 @@ from mcp.server.stdio import stdio_server
 from recollect.serve.mcp.catalog import Catalog
 from recollect.serve.mcp.context import LocalLibrary, ToolError
 from recollect.serve.mcp.tools.conversations.definitions import CONVERSATION_SEARCH
-from recollect.store.sqlite.connection import connect
+from recollect.store.sqlite.connections.connection import connect
 
 TOOL = CONVERSATION_SEARCH
 

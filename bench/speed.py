@@ -50,7 +50,7 @@ from bench import corpus, use
 from bench.corpus import SampleQuery
 from recollect.index.meaning import Meaning
 from recollect.model.search import Filter, SearchOptions
-from recollect.store.sqlite.connection import connect
+from recollect.store.sqlite.connections.connection import connect
 
 T = TypeVar("T")
 

@@ -73,9 +73,9 @@ from bench.speed import (
     table_row,
 )
 from recollect.errors import SearchTimeout
-from recollect.language.content_words import content_words
-from recollect.language.query import parse_query
+from recollect.language.queries.query import parse_query
 from recollect.language.text import tokens
+from recollect.language.words.content_words import content_words
 from recollect.model.documents import Document
 from recollect.model.search import SearchOptions
 from recollect.store.postgres.schema import FUNCTIONS, MIGRATIONS

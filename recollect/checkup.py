@@ -14,7 +14,7 @@ from recollect.errors import DamagedLibrary, RecollectError
 from recollect.library import Library
 from recollect.settings import default_user, place
 from recollect.store.errors import reason_of
-from recollect.store.sqlite.verification import check_small_database, reason_unreadable
+from recollect.store.sqlite.care.verification import check_small_database, reason_unreadable
 from recollect.store.values import Findings, Progress
 from recollect.transfer.archive_check import check_archive
 

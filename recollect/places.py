@@ -235,7 +235,7 @@ def exists(path_or_url: str | Path | None = None, user: str | None = None) -> bo
 
 def library_files(folder: Path) -> list[Path]:
     """The files of all libraries in a folder. A file that is lost is listed as well."""
-    from recollect.store.sqlite.verification import remains_of_library
+    from recollect.store.sqlite.care.verification import remains_of_library
 
     users = folder / "users"
     if not users.is_dir():
@@ -406,7 +406,7 @@ def _open_store(where: Path | str, user: str) -> Store:
     if isinstance(where, str):
         return _postgres_store(where)(where, user, read_only)
     from recollect.store.sqlite import SqliteStore
-    from recollect.store.sqlite.private_files import protect_library
+    from recollect.store.sqlite.files.private_files import protect_library
 
     file = library_file(where, user)
     if read_only and not file.exists():
@@ -456,8 +456,8 @@ def _postgres_store(url: str) -> type[PostgresStore]:
 
 def _complete(store: Store) -> Store:
     """The store, unless an interrupted move has left only a part of a library in it."""
-    from recollect.store.sql.closing import closed_error
-    from recollect.store.sql.transfer import MOVING
+    from recollect.store.sql.copying.closing import closed_error
+    from recollect.store.sql.copying.transfer import MOVING
 
     if store.get_marker(MOVING) is not None:
         store.close()

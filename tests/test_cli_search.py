@@ -116,7 +116,7 @@ def test_a_correction_says_how_to_search_for_the_word_as_typed(imported_run: Any
 
 
 def test_every_part_of_a_score_is_explained() -> None:
-    from recollect.cli.searching import PARTS
+    from recollect.cli.content.searching import PARTS
 
     parts = {name for weights in WEIGHTS.values() for name in weights}
     assert set(PARTS) == parts

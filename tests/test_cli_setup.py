@@ -18,9 +18,10 @@ import pytest
 
 import recollect
 from recollect.capture.discovery import discover
-from recollect.cli import installing, opening
 from recollect.cli.completing import candidates
-from recollect.cli.finding import choose
+from recollect.cli.content import opening
+from recollect.cli.content.finding import choose
+from recollect.cli.servers import installing
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 

@@ -203,7 +203,7 @@ def test_text_that_confuses_the_renderer_is_printed(
     def fail(text: str) -> None:
         raise IndexError(text)
 
-    monkeypatch.setattr("recollect.cli.messages.markdown", fail)
+    monkeypatch.setattr("recollect.cli.content.messages.markdown", fail)
     with recollect.open(place) as library:
         library.add_conversation("odd", messages=[{"role": "assistant", "content": "**odd** text"}])
     assert "**odd** text" in plain_run("read", "odd")

@@ -17,7 +17,7 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from recollect import cli, settings
-from recollect.serve.http.origins import is_allowed_host
+from recollect.serve.http.checks.origins import is_allowed_host
 from recollect.serve.http.service import Service, ServiceConfig
 
 ROOT = Path(__file__).parents[1]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from recollect.language.derivation import possible_relatives
 from recollect.language.languages.dutch import DUTCH
 from recollect.language.languages.english import ENGLISH
 from recollect.language.languages.french import FRENCH
 from recollect.language.languages.german import GERMAN
+from recollect.language.words.derivation import possible_relatives
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,8 @@ import recollect
 from recollect import passphrases, places
 from recollect.backup.checking import verify
 from recollect.backup.restoring import RestoreOptions, restore
-from recollect.cli import exporting, main
+from recollect.cli import main
+from recollect.cli.content import exporting
 from recollect.encrypting import change_passphrase, decrypt_home, encrypt_home
 from recollect.errors import (
     Conflict,
@@ -31,8 +32,8 @@ from recollect.errors import (
 from recollect.library import Library
 from recollect.store.shared.database import Tables
 from recollect.store.shared.uploads import UploadFolder
-from recollect.store.sqlite import encryption
-from recollect.store.sqlite.encryption import ENCRYPTED, ENCRYPTING, KEY_FILE
+from recollect.store.sqlite.files import encryption
+from recollect.store.sqlite.files.encryption import ENCRYPTED, ENCRYPTING, KEY_FILE
 from recollect.transfer.encrypted_file import EncryptedReader, EncryptedWriter
 from recollect.transfer.salvage.report import SalvageReport
 

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 import recollect
 from recollect.errors import InvalidInput
-from recollect.language.fts5 import parse_fts5
-from recollect.language.matching import matches
-from recollect.language.query import MalformedQuery, parse
-from recollect.language.query_tree import Word
-from recollect.search.snippet import excerpt
+from recollect.language.queries.fts5 import parse_fts5
+from recollect.language.queries.matching import matches
+from recollect.language.queries.query import MalformedQuery, parse
+from recollect.language.queries.query_tree import Word
+from recollect.search.results.snippet import excerpt
 from recollect.settings import LIMITS
 
 WORDS = ("alpha", "beta", "gamma", "delta", "epsilon", "zeta")

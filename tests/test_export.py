@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import recollect
 from recollect.importers.chats import own
 from recollect.importers.entries import Entry
-from recollect.language.query_fields import ROLES
+from recollect.language.queries.query_fields import ROLES
 from recollect.model.documents import (
     PASSAGE_TYPES,
     VISIBILITIES,

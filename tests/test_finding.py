@@ -12,7 +12,7 @@ import pytest
 import recollect
 from recollect.errors import InvalidInput
 from recollect.knowledge.options import KnowledgeOptions
-from recollect.language.intent import IDENTIFIER, KEYWORDS, QUESTION, classify
+from recollect.language.queries.intent import IDENTIFIER, KEYWORDS, QUESTION, classify
 from recollect.model.search import Filter, Page, SearchOptions
 from recollect.search import deadline, pool, rerank
 from recollect.settings import LIMITS

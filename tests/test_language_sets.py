@@ -9,7 +9,7 @@ import pytest
 import recollect
 from bench.languages import FOLDER, TestSet, share_first, share_in_five
 from recollect.language.detection import language_of
-from recollect.language.intent import QUESTION, classify
+from recollect.language.queries.intent import QUESTION, classify
 
 PATHS = sorted(FOLDER.glob("*.json"))
 

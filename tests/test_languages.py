@@ -7,14 +7,14 @@ from datetime import UTC, datetime
 import pytest
 
 import recollect
-from recollect.language.content_words import content_words
 from recollect.language.detection import language_of, unspaced_language
 from recollect.language.languages import LATIN
 from recollect.language.languages.base import Language
 from recollect.language.languages.english import ENGLISH
-from recollect.language.query import parse_query
-from recollect.language.stem import stem
+from recollect.language.queries.query import parse_query
 from recollect.language.text import fold
+from recollect.language.words.content_words import content_words
+from recollect.language.words.stem import stem
 from recollect.model.kinds import CONVERSATION
 from recollect.search.ranking.answer import ANSWER
 from recollect.search.ranking.passages import find_terms

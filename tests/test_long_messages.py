@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import recollect
-from recollect.language.addressee import is_about_user
+from recollect.language.queries.addressee import is_about_user
 from recollect.model.search import SearchOptions
 
 CHAIN = (

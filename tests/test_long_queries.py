@@ -7,9 +7,9 @@ import pytest
 import recollect
 from recollect.errors import InvalidInput
 from recollect.knowledge.options import KnowledgeOptions
-from recollect.language.query import parse_query
+from recollect.language.queries.query import parse_query
 from recollect.model.search import Filter, SearchOptions
-from recollect.search.long_queries import distinctive_words
+from recollect.search.queries.long_queries import distinctive_words
 from recollect.settings import LIMITS
 
 FRAMES = """

@@ -21,14 +21,14 @@ import recollect
 import recollect.places
 from recollect.cli import main
 from recollect.errors import InvalidInput, LibraryMoved, NotFound, RecollectError, StoreBusy
-from recollect.language.query import parse
-from recollect.language.query_fields import ROLES
+from recollect.language.queries.query import parse
+from recollect.language.queries.query_fields import ROLES
 from recollect.model.documents import PASSAGE_TYPES, VISIBILITIES, Document, Passage
 from recollect.model.kinds import CONVERSATION, NOTE, OBSERVATION, OBSERVATIONS
 from recollect.model.search import Filter, SearchOptions
 from recollect.model.undo import Edit
 from recollect.store.base import Store
-from recollect.store.sql import transfer
+from recollect.store.sql.copying import transfer
 from recollect.store.values import Batch, Closure, Removal
 from recollect.transfer import moving
 
@@ -484,7 +484,7 @@ def test_an_interrupted_move_resumes_from_any_point(places: Places, here: str, t
 MOVER = """
 import sys
 from recollect import places
-from recollect.store.sql import transfer
+from recollect.store.sql.copying import transfer
 transfer.MAX_BATCH_ROWS = 40
 places.move(*sys.argv[1:5], progress=lambda *step: print(*step, flush=True))
 """
@@ -689,7 +689,7 @@ def test_a_library_moves_while_somebody_never_stops_writing(
 SWITCHER = """
 import sys
 from recollect import places
-from recollect.store.sql import transfer
+from recollect.store.sql.copying import transfer
 from recollect.store.sql.store import SqlStore
 
 def trace(name):

@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 import recollect
-from recollect.language.query import parse_query
+from recollect.language.queries.query import parse_query
 from recollect.model.search import Page, SearchOptions
-from recollect.search.period_questions import as_period
+from recollect.search.queries.period_questions import as_period
 
 NOW = datetime(2026, 3, 12, 10, tzinfo=UTC)  # a Thursday
 MESSAGES = {

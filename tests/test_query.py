@@ -10,10 +10,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.errors import InvalidInput
-from recollect.language.content_words import content_words
-from recollect.language.query import MalformedQuery, Query, literal_words, parse, parse_query
-from recollect.language.query_fields import Fields
-from recollect.language.query_tree import And, Near, Node, Not, Or, Word, any_of, unparse, words
+from recollect.language.queries.query import (
+    MalformedQuery,
+    Query,
+    literal_words,
+    parse,
+    parse_query,
+)
+from recollect.language.queries.query_fields import Fields
+from recollect.language.queries.query_tree import (
+    And,
+    Near,
+    Node,
+    Not,
+    Or,
+    Word,
+    any_of,
+    unparse,
+    words,
+)
+from recollect.language.words.content_words import content_words
 
 
 def w(text: str) -> Word:

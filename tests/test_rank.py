@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from recollect.language.when import windows
 from recollect.search import rank
+from recollect.search.queries.terms import Term
 from recollect.search.ranking.passages import find_terms
 from recollect.search.ranking.scored import Question, ScoredCandidate
-from recollect.search.terms import Term
 from recollect.store.values import Candidate
 
 NOW = datetime(2025, 6, 18, 12, tzinfo=UTC)

@@ -12,10 +12,10 @@ import recollect
 from recollect.model.audience import Audience
 from recollect.model.search import Filter, Page, SearchOptions
 from recollect.search import deadline
+from recollect.search.queries.terms import Term
 from recollect.search.ranking.long_texts import ranked_part
-from recollect.search.terms import Term
 from recollect.settings import LIMITS
-from recollect.store.sqlite import passage_queries
+from recollect.store.sqlite.passages import passage_queries
 
 FIRST = SearchOptions(limit=10)
 SECOND = replace(FIRST, offset=10)

@@ -11,7 +11,7 @@ from contents import all_contents
 import recollect
 from recollect.cli import main
 from recollect.errors import InvalidInput
-from recollect.language.query import parse
+from recollect.language.queries.query import parse
 from recollect.model.documents import Document, Passage
 from recollect.model.kinds import CONVERSATION
 from recollect.model.search import Filter

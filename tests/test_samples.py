@@ -18,7 +18,7 @@ import pytest
 import recollect
 from recollect.errors import RecollectError
 from recollect.importers.registry import FORMATS, find
-from recollect.language.query_tree import Word
+from recollect.language.queries.query_tree import Word
 from recollect.model.documents import Document
 from recollect.model.receipts import Problem
 from recollect.model.search import Filter

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.language.query import parse
-from recollect.language.query_tree import Word, words
-from recollect.search.snippet import snippet
-from recollect.search.word_finder import _PatternFinder, _PlainFinder, fold, word_finder
+from recollect.language.queries.query import parse
+from recollect.language.queries.query_tree import Word, words
+from recollect.search.results.snippet import snippet
+from recollect.search.results.word_finder import _PatternFinder, _PlainFinder, fold, word_finder
 
 
 def mark_matches(content: str, query: str, length: int = 60) -> str:

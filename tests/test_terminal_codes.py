@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from recollect.index.refresh import _texts
 from recollect.knowledge.results import _text_around
-from recollect.language.query import parse
-from recollect.language.query_tree import words
+from recollect.language.queries.query import parse
+from recollect.language.queries.query_tree import words
 from recollect.language.terminal_codes import (
     CODE_STARTS,
     has_terminal_codes,
@@ -20,8 +20,8 @@ from recollect.language.text import for_model, indexable, printable, separated_w
 from recollect.memory.observe.exchanges import split_exchanges
 from recollect.model.documents import Document, Passage
 from recollect.model.forgetting import Selection
-from recollect.search.foreign import Needle
-from recollect.search.snippet import best_match, excerpt, first_match, snippet_at
+from recollect.search.results.snippet import best_match, excerpt, first_match, snippet_at
+from recollect.search.variants.foreign import Needle
 from recollect.store.values import Unembedded
 from recollect.transfer.forgetting import _text_matcher
 

@@ -10,8 +10,8 @@ import recollect
 from recollect.importers.entries import entries
 from recollect.importers.registry import detect
 from recollect.index.meaning import Meaning
-from recollect.language.query import parse
-from recollect.language.query_tree import And, Word
+from recollect.language.queries.query import parse
+from recollect.language.queries.query_tree import And, Word
 from recollect.model.documents import Document
 from recollect.model.search import SearchOptions
 from recollect.search.engine import search

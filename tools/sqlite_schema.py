@@ -1,4 +1,4 @@
-"""Write `recollect/store/sqlite/schema.sql`, from which new libraries are created.
+"""Write `recollect/store/sqlite/schema/schema.sql`, from which new libraries are created.
 
 python -m tools.sqlite_schema
 
@@ -14,8 +14,8 @@ from pathlib import Path
 
 import apsw
 
-from recollect.store.sqlite.connection import connect
-from recollect.store.sqlite.migrations import MIGRATIONS, SCHEMA, run_migrations
+from recollect.store.sqlite.connections.connection import connect
+from recollect.store.sqlite.schema.migrations import MIGRATIONS, SCHEMA, run_migrations
 
 # FTS5 creates these tables, and stores its settings in one of them.
 _INDEX = "passage_text"

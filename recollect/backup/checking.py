@@ -12,13 +12,13 @@ from recollect.backup.manifest import FileRecord, LibraryRecord, Manifest
 from recollect.backup.repository import Repository
 from recollect.backup.storing import read_file
 from recollect.errors import DamagedBackup, DamagedLibrary
-from recollect.store.sqlite.encryption import (
+from recollect.store.sqlite.files.encryption import (
     KEY_FILE,
     find_key_file,
     read_key_file,
     write_plain_mark,
 )
-from recollect.store.sqlite.snapshot import check_database_copy, check_library_copy
+from recollect.store.sqlite.files.snapshot import check_database_copy, check_library_copy
 
 
 @dataclass(frozen=True, slots=True)

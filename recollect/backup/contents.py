@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from recollect.backup.durable import TEMPORARY
-from recollect.store.sqlite.encryption import KEY_FILE
+from recollect.store.sqlite.files.encryption import KEY_FILE
 from recollect.store.sqlite.shared_database import FILE_NAME as SERVER_DATABASE
 
 WORK = ".backup"

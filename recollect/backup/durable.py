@@ -16,7 +16,7 @@ import apsw
 
 from recollect.errors import RecollectError
 from recollect.store.durability import sync_folder
-from recollect.store.sqlite.private_files import create_private_folder
+from recollect.store.sqlite.files.private_files import create_private_folder
 
 TEMPORARY = ".tmp"
 """The suffix of files that are not complete."""

@@ -22,9 +22,9 @@ from recollect.backup.storing import store_file, unreadable_chunks
 from recollect.backup.work_folder import work_folder
 from recollect.errors import DamagedBackup, DamagedLibrary, InvalidInput, NotFound
 from recollect.places import library_file, move
-from recollect.store.sqlite.database_errors import translate_error
-from recollect.store.sqlite.encryption import copy_key_file
-from recollect.store.sqlite.snapshot import (
+from recollect.store.sqlite.connections.database_errors import translate_error
+from recollect.store.sqlite.files.encryption import copy_key_file
+from recollect.store.sqlite.files.snapshot import (
     check_database_copy,
     check_library_copy,
     copy_database,

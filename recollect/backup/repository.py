@@ -28,7 +28,7 @@ from recollect.backup.encryption import Cipher
 from recollect.backup.manifest import Manifest
 from recollect.errors import DamagedBackup, InvalidInput, NotFound, StoreBusy
 from recollect.store.durability import sync_folder
-from recollect.store.sqlite.file_lock import file_lock
+from recollect.store.sqlite.files.file_lock import file_lock
 
 CONFIG = "recollect-backups.json"
 FORMAT = 1

@@ -19,8 +19,8 @@ from recollect.backup.contents import WORK
 from recollect.backup.durable import TEMPORARY, make_folder
 from recollect.errors import StoreBusy
 from recollect.settings import READ_ONLY
-from recollect.store.sqlite.encryption import copy_key_file
-from recollect.store.sqlite.file_lock import file_lock
+from recollect.store.sqlite.files.encryption import copy_key_file
+from recollect.store.sqlite.files.file_lock import file_lock
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable, Iterable, Sequence
 
 from recollect.errors import InvalidInput
-from recollect.language.query_fields import ROLES
+from recollect.language.queries.query_fields import ROLES
 from recollect.library import Library
 from recollect.model.kinds import KINDS, OBSERVATIONS
 from recollect.model.projects import projects_named

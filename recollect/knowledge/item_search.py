@@ -18,15 +18,15 @@ from recollect.knowledge.result_pages import (
     result_page,
 )
 from recollect.knowledge.results import SnippetOptions, result
-from recollect.language.query import query_words
-from recollect.language.query_tree import Word
+from recollect.language.queries.query import query_words
+from recollect.language.queries.query_tree import Word
 from recollect.language.text import identifier
 from recollect.model.audience import Audience
 from recollect.model.documents import Json, Passage, Summary
 from recollect.model.kinds import CONVERSATION, MEDIA
 from recollect.model.search import Filter, SearchOptions
 from recollect.search.everything import MOST_SORTED, Entry, Results
-from recollect.search.snippet import first_match
+from recollect.search.results.snippet import first_match
 from recollect.settings import LIMITS
 from recollect.store.base import Store
 from recollect.store.views.audience import visible_store

@@ -10,7 +10,7 @@ from typing import Any
 from recollect.errors import InvalidInput
 from recollect.knowledge.preferences import DEFAULTS
 from recollect.knowledge.results import SOURCES
-from recollect.language.query import check_size
+from recollect.language.queries.query import check_size
 from recollect.language.text import bound, storable, truncate
 from recollect.model.search import Filter
 from recollect.search.everything import MATCH_IN, ORDERS, KindQuery

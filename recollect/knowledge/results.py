@@ -8,13 +8,13 @@ from typing import Any
 from urllib.parse import quote
 
 from recollect.importers.items import page_at, seconds_at
-from recollect.language.query_tree import Word
+from recollect.language.queries.query_tree import Word
 from recollect.language.terminal_codes import without_terminal_codes
 from recollect.language.text import identifier, iso
 from recollect.model.audience import MASK, Audience, is_human_only
 from recollect.model.documents import Document, Json, Passage, Summary
 from recollect.model.kinds import CHARACTER, CONVERSATION, KIND_TABLE, MEDIA, NOTE, PROMPT
-from recollect.search.snippet import best_match, short_snippet
+from recollect.search.results.snippet import best_match, short_snippet
 
 SOURCE_NAMES: Mapping[str, str] = {kind.name: kind.knowledge for kind in KIND_TABLE}
 """The API's name for each kind: its `source`."""

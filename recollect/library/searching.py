@@ -17,8 +17,8 @@ from recollect.store.base import Store
 from recollect.store.values import Candidate
 
 if TYPE_CHECKING:
-    from recollect.search.literal import TextMatches
     from recollect.search.recent_searches import RecentSearches
+    from recollect.search.variants.literal import TextMatches
 
 
 class Searching(LibraryCore):
@@ -36,7 +36,7 @@ class Searching(LibraryCore):
         fields role: from: in: tag: title: before: after:. A list of two to five texts finds the
         conversations that have all of them; a list of one text is that query.
         """
-        from recollect.search.concepts import search_concepts
+        from recollect.search.variants.concepts import search_concepts
 
         filter = expand_filter(self._store, filter or Filter())
         if filter.hidden:
@@ -81,7 +81,7 @@ class Searching(LibraryCore):
 
         None if the search has no words to count. Raises SearchTimeout if there are too many.
         """
-        from recollect.search.match_counts import count_matches
+        from recollect.search.variants.match_counts import count_matches
 
         return count_matches(
             self._visible_store(audience),
@@ -101,7 +101,7 @@ class Searching(LibraryCore):
         audience: Audience = Audience.PERSON,
     ) -> Page:
         """Messages that resemble a message, in words and in meaning. Raises NotFound."""
-        from recollect.search.similar import related
+        from recollect.search.variants.similar import related
 
         store = self._searched_store(audience)
         filter = Filter.of(kinds=kinds)
@@ -121,7 +121,7 @@ class Searching(LibraryCore):
 
         Without a text, simply the newest messages.
         """
-        from recollect.search import literal
+        from recollect.search.variants import literal
 
         filter = self._complete_filter(filter, (CONVERSATION,))
         return literal.recent(self._store, text, filter, limit, audience)
@@ -134,7 +134,7 @@ class Searching(LibraryCore):
         Case does not matter. Each message comes with the id of its conversation. If a text has no
         words, every message is read; `exact` is False if that took too long. Raises NotFound.
         """
-        from recollect.search import literal
+        from recollect.search.variants import literal
 
         return literal.find_text(
             self._store, text, conversation_id, page_size(limit), page_offset(offset)
@@ -154,7 +154,7 @@ class Searching(LibraryCore):
         They are in the order of the text engine, with excerpts of twenty words. Raises
         MalformedQuery.
         """
-        from recollect.search.expression import match_expression
+        from recollect.search.variants.expression import match_expression
 
         filter = Filter.of(conversations=conversations, sources=sources, kinds=CONVERSATION)
         filter = expand_filter(self._store, filter)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from recollect.errors import InvalidInput, NotFound
 from recollect.index.meaning import Meaning
-from recollect.language.query_tree import Word
+from recollect.language.queries.query_tree import Word
 from recollect.memory.forgetting import Forgetting, Selection
 from recollect.memory.formats import TOOL_OPTIONS, OptionNames
 from recollect.memory.lookup import Coverage, full_names, observations_by_id
@@ -39,7 +39,7 @@ from recollect.memory.timeline import Timeline
 from recollect.model.audience import Audience
 from recollect.model.observations import Observation
 from recollect.model.search import Filter, Hit, SearchOptions
-from recollect.search.hits import make_hit
+from recollect.search.results.hits import make_hit
 from recollect.store.base import Store
 from recollect.store.views.audience import visible_store
 from recollect.store.views.observed import ObservationStore

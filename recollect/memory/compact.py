@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from recollect.language.query_tree import Word
+from recollect.language.queries.query_tree import Word
 from recollect.memory.formats import (
     TOKEN_LENGTH,
     TOOL_OPTIONS,
@@ -17,7 +17,7 @@ from recollect.memory.render import nothing_found, ordered_facts
 from recollect.memory.repetitions import is_repetition
 from recollect.memory.request_filters import MAX_LIMIT
 from recollect.memory.results import ConversationHit, MemoryHit, MemoryResults, ObservationHit
-from recollect.search.snippet import snippet
+from recollect.search.results.snippet import snippet
 
 MAX_LINE_TOKENS = 40
 NEAREST = "Nearest in meaning, but not matches:"

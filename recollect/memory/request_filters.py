@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 
 from recollect.errors import InvalidInput
-from recollect.language.query import check_size
+from recollect.language.queries.query import check_size
 from recollect.language.text import bound, storable, truncate
 from recollect.memory.observe import TYPES, parse_type
 

@@ -14,8 +14,8 @@ from itertools import chain, islice, zip_longest
 from typing import NamedTuple
 
 from recollect.index.meaning import Meaning
-from recollect.language.query import Query, parse_query
-from recollect.language.query_tree import Node, Word
+from recollect.language.queries.query import Query, parse_query
+from recollect.language.queries.query_tree import Node, Word
 from recollect.language.text import has_token
 from recollect.memory.lookup import Coverage, observations_by_key
 from recollect.memory.names import conversation_path
@@ -27,17 +27,17 @@ from recollect.model.kinds import CONVERSATION, OBSERVATION, OBSERVATIONS
 from recollect.model.projects import project_name
 from recollect.model.search import Filter, Hit, SearchOptions
 from recollect.search import engine, rank
-from recollect.search.concepts import search_concepts
 from recollect.search.deadline import NOTE
 from recollect.search.engine import NEAREST, Search
-from recollect.search.hits import make_hit
-from recollect.search.period_questions import as_period
 from recollect.search.pool import CANDIDATES
-from recollect.search.query_filter import has_words, may_relax, narrow_filter
+from recollect.search.queries.period_questions import as_period
+from recollect.search.queries.query_filter import has_words, may_relax, narrow_filter
+from recollect.search.queries.terms import term_plan
 from recollect.search.ranking.scored import Scale, ScoredCandidate
 from recollect.search.rerank import may_rerank, rerank
-from recollect.search.terms import term_plan
-from recollect.search.variety import merge_copies, spread
+from recollect.search.results.hits import make_hit
+from recollect.search.results.variety import merge_copies, spread
+from recollect.search.variants.concepts import search_concepts
 from recollect.store.base import Store
 from recollect.store.values import Candidate, SubstringMatches
 from recollect.store.views.audience import visible_store

@@ -10,23 +10,23 @@ from typing import Any
 
 from recollect.errors import InvalidInput
 from recollect.index.meaning import Meaning
-from recollect.language.query import Query
+from recollect.language.queries.query import Query
 from recollect.language.text import comparable
 from recollect.model.search import Filter, Hit, Page, SearchOptions
 from recollect.search import rank
 from recollect.search.deadline import NOTE
 from recollect.search.evidence import CERTAIN, UNRELATED, Assessment, assess
-from recollect.search.hits import make_hit
 from recollect.search.partial_store import PartialStore
-from recollect.search.period_questions import read_query
 from recollect.search.pool import CANDIDATES, CandidatePool
-from recollect.search.query_filter import has_words, may_relax, narrow_filter
+from recollect.search.queries.period_questions import read_query
+from recollect.search.queries.query_filter import has_words, may_relax, narrow_filter
+from recollect.search.queries.terms import term_plan
+from recollect.search.queries.without_words import search_without_words
 from recollect.search.ranking.scored import Scale, ScoredCandidate
 from recollect.search.ranking.weights import PERFECT_SCORES
 from recollect.search.rerank import may_rerank, rerank
-from recollect.search.terms import term_plan
-from recollect.search.variety import merge_copies, spread
-from recollect.search.without_words import search_without_words
+from recollect.search.results.hits import make_hit
+from recollect.search.results.variety import merge_copies, spread
 from recollect.store.base import Store
 from recollect.store.values import Candidate
 
@@ -38,7 +38,7 @@ NEAREST = 3
 def search(
     store: Store, meaning: Meaning, text: str, filter: Filter, options: SearchOptions
 ) -> Page:
-    """A page of hits for a query. See `language.query` for its syntax.
+    """A page of hits for a query. See `language.queries.query` for its syntax.
 
     Every hit satisfies operators, quotes and fields. Plain words are a question: messages that
     contain any of them or are similar in meaning are ranked. If no message contains all the words

@@ -16,23 +16,23 @@ from typing import Any, NamedTuple
 
 from recollect.errors import InvalidInput
 from recollect.index.meaning import Meaning
-from recollect.language.matching import matches
-from recollect.language.query import Query
-from recollect.language.query_tree import Node, Word, all_words
+from recollect.language.queries.matching import matches
+from recollect.language.queries.query import Query
+from recollect.language.queries.query_tree import Node, Word, all_words
 from recollect.model.kinds import CONVERSATION
 from recollect.model.search import Filter, SearchOptions
 from recollect.search import rank
 from recollect.search.deadline import NOTE
 from recollect.search.engine import NEAREST, Search
 from recollect.search.evidence import UNRELATED, Assessment
-from recollect.search.period_questions import read_query
 from recollect.search.pool import CANDIDATES
-from recollect.search.query_filter import has_words, may_relax, narrow_filter
+from recollect.search.queries.period_questions import read_query
+from recollect.search.queries.query_filter import has_words, may_relax, narrow_filter
+from recollect.search.queries.terms import term_plan
 from recollect.search.ranking.scored import Question, Scale, ScoredCandidate
 from recollect.search.rerank import may_rerank, rerank
-from recollect.search.snippet import first_match
-from recollect.search.terms import term_plan
-from recollect.search.variety import merge_copies, spread
+from recollect.search.results.snippet import first_match
+from recollect.search.results.variety import merge_copies, spread
 from recollect.settings import LIMITS
 from recollect.store.base import Store
 from recollect.store.values import Candidate, Space

@@ -17,13 +17,13 @@ from collections.abc import Iterable, Sequence, Set
 from typing import NamedTuple
 
 from recollect.language.detection import language_of
-from recollect.language.intent import KEYWORDS, QUESTION
 from recollect.language.languages.english import ENGLISH
-from recollect.language.names import names_in
-from recollect.language.synonyms import synonyms
+from recollect.language.queries.intent import KEYWORDS, QUESTION
+from recollect.language.words.names import names_in
+from recollect.language.words.synonyms import synonyms
 from recollect.model.kinds import CONVERSATION
+from recollect.search.queries.terms import DATE_WORDS, evidence_shares, own_terms
 from recollect.search.ranking.scored import Question, ScoredCandidate
-from recollect.search.terms import DATE_WORDS, evidence_shares, own_terms
 
 UNRELATED = "The results are probably unrelated."
 _BEST = 5

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from recollect.errors import NotFound
-from recollect.language.intent import IDENTIFIER
+from recollect.language.queries.intent import IDENTIFIER
 from recollect.model.documents import Passage
 from recollect.model.kinds import CONVERSATION, OBSERVATION
 from recollect.model.search import Filter

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from recollect.errors import SearchTimeout
 from recollect.language.languages.base import Language
 from recollect.language.languages.english import ENGLISH
-from recollect.language.query_tree import Node, Word
+from recollect.language.queries.query_tree import Node, Word
 from recollect.model.search import Filter
 from recollect.search.deadline import Deadline
 from recollect.store.base import Store

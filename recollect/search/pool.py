@@ -11,14 +11,14 @@ from dataclasses import replace
 from functools import cached_property
 
 from recollect.errors import SearchTimeout
-from recollect.language.intent import IDENTIFIER, KEYWORDS, QUESTION
-from recollect.language.query_tree import And, Node, excludes_words
+from recollect.language.queries.intent import IDENTIFIER, KEYWORDS, QUESTION
+from recollect.language.queries.query_tree import And, Node, excludes_words
 from recollect.model.search import Filter
 from recollect.search import rank
 from recollect.search.deadline import NOTHING_IN_TIME
-from recollect.search.interpretation import Interpretation
+from recollect.search.queries.interpretation import Interpretation
+from recollect.search.queries.terms import any_term
 from recollect.search.ranking.scored import ScoredCandidate
-from recollect.search.terms import any_term
 from recollect.settings import LIMITS
 from recollect.store.values import Candidate, SearchPlan, Space
 

@@ -13,8 +13,8 @@ on what the query is (`search.ranking.weights`).
   on the question they answer; long messages speak for themselves.
 - whole: BM25 of everything found in the conversation; side: of the user's messages alone.
 - person: users usually look for what they said themselves, unless they ask for advice or for what
-  the assistant said (`language.addressee`). Items that are not conversations were saved by the
-  user on purpose, so `person` treats them as the user's own.
+  the assistant said (`language.queries.addressee`). Items that are not conversations were saved by
+  the user on purpose, so `person` treats them as the user's own.
 - speaker: the message is by the author named in the query.
 - recent: how new the message is; time: whether it lies in or near a period named in the query;
   later: it was written after the question was asked, so the question cannot be about it.

@@ -10,14 +10,14 @@ from datetime import datetime, timedelta
 from operator import attrgetter
 
 from recollect.index.meaning import Meaning
-from recollect.language.synonyms import synonyms_version
+from recollect.language.words.synonyms import synonyms_version
 from recollect.model.audience import Audience
 from recollect.model.search import Filter, Page, SearchOptions
 from recollect.search.engine import Search, prepare_search
 from recollect.search.observed import ObservedSearch
-from recollect.search.period_questions import read_short_query
-from recollect.search.terms import term_plan
-from recollect.search.without_words import search_without_words
+from recollect.search.queries.period_questions import read_short_query
+from recollect.search.queries.terms import term_plan
+from recollect.search.queries.without_words import search_without_words
 from recollect.settings import EMBEDDINGS, RERANK
 from recollect.store.base import Store
 

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from functools import cache
 
 from recollect.language.detection import language_of
-from recollect.language.intent import QUESTION
 from recollect.language.languages.english import ENGLISH
+from recollect.language.queries.intent import QUESTION
 from recollect.language.terminal_codes import without_terminal_codes
 from recollect.model.search import SearchOptions
 from recollect.search.ranking.scored import Question, ScoredCandidate

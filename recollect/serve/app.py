@@ -24,29 +24,33 @@ from recollect.serve.console import (
     search_fragments,
 )
 from recollect.serve.console.settings import pages as settings_pages
+from recollect.serve.http.checks.route_policy import ANY_SCOPE, route_policy
 from recollect.serve.http.edge import Edge
 from recollect.serve.http.error_responses import ERROR_SCHEMA, add_exception_handlers
-from recollect.serve.http.route_policy import ANY_SCOPE, route_policy
 from recollect.serve.http.service import Service
 from recollect.serve.mcp.transports import streamable_http as mcp
 from recollect.serve.rest import (
-    audit_routes,
     bus_routes,
     change_routes,
-    chat_routes,
-    conversation_routes,
     docs_page,
     event_routes,
     forget_routes,
-    health_routes,
     import_routes,
+    knowledge_routes,
+    search_routes,
+)
+from recollect.serve.rest.administration import (
+    audit_routes,
+    health_routes,
     index_routes,
     key_routes,
-    knowledge_routes,
+    session_routes,
+)
+from recollect.serve.rest.conversations import (
+    chat_routes,
+    conversation_routes,
     openai_routes,
     saving_routes,
-    search_routes,
-    session_routes,
 )
 
 ROUTERS = (

@@ -31,9 +31,9 @@ from recollect.errors import InvalidInput, LockedLibrary, RecollectError
 from recollect.places import keys
 from recollect.serve import memory
 from recollect.serve.app import make_app
-from recollect.serve.http import logs
-from recollect.serve.http.connections import WaitingRoom
-from recollect.serve.http.hosts import client_network, is_in_networks, is_loopback
+from recollect.serve.http.checks.connections import WaitingRoom
+from recollect.serve.http.checks.hosts import client_network, is_in_networks, is_loopback
+from recollect.serve.http.monitoring import logs
 from recollect.serve.http.service import Service, ServiceConfig
 from recollect.serve.workers import Supervisor
 from recollect.settings import (
@@ -44,7 +44,7 @@ from recollect.settings import (
     PASSPHRASE_FILE,
 )
 from recollect.store.api_keys import ApiKeys
-from recollect.store.sqlite.encryption import configured_passphrase, is_encrypted
+from recollect.store.sqlite.files.encryption import configured_passphrase, is_encrypted
 
 KEEP_ALIVE_SECONDS = 15
 MAX_FRAGMENTS = 10_000  # frames of one WebSocket message

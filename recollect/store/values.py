@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from recollect.language.languages.base import Language
-from recollect.language.query_tree import Node
+from recollect.language.queries.query_tree import Node
 from recollect.model.search import Filter
 
 Progress = Callable[[int, int], None]

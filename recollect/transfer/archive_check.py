@@ -6,7 +6,7 @@ import zlib
 from typing import IO
 
 from recollect.errors import DamagedLibrary, RecollectError
-from recollect.store.sqlite.verification import check_small_database
+from recollect.store.sqlite.care.verification import check_small_database
 from recollect.transfer.archive import Archive, Archived
 
 _CHUNK = 1 << 20

@@ -13,7 +13,7 @@ from pathlib import Path
 from recollect.errors import InvalidInput
 from recollect.language.text import storable
 from recollect.settings import READ_ONLY
-from recollect.store.sqlite.private_files import create_private_folder
+from recollect.store.sqlite.files.private_files import create_private_folder
 
 NAME = "exclude.txt"
 _MAX_PATTERN = 500

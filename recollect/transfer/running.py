@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from recollect.store.sqlite.file_lock import file_lock
+from recollect.store.sqlite.files.file_lock import file_lock
 
 _STALE_SECONDS = 60
 """A younger file may belong to a process that has not locked it yet."""

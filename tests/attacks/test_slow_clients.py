@@ -26,8 +26,8 @@ import pytest
 from http_service import Server, server
 
 from recollect.serve import server as server_module
-from recollect.serve.http import exchange, http_exchange
-from recollect.serve.http.connections import WaitingRoom
+from recollect.serve.http.checks import exchange, http_exchange
+from recollect.serve.http.checks.connections import WaitingRoom
 from recollect.settings import LIMITS
 
 PATIENCE = 60.0

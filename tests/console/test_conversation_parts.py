@@ -15,7 +15,7 @@ import recollect
 from recollect.model.documents import Passage
 from recollect.serve.console.views import conversation_scans, tool_rows
 from recollect.serve.console.views.attachments import describe_all
-from recollect.serve.console.views.diffs import edit_diffs, render_diffs
+from recollect.serve.console.views.markup.diffs import edit_diffs, render_diffs
 from recollect.serve.console.views.tool_rows import (
     format_duration,
     outcome,

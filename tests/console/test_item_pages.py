@@ -21,7 +21,8 @@ from recollect.language.text import storable
 from recollect.model.documents import Document
 from recollect.model.kinds import CHARACTER, MEDIA, NOTE, PROMPT
 from recollect.serve import links
-from recollect.serve.console.views import forms, rendering
+from recollect.serve.console.views import forms
+from recollect.serve.console.views.markup import rendering
 from recollect.serve.console.views.text_windows import format_clock
 
 PART = {"X-Recollect-Fragment": "part"}

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.serve.console.views import formulas, rendering
-from recollect.serve.console.views.formula_process import FormulaProcess
-from recollect.serve.console.views.rendering import (
+from recollect.serve.console.views.markup import formulas, rendering
+from recollect.serve.console.views.markup.formula_process import FormulaProcess
+from recollect.serve.console.views.markup.rendering import (
     beginning,
     highlight,
     markdown,

@@ -13,7 +13,7 @@ from recollect.cli import main
 from recollect.library import Library
 from recollect.model.search import SearchOptions
 from recollect.places import library_file
-from recollect.store.sqlite import checksums
+from recollect.store.sqlite.files import checksums
 from recollect.store.sqlite.volumes import plan
 from recollect.store.sqlite.volumes.format import MANIFEST
 

@@ -10,7 +10,7 @@ import pytest
 from kills import KILLS, run_and_kill
 
 import recollect
-from recollect.language.query import parse
+from recollect.language.queries.query import parse
 from recollect.model.search import Filter
 
 SERIES = max(1, KILLS // 50)

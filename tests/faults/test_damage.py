@@ -25,8 +25,8 @@ from recollect.model.documents import Passage
 from recollect.places import library_file, salvage
 from recollect.serve.app import make_app
 from recollect.serve.http.service import Service, ServiceConfig
-from recollect.serve.rest import health_routes
-from recollect.store.sqlite.connection import connect
+from recollect.serve.rest.administration import health_routes
+from recollect.store.sqlite.connections.connection import connect
 from recollect.transfer.salvage.cells import cell_head, local_bytes
 from recollect.transfer.salvage.pages import Pages
 from recollect.transfer.salvage.report import SalvageReport

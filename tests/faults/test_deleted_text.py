@@ -31,8 +31,8 @@ from recollect.serve.identity.accounts import new_key
 from recollect.serve.identity.principal import Principal
 from recollect.serve.identity.sessions import new_session
 from recollect.store.base import Store
-from recollect.store.sqlite.connection import connect
-from recollect.store.sqlite.file_lock import file_lock
+from recollect.store.sqlite.connections.connection import connect
+from recollect.store.sqlite.files.file_lock import file_lock
 from recollect.store.sqlite.volumes import plan
 
 CANARY = "quicksilverword"

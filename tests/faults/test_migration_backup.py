@@ -10,7 +10,7 @@ import pytest
 from backup_helpers import add_messages, fill, messages, small_disk
 
 import recollect
-from recollect.store.sqlite import migrations
+from recollect.store.sqlite.schema import migrations
 
 FOLDER = "before-migration"
 

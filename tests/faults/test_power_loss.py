@@ -29,7 +29,7 @@ CUTS = max(1, KILLS // 10)
 
 WRITER = """
 import sys, recollect
-from recollect.store.sqlite import log_file
+from recollect.store.sqlite.files import log_file
 home, name, count, flushing = sys.argv[1:]
 if flushing == "off":
     log_file._flush = lambda handle: None

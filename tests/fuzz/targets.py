@@ -32,14 +32,14 @@ from recollect.importers.knowledge import characters, media, notes, prompts, sub
 from recollect.importers.registry import Format
 from recollect.language import chunking, transcript, when
 from recollect.language.detection import language_of
-from recollect.language.fts5 import parse_fts5
-from recollect.language.intent import classify
-from recollect.language.query import literal_words, parse_query
-from recollect.language.query_tree import unparse, words
+from recollect.language.queries.fts5 import parse_fts5
+from recollect.language.queries.intent import classify
+from recollect.language.queries.query import literal_words, parse_query
+from recollect.language.queries.query_tree import unparse, words
 from recollect.language.text import indexable, storable, tokens
 from recollect.model.documents import Document
 from recollect.model.receipts import Problem
-from recollect.search.snippet import snippet
+from recollect.search.results.snippet import snippet
 
 SAMPLES = Path(__file__).parents[1] / "samples"
 BROWSER_TABLES = """

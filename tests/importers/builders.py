@@ -12,7 +12,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from recollect.importers.entries import Entry
-from recollect.language.query_fields import ROLES
+from recollect.language.queries.query_fields import ROLES
 from recollect.model.documents import PASSAGE_TYPES, VISIBILITIES, Document, Passage, arrange
 from recollect.model.receipts import Problem
 

@@ -14,7 +14,7 @@ import recollect
 from recollect.importers.chats import gemini_cli
 from recollect.importers.entries import Entry, entries
 from recollect.importers.registry import detect
-from recollect.language.query_fields import ROLES
+from recollect.language.queries.query_fields import ROLES
 from recollect.model.documents import PASSAGE_TYPES, Document, Passage, arrange
 from recollect.model.receipts import Problem
 

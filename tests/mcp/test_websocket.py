@@ -36,7 +36,7 @@ from wire import (
 )
 
 from recollect.serve import server
-from recollect.serve.http import exchange
+from recollect.serve.http.checks import exchange
 from recollect.serve.identity.accounts import revoke
 from recollect.serve.mcp.transports import calls, websocket
 from recollect.settings import LIMITS

@@ -32,8 +32,8 @@ from starlette.testclient import TestClient
 
 from recollect.errors import InvalidInput, StoreUnavailable
 from recollect.serve.app import make_app
-from recollect.serve.http import exchange
 from recollect.serve.http.access import AccessTo
+from recollect.serve.http.checks import exchange
 from recollect.serve.http.service import Service, ServiceConfig
 from recollect.serve.identity.accounts import new_key, revoke
 from recollect.serve.identity.auth import Unauthorized, credential

@@ -19,10 +19,11 @@ from starlette.testclient import TestClient
 from recollect.errors import SearchTimeout
 from recollect.library import Library
 from recollect.serve.app import make_app
-from recollect.serve.http import exchange, http_exchange, search_turns
+from recollect.serve.http import search_turns
 from recollect.serve.http.access import AccessTo
-from recollect.serve.http.limits import SEARCH
-from recollect.serve.http.origins import is_allowed_host, is_local_path, is_same_origin
+from recollect.serve.http.checks import exchange, http_exchange
+from recollect.serve.http.checks.limits import SEARCH
+from recollect.serve.http.checks.origins import is_allowed_host, is_local_path, is_same_origin
 from recollect.serve.http.service import Service, ServiceConfig
 from recollect.serve.identity.principal import Principal
 from recollect.serve.identity.sessions import new_session

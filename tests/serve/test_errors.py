@@ -12,10 +12,10 @@ from fastapi import FastAPI, HTTPException
 from starlette.testclient import TestClient
 
 from recollect import errors
-from recollect.language.query import MalformedQuery
+from recollect.language.queries.query import MalformedQuery
 from recollect.library import Library
 from recollect.serve.http.error_responses import CODES, ERROR_SCHEMA, Problem
-from recollect.serve.http.logs import JsonFormatter
+from recollect.serve.http.monitoring.logs import JsonFormatter
 from recollect.serve.identity.principal import Forbidden
 
 pytestmark = pytest.mark.parametrize("place", ["sqlite"], indirect=True)

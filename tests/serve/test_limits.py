@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 
 from recollect.places import shared_database
 from recollect.serve.app import make_app
-from recollect.serve.http.limits import CHAT, GROUPS, Buckets, Limiter
+from recollect.serve.http.checks.limits import CHAT, GROUPS, Buckets, Limiter
 from recollect.serve.http.service import Service, ServiceConfig
 from recollect.serve.identity.auth import FAILURES_PER_MINUTE
 from recollect.settings import place as library_place

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from recollect.store.sqlite import candidate_cache
-from recollect.store.sqlite.candidate_cache import CandidateCache
+from recollect.store.sqlite.passages import candidate_cache
+from recollect.store.sqlite.passages.candidate_cache import CandidateCache
 from recollect.store.values import Candidate
 
 

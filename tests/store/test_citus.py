@@ -24,7 +24,7 @@ from psycopg.conninfo import conninfo_to_dict
 import recollect
 from bench.citus import Cluster
 from recollect.errors import InvalidInput
-from recollect.language.query import parse
+from recollect.language.queries.query import parse
 from recollect.model.documents import Document, Passage
 from recollect.model.search import Filter, SearchOptions
 from recollect.store.postgres import PostgresStore, administration

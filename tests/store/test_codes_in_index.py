@@ -10,7 +10,7 @@ import pytest
 from messages import conversation, message
 
 from recollect.language import text as language
-from recollect.language.query_tree import Node, Word
+from recollect.language.queries.query_tree import Node, Word
 from recollect.model.search import Filter
 from recollect.store.base import Store
 from recollect.store.postgres.text import lexemes

@@ -14,13 +14,15 @@ from hypothesis import strategies as st
 from kills import run_and_kill
 
 from recollect.errors import Conflict, DamagedLibrary
-from recollect.language.query import parse
+from recollect.language.queries.query import parse
 from recollect.model.documents import Document, Passage, arrange
 from recollect.model.search import Filter
-from recollect.store.sqlite import SqliteStore, compaction, compression
-from recollect.store.sqlite.compression import Codec, pack_id
-from recollect.store.sqlite.connection import connect
-from recollect.store.sqlite.migrations import migrate
+from recollect.store.sqlite import SqliteStore
+from recollect.store.sqlite.care import compaction
+from recollect.store.sqlite.connections.connection import connect
+from recollect.store.sqlite.passages import compression
+from recollect.store.sqlite.passages.compression import Codec, pack_id
+from recollect.store.sqlite.schema.migrations import migrate
 
 LONG = "The tram to the castle leaves from the market square every twelve minutes. " * 4
 METADATA = {"request_id": "4fbb2c1e", "status": "finished_successfully", "weight": 1.0}
@@ -281,7 +283,8 @@ def test_the_file_of_an_old_library_becomes_smaller(store: SqliteStore, path: Pa
 
 COMPRESSOR = """
 import sys, pathlib
-from recollect.store.sqlite import SqliteStore, compaction
+from recollect.store.sqlite import SqliteStore
+from recollect.store.sqlite.care import compaction
 compaction._BATCH = 3
 store = SqliteStore(pathlib.Path(sys.argv[1]))
 while store._write(compaction.compress_batch):

@@ -16,7 +16,7 @@ from messages import NOON, conversation, message
 
 from recollect.errors import InvalidInput, NotFound
 from recollect.index.meaning import Meaning
-from recollect.language.query import parse
+from recollect.language.queries.query import parse
 from recollect.language.text import storable
 from recollect.model.documents import Document, Passage, arrange
 from recollect.model.search import Filter, SearchOptions

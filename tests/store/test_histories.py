@@ -25,7 +25,7 @@ from hypothesis.stateful import (
 )
 
 import recollect
-from recollect.language.query import parse
+from recollect.language.queries.query import parse
 from recollect.model.search import Filter
 
 WORDS = ("amber", "birch", "cobalt", "delta")

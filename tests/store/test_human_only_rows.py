@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from recollect.language.query import parse_query
+from recollect.language.queries.query import parse_query
 from recollect.model.audience import is_human_only
 from recollect.model.documents import Document, Passage
 from recollect.model.search import Filter
 from recollect.store.base import Store
 from recollect.store.sqlite import SqliteStore
-from recollect.store.sqlite.connection import connect
-from recollect.store.sqlite.migrations import migrate
+from recollect.store.sqlite.connections.connection import connect
+from recollect.store.sqlite.schema.migrations import migrate
 from recollect.store.values import Candidate
 from recollect.store.views.audience import AudienceStore
 from recollect.store.views.base import StoreView

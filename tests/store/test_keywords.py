@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from recollect.importers.items import with_text
-from recollect.language.query_tree import Word
+from recollect.language.queries.query_tree import Word
 from recollect.model.documents import Document, Passage
 from recollect.model.kinds import MEDIA, NOTE
 from recollect.model.search import Filter
 from recollect.store.base import Store
-from recollect.store.sql import passages
 from recollect.store.sql.database import Database, TextIndex
+from recollect.store.sql.writing import passages
 
 EVERYTHING = Filter(kinds=(), hidden=True)
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)

@@ -13,7 +13,8 @@ import pytest
 
 from recollect.errors import RecollectError, StorageFull
 from recollect.model.documents import Document, Passage
-from recollect.store.sqlite import SqliteStore, log_file
+from recollect.store.sqlite import SqliteStore
+from recollect.store.sqlite.files import log_file
 
 Flush = Callable[[int], None]
 

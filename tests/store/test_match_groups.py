@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from messages import NOON, conversation, message
 
-from recollect.language.query import parse
+from recollect.language.queries.query import parse
 from recollect.model.search import Filter
 from recollect.store.base import Store
 from recollect.store.values import DocumentGroup, MatchGroups, PassageGroup, Profile
@@ -77,7 +77,7 @@ def test_many_documents_are_grouped_like_few(store: Store, monkeypatch: pytest.M
         ]
     )
     few = store.match_groups(parse("tram"), Filter())
-    monkeypatch.setattr("recollect.store.sql.match_groups._MAX_LOOKUPS", 0)
+    monkeypatch.setattr("recollect.store.sql.reading.match_groups._MAX_LOOKUPS", 0)
     many = store.match_groups(parse("tram"), Filter())
     assert sorted(many.passages, key=str) == sorted(few.passages, key=str)
     assert sorted(many.documents, key=str) == sorted(few.documents, key=str)

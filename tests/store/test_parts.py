@@ -11,8 +11,8 @@ import pytest
 from messages import NOON, conversation, message
 
 from recollect.errors import Conflict, NotFound
-from recollect.language.query import parse
-from recollect.language.query_tree import Word
+from recollect.language.queries.query import parse
+from recollect.language.queries.query_tree import Word
 from recollect.model.documents import Document
 from recollect.model.search import Filter
 from recollect.store.base import Store

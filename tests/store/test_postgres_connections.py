@@ -38,7 +38,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 import recollect
 from recollect.errors import NotFound, RecollectError, SearchTimeout, StoreBusy, StoreUnavailable
-from recollect.language.query import parse
+from recollect.language.queries.query import parse
 from recollect.model.documents import Document, Passage
 from recollect.model.search import Filter
 from recollect.settings import LIMITS

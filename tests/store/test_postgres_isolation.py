@@ -31,7 +31,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 import recollect
 from recollect.errors import InvalidInput, NotFound, RecollectError
-from recollect.language.query import parse
+from recollect.language.queries.query import parse
 from recollect.library import Library
 from recollect.model import undo
 from recollect.model.documents import Document, Passage

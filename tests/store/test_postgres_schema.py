@@ -18,13 +18,13 @@ import pytest
 from logins import login, of, own_database, superuser
 
 from recollect.errors import NewerLibrary, RecollectError
-from recollect.language.query import parse
+from recollect.language.queries.query import parse
 from recollect.model.documents import Document, Passage
 from recollect.model.search import Filter
 from recollect.store.postgres import PostgresStore
 from recollect.store.postgres.migrations import finish, migrate
 from recollect.store.postgres.schema import APPEND_ONLY, CONTRACTIONS, MIGRATIONS, PARTITIONS
-from recollect.store.sqlite.migrations import MIGRATIONS as SQLITE_MIGRATIONS
+from recollect.store.sqlite.schema.migrations import MIGRATIONS as SQLITE_MIGRATIONS
 
 EVERYTHING = Filter(hidden=True)
 SHARED = ("account", "migration")  # tables without an owner

@@ -16,7 +16,7 @@ import pytest
 from logins import login, of, own_database
 
 from recollect.errors import Conflict, NewerLibrary, RecollectError
-from recollect.language.query import parse
+from recollect.language.queries.query import parse
 from recollect.model.documents import Document, Passage
 from recollect.model.search import Filter
 from recollect.store.postgres import PostgresStore, online
@@ -54,7 +54,7 @@ schema.CONTRACTIONS += (
 )
 from recollect.model.documents import Document, Passage
 from recollect.model.search import Filter
-from recollect.language.query import parse
+from recollect.language.queries.query import parse
 from recollect.store.postgres import PostgresStore
 from recollect.store.postgres.administration import prepare_database
 url, user, action = sys.argv[1:]

@@ -12,7 +12,7 @@ import pytest
 from messages import message
 from traffic import tap
 
-from recollect.language.query_tree import And, Node, Or, Word
+from recollect.language.queries.query_tree import And, Node, Or, Word
 from recollect.model.documents import Document
 from recollect.model.search import Filter
 from recollect.store.postgres import PostgresStore

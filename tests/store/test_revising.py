@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from recollect.errors import Conflict, NotFound
-from recollect.language.query import parse
+from recollect.language.queries.query import parse
 from recollect.model.documents import Document, Passage
 from recollect.model.kinds import OBSERVATION, OBSERVATIONS
 from recollect.model.search import Filter

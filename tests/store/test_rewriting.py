@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from recollect.errors import Conflict, InvalidInput, NotFound
 from recollect.importers.items import fields_of, text_of, with_fields, with_text
-from recollect.language.query import parse
+from recollect.language.queries.query import parse
 from recollect.model.documents import Document, Passage, arrange
 from recollect.model.kinds import CHARACTER, MEDIA, NOTE, PROMPT
 from recollect.model.search import Filter
@@ -452,7 +452,7 @@ def seal(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_filter_for_a_common_kind_leaves_out_the_other_kinds(
     mixed: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from recollect.store.sql import selection
+    from recollect.store.sql.reading import selection
 
     monkeypatch.setattr(selection, "MAX_LISTED_DOCUMENTS", 1)
     for filter, expected in FILTERS:
@@ -461,7 +461,7 @@ def test_a_filter_for_a_common_kind_leaves_out_the_other_kinds(
 
 
 def test_only_the_ranges_with_matching_keys_are_searched() -> None:
-    from recollect.store.sqlite.key_ranges import ranges_with_keys
+    from recollect.store.sqlite.passages.key_ranges import ranges_with_keys
 
     assert ranges_with_keys((1, 10), None) == [(1, 10)]
     assert ranges_with_keys((5, 9), [1, 2, 20]) == []

@@ -13,13 +13,14 @@ import apsw
 import pytest
 
 from recollect.errors import DamagedLibrary, NewerLibrary, RecollectError, SearchTimeout, StoreBusy
-from recollect.language.query import parse
+from recollect.language.queries.query import parse
 from recollect.model.documents import Document, Passage
 from recollect.model.search import Filter
 from recollect.settings import LIMITS, Limits
-from recollect.store.sqlite import SqliteStore, text_index
-from recollect.store.sqlite.connection import connect
-from recollect.store.sqlite.migrations import MIGRATIONS, VERSION, is_current, migrate
+from recollect.store.sqlite import SqliteStore
+from recollect.store.sqlite.connections.connection import connect
+from recollect.store.sqlite.schema.migrations import MIGRATIONS, VERSION, is_current, migrate
+from recollect.store.sqlite.text import text_index
 
 
 @pytest.fixture
@@ -202,7 +203,7 @@ def test_a_migration_removes_orphans_from_the_embedding_queue(path: Path) -> Non
 
 
 def test_a_failed_migration_is_rolled_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from recollect.store.sqlite import migrations
+    from recollect.store.sqlite.schema import migrations
 
     monkeypatch.setattr(
         migrations, "MIGRATIONS", (("m001_broken", "create table a (x); create nonsense;"),)
@@ -386,7 +387,7 @@ def test_a_writer_waits_for_another_process_instead_of_failing(
 def test_a_writer_that_waits_too_long_raises_store_busy(
     store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from recollect.store.sqlite import connection
+    from recollect.store.sqlite.connections import connection
 
     store.save([conversation("start")])
     store._connections._close_writer()  # the next one has the limit below

@@ -25,14 +25,18 @@ import pytest
 from messages import NOON, message
 
 from recollect.index.refresh import refresh
-from recollect.language.query import parse
-from recollect.language.query_tree import And, Near, Node, Not, Or, Word
+from recollect.language.queries.query import parse
+from recollect.language.queries.query_tree import And, Near, Node, Not, Or, Word
 from recollect.model.documents import Document, Passage
 from recollect.model.search import Filter
 from recollect.models.embeddings import STATIC
-from recollect.store.sql import changes, lookup, spaces
-from recollect.store.sqlite import SqliteStore, file_lock, fts_match
-from recollect.store.sqlite.key_ranges import KeyRange
+from recollect.store.sql.reading import lookup
+from recollect.store.sql.vectors import spaces
+from recollect.store.sql.writing import changes
+from recollect.store.sqlite import SqliteStore
+from recollect.store.sqlite.files import file_lock
+from recollect.store.sqlite.passages.key_ranges import KeyRange
+from recollect.store.sqlite.text import fts_match
 from recollect.store.sqlite.vectors import space_files, vector_search, vector_table, vector_upkeep
 from recollect.store.sqlite.vectors.vector_scan import ROW
 from recollect.store.sqlite.volumes import plan, volume

@@ -9,7 +9,7 @@ import apsw
 import pytest
 from messages import conversation, message
 
-from recollect.language.query import parse
+from recollect.language.queries.query import parse
 from recollect.model.documents import Document
 from recollect.model.search import Filter
 from recollect.store.sqlite.store import SqliteStore

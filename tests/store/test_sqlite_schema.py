@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from recollect.store.sqlite import migrations
-from recollect.store.sqlite.connection import connect
-from recollect.store.sqlite.migrations import MIGRATIONS, migrate, run_migrations
+from recollect.store.sqlite.connections.connection import connect
+from recollect.store.sqlite.schema import migrations
+from recollect.store.sqlite.schema.migrations import MIGRATIONS, migrate, run_migrations
 
 Contents = dict[str, list[tuple[Any, ...]]]
 

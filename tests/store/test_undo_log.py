@@ -8,7 +8,7 @@ import pytest
 from messages import NOON, conversation, message
 
 from recollect.errors import Conflict, NotFound
-from recollect.language.query import parse
+from recollect.language.queries.query import parse
 from recollect.model.documents import Summary
 from recollect.model.search import Filter
 from recollect.model.undo import Edit

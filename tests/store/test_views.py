@@ -10,8 +10,8 @@ import pytest
 from contents import all_contents
 
 from recollect.errors import InvalidInput, NotFound
-from recollect.language.query import parse
-from recollect.language.query_tree import Word
+from recollect.language.queries.query import parse
+from recollect.language.queries.query_tree import Word
 from recollect.model.documents import Document, Passage
 from recollect.model.receipts import FileReceipt, Receipt
 from recollect.model.search import Filter

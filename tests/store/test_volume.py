@@ -20,11 +20,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from recollect.errors import RecollectError
-from recollect.language import query
-from recollect.language.query_tree import And, Node, Not, Or, Word
-from recollect.store.sqlite.fts_query import fts_query
-from recollect.store.sqlite.migrations import migrate
-from recollect.store.sqlite.text_index import prepare_text
+from recollect.language.queries import query
+from recollect.language.queries.query_tree import And, Node, Not, Or, Word
+from recollect.store.sqlite.schema.migrations import migrate
+from recollect.store.sqlite.text.fts_query import fts_query
+from recollect.store.sqlite.text.text_index import prepare_text
 from recollect.store.sqlite.volumes.format import FORMAT, UnreadableVolume
 from recollect.store.sqlite.volumes.scope import Selection
 from recollect.store.sqlite.volumes.volume import UnsupportedQuery, Volume, supports

@@ -14,14 +14,14 @@ from recollect.knowledge.reading.message_units import MessageUnits, message_unit
 from recollect.knowledge.reading.units import Units
 from recollect.knowledge.results import SnippetOptions, location, result
 from recollect.knowledge.retrieval import Retrieval
-from recollect.language.query import query_words
+from recollect.language.queries.query import query_words
 from recollect.language.text import identifier
 from recollect.model.audience import Audience
 from recollect.model.documents import Json, Summary
 from recollect.model.kinds import CHARACTER, CONVERSATION, PROMPT
 from recollect.model.search import Filter, SearchOptions
 from recollect.search.everything import KindQuery, Results
-from recollect.search.snippet import best_match, first_match
+from recollect.search.results.snippet import best_match, first_match
 from recollect.store.base import Store
 from recollect.store.views.audience import visible_store
 

@@ -12,8 +12,8 @@ from recollect.language.languages.english import ENGLISH
 from recollect.language.languages.french import FRENCH
 from recollect.language.languages.german import GERMAN
 from recollect.language.languages.spanish import SPANISH
-from recollect.language.stem import stem
 from recollect.language.text import non_ascii_characters, tokens
+from recollect.language.words.stem import stem
 
 
 def word_set(text: str) -> frozenset[str]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.search.terms import Term
+from recollect.search.queries.terms import Term
 
 
 class BM25:

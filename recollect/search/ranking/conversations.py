@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from recollect.search.queries.terms import Term
 from recollect.search.ranking.bm25 import BM25
 from recollect.search.ranking.text_columns import Column, TextColumns
-from recollect.search.terms import Term
 from recollect.store.values import Candidate
 
 _K1, _B = 1.2, 0.75

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 
-from recollect.language.addressee import is_about_user
+from recollect.language.queries.addressee import is_about_user
 from recollect.language.text import tokens
 from recollect.model.kinds import CONVERSATION
 from recollect.search.ranking.scored import Question, ScoredCandidate

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from recollect.language.terminal_codes import without_terminal_codes
-from recollect.search.terms import Term
+from recollect.search.queries.terms import Term
 from recollect.settings import LIMITS
 
 # The first match is looked for up to here.

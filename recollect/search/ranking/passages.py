@@ -9,8 +9,9 @@ from itertools import accumulate
 
 import numpy as np
 
-from recollect.language.intent import QUESTION
+from recollect.language.queries.intent import QUESTION
 from recollect.language.when import date_words
+from recollect.search.queries.terms import DATE_WORDS
 from recollect.search.ranking.long_texts import ranked_part
 from recollect.search.ranking.scored import Question, ScoredCandidate
 from recollect.search.ranking.term_finder import TermFinder, Texts
@@ -18,7 +19,6 @@ from recollect.search.ranking.term_pairs import Match, TermPairs
 from recollect.search.ranking.text_columns import Column, TermMatrix, TextColumns
 from recollect.search.ranking.vocabulary import current_vocabulary
 from recollect.search.ranking.windows import best_windows, window_traits
-from recollect.search.terms import DATE_WORDS
 from recollect.settings import LIMITS
 from recollect.store.values import Candidate
 

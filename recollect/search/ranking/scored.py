@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from recollect.language.intent import QUESTION
+from recollect.language.queries.intent import QUESTION
 from recollect.language.when import Window
 from recollect.model.kinds import OBSERVATION, PREFERENCE
+from recollect.search.queries.terms import Term
 from recollect.search.ranking.weights import BY_MEANING, DIALOGUE, WEIGHTS
-from recollect.search.terms import Term
 from recollect.store.values import Candidate
 
 if TYPE_CHECKING:  # a server must start without numpy

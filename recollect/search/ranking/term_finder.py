@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from recollect.search.queries.terms import Form, Term
 from recollect.search.ranking.vocabulary import Vocabulary
 from recollect.search.ranking.word_hashes import Numbers, Places
-from recollect.search.terms import Form, Term
 
 
 class Texts:

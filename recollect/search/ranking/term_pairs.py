@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from recollect.search.terms import Term
+from recollect.search.queries.terms import Term
 
 _CLOSE_WORDS = 5  # two terms further apart than this are not close
 

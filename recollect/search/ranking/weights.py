@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from recollect.language.intent import IDENTIFIER, KEYWORDS, QUESTION
+from recollect.language.queries.intent import IDENTIFIER, KEYWORDS, QUESTION
 
 # Comments give the change in any@5 by message (LoCoMo, LongMemEval) when a feature is left out
 # and the others are fitted again. Features without a figure were kept because they helped on

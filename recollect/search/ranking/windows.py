@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from recollect.search.queries.terms import Term
 from recollect.search.ranking import answer
 from recollect.search.ranking.bm25 import BM25
 from recollect.search.ranking.term_finder import Matches, Texts
 from recollect.search.ranking.text_columns import Column, TextColumns
-from recollect.search.terms import Term
 
 _K1, _B = 0.9, 0.4
 _WINDOW_WORDS = 120

@@ -16,13 +16,13 @@ from recollect.serve.console.request_params import Filters, Search
 from recollect.serve.console.search_results import search
 from recollect.serve.console.tabs import CONVERSATIONS, toolset_for
 from recollect.serve.console.templating import fragment, html
-from recollect.serve.console.views import rendering
+from recollect.serve.console.views.markup import rendering
 from recollect.serve.console.views.message_views import WINDOW, open_conversation, render_message
 from recollect.serve.console.views.receipt_views import list_receipts
 from recollect.serve.console.views.rows import ROWS, list_facets, list_rows
 from recollect.serve.http.access import Access, AccessTo
-from recollect.serve.http.limits import SEARCH
-from recollect.serve.http.route_policy import route_policy
+from recollect.serve.http.checks.limits import SEARCH
+from recollect.serve.http.checks.route_policy import route_policy
 from recollect.serve.http.routing import DeferredRoute
 from recollect.serve.identity.principal import KNOWLEDGE, READ
 from recollect.serve.masking import mask_passage

@@ -18,15 +18,16 @@ from recollect.serve.console.frame import frame
 from recollect.serve.console.request_params import Filters, ListFilters
 from recollect.serve.console.tabs import CONVERSATIONS, NOTES, get_tab
 from recollect.serve.console.templating import fragment, page
-from recollect.serve.console.views import forms, rendering
+from recollect.serve.console.views import forms
 from recollect.serve.console.views.item_views import item_text, open_item
-from recollect.serve.console.views.note_links import resolve_link
+from recollect.serve.console.views.markup import rendering
+from recollect.serve.console.views.markup.note_links import resolve_link
 from recollect.serve.console.views.portraits import portrait
 from recollect.serve.console.views.text_windows import text_window
 from recollect.serve.http import routing  # noqa: F401  registers the path convertor `id`
 from recollect.serve.http.access import Access, AccessTo
+from recollect.serve.http.checks.route_policy import route_policy
 from recollect.serve.http.error_responses import Problem
-from recollect.serve.http.route_policy import route_policy
 from recollect.serve.identity.principal import KNOWLEDGE, READ, WRITE
 from recollect.serve.masking import mask_document
 from recollect.settings import LIMITS

@@ -17,7 +17,8 @@ from recollect.serve.console.request_params import Filters, Search
 from recollect.serve.console.search_results import search
 from recollect.serve.console.tabs import ALL_KINDS, CONVERSATIONS, TABS, count_items
 from recollect.serve.console.templating import html, page, render
-from recollect.serve.console.views import charts, rendering
+from recollect.serve.console.views import charts
+from recollect.serve.console.views.markup import rendering
 from recollect.serve.console.views.message_views import open_conversation
 from recollect.serve.console.views.receipt_views import list_receipts
 from recollect.serve.console.views.rows import count_conversations
@@ -26,7 +27,7 @@ from recollect.serve.http import (
     routing,  # noqa: F401  registers the path convertor `id`
 )
 from recollect.serve.http.access import AccessTo
-from recollect.serve.http.route_policy import PUBLIC, route_policy
+from recollect.serve.http.checks.route_policy import PUBLIC, route_policy
 from recollect.serve.identity.principal import READ
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)

@@ -16,15 +16,15 @@ from recollect.serve.console.request_params import Filters, ListFilters, Search,
 from recollect.serve.console.search_results import search_options, searched_kind
 from recollect.serve.console.tabs import CONVERSATIONS, can_read_items, toolset_for
 from recollect.serve.console.templating import fragment
-from recollect.serve.console.views import rendering
 from recollect.serve.console.views.completions import complete
 from recollect.serve.console.views.facet_views import list_facets, month_dates
 from recollect.serve.console.views.item_views import open_item
+from recollect.serve.console.views.markup import rendering
 from recollect.serve.console.views.message_views import open_conversation
 from recollect.serve.console.views.rows import first_rows
 from recollect.serve.http.access import Access, AccessTo
-from recollect.serve.http.limits import SEARCH
-from recollect.serve.http.route_policy import route_policy
+from recollect.serve.http.checks.limits import SEARCH
+from recollect.serve.http.checks.route_policy import route_policy
 from recollect.serve.http.routing import DeferredRoute
 from recollect.serve.identity.principal import KNOWLEDGE, READ
 

@@ -10,13 +10,13 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import Response
 
-from recollect.language.query_fields import ROLES
+from recollect.language.queries.query_fields import ROLES
 from recollect.language.text import iso, storable
 from recollect.model.audience import is_human_only
 from recollect.model.sources import source_label
 from recollect.serve import links
 from recollect.serve.console.tabs import CONVERSATIONS, TABS, Tab
-from recollect.serve.console.views import rendering
+from recollect.serve.console.views.markup import rendering
 from recollect.serve.http import assets
 from recollect.serve.identity.principal import KNOWLEDGE, WRITE, Principal
 

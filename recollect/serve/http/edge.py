@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from starlette.types import Receive, Scope, Send
 
-from recollect.serve.http.edge_state import EdgeState
-from recollect.serve.http.http_exchange import HttpExchange
-from recollect.serve.http.websocket_exchange import WebSocketExchange
+from recollect.serve.http.checks.edge_state import EdgeState
+from recollect.serve.http.checks.http_exchange import HttpExchange
+from recollect.serve.http.checks.websocket_exchange import WebSocketExchange
 
 
 class Edge(EdgeState):

@@ -16,8 +16,8 @@ from starlette.types import Scope
 
 from recollect import errors
 from recollect.language.text import iso, truncate
-from recollect.serve.http import logs
 from recollect.serve.http.json_response import json_response
+from recollect.serve.http.monitoring import logs
 from recollect.serve.identity.principal import Forbidden
 
 CODES = {

@@ -15,7 +15,12 @@ from starlette.convertors import Convertor, register_url_convertor
 from starlette.routing import compile_path
 
 from recollect.errors import InvalidInput, NotFound
-from recollect.serve.http.strict_requests import check_no_body, check_query, has_body, query_names
+from recollect.serve.http.checks.strict_requests import (
+    check_no_body,
+    check_query,
+    has_body,
+    query_names,
+)
 from recollect.settings import LIMITS
 
 _MAX_INLINE_BYTES = 65_536  # larger bodies are parsed in a thread, so they block no other request

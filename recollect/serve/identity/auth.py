@@ -26,10 +26,10 @@ from recollect.errors import (
     StoreBusy,
     StoreUnavailable,
 )
-from recollect.serve.http import logs
+from recollect.serve.http.checks.hosts import client_network, is_loopback
+from recollect.serve.http.checks.limits import Buckets
 from recollect.serve.http.error_responses import RETRY_SECONDS, Problem
-from recollect.serve.http.hosts import client_network, is_loopback
-from recollect.serve.http.limits import Buckets
+from recollect.serve.http.monitoring import logs
 from recollect.serve.identity.accounts import check
 from recollect.serve.identity.jwt_settings import BadToken, JwtSettings
 from recollect.serve.identity.principal import Principal

@@ -14,7 +14,7 @@ from hashlib import sha256
 from ipaddress import IPv4Address, ip_address
 
 from recollect.language.text import storable, truncate
-from recollect.serve.http.hosts import is_loopback
+from recollect.serve.http.checks.hosts import is_loopback
 from recollect.serve.identity.accounts import is_valid
 from recollect.serve.identity.principal import Principal
 from recollect.store.api_keys import ApiKey, ApiKeys, Session

@@ -12,15 +12,15 @@ from fastapi import APIRouter, Path, Query
 from starlette.responses import Response
 
 from recollect.errors import InvalidInput, SearchTimeout
-from recollect.language.query import MalformedQuery
+from recollect.language.queries.query import MalformedQuery
 from recollect.language.text import iso
 from recollect.model.audience import ALL, HUMAN_ONLY, Audience
 from recollect.model.documents import Summary
 from recollect.model.search import Filter, Hit
 from recollect.serve.http.access import Access, AccessTo
+from recollect.serve.http.checks.limits import SEARCH
+from recollect.serve.http.checks.route_policy import route_policy
 from recollect.serve.http.json_response import json_response
-from recollect.serve.http.limits import SEARCH
-from recollect.serve.http.route_policy import route_policy
 from recollect.serve.http.routing import (
     JsonRoute,
     clamp,

@@ -10,8 +10,8 @@ from starlette.responses import Response
 from recollect.language.text import iso
 from recollect.model.undo import Change
 from recollect.serve.http.access import Access, AccessTo
+from recollect.serve.http.checks.route_policy import route_policy
 from recollect.serve.http.json_response import json_response
-from recollect.serve.http.route_policy import route_policy
 from recollect.serve.http.routing import JsonRoute
 from recollect.serve.identity.principal import CONVERSATIONS, KNOWLEDGE, READ, WRITE, Forbidden
 from recollect.serve.rest import schemas

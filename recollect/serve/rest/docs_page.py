@@ -18,7 +18,7 @@ from starlette.responses import HTMLResponse, Response
 
 from recollect.serve.http.access import AccessTo
 from recollect.serve.http.assets import url
-from recollect.serve.http.route_policy import ANY_SCOPE, route_policy
+from recollect.serve.http.checks.route_policy import ANY_SCOPE, route_policy
 from recollect.serve.http.routing import DeferredRoute
 from recollect.serve.rest.examples import example_of
 

@@ -6,9 +6,9 @@ from fastapi import APIRouter
 from starlette.responses import StreamingResponse
 
 from recollect.serve.http.access import AccessTo
+from recollect.serve.http.checks.route_policy import route_policy
 from recollect.serve.http.error_responses import Problem
 from recollect.serve.http.events import TooManyStreams
-from recollect.serve.http.route_policy import route_policy
 from recollect.serve.http.routing import DeferredRoute
 from recollect.serve.identity.principal import CONVERSATIONS, READ
 

@@ -12,8 +12,8 @@ from starlette.responses import Response
 from recollect.model.forgetting import Selection
 from recollect.places import record
 from recollect.serve.http.access import AccessTo
+from recollect.serve.http.checks.route_policy import route_policy
 from recollect.serve.http.json_response import json_response
-from recollect.serve.http.route_policy import route_policy
 from recollect.serve.http.routing import JsonRoute
 from recollect.serve.identity.principal import CONVERSATIONS, KNOWLEDGE, WRITE, Forbidden
 from recollect.serve.rest.schemas import PurgeState

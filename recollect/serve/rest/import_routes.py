@@ -16,11 +16,11 @@ from starlette.responses import Response
 from recollect.model.receipts import Receipt
 from recollect.serve.http import jobs as import_jobs
 from recollect.serve.http.access import AccessTo
+from recollect.serve.http.checks.limits import IMPORT
+from recollect.serve.http.checks.route_policy import route_policy
 from recollect.serve.http.error_responses import Problem
 from recollect.serve.http.jobs import TooManyImports, Upload
 from recollect.serve.http.json_response import json_response
-from recollect.serve.http.limits import IMPORT
-from recollect.serve.http.route_policy import route_policy
 from recollect.serve.http.routing import DeferredRoute
 from recollect.serve.identity.principal import CONVERSATIONS, KNOWLEDGE, READ, WRITE
 from recollect.settings import LIMITS

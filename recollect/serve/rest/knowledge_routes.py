@@ -24,9 +24,9 @@ from recollect.knowledge.results import SOURCES, list_entry
 from recollect.knowledge.retrieval import parse_retrieval
 from recollect.library import Library
 from recollect.serve.http.access import Access, AccessTo
+from recollect.serve.http.checks.limits import SEARCH
+from recollect.serve.http.checks.route_policy import route_policy
 from recollect.serve.http.json_response import json_response
-from recollect.serve.http.limits import SEARCH
-from recollect.serve.http.route_policy import route_policy
 from recollect.serve.http.routing import JsonRoute, clamp, clamp_page, created_or_existing
 from recollect.serve.identity.principal import KNOWLEDGE, READ, WRITE, Forbidden, Principal
 from recollect.serve.masking import has_masked_messages

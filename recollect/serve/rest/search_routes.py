@@ -15,9 +15,9 @@ from recollect.library import Library
 from recollect.model.kinds import CONVERSATION
 from recollect.model.search import Filter, Hit, Page, SearchOptions
 from recollect.serve.http.access import Access, AccessTo
+from recollect.serve.http.checks.limits import SEARCH
+from recollect.serve.http.checks.route_policy import route_policy
 from recollect.serve.http.json_response import json_response
-from recollect.serve.http.limits import SEARCH
-from recollect.serve.http.route_policy import route_policy
 from recollect.serve.http.routing import DeferredRoute, clamp_page
 from recollect.serve.identity.principal import CONVERSATIONS, KNOWLEDGE, READ, Forbidden
 from recollect.serve.links import conversation_url

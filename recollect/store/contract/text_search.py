@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from recollect.language.languages.base import Language
 from recollect.language.languages.english import ENGLISH
-from recollect.language.query_tree import Node, Word
+from recollect.language.queries.query_tree import Node, Word
 from recollect.model.search import Filter
 from recollect.store.contract.marks import reader
 from recollect.store.values import (

@@ -7,7 +7,7 @@ from typing import Any
 
 from recollect.store.postgres.connection import Connection
 from recollect.store.postgres.filters import OWNER
-from recollect.store.sql.candidates import decode_candidates
+from recollect.store.sql.reading.candidates import decode_candidates
 from recollect.store.values import Candidate, Space
 
 _NAMES = ", ".join(Candidate._fields)

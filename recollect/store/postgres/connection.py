@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import psycopg
 from psycopg.pq import ExecStatus, TransactionStatus
 
-from recollect.language.query_tree import Node
+from recollect.language.queries.query_tree import Node
 from recollect.language.text import fold
 from recollect.model.search import Filter
 from recollect.store.postgres.capabilities import Server
@@ -26,10 +26,10 @@ from recollect.store.postgres.filters import (
 )
 from recollect.store.postgres.human_only import may_be_human_only
 from recollect.store.postgres.sessions import Session
-from recollect.store.sql import human_only
 from recollect.store.sql.encoding import PASSAGE_COLUMNS
 from recollect.store.sql.markers import get_marker, set_marker
-from recollect.store.sql.passages import COLUMNS
+from recollect.store.sql.reading import human_only
+from recollect.store.sql.writing.passages import COLUMNS
 from recollect.store.values import SearchPlan
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
-from recollect.language.query_tree import Node
+from recollect.language.queries.query_tree import Node
 from recollect.model.search import Filter
 from recollect.store.postgres.connection import Connection, PlannedResults
 from recollect.store.postgres.text.best_matches import (
@@ -25,7 +25,7 @@ from recollect.store.postgres.text.best_matches import (
 )
 from recollect.store.postgres.text.counts import Counts
 from recollect.store.postgres.text.matches import among_query, few_passages, filter_arguments
-from recollect.store.sql.selection import document_filter, resolve_filter
+from recollect.store.sql.reading.selection import document_filter, resolve_filter
 from recollect.store.values import SearchPlan, Space
 
 

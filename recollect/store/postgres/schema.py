@@ -299,7 +299,7 @@ create index document_without_heading on document (owner, key)
   where heading is null and kind in ('note', 'media');
 """
 
-# Hashes of what was forgotten; see `store/sql/tombstones.py`.
+# Hashes of what was forgotten; see `store/sql/writing/tombstones.py`.
 M018_FORGOTTEN = """
 create table forgotten (
   owner integer not null default current_setting('recollect.owner')::integer,
@@ -327,7 +327,7 @@ alter table document alter pinned set statistics 0;
 create index document_id_prefix on document (owner, id text_pattern_ops);
 """
 
-# What is needed to undo recent changes; see `store/sql/undo.py`.
+# What is needed to undo recent changes; see `store/sql/imports/undo.py`.
 M021_UNDO = """
 create table undo (
   owner integer not null default current_setting('recollect.owner')::integer,
@@ -361,7 +361,7 @@ create index document_without_tag_names on document (owner, key)
 """
 
 M024_MOVES = """
--- The places of documents in lists before the last changes; see `store/sql/moves.py`.
+-- The places of documents in lists before the last changes; see `store/sql/writing/moves.py`.
 create table list_move (
   owner integer not null default current_setting('recollect.owner')::integer,
   number bigint not null,
@@ -399,7 +399,7 @@ create index document_unpinned on document
 """
 
 # Why nobody may write to a library, as JSON; null if that is allowed. It is in the row that every
-# write locks, so a write that waited for the lock sees it. See `store/sql/handover.py`.
+# write locks, so a write that waited for the lock sees it. See `store/sql/copying/handover.py`.
 M027_CLOSED = """
 alter table last_key add column closed text;
 """

@@ -12,7 +12,7 @@ import psycopg
 from recollect.errors import DamagedLibrary, InvalidInput
 from recollect.language.languages.base import Language
 from recollect.language.languages.english import ENGLISH
-from recollect.language.query_tree import Node
+from recollect.language.queries.query_tree import Node
 from recollect.language.text import storable
 from recollect.model.documents import Passage
 from recollect.model.search import Filter
@@ -22,21 +22,15 @@ from recollect.store.postgres.connection import Connection
 from recollect.store.postgres.filters import OWNER
 from recollect.store.postgres.server_errors import explain_error
 from recollect.store.postgres.transactions import Transactions, has_account
-from recollect.store.sql import (
-    changes,
-    checking,
-    codes_in_index,
-    handover,
-    headings,
-    markers,
-    statistics,
-)
-from recollect.store.sql import spaces as space_sql
+from recollect.store.sql import checking, codes_in_index, markers, statistics
+from recollect.store.sql.copying import handover
 from recollect.store.sql.database import TextIndex
 from recollect.store.sql.encoding import INDEXED_TITLE
 from recollect.store.sql.parts.text_search import TextQueries
-from recollect.store.sql.selection import resolve_filter
+from recollect.store.sql.reading.selection import resolve_filter
 from recollect.store.sql.store import SqlStore
+from recollect.store.sql.vectors import spaces as space_sql
+from recollect.store.sql.writing import changes, headings
 from recollect.store.values import (
     Appended,
     Contents,

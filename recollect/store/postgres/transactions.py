@@ -59,7 +59,7 @@ from recollect.store.postgres.server_errors import (
     location_of,
 )
 from recollect.store.postgres.sessions import Session
-from recollect.store.sql.closing import closed_error, parse_closure
+from recollect.store.sql.copying.closing import closed_error, parse_closure
 from recollect.store.values import SearchPlan
 
 T = TypeVar("T")

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from recollect.language.terminal_codes import CODE_STARTS, has_terminal_codes
-from recollect.store.sql import passages
 from recollect.store.sql.database import Database, IndexRow, TextIndex
 from recollect.store.sql.encoding import HEADING
 from recollect.store.sql.markers import get_marker, set_marker
+from recollect.store.sql.writing import passages
 
 _MARKER = "terminal_codes"
 # Keys whose passages are read in one transaction. Others can write in between.

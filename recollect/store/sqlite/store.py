@@ -12,50 +12,39 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import apsw
 
 from recollect.errors import DamagedLibrary, ReadOnlyLibrary, StorageFull, StoreBusy
-from recollect.language.query_tree import Node, Word, words
+from recollect.language.queries.query_tree import Node, Word, words
 from recollect.model.documents import Document, Passage
 from recollect.model.receipts import Receipt
 from recollect.model.search import Filter
-from recollect.store.sql import (
-    changes,
-    checking,
-    codes_in_index,
-    handover,
-    headings,
-    statistics,
-)
-from recollect.store.sql import spaces as space_sql
+from recollect.store.sql import checking, codes_in_index, statistics
+from recollect.store.sql.copying import handover
 from recollect.store.sql.database import TextIndex
 from recollect.store.sql.encoding import INDEXED_TITLE
 from recollect.store.sql.parts.text_search import TextQueries
-from recollect.store.sql.selection import resolve_filter
+from recollect.store.sql.reading.selection import resolve_filter
 from recollect.store.sql.store import SqlStore
-from recollect.store.sqlite import (
-    appending,
-    compaction,
-    fts_match,
-    passage_queries,
-    text_index,
-    titles,
-    verification,
-)
-from recollect.store.sqlite.checksums import damage_events, may_be_due
-from recollect.store.sqlite.connection import Connection, connect
-from recollect.store.sqlite.database_errors import (
+from recollect.store.sql.vectors import spaces as space_sql
+from recollect.store.sql.writing import changes, headings
+from recollect.store.sqlite.care import compaction, verification
+from recollect.store.sqlite.care.purging import Purging, request_purge
+from recollect.store.sqlite.care.verification import UNINDEXED
+from recollect.store.sqlite.connections.connection import Connection, connect
+from recollect.store.sqlite.connections.database_errors import (
     READ_ONLY,
     STORAGE_FULL,
     translate_error,
     translate_os_error,
 )
-from recollect.store.sqlite.encryption import is_encrypted
-from recollect.store.sqlite.file_lock import file_lock
-from recollect.store.sqlite.key_ranges import all_keys, keys_in_few_documents
-from recollect.store.sqlite.migration_backup import delete_copies, delete_expired_copies
-from recollect.store.sqlite.migrations import is_current, migrate
-from recollect.store.sqlite.private_files import create_private_folder, protect_file
-from recollect.store.sqlite.purging import Purging, request_purge
-from recollect.store.sqlite.transactions import Connections
-from recollect.store.sqlite.verification import UNINDEXED
+from recollect.store.sqlite.connections.transactions import Connections
+from recollect.store.sqlite.files.checksums import damage_events, may_be_due
+from recollect.store.sqlite.files.encryption import is_encrypted
+from recollect.store.sqlite.files.file_lock import file_lock
+from recollect.store.sqlite.files.private_files import create_private_folder, protect_file
+from recollect.store.sqlite.passages import appending, passage_queries
+from recollect.store.sqlite.passages.key_ranges import all_keys, keys_in_few_documents
+from recollect.store.sqlite.schema.migration_backup import delete_copies, delete_expired_copies
+from recollect.store.sqlite.schema.migrations import is_current, migrate
+from recollect.store.sqlite.text import fts_match, text_index, titles
 from recollect.store.sqlite.volumes import plan
 from recollect.store.values import (
     Appended,

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any
 
 from recollect.errors import InvalidInput
-from recollect.language.query_tree import Node, Word
+from recollect.language.queries.query_tree import Node, Word
 from recollect.model.audience import Audience, is_human_only
 from recollect.model.documents import Document, Passage, Position
 from recollect.model.search import Filter

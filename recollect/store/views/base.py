@@ -14,7 +14,7 @@ from typing import Any
 
 from recollect.language.languages.base import Language
 from recollect.language.languages.english import ENGLISH
-from recollect.language.query_tree import Node, Word
+from recollect.language.queries.query_tree import Node, Word
 from recollect.model.documents import Document, Passage, Position, Summary
 from recollect.model.kinds import CONVERSATION
 from recollect.model.receipts import Receipt

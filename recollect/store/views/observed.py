@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from recollect.language.query_tree import And, Node, Or, Word
+from recollect.language.queries.query_tree import And, Node, Or, Word
 from recollect.language.text import fold, has_token, tokens
 from recollect.model.documents import Passage
 from recollect.model.search import Filter

@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 from pathlib import Path
 
-from recollect.store.sqlite.encryption import data_key
+from recollect.store.sqlite.files.encryption import data_key
 
 MAGIC = b"SQLite format 3\0"
 RESERVED_BYTES = 32

@@ -15,7 +15,7 @@ from recollect.store.sql.encoding import (
     matches_digest,
     passage_row,
 )
-from recollect.store.sqlite.compression import FIRST_DICTIONARY, Codec, unpack_id
+from recollect.store.sqlite.passages.compression import FIRST_DICTIONARY, Codec, unpack_id
 from recollect.transfer.salvage.cells import Cell, Malformed
 from recollect.transfer.salvage.pages import Pages
 from recollect.transfer.salvage.rows import DOCUMENT, PASSAGE, Row, read_row

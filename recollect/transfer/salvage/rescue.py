@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 from recollect.errors import InvalidInput, RecollectError
 from recollect.model.kinds import CONVERSATION, OBSERVATION
 from recollect.store.base import Store
+from recollect.store.sql.copying.transfer import MAX_BATCH_ROWS
 from recollect.store.sql.encoding import DOCUMENT_COLUMNS, PASSAGE_COLUMNS
-from recollect.store.sql.transfer import MAX_BATCH_ROWS
 from recollect.store.values import Batch
 from recollect.transfer.salvage.cells import Cell
 from recollect.transfer.salvage.pages import Pages

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from recollect.language.query_fields import ROLES
+from recollect.language.queries.query_fields import ROLES
 from recollect.language.text import fold
 from recollect.library import Library
 from recollect.model.sources import source_label

@@ -7,12 +7,12 @@ from datetime import datetime
 from typing import NamedTuple
 
 from recollect.errors import InvalidInput
-from recollect.language.query import parse_query
-from recollect.language.query_tree import words
+from recollect.language.queries.query import parse_query
+from recollect.language.queries.query_tree import words
 from recollect.language.text import moment, storable
 from recollect.model.documents import Json
 from recollect.model.kinds import KIND_TABLE
-from recollect.search.snippet import snippet
+from recollect.search.results.snippet import snippet
 from recollect.serve import links
 from recollect.serve.console.tabs import CONVERSATIONS, TABS, Tab
 from recollect.serve.console.views.forms import FIELD_LABELS

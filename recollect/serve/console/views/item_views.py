@@ -19,8 +19,8 @@ from recollect.model.documents import Json, Summary
 from recollect.model.kinds import CHARACTER, NOTE
 from recollect.serve import links
 from recollect.serve.console.tabs import CHARACTERS, PROMPTS, Tab, get_tab
-from recollect.serve.console.views import rendering
 from recollect.serve.console.views.forms import FIELD_LABELS
+from recollect.serve.console.views.markup import rendering
 from recollect.serve.console.views.text_windows import (
     TextWindow,
     format_clock,

@@ -13,8 +13,9 @@ from recollect.errors import NotFound
 from recollect.library import Library
 from recollect.model.documents import Document, Passage, View
 from recollect.model.documents import MessageView as Step
-from recollect.serve.console.views import attachments, rendering, tool_rows
-from recollect.serve.console.views.diffs import FileDiff, edit_diffs, render_diffs
+from recollect.serve.console.views import attachments, tool_rows
+from recollect.serve.console.views.markup import rendering
+from recollect.serve.console.views.markup.diffs import FileDiff, edit_diffs, render_diffs
 from recollect.serve.identity.principal import Principal
 from recollect.serve.masking import mask_passage
 

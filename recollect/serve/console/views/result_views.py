@@ -12,7 +12,7 @@ from recollect.model.search import Hit, Page
 from recollect.serve import links
 from recollect.serve.console.tabs import CONVERSATIONS, TABS, Tab
 from recollect.serve.console.views.hit_views import HitView
-from recollect.serve.console.views.snippets import plain_snippet
+from recollect.serve.console.views.markup.snippets import plain_snippet
 from recollect.serve.identity.principal import Principal
 from recollect.serve.masking import mask_hit
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from recollect.language.query import parse_query
+from recollect.language.queries.query import parse_query
 from recollect.language.text import storable, tokens
 from recollect.serve.console.request_params import ListFilters, SearchRequest
 from recollect.serve.console.tabs import ALL_KINDS

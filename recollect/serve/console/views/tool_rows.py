@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from recollect.model.documents import Json, Passage
-from recollect.serve.console.views.diffs import FileDiff
+from recollect.serve.console.views.markup.diffs import FileDiff
 
 LOOKAROUND = 20
 """A result may be this many messages after its call."""

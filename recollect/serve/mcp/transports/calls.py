@@ -21,7 +21,7 @@ from starlette.types import Scope
 
 from recollect.errors import RecollectError
 from recollect.knowledge.preferences import parse_preferences
-from recollect.serve.http import limits
+from recollect.serve.http.checks import limits
 from recollect.serve.http.error_responses import Problem
 from recollect.serve.http.json_response import encode_json
 from recollect.serve.identity.principal import LOCAL, WRITE, Principal

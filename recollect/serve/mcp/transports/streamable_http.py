@@ -24,9 +24,9 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from recollect.knowledge.preferences import parse_preferences
+from recollect.serve.http.checks.limits import READ
+from recollect.serve.http.checks.route_policy import ANY_SCOPE, route_policy
 from recollect.serve.http.error_responses import Problem
-from recollect.serve.http.limits import READ
-from recollect.serve.http.route_policy import ANY_SCOPE, route_policy
 from recollect.serve.mcp.jsonrpc import RpcError, decode, is_id, params_of, request_id_of
 from recollect.serve.mcp.protocol import (
     BATCH_VERSION,

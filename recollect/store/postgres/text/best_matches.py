@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from recollect.language.query_tree import Node, Or, words
+from recollect.language.queries.query_tree import Node, Or, words
 from recollect.model.search import Filter
 from recollect.store.postgres.connection import Connection
 from recollect.store.postgres.filters import OWNER

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from recollect.language.query_tree import Node, Or, Word
+from recollect.language.queries.query_tree import Node, Or, Word
 from recollect.model.search import Filter
 from recollect.store.postgres.connection import Connection, removals
 from recollect.store.postgres.filters import OWNER

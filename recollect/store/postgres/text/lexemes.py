@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from recollect.language.query_tree import And, Near, Node, Not, Or, Word
+from recollect.language.queries.query_tree import And, Near, Node, Not, Or, Word
 from recollect.language.terminal_codes import without_terminal_codes
 from recollect.language.text import fold, tokens
 from recollect.settings import LIMITS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from recollect.language.query_tree import Node
+from recollect.language.queries.query_tree import Node
 from recollect.language.text import fold
 from recollect.model.search import Filter
 from recollect.store.postgres.candidate_vectors import read_candidates
@@ -22,8 +22,8 @@ from recollect.store.postgres.text.substring import (
     passages_containing,
     passages_with_text,
 )
-from recollect.store.sql.candidates import COLUMNS, decode_candidates
-from recollect.store.sql.selection import few_documents
+from recollect.store.sql.reading.candidates import COLUMNS, decode_candidates
+from recollect.store.sql.reading.selection import few_documents
 from recollect.store.values import Candidate, SubstringMatches
 
 _NEWEST_FIRST = "p.created_at desc nulls last, p.key desc"

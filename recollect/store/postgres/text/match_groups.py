@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from recollect.language.query_tree import Node
+from recollect.language.queries.query_tree import Node
 from recollect.model.search import Filter
 from recollect.store.postgres.connection import Connection
 from recollect.store.postgres.filters import OWNER, candidate_conditions
@@ -16,7 +16,7 @@ from recollect.store.postgres.text.matches import (
     matches_among,
     matches_outside_index,
 )
-from recollect.store.sql import match_groups
+from recollect.store.sql.reading import match_groups
 
 _NO_LIMIT = 1 << 30
 

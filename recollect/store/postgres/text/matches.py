@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from recollect.language.matching import matches
-from recollect.language.query_tree import Node
+from recollect.language.queries.matching import matches
+from recollect.language.queries.query_tree import Node
 from recollect.language.text import micros, storable
 from recollect.model.search import Filter
 from recollect.store.postgres.connection import Connection
 from recollect.store.postgres.filters import OWNER, conditions
 from recollect.store.postgres.text.lexemes import TextQuery
 from recollect.store.sql.encoding import INDEXED_TITLE
-from recollect.store.sql.selection import (
+from recollect.store.sql.reading.selection import (
     MAX_LISTED_DOCUMENTS,
     MAX_LISTED_PASSAGES,
     document_filter,

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from recollect.language.languages.english import ENGLISH
-from recollect.language.stem import stem
+from recollect.language.words.stem import stem
 from recollect.store.postgres.connection import NO_LOOKUPS, Connection, TermLookups
 from recollect.store.postgres.filters import OWNER
 from recollect.store.postgres.text.counts import MAX_COUNTED, UNKNOWN, Counts, State

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from recollect.language.languages.base import Language
 from recollect.language.languages.english import ENGLISH
-from recollect.language.stem import related_words, stem
+from recollect.language.words.stem import related_words, stem
 from recollect.settings import LIMITS
 from recollect.store.postgres.connection import Connection
 from recollect.store.postgres.filters import OWNER

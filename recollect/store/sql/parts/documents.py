@@ -12,17 +12,10 @@ from recollect.model.documents import Document, Passage, Position, Summary
 from recollect.model.search import Filter
 from recollect.store.contract.documents import Documents
 from recollect.store.errors import damaged_document, reason_of
-from recollect.store.sql import (
-    changes,
-    forgetting,
-    listing,
-    lookup,
-    moves,
-    rewriting,
-    saving,
-)
 from recollect.store.sql.database import TextIndex
 from recollect.store.sql.parts.transactions import Connection, SqlTransactions
+from recollect.store.sql.reading import listing, lookup
+from recollect.store.sql.writing import changes, forgetting, moves, rewriting, saving
 from recollect.store.values import Appended, Forgotten, ListPosition, OnDamage, Removal, SaveResult
 
 

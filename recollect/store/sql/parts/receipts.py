@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from recollect.model.receipts import Receipt
 from recollect.store.contract.receipts import Receipts
-from recollect.store.sql import receipts as receipt_sql
 from recollect.store.sql.database import TextIndex
+from recollect.store.sql.imports import receipts as receipt_sql
 from recollect.store.sql.parts.transactions import Connection, SqlTransactions
 
 

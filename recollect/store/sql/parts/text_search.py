@@ -7,14 +7,14 @@ from typing import Any, ClassVar, Protocol
 
 from recollect.language.languages.base import Language
 from recollect.language.languages.english import ENGLISH
-from recollect.language.query_tree import Node, Word
+from recollect.language.queries.query_tree import Node, Word
 from recollect.language.terminal_codes import without_terminal_codes
 from recollect.model.search import Filter
 from recollect.settings import LIMITS
 from recollect.store.contract.text_search import TextSearch
-from recollect.store.sql import lookup, match_groups
 from recollect.store.sql.parts.transactions import Connection, SqlTransactions
-from recollect.store.sql.selection import resolve_filter
+from recollect.store.sql.reading import lookup, match_groups
+from recollect.store.sql.reading.selection import resolve_filter
 from recollect.store.values import Candidate, MatchGroups, SubstringMatches
 
 # Longer than a search: people see the hits while all matches are counted.

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from recollect.store.contract.transfer import Transfer
-from recollect.store.sql import closing, handover, markers, transfer
+from recollect.store.sql import markers
+from recollect.store.sql.copying import closing, handover, transfer
 from recollect.store.sql.database import TextIndex
 from recollect.store.sql.parts.transactions import Connection, SqlTransactions
 from recollect.store.values import Batch, Closure, Contents, Fingerprints

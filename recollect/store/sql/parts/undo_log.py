@@ -7,10 +7,10 @@ from typing import Any
 
 from recollect.model.undo import Change, Edit
 from recollect.store.contract.undo_log import UndoLog
-from recollect.store.sql import lookup
-from recollect.store.sql import undo as undo_sql
 from recollect.store.sql.database import TextIndex
+from recollect.store.sql.imports import undo as undo_sql
 from recollect.store.sql.parts.transactions import Connection, SqlTransactions
+from recollect.store.sql.reading import lookup
 
 
 class SqlUndoLog(SqlTransactions[Connection], UndoLog):

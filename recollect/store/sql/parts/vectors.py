@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from recollect.store.contract.vectors import Vectors
-from recollect.store.sql import spaces as space_sql
 from recollect.store.sql.parts.transactions import Connection, SqlTransactions
+from recollect.store.sql.vectors import spaces as space_sql
 from recollect.store.values import Space, Unembedded
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.store.sql.quantisation import Integers, Vector
+from recollect.store.sql.vectors.quantisation import Integers, Vector
 from recollect.store.sqlite.vectors.vector_scan import ROW, Columns, Key
 from recollect.store.values import Space
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from recollect.language.text import micros
 from recollect.model.search import Filter
-from recollect.store.sql.quantisation import Integers, Vector, products
-from recollect.store.sql.selection import DocumentKeys
+from recollect.store.sql.reading.selection import DocumentKeys
+from recollect.store.sql.vectors.quantisation import Integers, Vector, products
 
 Columns = Callable[[str], NDArray[Any]]
 """Returns an attribute of all rows, by name."""

@@ -12,10 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.model.search import Filter
-from recollect.store.sql.quantisation import Integers, Vector, best_scores, cosines, quantise
-from recollect.store.sql.selection import document_filter, matching_documents
-from recollect.store.sqlite.connection import Connection
-from recollect.store.sqlite.key_ranges import all_keys, keys_in_few_documents, passing_keys
+from recollect.store.sql.reading.selection import document_filter, matching_documents
+from recollect.store.sql.vectors.quantisation import (
+    Integers,
+    Vector,
+    best_scores,
+    cosines,
+    quantise,
+)
+from recollect.store.sqlite.connections.connection import Connection
+from recollect.store.sqlite.passages.key_ranges import all_keys, keys_in_few_documents, passing_keys
 from recollect.store.sqlite.vectors.vector_scan import (
     Columns,
     HighestScan,

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.store.sql.quantisation import Integers, Vector, quantise
-from recollect.store.sqlite.connection import Connection
+from recollect.store.sql.vectors.quantisation import Integers, Vector, quantise
+from recollect.store.sqlite.connections.connection import Connection
 from recollect.store.sqlite.vectors.vector_scan import NO_DATE, ROW, name_code
 from recollect.store.values import Space
 

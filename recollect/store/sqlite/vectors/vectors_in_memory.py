@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.model.search import Filter
-from recollect.store.sql.quantisation import Integers, Vector
-from recollect.store.sql.spaces import all_spaces
-from recollect.store.sqlite.connection import Connection
+from recollect.store.sql.vectors.quantisation import Integers, Vector
+from recollect.store.sql.vectors.spaces import all_spaces
+from recollect.store.sqlite.connections.connection import Connection
 from recollect.store.sqlite.vectors.vector_scan import ROW, Columns, Key
 from recollect.store.sqlite.vectors.vector_search import SpaceRows, VectorSearch
 from recollect.store.sqlite.vectors.vector_table import uncopied_rows

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.store.durability import sync_folder
-from recollect.store.sql.quantisation import Integers
-from recollect.store.sqlite.checksums import (
+from recollect.store.sql.vectors.quantisation import Integers
+from recollect.store.sqlite.files.checksums import (
     ROWS_PER_BLOCK,
     UNKNOWN,
     RowChecksums,
@@ -21,7 +21,7 @@ from recollect.store.sqlite.checksums import (
     log_damage,
     mark_checked,
 )
-from recollect.store.sqlite.file_lock import file_lock
+from recollect.store.sqlite.files.file_lock import file_lock
 from recollect.store.sqlite.vectors.space_files import OLD_ROW, SpaceFiles, attributes_file
 from recollect.store.sqlite.vectors.vector_scan import ROW, Key
 from recollect.store.values import Space

@@ -10,7 +10,7 @@ from typing import Any
 import tantivy
 
 from recollect.errors import RecollectError
-from recollect.store.sqlite.checksums import (
+from recollect.store.sqlite.files.checksums import (
     file_checksum,
     is_check_due,
     mark_checked,

@@ -18,18 +18,18 @@ from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple, TypeGuard, TypeVar
 
-from recollect.language.query_tree import Node, Or, Word
+from recollect.language.queries.query_tree import Node, Or, Word
 from recollect.language.text import micros
 from recollect.model.search import Filter
 from recollect.store.sql.encoding import INDEXED_TITLE
-from recollect.store.sql.selection import document_filter, matching_documents
-from recollect.store.sqlite.checksums import is_check_due, log_damage
-from recollect.store.sqlite.connection import Connection
-from recollect.store.sqlite.file_lock import file_lock
-from recollect.store.sqlite.fts_match import best_matches, count_matches
-from recollect.store.sqlite.key_ranges import KeyRange, all_keys, keys_in_few_documents
-from recollect.store.sqlite.private_files import protect_tree
-from recollect.store.sqlite.transactions import Connections
+from recollect.store.sql.reading.selection import document_filter, matching_documents
+from recollect.store.sqlite.connections.connection import Connection
+from recollect.store.sqlite.connections.transactions import Connections
+from recollect.store.sqlite.files.checksums import is_check_due, log_damage
+from recollect.store.sqlite.files.file_lock import file_lock
+from recollect.store.sqlite.files.private_files import protect_tree
+from recollect.store.sqlite.passages.key_ranges import KeyRange, all_keys, keys_in_few_documents
+from recollect.store.sqlite.text.fts_match import best_matches, count_matches
 from recollect.store.sqlite.volumes.format import (
     MANIFEST,
     DamagedVolume,

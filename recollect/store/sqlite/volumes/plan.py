@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from recollect.store.sqlite.connection import Connection
-from recollect.store.sqlite.key_ranges import KeyRange, all_keys
+from recollect.store.sqlite.connections.connection import Connection
+from recollect.store.sqlite.passages.key_ranges import KeyRange, all_keys
 
 # FTS5 answers as fast for fewer passages.
 MIN_VOLUME_PASSAGES = 1_024

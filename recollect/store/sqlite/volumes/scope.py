@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 
-from recollect.store.sqlite.key_ranges import KeyRange
+from recollect.store.sqlite.passages.key_ranges import KeyRange
 
 
 @dataclass(frozen=True)

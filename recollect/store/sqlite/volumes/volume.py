@@ -12,10 +12,10 @@ from typing import cast
 import tantivy
 from tantivy import FieldType, Occur, Query
 
-from recollect.language.query_tree import And, Node, Not, Or, Word
+from recollect.language.queries.query_tree import And, Node, Not, Or, Word
 from recollect.language.text import indexable
-from recollect.store.sqlite.fts_match import inverse_document_frequency
-from recollect.store.sqlite.key_ranges import KeyRange
+from recollect.store.sqlite.passages.key_ranges import KeyRange
+from recollect.store.sqlite.text.fts_match import inverse_document_frequency
 from recollect.store.sqlite.volumes.format import (
     HIDDEN,
     VISIBLE,

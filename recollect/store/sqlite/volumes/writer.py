@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import tantivy
 
-from recollect.store.sqlite.text_index import prepare_text
+from recollect.store.sqlite.text.text_index import prepare_text
 from recollect.store.sqlite.volumes.format import (
     FORMAT,
     HIDDEN,

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from recollect.errors import NotFound, OutdatedPosition
-from recollect.language.query import MalformedQuery
+from recollect.language.queries.query import MalformedQuery
 from recollect.language.text import iso
 from recollect.library import Library
 from recollect.model.audience import ALL, HUMAN_ONLY

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from recollect import settings
 from recollect.errors import RecollectError
 from recollect.language import text
-from recollect.language.query import check_size
+from recollect.language.queries.query import check_size
 from recollect.model.search import Filter
 from recollect.serve.mcp.arguments import parse_number, quote, sanitize
 from recollect.serve.mcp.context import Context, ToolError
@@ -139,7 +139,9 @@ def _status(path: Path) -> os.stat_result | None:
 
 
 def _search_foreign(path: Path, query: Query) -> Sequence[Match]:
-    from recollect.search.foreign import ForeignDatabase  # not needed to search the library
+    from recollect.search.variants.foreign import (
+        ForeignDatabase,  # not needed to search the library
+    )
 
     return ForeignDatabase(path).recent(
         query.text, roles=query.roles, after=query.after, before=query.before, limit=query.limit

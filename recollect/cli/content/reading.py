@@ -1,0 +1,377 @@
+"""`recollect list` and `recollect read`: list conversations, and read one."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
+from itertools import chain
+from typing import NamedTuple
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from recollect.cli.checking import check_filters, whole_number
+from recollect.cli.common import (
+    add_origin_filters,
+    at_terminal,
+    console,
+    define,
+    existing,
+    plural,
+    print_json,
+    safe,
+    short_id,
+    when,
+)
+from recollect.cli.content.references import REFERENCE, Reference, remember, resolve
+from recollect.language.text import printable
+from recollect.library import Library
+from recollect.model.documents import Document, Passage, Summary
+from recollect.model.search import Filter
+from recollect.model.sources import source_label
+from recollect.settings import LIMITS
+from recollect.transfer.export import as_json
+
+_LIST_EXAMPLES = """\
+  recollect list
+  recollect list --source claude-code --search deploy
+  recollect list --tag garden
+  recollect read 1                                     read the first one of the list
+  recollect list --limit 200 --json
+
+At a terminal, ids are as short as possible; every command accepts them. In a
+pipe or a file, each line is: id, day of the last change, messages, source,
+title, separated by tabs, with whole ids.
+"""
+_READ_EXAMPLES = """\
+  recollect read 1                                     a number of the last search or list
+  recollect read 7cdb59db                              an id, or the beginning of an id
+  recollect read 1 --tools                             with the output of tools
+  recollect read CONVERSATION --offset 100             from this message on
+  recollect read CONVERSATION --message MESSAGE --around 3
+  recollect read CONVERSATION --branches
+  recollect read CONVERSATION --json
+
+At a terminal, Markdown is rendered, tool output is folded, and a pager shows
+what does not fit on the screen (PAGER names another one). In a pipe or a file,
+messages are printed as they are stored.
+"""
+_BEFORE_HIT = 2
+"""How many messages before a hit are shown."""
+
+
+def define_list(command: argparse.ArgumentParser) -> None:
+    define(command, list_, _LIST_EXAMPLES)
+    command.add_argument(
+        "-n",
+        "--limit",
+        type=whole_number(1, LIMITS.page_size),
+        default=50,
+        help="how many (default: %(default)s, at most 200)",
+    )
+    command.add_argument("--offset", type=whole_number(0), default=0, help="how many to skip")
+    add_origin_filters(command)
+    command.add_argument(
+        "--tag",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="only conversations with this tag",
+    )
+    command.add_argument("--pinned", action="store_true", help="only pinned conversations")
+    command.add_argument(
+        "--search", default="", metavar="TEXT", help="only titles or ids that contain this"
+    )
+
+
+def define_read(command: argparse.ArgumentParser) -> None:
+    define(command, read, _READ_EXAMPLES)
+    command.add_argument("conversation", help=REFERENCE)
+    command.add_argument("--message", metavar="ID", help="only the messages around this one")
+    command.add_argument(
+        "--around",
+        type=whole_number(0, 99),
+        default=5,
+        metavar="N",
+        help="messages before and after it (default: %(default)s)",
+    )
+    command.add_argument(
+        "-n",
+        "--limit",
+        type=whole_number(1, LIMITS.page_size),
+        help="how many messages (default: 100, or all in a pager; at most 200)",
+    )
+    command.add_argument(
+        "--offset", type=whole_number(0), default=None, help="how many messages to skip"
+    )
+    command.add_argument("--branches", action="store_true", help="include other branches")
+    command.add_argument(
+        "--tools", action="store_true", help="show tool output and thinking instead of folding it"
+    )
+    command.add_argument(
+        "--hidden", action="store_true", help="include hidden messages, such as system prompts"
+    )
+    command.add_argument("--no-pager", action="store_true", help="do not use a pager")
+
+
+# -- listing -----------------------------------------------------------------
+
+
+def list_(arguments: argparse.Namespace) -> int:
+    with existing(arguments) as library:
+        check_filters(library, arguments)
+        summaries, total = library.conversation_page(
+            Filter.of(
+                projects=arguments.project,
+                sources=arguments.source,
+                tags=arguments.tag,
+                pinned=arguments.pinned or None,
+            ),
+            limit=arguments.limit,
+            offset=arguments.offset,
+            title=arguments.search,
+        )
+        if arguments.json:
+            records = [asdict(summary) for summary in summaries]
+            page = {"total": total, "limit": arguments.limit, "offset": arguments.offset}
+            print_json({"conversations": records} | page)
+            return 0
+        labels = [library.label(summary.id, summary.title) for summary in summaries]
+        has_numbers = remember(arguments, [Reference(summary.id) for summary in summaries])
+        if not at_terminal():
+            _print_lines(summaries, labels)
+            return 0
+        ids = [short_id(library, summary.id) for summary in summaries]
+    if not summaries:
+        console().print(_nothing_listed(arguments, total))
+        return 0
+    console().print(_table(summaries, labels, ids, has_numbers))
+    _show_list_total(arguments, len(summaries), total)
+    return 0
+
+
+def _table(
+    summaries: Sequence[Summary], labels: Sequence[str], ids: Sequence[str], has_numbers: bool
+) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("", style="bold cyan", justify="right", no_wrap=True, min_width=2)
+    table.add_column("id", no_wrap=True, min_width=max(map(len, ids)))
+    table.add_column("changed", no_wrap=True, min_width=10)
+    table.add_column("messages", no_wrap=True, justify="right", min_width=8)
+    table.add_column("source", no_wrap=True, min_width=11)
+    table.add_column("title", overflow="ellipsis")  # the only column that may shrink
+    for number, (summary, label, id_) in enumerate(zip(summaries, labels, ids, strict=True), 1):
+        table.add_row(
+            str(number) if has_numbers else "",
+            safe(id_),
+            _day(summary),
+            f"{summary.message_count:,}",
+            safe(source_label(summary.source)),
+            Text(_title(summary, label), no_wrap=True, overflow="ellipsis"),
+        )
+    return table
+
+
+def _nothing_listed(arguments: argparse.Namespace, total: int) -> str:
+    if total:
+        return f"No more conversations; there are {total:,}."
+    if arguments.pinned:
+        return "No conversations are pinned. Pin one: recollect pin 1"
+    if arguments.project or arguments.source or arguments.tag or arguments.search:
+        return "No conversations match."
+    return "There are no conversations yet. Import some: recollect setup"
+
+
+def _show_list_total(arguments: argparse.Namespace, count: int, total: int) -> None:
+    line = plural(total, "conversation")
+    last = arguments.offset + count
+    if count < total:
+        line = f"{arguments.offset + 1:,} to {last:,} of {line}"
+    if last < total:
+        line += f" · more with --offset {last}"
+    console().print(f"[dim]{line} · read one: recollect read 1[/]")
+
+
+def _print_lines(summaries: list[Summary], labels: list[str]) -> None:
+    """For programs: one line per conversation, with tabs between the fields."""
+    for summary, label in zip(summaries, labels, strict=True):
+        fields = (
+            summary.id,
+            _day(summary),
+            str(summary.message_count),
+            summary.source,
+            label,
+        )
+        sys.stdout.write("\t".join(map(_one_line, fields)) + "\n")
+
+
+def _title(summary: Summary, label: str) -> str:
+    if summary.metadata.get("pinned") is True:
+        return f"★ {_one_line(label)}"
+    return _one_line(label)
+
+
+def _day(summary: Summary) -> str:
+    changed = summary.updated_at or summary.created_at
+    if changed is None:
+        return "no date"
+    return f"{changed:%Y-%m-%d}"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(printable(text).encode("utf-8", "replace").decode().split())
+
+
+# -- reading -----------------------------------------------------------------
+
+
+def read(arguments: argparse.Namespace) -> int:
+    with existing(arguments) as library:
+        reference = resolve(library, arguments, arguments.conversation)
+        arguments.conversation = reference.id
+        out = console()
+        is_paged = at_terminal() and not arguments.json and arguments.message is None
+        if is_paged and arguments.limit is None:
+            return _read_on(library, arguments, reference.message_id)
+        if arguments.message is None and arguments.offset is None:
+            arguments.message = reference.message_id
+        page = _read_page(library, arguments, arguments.offset or 0)
+        if arguments.json:
+            document = replace(page.document, passages=page.passages)
+            print_json(as_json(document) | {"offset": page.offset, "total": page.total})
+            return 0
+        _print_heading(library, page, out)
+        _print_messages(page.passages, arguments, out, arguments.message)
+        _show_where(page, arguments)
+    return 0
+
+
+def _read_on(library: Library, arguments: argparse.Namespace, hit: str | None) -> int:
+    """Show a conversation in a pager: from the start, or from shortly before the hit."""
+    from recollect.cli.content.messages import MessagePrinter, visible
+    from recollect.cli.paging import paged
+
+    start = arguments.offset
+    if start is None:
+        start = _start_of_hit(library, arguments, hit)
+    pages = _pages(library, arguments, start)
+    first = next(pages)
+    with paged(enabled=not arguments.no_pager) as out:
+        _print_heading(library, first, out)
+        if start:
+            out.print(f"[dim]From message {start + 1:,} of {first.total:,}; all: --offset 0[/]\n")
+        printer = MessagePrinter(out, shows_tools=arguments.tools, marked_id=hit)
+        for page in chain([first], pages):
+            for passage in visible(page.passages, hidden=arguments.hidden, marked_id=hit):
+                printer.print(passage)
+        if printer.folded:
+            out.print("\n[dim]Tool output and thinking are folded; --tools shows them.[/]")
+    return 0
+
+
+def _start_of_hit(library: Library, arguments: argparse.Namespace, hit: str | None) -> int:
+    if hit is None:
+        return 0
+    view = library.view(arguments.conversation, around=hit, limit=2 * _BEFORE_HIT + 1)
+    return view.start
+
+
+def _pages(library: Library, arguments: argparse.Namespace, offset: int) -> Iterator[_MessagePage]:
+    """The messages from a position on. A conversation can be long, so it is read page by page."""
+    while True:
+        page = _read_page(library, arguments, offset)
+        yield page
+        offset = page.offset + len(page.passages)
+        if not page.passages or offset >= page.total:
+            return
+
+
+def _print_heading(library: Library, page: _MessagePage, out: Console) -> None:
+    document = page.document
+    label = library.label(document.id, document.title)
+    if not at_terminal():
+        out.print(
+            f"[bold]{safe(label)}[/]  [dim]{document.source} · "
+            f"{when(document.created_at)} · {safe(document.project)}[/]\n"
+        )
+        return
+    details = [
+        short_id(library, document.id),
+        source_label(document.source),
+        when(document.created_at),
+        document.project,
+        plural(page.total, "message"),
+        *(f"#{tag}" for tag in _tags(document)),
+    ]
+    out.print(f"[bold]{safe(label)}[/]")
+    out.print(f"[dim]{safe(' · '.join(details))}[/]\n")
+
+
+def _tags(document: Document) -> list[str]:
+    tags = document.metadata.get("tags")
+    if isinstance(tags, list):
+        return [str(tag) for tag in tags]
+    return []
+
+
+class _MessagePage(NamedTuple):
+    document: Document
+    passages: tuple[Passage, ...]
+    offset: int
+    total: int
+
+
+def _read_page(library: Library, arguments: argparse.Namespace, offset: int) -> _MessagePage:
+    """The messages to show. A conversation can be long, so only these are read."""
+    id_ = arguments.conversation
+    limit = arguments.limit or 100
+    if arguments.branches and arguments.message is None:
+        passages, total = library.messages(id_, offset, limit)
+        document = library.view(id_, limit=1).document
+        return _MessagePage(document, tuple(passages), offset, total)
+    if arguments.message is None:
+        view = library.view(id_, start=offset, limit=limit)
+    else:
+        view = library.view(id_, around=arguments.message, limit=2 * arguments.around + 1)
+    passages = [message.passage for message in view.messages]
+    return _MessagePage(view.document, tuple(passages), view.start, view.total)
+
+
+def _print_messages(
+    passages: tuple[Passage, ...], arguments: argparse.Namespace, out: Console, hit: str | None
+) -> None:
+    """Render messages for a terminal; print them as they are in a pipe."""
+    from recollect.cli.content.messages import MessagePrinter, heading, visible
+
+    messages = visible(passages, hidden=arguments.hidden, marked_id=hit)
+    if at_terminal():
+        printer = MessagePrinter(out, shows_tools=arguments.tools, marked_id=hit)
+        for passage in messages:
+            printer.print(passage)
+        return
+    for passage in messages:
+        out.print(heading(passage, is_marked=passage.id == hit))
+        out.print(safe(passage.content), soft_wrap=True)
+        out.print()
+
+
+def _show_where(page: _MessagePage, arguments: argparse.Namespace) -> None:
+    """Say which part of the conversation this is, and how to read on."""
+    end = page.offset + len(page.passages)
+    if len(page.passages) == page.total:
+        return
+    if not page.passages:
+        console().print(f"No more messages; there are {page.total:,}.")
+        return
+    line = f"[dim]{page.offset + 1:,} to {end:,} of {plural(page.total, 'message')}[/]"
+    if end < page.total:
+        id_ = safe(shlex.quote(page.document.id))
+        line += f"[dim]. Continue with: recollect read {id_} --offset {end}"
+        if arguments.branches:
+            line += " --branches"
+        line += "[/]"
+    console().print(line, soft_wrap=True)

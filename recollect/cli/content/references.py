@@ -1,0 +1,141 @@
+"""What people type instead of ids: numbers of the last results, and the beginnings of ids.
+
+`search` and `list` number what they print, and store the ids behind the numbers in the home. A
+number always means what was last printed for the same library, in whichever terminal.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from recollect.errors import InvalidInput, NotFound
+from recollect.library import Library
+from recollect.places import RESULTS, library_file
+from recollect.settings import READ_ONLY, default_user, home, place
+from recollect.store.sqlite.files.private_files import create_private_folder
+
+REFERENCE = "a number of the last search or list, an id, or the beginning of an id"
+"""The help of an argument that `resolve` understands."""
+_DIGITS = 4
+"""Longer numbers are ids."""
+_NONCE_BYTES = 12
+
+
+class Reference(NamedTuple):
+    """A conversation or item, and the message in it that a search found."""
+
+    id: str
+    message_id: str | None = None
+
+
+def remember(arguments: argparse.Namespace, references: Sequence[Reference]) -> bool:
+    """Store what the numbers 1, 2, … refer to. False if it cannot be stored: print no numbers."""
+    if READ_ONLY.get():
+        return False
+    file = _results_file(arguments)
+    data = json.dumps([list(reference) for reference in references]).encode()
+    draft = file.with_name(f"{file.name}.{os.getpid()}")
+    try:
+        create_private_folder(file.parent)
+        draft.write_bytes(_encrypt(file, data))
+        draft.chmod(0o600)
+        draft.replace(file)
+    except OSError:
+        forget_results(arguments)
+        return False
+    return True
+
+
+def forget_results(arguments: argparse.Namespace) -> None:
+    """Delete the numbers, so that none of them can mean something that is not on the screen."""
+    with suppress(OSError):
+        _results_file(arguments).unlink(missing_ok=True)
+
+
+def resolve(library: Library, arguments: argparse.Namespace, text: str) -> Reference:
+    """The conversation that a number, an id or the beginning of an id refers to.
+
+    Raises NotFound, or InvalidInput if several ids begin like that.
+    """
+    if not is_number(text):
+        return Reference(library.resolve_id(text))
+    references = _read_results(arguments)
+    number = int(text)
+    if references and 1 <= number <= len(references):
+        return references[number - 1]
+    try:
+        return Reference(library.resolve_id(text))
+    except (NotFound, InvalidInput):
+        raise NotFound(_explain_missing(text, references)) from None
+
+
+def is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= _DIGITS
+
+
+def _explain_missing(text: str, references: list[Reference] | None) -> str:
+    if references is None:
+        return (
+            f"There is no result {text}: nothing was searched or listed yet. "
+            "Run `recollect search` or `recollect list` first."
+        )
+    if not references:
+        return f"There is no result {text}. The last search or list found nothing."
+    if len(references) == 1:
+        return f"There is no result {text}. The last search or list has 1 result."
+    return f"There is no result {text}. The last search or list has {len(references)} results."
+
+
+def _read_results(arguments: argparse.Namespace) -> list[Reference] | None:
+    """What the numbers refer to; None if nothing was searched or listed yet."""
+    file = _results_file(arguments)
+    try:
+        rows = json.loads(_decrypt(file, file.read_bytes()))
+    except (OSError, ValueError):
+        return None
+    return [Reference(id_, message_id) for id_, message_id in rows]
+
+
+def _results_file(arguments: argparse.Namespace) -> Path:
+    """A file in the home, or in the data folder if the library is in a database."""
+    where = place(arguments.home)
+    user = arguments.user or default_user()
+    if isinstance(where, Path):
+        return where / RESULTS / f"{library_file(where, user).parent.name}.json"
+    name = hashlib.blake2b(f"{where} {user}".encode(errors="surrogatepass"), digest_size=16)
+    return home() / RESULTS / f"{name.hexdigest()}.json"
+
+
+def _encrypt(file: Path, data: bytes) -> bytes:
+    """In an encrypted home, ids are encrypted, too: they may say what a conversation is about."""
+    from recollect.store.sqlite.files.encryption import cipher
+
+    aes = cipher(file.parent)
+    if aes is None:
+        return data
+    nonce = os.urandom(_NONCE_BYTES)
+    encrypted: bytes = aes.encrypt(nonce, data, file.name.encode())
+    return nonce + encrypted
+
+
+def _decrypt(file: Path, data: bytes) -> bytes:
+    """Raises ValueError if it was encrypted with another key, or not encrypted."""
+    from recollect.store.sqlite.files.encryption import cipher
+
+    aes = cipher(file.parent)
+    if aes is None:
+        return data
+    from cryptography.exceptions import InvalidTag
+
+    try:
+        decrypted: bytes = aes.decrypt(data[:_NONCE_BYTES], data[_NONCE_BYTES:], file.name.encode())
+    except InvalidTag as error:
+        raise ValueError("encrypted with another key") from error
+    return decrypted

@@ -1,0 +1,332 @@
+"""The query language: what users and agents type into a search.
+
+Words and operators:
+
+    word                  The word, ignoring case and accents.
+    "a phrase"            These words in this order.
+    prefi*                Every word that starts with `prefi`. Also `"a phra"*`.
+    a b                   Both must match. `a AND b` means the same.
+    a OR b                At least one must match. AND binds more tightly than OR.
+    a NOT b               `a` must match and `b` must not.
+    -word  -"a phrase"    Excludes a word or a phrase, like NOT.
+    ( )                   Groups parts of a query, up to ten levels deep.
+    NEAR(a b, 5)          Both, with at most five words between them. The default is 10.
+    a NEAR b  a NEAR/5 b  The same, written between the words.
+
+Operators are upper case. Everything else is text, so paths, code, error numbers and punctuation
+are safe to search for. No input reaches a text engine as syntax: a store compiles the parsed tree
+into the language of its engine.
+
+Fields:
+
+    role:user,assistant   The role of the message: user, assistant, system or tool.
+    from:"Ada Lovelace"   The author of the message.
+    in:work               The project. `project:work` means the same.
+    source:chatgpt        Where the conversation came from, by name or label.
+    tag:idea              A tag.
+    title:"two words"     A word, phrase or prefix* in the title.
+    after:2026-05         On or after a year, month, day or time.
+    before:2026-05-01     On or before a year, month, day or time.
+    -tag:idea             Excludes. Every field except `before:` and `after:` can be negated.
+
+A field name is lower case and directly followed by a colon and a value. A field restricts the
+whole query, wherever it is, so it cannot be inside parentheses or one side of OR. If a field has
+several values, separated by commas or given by repeating the field, one of them must match;
+repeated `title:` fields must all match. A field with a value that it cannot have is text
+(`role:`, `role:admin`, `note:x`, `C:\\path`, `std::vector`). The exceptions are `before:` and
+`after:`: without a valid date they are an error, because ignoring a misspelled date would give
+wrong results.
+
+A minus sign excludes a phrase, a field, or a word of at least three letters and nothing else. It
+must be at the start of a token, so it is text in `well-known`, `-1073741819` and `-C++`. In a
+query with a command-line flag (`-m`, `-O2`, `--force`) a minus before a word is text as well.
+
+A query of plain words, with or without fields, is a question: a search ranks messages that
+contain any of the words, in any inflected form, or that are similar in meaning. Operators, quotes,
+prefixes and parentheses are binding: every hit satisfies them. A query whose operators do not fit
+together (`AND AND`, or `NOT a` alone) is literal: every word stands for itself.
+
+`parse` handles words and operators, and `parse_query` everything above.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple, NoReturn
+
+from recollect.errors import InvalidInput
+from recollect.language.detection import language_of
+from recollect.language.languages.base import Language
+from recollect.language.languages.english import ENGLISH
+from recollect.language.queries.query_fields import Fields, combine_fields
+from recollect.language.queries.query_tokens import (
+    Token,
+    field_list,
+    query_tokens,
+    text_without_fields,
+)
+from recollect.language.queries.query_tree import (
+    Near,
+    Node,
+    Not,
+    Or,
+    Word,
+    all_of,
+    words,
+)
+from recollect.language.text import has_token
+from recollect.settings import LIMITS
+
+_DEFAULT_DISTANCE = 10  # of NEAR, as in FTS5
+_LONGEST_DISTANCE = 1_000
+_DEEPEST_NESTING = 10  # at 14, the parser of FTS5 can run out of stack
+
+
+class MalformedQuery(InvalidInput):
+    """The operators, quotes or parentheses of a query do not form a valid query."""
+
+
+class QueryTooLong(InvalidInput):
+    """A query has too many bytes or words."""
+
+
+class Query(NamedTuple):
+    """A parsed query."""
+
+    text: str
+    """As typed."""
+    node: Node | None
+    """What to search for; None if the query has nothing but fields."""
+    fields: Fields
+    plain: bool
+    """Plain words only: any of them may match. Otherwise every hit satisfies the query."""
+    literal: bool
+    """The operators did not fit together, so every word stands for itself. Fields still apply."""
+    rest: str
+    """The text as typed, without the fields."""
+    note: str = ""
+    """What the user should know about how the text was understood."""
+
+    @property
+    def language(self) -> Language:
+        """The language of a plain query. Other queries match exactly as typed."""
+        if not self.plain:
+            return ENGLISH
+        return language_of(self.rest)
+
+
+def parse(text: str) -> Node:
+    """Parse words and operators; fields and minus signs are text.
+
+    Raises MalformedQuery, or InvalidInput if the query is too long.
+    """
+    check_size(text)
+    node = _Parser(list(query_tokens(text, fields=False))).query()
+    assert node is not None  # only a field can be None
+    return node
+
+
+def parse_query(text: str) -> Query:
+    """Parse a query with its fields.
+
+    Raises InvalidInput if a date is invalid, a field is where it cannot be, or the query is too
+    long. Never raises MalformedQuery: queries that are not valid are taken literally.
+    """
+    check_size(text)
+    tokens = list(query_tokens(text, fields=True))
+    fields = combine_fields(field_list(tokens))
+    rest = text_without_fields(tokens)
+    if not rest:
+        return Query(text, None, fields, plain=False, literal=False, rest="")
+    parser = _Parser(tokens)
+    try:
+        return Query(text, parser.query(), fields, plain=parser.plain, literal=False, rest=rest)
+    except MalformedQuery:
+        node = literal_words(rest) or Word(rest)
+        _check_terms(len(words(node)))
+        return Query(text, node, fields, plain=True, literal=True, rest=rest)
+
+
+def query_words(text: str) -> list[Word]:
+    """The words of a query, without operators and fields."""
+    if not text.strip():
+        return []
+    node = parse_query(text).node
+    if node is None:
+        return []
+    return words(node)
+
+
+def literal_words(text: str) -> Node | None:
+    """A query for every word of the text, including operators; None if there are no words."""
+    check_size(text)
+    parts = [Word(word) for word in re.findall(r'[^\s()"]+', text) if has_token(word)]
+    if not parts:
+        return None
+    return all_of(parts)
+
+
+def check_size(text: str, limit: int = LIMITS.query_bytes) -> None:
+    """Raises QueryTooLong if a query has more bytes than the limit."""
+    size = len(text.encode("utf-8", "surrogatepass"))
+    if size > limit:
+        raise QueryTooLong(f"The query has {size:,} bytes. The maximum is {limit:,} bytes.")
+
+
+def _check_terms(count: int) -> None:
+    if count > LIMITS.query_terms:
+        raise QueryTooLong(f"The query has more than {LIMITS.query_terms} words. Use fewer words.")
+
+
+class _Parser:
+    """A recursive-descent parser. Parts that consist of fields only are None."""
+
+    def __init__(self, tokens: Sequence[Token]) -> None:
+        self.plain = all(
+            token.field or (token.kind == "word" and token.word and not token.word.prefix)
+            for token in tokens
+        )
+        self._tokens = tokens
+        self._position = 0
+        self._depth = 0
+        self._terms = 0
+
+    def query(self) -> Node | None:
+        if self.plain and self._tokens:
+            return self._words()
+        if any(token.kind == "lone quote" for token in self._tokens):
+            self._fail("a quotation mark is not closed")
+        node = self._or()
+        if self._kind:
+            self._fail("a closing parenthesis has no opening one")
+        return node
+
+    def _words(self) -> Node | None:
+        """All words of a plain query."""
+        nodes = [self._count(token.word) for token in self._tokens if token.word is not None]
+        if not nodes:
+            return None
+        return all_of([word for word in nodes if has_token(word.text)] or nodes)
+
+    def _or(self) -> Node | None:
+        parts = [self._and()]
+        while self._accept("OR"):
+            parts.append(self._and())
+        if len(parts) == 1:
+            return parts[0]
+        nodes = [part for part in parts if part is not None]
+        if len(nodes) < len(parts):
+            raise InvalidInput(
+                "A field restricts the whole query, so it cannot be one side of OR. To allow "
+                "several values, separate them with commas: `role:user,tool`."
+            )
+        return Or(tuple(nodes))
+
+    def _and(self) -> Node | None:
+        parts = [self._not()]
+        while self._kind:
+            has_and = self._accept("AND")
+            if self._kind in ("", ")", "OR"):
+                if has_and:
+                    self._fail("AND has nothing after it")
+                break
+            parts.append(self._not())
+        nodes = [part for part in parts if part is not None]
+        if not nodes:
+            return None
+        searchable = [n for n in nodes if not isinstance(n, Word) or has_token(n.text)]
+        if searchable and all(isinstance(node, Not) for node in searchable):
+            self._fail("NOT needs something to exclude from")
+        return all_of(searchable or nodes)
+
+    def _not(self) -> Node | None:
+        negated = False
+        while self._accept("NOT") or self._accept("-"):
+            negated = not negated
+        if self._kind == "field":
+            self._skip_field()
+            return None
+        node = self._near()
+        if negated:
+            return Not(node)
+        return node
+
+    def _skip_field(self) -> None:
+        token = self._advance()
+        if self._depth:
+            raise InvalidInput(
+                f"`{token.text.strip()}` restricts the whole query, so it cannot be inside "
+                "parentheses. Move it before or after them."
+            )
+
+    def _near(self) -> Node:
+        node = self._operand()
+        pairs: list[Node] = []
+        while self._kind == "NEAR":
+            distance = self._advance().distance
+            following = self._operand()
+            pairs.append(self._near_node([node, following], distance))
+            node = following
+        return all_of(pairs or [node])
+
+    def _operand(self) -> Node:
+        if not self._kind:
+            self._fail("something is missing at the end")
+        token = self._advance()
+        if token.kind == "(":
+            return self._group()
+        if token.kind == "near":
+            inner = [t.word for t in token.inner if t.word]
+            if len(inner) < len(token.inner):
+                self._fail("NEAR takes only words and phrases")
+            return self._near_node([self._count(word) for word in inner], token.distance)
+        if token.word is None:
+            self._fail(f"there should be a word instead of {token.text.strip()}")
+        return self._count(token.word)
+
+    def _group(self) -> Node:
+        self._depth += 1
+        if self._depth > _DEEPEST_NESTING:
+            self._fail(f"parentheses are nested more than {_DEEPEST_NESTING} levels deep")
+        node = self._or()
+        if not self._accept(")"):
+            self._fail("a parenthesis is not closed")
+        self._depth -= 1
+        assert node is not None  # fields inside parentheses have been rejected
+        return node
+
+    def _near_node(self, parts: Sequence[Node], distance: str) -> Near:
+        near_words = tuple(p for p in parts if isinstance(p, Word) and has_token(p.text))
+        if len(near_words) < max(len(parts), 2):
+            self._fail("NEAR needs two or more words or phrases")
+        if len(distance) > 4 or int(distance or 0) > _LONGEST_DISTANCE:
+            self._fail(f"the distance of NEAR must be a number from 0 to {_LONGEST_DISTANCE:,}")
+        return Near(near_words, int(distance or _DEFAULT_DISTANCE))
+
+    def _count(self, word: Word) -> Word:
+        self._terms += 1
+        _check_terms(self._terms)
+        return word
+
+    @property
+    def _kind(self) -> str:
+        """The kind of the next token; empty at the end."""
+        if self._position == len(self._tokens):
+            return ""
+        return self._tokens[self._position].kind
+
+    def _advance(self) -> Token:
+        token = self._tokens[self._position]
+        self._position += 1
+        return token
+
+    def _accept(self, kind: str) -> bool:
+        """Skip the next token if it is of this kind."""
+        if self._kind == kind:
+            self._position += 1
+            return True
+        return False
+
+    def _fail(self, reason: str) -> NoReturn:
+        raise MalformedQuery(f"The query cannot be parsed: {reason}.")

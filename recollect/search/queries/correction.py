@@ -1,0 +1,75 @@
+"""Correcting misspelled words of a query.
+
+A word is corrected only if it occurs nowhere in the library, is not an English word that the model
+knows, and a frequent word of the library is one edit away.
+The page says what was corrected, and the caller can turn it off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from recollect.language.languages.base import Language
+from recollect.language.queries.query_tree import Word
+from recollect.language.words.spelling import MAX_CHARACTERS, MIN_CHARACTERS, neighbours
+from recollect.model.search import Filter
+from recollect.search.queries.terms import Term, form_name, inflected_term
+from recollect.store.base import Store
+
+_FREQUENT = 3  # a word in fewer messages may itself be a misspelling
+
+
+def correct_terms(
+    terms: Sequence[Term],
+    store: Store,
+    filter: Filter,
+    language: Language,
+    is_known: Callable[[str], bool],
+) -> tuple[tuple[Term, ...], dict[str, str]]:
+    """The terms, with misspelled words replaced, and the replacements.
+
+    `is_known` says whether a word is an English word.
+    """
+    spellings = [form_name(term.forms[0]) for term in terms]
+    similar_words = {
+        spelling: neighbours(spelling)
+        for term, spelling in zip(terms, spellings, strict=True)
+        if _may_be_misspelled(term, spelling) and not is_known(spelling)
+    }
+    if not similar_words:
+        return tuple(terms), {}
+    library_words = store.known_words(sorted(set().union(*similar_words.values())))
+    corrections: dict[str, str] = {}
+    corrected = []
+    for term, spelling in zip(terms, spellings, strict=True):
+        candidates = library_words.intersection(similar_words.get(spelling, ()))
+        word = _most_frequent(sorted(candidates), store, filter)
+        if word:
+            corrections[spelling] = word
+            term = inflected_term(word, store, language)
+        corrected.append(term)
+    # A query with more words that occur nowhere is about something else, not misspelled.
+    if not all(term.frequency for term in corrected):
+        return tuple(terms), {}
+    return tuple(corrected), corrections
+
+
+def _may_be_misspelled(term: Term, spelling: str) -> bool:
+    """Also the word that the user is still typing, if no word begins with it."""
+    if term.frequency or term.exact or len(term.forms[0]) > 1:
+        return False
+    if not MIN_CHARACTERS <= len(spelling) <= MAX_CHARACTERS:
+        return False
+    return spelling.isascii() and spelling.isalpha()
+
+
+def _most_frequent(words: Sequence[str], store: Store, filter: Filter) -> str:
+    """The most frequent of these words of the library; empty if it is not frequent."""
+    if not words:
+        return ""
+    frequencies, _ = store.frequencies([Word(word) for word in words])
+    frequency, best = max(zip(frequencies, words, strict=True))
+    # The filter may exclude all messages with the word, or the caller may not see them.
+    if frequency < _FREQUENT or not store.match(Word(best), filter, 1):
+        return ""
+    return best

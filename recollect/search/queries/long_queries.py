@@ -1,0 +1,124 @@
+"""Long queries: a pasted text, such as a stack trace, is searched by its most distinctive words."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby, pairwise
+
+from recollect.language.detection import language_of
+from recollect.language.queries.intent import is_identifier
+from recollect.language.queries.query import Query, QueryTooLong, check_size, parse_query
+from recollect.language.queries.query_fields import Fields
+from recollect.language.queries.query_tree import And, Node, Word
+from recollect.language.text import fold, is_unspaced, tokens
+from recollect.settings import LIMITS
+from recollect.store.base import Store
+
+_MOST_WORDS = 24
+_NAMED_IN_NOTE = 8
+# The frequencies of so many words are looked up, at most so many at a time: each lookup has a
+# deadline.
+_MOST_CANDIDATES = 200
+_LOOKUPS_AT_ONCE = 50
+_CHARACTERS_FOR_LANGUAGE = 1_000
+_MIN_LETTERS = 3
+_LONGEST_WORD = 100
+# An identifier counts as much as a plain word that is seven times as rare.
+_IDENTIFIER_BONUS = 2.0
+_SEPARATORS = re.compile(r"[\s\"'`“”‘’,;()\[\]{}<>=|]+")
+_PATH_SEPARATORS = re.compile(r"[/\\]+")
+_EDGES = ".:!?…¿¡*~^-"
+
+
+def parse_any_length(text: str, store: Store) -> Query:
+    """Parse a query. One that is too long for that is reduced to its most distinctive words.
+
+    Then `Query.note` says so, and its operators and fields are text. Raises InvalidInput.
+    """
+    try:
+        return parse_query(text)
+    except QueryTooLong:
+        check_size(text, LIMITS.long_query_bytes)
+        words = distinctive_words(text, store)
+        if not words:
+            raise
+    node: Node = Word(words[0])
+    if len(words) > 1:
+        node = And(tuple(map(Word, words)))
+    rest = " ".join(words)
+    return Query(text, node, Fields(), plain=True, literal=False, rest=rest, note=_note(words))
+
+
+def distinctive_words(text: str, store: Store) -> list[str]:
+    """The rarest words and identifiers of a text that the library contains, best first.
+
+    If it contains none of them, those that are probably the most distinctive.
+    """
+    candidates = _candidates(text)
+    likely = sorted(candidates, key=lambda word: (not candidates[word], -len(word)))
+    likely = likely[:_MOST_CANDIDATES]
+    best = _rarest({word: candidates[word] for word in likely}, store) or likely
+    words: list[str] = []
+    parts_of_words: set[str] = set()
+    for word in best:
+        parts = tokens(fold(word))
+        if not parts_of_words.issuperset(parts):
+            words.append(word)
+            parts_of_words.update(parts)
+    return words[:_MOST_WORDS]
+
+
+def _candidates(text: str) -> dict[str, bool]:
+    """Words that could be distinctive, and whether each is an identifier."""
+    stop_words = language_of(text[:_CHARACTERS_FOR_LANGUAGE]).stop_words
+    candidates: dict[str, bool] = {}
+    for typed in dict.fromkeys(_SEPARATORS.split(text)):
+        for name in (typed, *_PATH_SEPARATORS.split(typed)):
+            bare = name.strip(_EDGES)
+            if len(bare) <= _LONGEST_WORD and is_identifier(bare):
+                candidates[bare] = True
+        for word in _single_words(typed):
+            if _is_telling(word, stop_words):
+                candidates.setdefault(word, False)
+    return candidates
+
+
+def _single_words(text: str) -> Iterator[str]:
+    """The words of a text, or the pairs of its characters if its script has no spaces."""
+    for is_unspaced_run, run in groupby(tokens(fold(text)), is_unspaced):
+        if is_unspaced_run:
+            yield from map("".join, pairwise(run))
+        else:
+            yield from run
+
+
+def _is_telling(word: str, stop_words: frozenset[str]) -> bool:
+    if is_unspaced(word):
+        return True
+    return _MIN_LETTERS <= len(word) <= _LONGEST_WORD and word not in stop_words
+
+
+def _rarest(candidates: Mapping[str, bool], store: Store) -> list[str]:
+    """The words that the library contains, the most distinctive first."""
+    words = list(candidates)
+    scores: dict[str, float] = {}
+    for start in range(0, len(words), _LOOKUPS_AT_ONCE):
+        batch = words[start : start + _LOOKUPS_AT_ONCE]
+        frequencies, passages = store.frequencies([Word(word) for word in batch])
+        for word, frequency in zip(batch, frequencies, strict=True):
+            if frequency:
+                bonus = _IDENTIFIER_BONUS * candidates[word]
+                scores[word] = math.log((passages + 1) / frequency) + bonus
+    return sorted(scores, key=lambda word: -scores[word])
+
+
+def _note(words: Sequence[str]) -> str:
+    if len(words) == 1:
+        return f"The query is long. Searched for its most distinctive word: {words[0]}."
+    names = ", ".join(words[:_NAMED_IN_NOTE])
+    more = len(words) - _NAMED_IN_NOTE
+    if more > 0:
+        names += f" and {more} more"
+    return f"The query is long. Searched for its {len(words)} most distinctive words: {names}."

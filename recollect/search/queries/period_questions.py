@@ -1,0 +1,76 @@
+"""Questions about nothing but a time: "What did we do last week?"
+
+Any message may contain the words of such a question, so they are no evidence. The answer is what
+was written at that time.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta
+
+from recollect.language.queries.intent import QUESTION, classify
+from recollect.language.queries.query import Query, QueryTooLong, parse_query
+from recollect.language.text import tokens
+from recollect.language.when import Window, windows
+from recollect.model.search import SearchOptions
+from recollect.search.queries.long_queries import parse_any_length
+from recollect.store.base import Store
+
+_WORD = re.compile(r"\w+")
+_LAST_MOMENT = timedelta(microseconds=1)
+
+
+def read_query(text: str, store: Store, options: SearchOptions) -> Query:
+    """Parse a query. A question about nothing but a time becomes a query for that time."""
+    return _read(parse_any_length(text, store), options)
+
+
+def read_short_query(text: str, options: SearchOptions) -> Query | None:
+    """The same without a store; None if the query is too long for that."""
+    try:
+        return _read(parse_query(text), options)
+    except QueryTooLong:
+        return None
+
+
+def _read(query: Query, options: SearchOptions) -> Query:
+    if options.mode == "vector":
+        return query
+    return as_period(query, options.now)
+
+
+def as_period(query: Query, now: datetime) -> Query:
+    """The query; with fields instead of words if it asks about nothing but a time."""
+    if not query.plain or query.note or classify(query.rest) != QUESTION:
+        return query
+    periods = windows(query.rest, now)
+    if len(periods) != 1 or _has_topic(query, periods[0]):
+        return query
+    period = periods[0]
+    last = period.end - _LAST_MOMENT
+    fields = query.fields._replace(
+        after=max(filter(None, (query.fields.after, period.start))),
+        before=min(filter(None, (query.fields.before, last))),
+    )
+    note = _note(period, last)
+    return query._replace(node=None, fields=fields, plain=False, rest="", note=note)
+
+
+def _has_topic(query: Query, period: Window) -> bool:
+    """Whether a question has words besides its period that say what it is about."""
+    language = query.language
+    if language.unspaced:
+        topics = " ".join(language.topics_in(query.rest)).replace(period.words, " ")
+        return not language.event_words.issuperset(_WORD.findall(topics))
+    no_topic = language.stop_words | language.event_words
+    words = tokens(query.rest.replace(period.words, " "))
+    words = [word for word in words if len(word) > 1]  # not the "s" of "what's"
+    return not no_topic.issuperset(words)
+
+
+def _note(period: Window, last: datetime) -> str:
+    dates = f"{period.start:%Y-%m-%d} to {last:%Y-%m-%d}"
+    if period.start.date() == last.date():
+        dates = f"{last:%Y-%m-%d}"
+    return f"Searched by time only: {dates}."

@@ -1,0 +1,100 @@
+"""What a query requires of messages: words, and the fields that narrow a filter."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from recollect.language.queries.query import Query
+from recollect.language.queries.query_fields import Fields
+from recollect.language.queries.query_tree import And, Node, Word, words
+from recollect.language.text import fold, has_token
+from recollect.model.kinds import KINDS
+from recollect.model.projects import projects_named
+from recollect.model.search import Filter
+from recollect.model.sources import SOURCES
+from recollect.store.base import Store
+
+_OPERATORS = re.compile(r"(?<![^\s(])(?:AND|OR|NOT|NEAR)\b|\*")
+_NO_NAME = ("\0",)  # matches nothing
+_NO_FIELDS = Fields()
+
+
+def has_words(query: Query) -> bool:
+    """Whether a query has a word that the text engine can find."""
+    return query.node is not None and any(has_token(word.text) for word in words(query.node))
+
+
+def may_relax(query: Query) -> bool:
+    """Whether a query would be plain without its quotes and parentheses.
+
+    Questions may contain both, so such a query becomes plain if nothing matches it exactly.
+    """
+    if query.plain or not isinstance(query.node, And):
+        return False
+    return _has_only_words(query.node) and not _OPERATORS.search(query.rest)
+
+
+def _has_only_words(node: Node) -> bool:
+    if isinstance(node, Word):
+        return True
+    return type(node) is And and all(map(_has_only_words, node.parts))
+
+
+def narrow_filter(filter: Filter, query: Query, store: Store) -> Filter:
+    """A filter that also requires the fields of a query."""
+    fields = query.fields
+    if fields == _NO_FIELDS:
+        return filter
+    projects = _project_names(store, filter, fields.projects)
+    not_projects = _project_names(store, filter, fields.not_projects)
+    after = [moment for moment in (filter.after, fields.after) if moment is not None]
+    before = [moment for moment in (filter.before, fields.before) if moment is not None]
+    return replace(
+        filter,
+        after=max(after, default=None),
+        before=min(before, default=None),
+        roles=_intersection(filter.roles, fields.roles),
+        authors=_intersection(filter.authors, fields.authors),
+        projects=_intersection(filter.projects, projects),
+        sources=_intersection(filter.sources, _source_names(fields.sources)),
+        tags=_intersection(filter.tags, fields.tags),
+        titles=filter.titles + _title_patterns(fields.titles),
+        not_roles=filter.not_roles + fields.not_roles,
+        not_authors=filter.not_authors + fields.not_authors,
+        not_projects=filter.not_projects + not_projects,
+        not_sources=filter.not_sources + _source_names(fields.not_sources),
+        not_tags=filter.not_tags + fields.not_tags,
+        not_titles=filter.not_titles + _title_patterns(fields.not_titles),
+    )
+
+
+def _project_names(store: Store, filter: Filter, names: Sequence[str]) -> tuple[str, ...]:
+    """Projects as they are stored. People write the name of a folder, not its path."""
+    if not names:
+        return ()
+    kinds = filter.kinds or KINDS
+    projects = [project for kind in kinds for project, _ in store.facets(kind)["projects"]]
+    stored: list[str] = []
+    for name in names:
+        stored += projects_named(name, dict.fromkeys(projects)) or (name,)
+    return tuple(stored)
+
+
+def _source_names(names: Sequence[str]) -> tuple[str, ...]:
+    """Sources as they are stored. People write `Claude Code` as well as `claude-code`."""
+    by_label = {fold(source.label): source.name for source in SOURCES.values()}
+    by_label |= {fold(source.name): source.name for source in SOURCES.values()}
+    return tuple(by_label.get(fold(name), name) for name in names)
+
+
+def _title_patterns(titles: Sequence[Word]) -> tuple[str, ...]:
+    return tuple(word.text + "*" * word.prefix for word in titles)
+
+
+def _intersection(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
+    """The names in both. An empty tuple allows every name, so no name is a name of its own."""
+    if not first or not second:
+        return first or second
+    return tuple(name for name in first if name in second) or _NO_NAME

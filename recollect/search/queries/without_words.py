@@ -1,0 +1,39 @@
+"""Queries without words to find: punctuation, nothing but fields, or nothing but a time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from recollect.language.queries.query_tree import Word
+from recollect.model.search import Filter, Page, SearchOptions
+from recollect.search.deadline import NOTE
+from recollect.search.queries.period_questions import read_query
+from recollect.search.queries.query_filter import narrow_filter
+from recollect.search.results.hits import make_hit
+from recollect.store.base import Store
+
+
+def search_without_words(store: Store, text: str, filter: Filter, options: SearchOptions) -> Page:
+    """Punctuation is searched for literally. Fields or a time alone give the newest."""
+    query = read_query(text, store, options)
+    filter = narrow_filter(filter, query, store)
+    page = Page((), 0, options.offset, options.limit, note=query.note)
+    literal = query.rest.strip()
+    if literal:
+        matches = store.find_substring(literal, filter, options.limit, options.offset)
+        hits = tuple(
+            make_hit(candidate, [Word(literal)], 1.0, options.snippet_length)
+            for candidate in matches.candidates
+        )
+        page = replace(page, hits=hits, total=matches.total, matched="literal")
+        if not matches.is_complete:
+            page = replace(page, exact=False, partial=True, note=NOTE)
+        return page
+    if not query.text.strip():
+        return page
+    by_document = options.group == "conversation"
+    candidates, total = store.newest(filter, options.limit, options.offset, by_document)
+    hits = tuple(
+        make_hit(candidate, [], 0.0, options.snippet_length, arms=()) for candidate in candidates
+    )
+    return replace(page, hits=hits, total=total)

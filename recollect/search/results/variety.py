@@ -1,0 +1,91 @@
+"""Variety in a list of messages: each text once, and no conversation crowds out the others."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Hashable, Sequence
+
+from recollect.language.queries.intent import QUESTION
+from recollect.language.text import comparable
+from recollect.model.kinds import CONVERSATION
+from recollect.search.ranking.scored import Question, ScoredCandidate
+from recollect.settings import LIMITS
+
+MESSAGES_IN_A_ROW = 2
+"""As many messages of a conversation come before those of others."""
+_COMPARABLE = 0.8
+"""An answer to a question comes later only for one with at least this share of its score."""
+
+
+def merge_copies(ranking: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
+    """Each message once: the best candidate represents those with the same text.
+
+    Items that are not conversations stay apart, since each is a thing of its own.
+    """
+    # Copies have the same words, so other texts need not be compared.
+    fingerprints = Counter([scored.fingerprint for scored in ranking])
+    by_text: dict[Hashable, ScoredCandidate] = {}
+    distinct = []
+    for scored in ranking:
+        first = scored
+        if fingerprints[scored.fingerprint] > 1 and scored.candidate.kind == CONVERSATION:
+            first = by_text.setdefault(_comparable(scored.candidate.content), scored)
+        if first is scored:
+            distinct.append(scored)
+        else:
+            first.copies += 1
+    return distinct
+
+
+def _comparable(content: str) -> Hashable:
+    """Equal for texts that differ only in case or in codes. Very long ones are compared in part."""
+    size = LIMITS.ranked_characters
+    if len(content) > size:
+        return len(content), comparable(content[:size])
+    return comparable(content)
+
+
+def spread(question: Question, ranking: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
+    """The ranking with at most two messages of a conversation before those of others."""
+    if question.intent == QUESTION:
+        return _spread_answers(ranking)
+    return _spread_matches(ranking)
+
+
+def _spread_matches(ranking: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
+    """In rounds: in each, every conversation has its next two messages.
+
+    All words still come before some of them, and identifiers before everything else.
+    """
+    counts: Counter[Hashable] = Counter()
+    places: dict[int, tuple[float, float, int]] = {}
+    for scored in ranking:
+        exact = scored.part("exact")
+        complete = scored.part("complete")
+        group = (scored.candidate.document, exact, complete)
+        places[scored.candidate.key] = (-exact, -complete, counts[group] // MESSAGES_IN_A_ROW)
+        counts[group] += 1
+    # Sorting is stable, so each round keeps the order of the ranking.
+    return sorted(ranking, key=lambda scored: places[scored.candidate.key])
+
+
+def _spread_answers(ranking: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
+    """A third message comes later if another conversation has one that is nearly as good.
+
+    Not in dialogues between people: there, the answer to a question is often spread over several
+    messages of one conversation.
+    """
+    counts: dict[str, int] = {}
+    order: list[ScoredCandidate] = []
+    later: deque[ScoredCandidate] = deque()
+    for scored in ranking:
+        while later and scored.score < _COMPARABLE * later[0].score:
+            order.append(later.popleft())
+        document = scored.candidate.document
+        count = counts.get(document, 0)
+        counts[document] = count + 1
+        if count < MESSAGES_IN_A_ROW or scored.is_between_people:
+            order.append(scored)
+        else:
+            later.append(scored)
+    return [*order, *later]

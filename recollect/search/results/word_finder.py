@@ -1,0 +1,186 @@
+"""Where the words of a query occur in a text."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import islice
+from typing import Protocol
+
+from recollect.language.queries.query_tree import Word
+from recollect.language.text import indexable, is_unspaced, non_ascii_characters
+
+_MOST_MATCHES = 64
+_MAX_FOLDED_SINGLY = 8
+_WORD_CHARACTER = re.compile(r"[^\W_]")
+_TOKEN = re.compile(r"[^\W_]+")
+
+Span = tuple[int, int]
+"""A start and an end."""
+
+
+class WordFinder(Protocol):
+    """Finds words in folded text: their tokens, separated by anything else."""
+
+    def first(self, text: str) -> int | None:
+        """Where the first match starts; None if there is none."""
+
+    def matches(self, text: str) -> list[Span]:
+        """The first matches, at most `_MOST_MATCHES`."""
+
+
+def word_finder(words: Sequence[Word]) -> WordFinder:
+    return _word_finder(tuple(words))
+
+
+@lru_cache(maxsize=64)
+def _word_finder(words: tuple[Word, ...]) -> WordFinder:
+    plain_words = []
+    for word in words:
+        tokens = _tokens(word)
+        if len(tokens) != 1 or not tokens[0].isascii():
+            return _PatternFinder(words)
+        plain_words.append((tokens[0], word.prefix))
+    return _PlainFinder(plain_words)
+
+
+def _tokens(word: Word) -> list[str]:
+    return _TOKEN.findall(fold(indexable(word.text)))
+
+
+class _PlainFinder:
+    """For single words of ASCII letters and digits, which are found faster without a pattern."""
+
+    def __init__(self, words: Sequence[tuple[str, bool]]) -> None:
+        """Words and whether they are prefixes."""
+        self._words = words
+
+    def first(self, text: str) -> int | None:
+        places = [place for word in self._words for place in islice(_places(*word, text), 1)]
+        return min(places, default=None)
+
+    def matches(self, text: str) -> list[Span]:
+        ends: dict[int, int] = {}
+        for word, is_prefix in self._words:
+            for start in _places(word, is_prefix, text):
+                ends.setdefault(start, start + len(word))
+        return sorted(ends.items())[:_MOST_MATCHES]
+
+
+def _places(word: str, is_prefix: bool, text: str) -> Iterator[int]:
+    """Where a word starts in a text, not inside of other words."""
+    start = text.find(word)
+    while start >= 0:
+        end = start + len(word)
+        starts_inside = text[start - 1 : start].isalnum()
+        if not starts_inside and (is_prefix or not text[end : end + 1].isalnum()):
+            yield start
+        start = text.find(word, end)
+
+
+class _PatternFinder:
+    """For any words."""
+
+    def __init__(self, words: Sequence[Word]) -> None:
+        alternatives = [_alternative(word) for word in words if word.text]  # no empty quotes
+        self._pattern: re.Pattern[str] | None = None
+        if alternatives:
+            self._pattern = re.compile("|".join(alternatives))
+
+    def first(self, text: str) -> int | None:
+        if self._pattern is None:
+            return None
+        match = _next_match(self._pattern, text)
+        if match is None:
+            return None
+        return match.start()
+
+    def matches(self, text: str) -> list[Span]:
+        if self._pattern is None:
+            return []
+        return list(islice(_all_matches(self._pattern, text), _MOST_MATCHES))
+
+
+def _alternative(word: Word) -> str:
+    tokens = _tokens(word)
+    if not tokens:
+        return re.escape(fold(word.text))
+    alternative = r"[\W_]*".join(map(re.escape, tokens))
+    if tokens[-1].isascii() and not word.prefix:
+        alternative += r"(?![^\W_])"
+    return alternative
+
+
+def _next_match(pattern: re.Pattern[str], text: str, start: int = 0) -> re.Match[str] | None:
+    """The next match that does not start inside a word.
+
+    The pattern has no lookbehind: with one, the regex engine could not skip to the first letter of
+    a match, and would be ten times slower.
+    """
+    match = pattern.search(text, start)
+    while match is not None and _starts_inside_word(text, match.start()):
+        match = pattern.search(text, match.start() + 1)
+    return match
+
+
+def _starts_inside_word(text: str, position: int) -> bool:
+    """Only for ASCII letters: scripts without spaces have no gaps between words."""
+    if position == 0 or not (text[position].isascii() and text[position].isalnum()):
+        return False
+    return _WORD_CHARACTER.match(text, position - 1) is not None
+
+
+def _all_matches(pattern: re.Pattern[str], text: str) -> Iterator[Span]:
+    match = _next_match(pattern, text)
+    while match is not None:
+        start = match.start()
+        end = _end_of_pairs(pattern, text, match.end())
+        yield start, end
+        match = _next_match(pattern, text, max(end, start + 1))
+
+
+def _end_of_pairs(pattern: re.Pattern[str], text: str, end: int) -> int:
+    """Where a match ends, with the pairs of characters that begin with its last character.
+
+    A word in a script without spaces is searched as overlapping pairs and marked as a whole.
+    """
+    while end and is_unspaced(text[end - 1]):
+        pair = pattern.match(text, end - 1)
+        if pair is None or pair.end() <= end:
+            break
+        end = pair.end()
+    return end
+
+
+# -- folding -------------------------------------------------------------------
+
+
+def fold(text: str) -> str:
+    """The text folded for matching. Each character is folded by itself, into one character."""
+    if text.isascii():
+        return text.lower()
+    others = non_ascii_characters(text)
+    if len(others) > _MAX_FOLDED_SINGLY:
+        return "".join(map(_fold_character, text))
+    # With few such characters, this is several times faster.
+    for character in others:
+        folded = _fold_character(character)
+        if not _is_folded(folded):
+            return "".join(map(_fold_character, text))
+        text = text.replace(character, folded)
+    return text.lower()
+
+
+@lru_cache(maxsize=4096)
+def _fold_character(character: str) -> str:
+    """Exactly one character: lower case, in compatibility form, without accents."""
+    if is_unspaced(character):  # the marks of kana and the parts of Hangul tell words apart
+        return unicodedata.normalize("NFKC", character)[0]
+    return (unicodedata.normalize("NFKD", character).casefold() or character)[0]
+
+
+def _is_folded(character: str) -> bool:
+    """Whether folding the character again changes nothing."""
+    return _fold_character(character) == character == character.lower()

@@ -1,0 +1,185 @@
+"""Formulas in Markdown: LaTeX as MathML, which browsers draw themselves.
+
+The converter is math-core, in a process of its own. It escapes what it writes, and the sanitizer
+checks its output like everything else. The page shows the source of formulas that the converter
+does not know, and of those that are nested deeply or leave many brackets open.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+from markdown_it import MarkdownIt
+from markdown_it.rules_block import StateBlock
+from markdown_it.rules_inline import StateInline
+from markdown_it.token import Token
+from markdown_it.utils import OptionsDict
+
+from recollect.language.text import storable
+from recollect.serve.console.views.markup.formula_process import FormulaProcess
+
+_TAG_NAMES = (
+    "math menclose merror mfrac mi mmultiscripts mn mo mover mpadded mphantom mprescripts mroot "
+    "mrow ms mspace msqrt mstyle msub msubsup msup mtable mtd mtext mtr munder munderover"
+)
+_ATTRIBUTE_NAMES = (
+    "accent accentunder class columnalign columnspan depth display displaystyle fence form height "
+    "largeop linethickness lspace mathvariant maxsize minsize movablelimits notation rowspan "
+    "rspace scriptlevel separator stretchy symmetric voffset width"
+)
+TAGS = frozenset(_TAG_NAMES.split())
+ATTRIBUTES = {tag: set(_ATTRIBUTE_NAMES.split()) for tag in TAGS}
+_MAX_CHARS = 4_000
+_MAX_DEPTH = 40
+_MAX_BLOCK_LINES = 60
+_DELIMITERS = (("$$", "$$", True), ("\\[", "\\]", True), ("\\(", "\\)", False), ("$", "$", False))
+_BLOCK_DELIMITERS = (("$$", "$$"), ("\\[", "\\]"))
+# Commands that take the next one as their argument nest without braces.
+_LONG_RUN = re.compile(r"(?:\\[A-Za-z]++\s*+[0-9A-Za-z]?+\s*+){100}")
+_MAX_UNCLOSED = 8  # the converter takes twice as long for each
+_OPENING = re.compile(r"[(\[]|\\\{|\\l(?:angle|brace|brack|ceil|floor|vert|Vert)\b")
+_CLOSING = re.compile(r"[)\]]|\\\}|\\r(?:angle|brace|brack|ceil|floor|vert|Vert)\b")
+_ENVIRONMENT = re.compile(r"\\(?:left|begin)\b")
+# The page's policy allows no style attributes.
+_CELL_STYLE = re.compile(r'<mtd style="([^"]*)"')
+_PROCESS = FormulaProcess()
+
+
+def add_formulas(parser: MarkdownIt) -> None:
+    """Let a parser recognise formulas: `$x$`, `$$x$$`, `\\(x\\)` and `\\[x\\]`."""
+    parser.inline.ruler.before("escape", "formula", _parse_inline)
+    ends = ["paragraph", "reference", "blockquote", "list"]  # blocks that a formula interrupts
+    parser.block.ruler.before("fence", "formula", _parse_block, {"alt": ends})
+    parser.add_render_rule("formula", _render)
+
+
+def mathml(source: str, display: bool) -> str:
+    """A formula as MathML, or its source if it cannot be converted."""
+    html = ""
+    if _is_harmless(source):
+        html = _convert(storable(source), display)
+    return html or f'<code class="formula">{escape(source)}</code>'
+
+
+def _convert(source: str, display: bool) -> str:
+    """A formula as MathML; empty if that is not possible."""
+    return _CELL_STYLE.sub(_cell_class, _PROCESS.convert(source, display))
+
+
+def _cell_class(match: re.Match[str]) -> str:
+    css_class = "math-left"
+    if "text-align: right" in match.group(1):
+        css_class = "math-right"
+    return f'<mtd class="{css_class}"'
+
+
+def _is_harmless(source: str) -> bool:
+    if len(source) > _MAX_CHARS or len(_ENVIRONMENT.findall(source)) > _MAX_DEPTH:
+        return False
+    if len(_OPENING.findall(source)) - len(_CLOSING.findall(source)) > _MAX_UNCLOSED:
+        return False
+    return _depth(source) <= _MAX_DEPTH and not _LONG_RUN.search(source)
+
+
+def _depth(source: str) -> int:
+    """How deep brackets are nested."""
+    depth = deepest = 0
+    for char in source:
+        if char in "{[":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif char in "}]":
+            depth -= 1
+    return deepest
+
+
+# -- parsing ---
+
+
+def _parse_inline(state: StateInline, silent: bool) -> bool:
+    text, start = state.src, state.pos
+    if text[start] not in "$\\":
+        return False
+    for opening, closing, display in _DELIMITERS:
+        if text.startswith(opening, start):
+            content_start = start + len(opening)
+            end = _closing(text, content_start, state.posMax, closing)
+            if end < 0:
+                return False
+            if opening == "$" and not _is_dollar_formula(text, start, end):
+                return False
+            if not silent:
+                _add_token(state.push("formula", "math", 0), text[content_start:end], display)
+            state.pos = end + len(closing)
+            return True
+    return False
+
+
+def _closing(text: str, start: int, stop: int, closing: str) -> int:
+    """Where a formula ends; -1 if it does not end, or is empty."""
+    limit = min(stop, start + _MAX_CHARS + len(closing))
+    end = text.find(closing, start, limit)
+    while end > start and text[end - 1] == "\\" and closing.startswith("$"):
+        end = text.find(closing, end + 1, limit)
+    if end <= start or not text[start:end].strip():
+        return -1
+    return end
+
+
+def _is_dollar_formula(text: str, start: int, end: int) -> bool:
+    """Whether dollars enclose a formula. They may as well be prices or names of variables."""
+    before, after = text[start - 1 : start], text[end + 1 : end + 2]
+    if before.isalnum() or after.isalnum() or "_" in (before, after) or "$" in (before, after):
+        return False
+    content = text[start + 1 : end]
+    return not content[0].isspace() and not content[-1].isspace() and "\n\n" not in content
+
+
+def _parse_block(state: StateBlock, start_line: int, end_line: int, silent: bool) -> bool:
+    """A formula that begins and ends with its own lines."""
+    if state.is_code_block(start_line):
+        return False
+    first = state.src[
+        state.bMarks[start_line] + state.tShift[start_line] : state.eMarks[start_line]
+    ]
+    for opening, closing in _BLOCK_DELIMITERS:
+        if not first.startswith(opening):
+            continue
+        content = state.bMarks[start_line] + state.tShift[start_line] + len(opening)
+        end = state.src.find(closing, content, content + _MAX_CHARS)
+        if end < 0:
+            return False
+        lines = [first[len(opening) :]]
+        line = start_line
+        while state.eMarks[line] < end:
+            line += 1
+            if line >= min(end_line, start_line + _MAX_BLOCK_LINES):
+                return False
+            begin = state.bMarks[line] + state.tShift[line]
+            lines.append(state.src[begin : state.eMarks[line]])
+        if not lines[-1].rstrip().endswith(closing):
+            return False
+        source = "\n".join(lines).rstrip()[: -len(closing)]
+        if closing in source or not source.strip():
+            return False
+        if not silent:
+            token = state.push("formula", "math", 0)
+            token.block = True
+            token.map = [start_line, line + 1]
+            _add_token(token, source, True)
+            state.line = line + 1
+        return True
+    return False
+
+
+def _add_token(token: Token, source: str, display: bool) -> None:
+    token.content = source.strip()
+    token.meta = {"display": display}
+
+
+def _render(self: Any, tokens: Sequence[Token], idx: int, options: OptionsDict, env: Any) -> str:
+    token = tokens[idx]
+    return mathml(token.content, bool(token.meta["display"]))

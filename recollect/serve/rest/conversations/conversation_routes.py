@@ -1,0 +1,452 @@
+"""Routes of the Persistence API: list, read, search, change, delete and export conversations.
+
+See docs/contracts/persistence-api.md. An id in a path may contain any character, including slashes.
+Percent-encode the whole id, as `encodeURIComponent` does. Two ids cannot be read with GET because
+the contract uses their paths for something else: `search/messages`, and ids that begin with
+`by-session/`. An id that ends in `/messages` can only be read if its slash is encoded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Path, Query
+from pydantic import BaseModel, Field
+from starlette.responses import Response
+
+from recollect.errors import InvalidInput, NotFound
+from recollect.model.audience import Audience
+from recollect.model.documents import Document, Passage
+from recollect.model.fields import conversation_shape, message_shape
+from recollect.model.kinds import CONVERSATION
+from recollect.model.search import Filter
+from recollect.persistence import PersistenceApi
+from recollect.serve.http.access import NO_CONVERSATION, Access, AccessTo
+from recollect.serve.http.checks.limits import SEARCH
+from recollect.serve.http.checks.route_policy import route_policy
+from recollect.serve.http.json_response import json_response
+from recollect.serve.http.routing import (
+    JsonRoute,
+    clamp_page,
+    created_or_existing,
+    created_status,
+    not_found_as,
+    one_value,
+)
+from recollect.serve.identity.principal import CONVERSATIONS, KNOWLEDGE, READ, WRITE, Forbidden
+from recollect.serve.masking import has_masked_messages, mask_document, mask_passage
+from recollect.serve.rest import schemas
+from recollect.serve.rest.change_routes import change_shape
+from recollect.transfer import export
+from recollect.transfer.export_parsing import parse_export
+
+router = APIRouter(tags=["conversations"], route_class=JsonRoute)
+
+FORMATS = ("json", "txt", "md")
+
+ConversationId = Annotated[
+    str, Path(description="The id of the conversation, percent-encoded.", min_length=1)
+]
+Limit = Annotated[int, Query(description="Page size, from 1 to 200. Values outside are clamped.")]
+Offset = Annotated[int, Query(description="Number of results to skip.")]
+
+
+# -- listing and reading -------------------------------------------------------
+
+
+class ListParameters(BaseModel):
+    """Which conversations to list, in which order, and which page."""
+
+    limit: int = Field(50, description="Page size, from 1 to 200. Values outside are clamped.")
+    offset: int = Field(0, description="Number of results to skip. A cursor is more reliable.")
+    cursor: str | None = Field(
+        None,
+        max_length=200,
+        description="`next_cursor` of the page before, or empty for the first page. Unlike pages "
+        "by `offset`, these pages do not shift when conversations change.",
+    )
+    sort: Literal["updated", "pinned", "added"] = Field(
+        "updated",
+        description="`updated`: last changed first. `pinned`: the same, but pinned ones first. "
+        "`added`: newest in the library first. With a cursor, every conversation is listed exactly "
+        "once, in the order that the list had when it began, even if some change meanwhile.",
+    )
+    namespace: str = Field("", description="Only conversations of this project.")
+    search: str = Field("", description="Only conversations whose title or id contains this text.")
+    tag: list[str] = Field([], description="Only conversations with one of these tags.")
+    source: list[str] = Field(
+        [], description="Only conversations from one of these sources, such as `chatgpt`."
+    )
+    pinned: bool | None = Field(
+        None, description="Only conversations that are pinned, or only the others."
+    )
+
+    def filter(self) -> Filter:
+        projects = []
+        if self.namespace:
+            projects.append(self.namespace)
+        return Filter.of(projects=projects, tags=self.tag, sources=self.source, pinned=self.pinned)
+
+
+@router.get(
+    "/conversations",
+    summary="List conversations",
+    responses={200: {"model": schemas.ConversationList}},
+)
+@route_policy(READ, CONVERSATIONS)
+def list_conversations(
+    access: AccessTo, parameters: Annotated[ListParameters, Query()]
+) -> Response:
+    """Returns conversations, most recently updated first.
+
+    To read the whole list, send `cursor=` and then follow `next_cursor` until it is null. To search
+    what messages say, use `GET /api/v1/search`.
+    """
+    limit, offset = clamp_page(parameters.limit, parameters.offset)
+    cursor = parameters.cursor or None
+    if offset and (cursor or parameters.sort != "updated"):
+        raise InvalidInput("offset: use either a cursor or an offset, and sort with a cursor only.")
+    with access.read() as library:
+        if offset:
+            summaries, total = library.conversation_page(
+                parameters.filter(), limit=limit, offset=offset, title=parameters.search
+            )
+        else:
+            page = library.list_page(
+                parameters.filter(),
+                title=parameters.search,
+                limit=limit,
+                sort=parameters.sort,
+                cursor=cursor,
+            )
+            summaries, total, cursor = page.summaries, page.total, page.cursor
+    body: dict[str, Any] = {
+        "conversations": [conversation_shape(summary) for summary in summaries],
+        "total": total,
+        "limit": limit,
+        "offset": offset,
+    }
+    if parameters.cursor is not None:  # the Persistence API has no cursors
+        body["next_cursor"] = cursor
+    return json_response(body)
+
+
+@router.get(
+    "/conversations/search/messages",
+    summary="Search messages",
+    responses={200: {"model": schemas.MessageList}},
+)
+@route_policy(READ, CONVERSATIONS, document="conversation_id", rate_limit=SEARCH)
+def search_messages(
+    access: AccessTo,
+    query: Annotated[str, Query(description="The text to search for. Case is ignored.")] = "",
+    conversation_id: Annotated[str, Query(description="Only messages of this conversation.")] = "",
+    limit: Limit = 50,
+    offset: Offset = 0,
+) -> Response:
+    """Returns messages that contain a text, newest first, without ranking.
+
+    This is the search of the Persistence API. `GET /api/v1/search` is the one to use otherwise: it
+    understands words and questions, and puts the best hits first.
+    """
+    text = query.strip()
+    if not text:
+        raise InvalidInput("Query parameter 'query' must not be empty")
+    limit, offset = clamp_page(limit, offset)
+    with access.read() as library, not_found_as(NO_CONVERSATION):
+        matches = library.find_text(text, conversation_id or None, limit, offset)
+    audience = access.principal.audience
+    messages = [
+        message_shape(mask_passage(passage, audience), conversation)
+        for conversation, passage in matches.messages
+    ]
+    body: dict[str, Any] = {"messages": messages, "total": matches.total}
+    if not matches.exact:
+        body["exact"] = False
+    return json_response(body)
+
+
+@router.get(
+    "/conversations/by-session/{session_id:id}",
+    summary="Retrieve a conversation by session",
+    responses={200: {"model": schemas.ConversationDetail}},
+)
+@route_policy(READ, CONVERSATIONS)
+def get_conversation_by_session(
+    access: AccessTo,
+    session_id: Annotated[
+        str, Path(description="The id of the session, percent-encoded.", min_length=1)
+    ],
+) -> Response:
+    """Returns the conversation of a session with its messages in order."""
+    with access.read() as library, not_found_as(NO_CONVERSATION):
+        conversation = PersistenceApi(library).get_conversation_by_session(session_id)
+        if conversation is None:
+            raise NotFound(NO_CONVERSATION)
+        access.check_reach(library, conversation["id"])
+        document = library.conversation(conversation["id"])
+    return json_response(_conversation_detail(document, access.principal.audience))
+
+
+@router.get(
+    "/conversations/{conversation_id:id}/messages",
+    summary="List messages",
+    responses={200: {"model": schemas.MessagePage}},
+)
+@route_policy(READ, CONVERSATIONS, document="conversation_id")
+def list_messages(
+    access: AccessTo,
+    conversation_id: ConversationId,
+    after: Annotated[str, Query(description="Only messages after the one with this id.")] = "",
+    before: Annotated[str, Query(description="Only messages before the one with this id.")] = "",
+    limit: Limit = 50,
+) -> Response:
+    """Returns one page of a conversation, in order: its beginning, or what follows a message.
+
+    With `before`, the page ends right before that message. Follow `after` to read everything.
+    """
+    if _is_encoded_id(access):
+        id = f"{conversation_id}/messages"
+        with access.read() as library:
+            access.check_reach(library, id)
+        return get_conversation(access, id)
+    if after and before:
+        raise InvalidInput("before: use either `after` or `before`, not both.")
+    limit, _ = clamp_page(limit, 0)
+    with access.read() as library:
+        with not_found_as(NO_CONVERSATION):
+            conversation = library.summary(conversation_id)
+        start = 0
+        if after:
+            start = library.message(conversation.id, after).position + 1
+        if before:
+            end = library.message(conversation.id, before).position
+            start = max(0, end - limit)
+            limit = end - start
+        passages: list[Passage] = []
+        total = conversation.message_count
+        if limit:
+            passages, total = library.messages(conversation.id, start, limit)
+    return json_response(_message_page(access, conversation.id, passages, total))
+
+
+def _is_encoded_id(access: Access) -> bool:
+    """Whether the path is that of a conversation whose own id ends in `/messages`.
+
+    The slash in its id is percent-encoded.
+    """
+    path = access.request.scope.get("raw_path") or b""
+    return bool(path) and not path.endswith(b"/messages")
+
+
+def _message_page(
+    access: Access, conversation_id: str, passages: Sequence[Passage], total: int
+) -> dict[str, Any]:
+    audience = access.principal.audience
+    before, after = None, None
+    if passages and passages[0].position > 0:
+        before = passages[0].id
+    if passages and passages[-1].position + 1 < total:
+        after = passages[-1].id
+    messages = [message_shape(mask_passage(p, audience), conversation_id) for p in passages]
+    return {"messages": messages, "total": total, "before": before, "after": after}
+
+
+@router.get(
+    "/conversations/{conversation_id:id}",
+    summary="Retrieve a conversation",
+    responses={200: {"model": schemas.ConversationDetail}},
+)
+@route_policy(READ, CONVERSATIONS, document="conversation_id")
+def get_conversation(access: AccessTo, conversation_id: ConversationId) -> Response:
+    """Returns a conversation with its messages in order."""
+    with access.read() as library, not_found_as(NO_CONVERSATION):
+        document = library.conversation(conversation_id)
+    return json_response(_conversation_detail(document, access.principal.audience))
+
+
+def _conversation_detail(document: Document, audience: Audience) -> dict[str, Any]:
+    visible = mask_document(document, audience)
+    messages = [message_shape(passage, visible.id) for passage in visible.passages]
+    return {**conversation_shape(visible), "messages": messages}
+
+
+# -- changing ------------------------------------------------------------------
+
+
+@router.put(
+    "/conversations/{conversation_id:id}",
+    summary="Update a conversation",
+    responses={200: {"model": schemas.ConversationResult}},
+)
+@route_policy(WRITE, CONVERSATIONS, document="conversation_id")
+def update_conversation(
+    access: AccessTo,
+    conversation_id: ConversationId,
+    title: Annotated[str | None, Query(description="The new title.")] = None,
+    namespace: Annotated[
+        str | None, Query(description="The new project.", min_length=1, max_length=500)
+    ] = None,
+    tags: Annotated[
+        list[str] | None,
+        Query(description="The new tags, which replace the old ones. Send `tags=` for none."),
+    ] = None,
+    changes: schemas.ConversationChanges | None = None,
+) -> Response:
+    """Changes the title, the project or the tags. Anything you leave out stays the same.
+
+    The Persistence API sends the changes as query parameters. A JSON body works as well; see
+    `PATCH`.
+    """
+    query = schemas.ConversationChanges.model_validate(
+        {"title": title, "namespace": namespace, "tags": tags}
+    )
+    id = _change(access, conversation_id, _merge(changes or query, query))
+    return json_response({"success": True, "conversation_id": id})
+
+
+@router.patch(
+    "/conversations/{conversation_id:id}",
+    summary="Change a conversation",
+    responses={200: {"model": schemas.Conversation}},
+)
+@route_policy(WRITE, CONVERSATIONS, document="conversation_id")
+def change_conversation(
+    access: AccessTo, conversation_id: ConversationId, changes: schemas.ConversationChanges
+) -> Response:
+    """Changes the title, project, tags, pin or metadata, and returns the conversation."""
+    id = _change(access, conversation_id, changes)
+    with access.read() as library, not_found_as(NO_CONVERSATION):
+        summary = library.summary(id)
+    return json_response(conversation_shape(summary))
+
+
+def _merge(
+    body: schemas.ConversationChanges, query: schemas.ConversationChanges
+) -> schemas.ConversationChanges:
+    """The changes of a body and a query. Raises InvalidInput if they contradict each other."""
+    changes = body.model_dump(exclude_none=True)
+    for name, value in query.model_dump(exclude_none=True).items():
+        if changes.setdefault(name, value) != value:
+            raise InvalidInput(f"{name}: the body and the query have different values.")
+    return schemas.ConversationChanges(**changes)
+
+
+def _change(access: Access, conversation_id: str, changes: schemas.ConversationChanges) -> str:
+    """Change a conversation, and return its whole id."""
+    project = one_value(changes.namespace, changes.project, "namespace", "project")
+    with access.write() as library, not_found_as(NO_CONVERSATION):
+        id = library.summary(conversation_id).id
+        if changes.model_dump(exclude_none=True).keys() == {"pinned"}:
+            if changes.pinned:
+                library.pin(conversation_id)
+            else:
+                library.unpin(conversation_id)
+            return id
+        library.update_conversation(
+            conversation_id,
+            title=changes.title,
+            project=project,
+            tags=changes.tags,
+            metadata=changes.metadata,
+            pinned=changes.pinned,
+        )
+    return id
+
+
+@router.delete(
+    "/conversations/{conversation_id:id}",
+    summary="Delete a conversation",
+    responses={200: {"model": schemas.DeletedConversation}},
+)
+@route_policy(WRITE, CONVERSATIONS, document="conversation_id")
+def delete_conversation(
+    access: AccessTo,
+    conversation_id: ConversationId,
+    undo: Annotated[
+        bool, Query(description="Return the deleted conversation, so that it can be restored.")
+    ] = False,
+    trash: Annotated[
+        bool,
+        Query(
+            description="Keep a copy on the server for a while (RECOLLECT_UNDO_MINUTES), so that "
+            "the deletion can be undone. The text is purged after that."
+        ),
+    ] = False,
+) -> Response:
+    """Deletes a conversation permanently, with its messages, index entries and vectors."""
+    body: dict[str, Any] = {"success": True, "conversation_id": conversation_id}
+    with access.write() as library, not_found_as(NO_CONVERSATION):
+        if undo and access.principal.agent:
+            _require_readable(library.conversation(conversation_id), access.principal.audience)
+        if undo:
+            deleted = library.delete_conversation(conversation_id)
+            body |= {"conversation_id": deleted.id, "conversation": export.as_json(deleted)}
+        elif trash:
+            change = library.trash(conversation_id)
+            body |= {"conversation_id": change.id, "change": change_shape(change)}
+        else:
+            body["conversation_id"] = library.delete_conversation(conversation_id).id
+        body["purge"] = library.purge_status().state
+    return json_response(body)
+
+
+def _require_readable(document: Document, audience: Audience) -> None:
+    if has_masked_messages(document, audience):
+        raise Forbidden(
+            "This conversation has human-only messages, so an agent's key cannot get a copy of it. "
+            "Delete it without undo=true, or use the key of a person."
+        )
+
+
+@router.post(
+    "/conversations/restore",
+    summary="Restore a conversation",
+    status_code=201,
+    responses=created_or_existing(
+        schemas.ConversationResult, "The conversation exists and is identical to the export."
+    ),
+)
+@route_policy(WRITE, CONVERSATIONS)
+def restore_conversation(access: AccessTo, conversation: schemas.RestoredConversation) -> Response:
+    """Restores a deleted conversation from its JSON export."""
+    document = parse_export(conversation.model_dump(exclude_unset=True))
+    if document.kind != CONVERSATION:
+        access.require(WRITE, KNOWLEDGE)
+    with access.write() as library:
+        restored, is_new = library.restore_document(document)
+    body = {"success": True, "conversation_id": restored.id}
+    return json_response(body, created_status(is_new))
+
+
+# -- exporting -----------------------------------------------------------------
+
+
+@router.post(
+    "/conversations/{conversation_id:id}/export",
+    summary="Export a conversation",
+    responses={200: {"model": schemas.ExportedConversation | schemas.ExportedText}},
+)
+@route_policy(READ, CONVERSATIONS, document="conversation_id")
+def export_conversation(
+    access: AccessTo,
+    conversation_id: ConversationId,
+    format: Annotated[
+        str,
+        Query(description="`json`, `txt` or `md`.", json_schema_extra={"enum": [*FORMATS]}),
+    ] = "json",
+) -> Response:
+    """Returns a complete conversation: as JSON, which can be restored, as text or as Markdown."""
+    if format not in FORMATS:
+        raise InvalidInput("Invalid format. Supported: json, txt, md")
+    with access.read() as library, not_found_as(NO_CONVERSATION):
+        document = library.conversation(conversation_id)
+    visible = mask_document(document, access.principal.audience)
+    if format == "json":
+        return json_response(export.as_json(visible))
+    if format == "txt":
+        content = export.as_text(visible)
+    else:
+        content = export.as_markdown(visible)
+    return json_response({"content": content, "format": format})

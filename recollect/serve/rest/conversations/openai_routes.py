@@ -1,0 +1,373 @@
+"""A proxy for OpenAI's API that records conversations.
+
+A client whose base URL is this server's `/v1` gets the responses of the model server, byte for
+byte, and its conversations are saved. Two request headers are for this server only:
+`X-Recollect-Session` names the conversation, and `X-Recollect-Namespace` the project of a new one.
+The response header `X-Recollect-Conversation` says where the conversation was saved.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from recollect.capture.proxy.answers import AnswerReader, decompress
+from recollect.capture.proxy.recording import ChatRequest, Recording
+from recollect.capture.proxy.upstream import NoAnswer, Upstream, response_headers
+from recollect.model.documents import Json
+from recollect.serve.http.access import Access, AccessTo
+from recollect.serve.http.checks.limits import CHAT
+from recollect.serve.http.checks.route_policy import ANY_SCOPE, route_policy
+from recollect.serve.http.error_responses import Problem
+from recollect.serve.http.monitoring import logs
+from recollect.serve.http.routing import DeferredRoute
+from recollect.serve.identity.principal import CONVERSATIONS, LOCAL, READ, WRITE
+from recollect.serve.rest.conversations.model_server import (
+    MAX_SESSION_LENGTH,
+    NAMESPACE,
+    report_unsaved,
+    require_upstream,
+    save_on_the_side,
+    upstream_problem,
+)
+from recollect.settings import LIMITS
+
+if TYPE_CHECKING:
+    import httpx
+
+SUPPORTED = (
+    "POST /v1/chat/completions (recorded), GET /v1/models, GET /v1/models/{model} and "
+    "POST /v1/embeddings"
+)
+_SAVE_SECONDS = 5.0  # how long the end of a response is held back until it is saved
+
+router = APIRouter(tags=["openai"], route_class=DeferredRoute)
+
+
+def _responses(description: str) -> dict[int | str, dict[str, Any]]:
+    """The OpenAPI responses. Their schemas are those of the model server."""
+    error = {"description": "An error of the model server, unchanged, or of this server."}
+    content: dict[str, Any] = {
+        "application/json": {"schema": {}},
+        "text/event-stream": {"schema": {}},
+    }
+    return {200: {"description": description, "content": content}, "4XX": error, "5XX": error}
+
+
+_REQUEST_BODY: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {"application/json": {"schema": {"type": "object"}}},
+    }
+}
+
+
+@router.post(
+    "/v1/chat/completions",
+    summary="Create a chat completion",
+    responses=_responses("The model's response, unchanged."),
+    openapi_extra=_REQUEST_BODY,
+)
+@route_policy(WRITE, CONVERSATIONS, rate_limit=CHAT, ends_streams=True)
+async def create_completion(access: AccessTo, request: Request) -> Response:
+    """Passes the request on to the model server and records the conversation.
+
+    The question is saved before it is passed on, and the answer before its end reaches you.
+    """
+    upstream = require_upstream(access)
+    session, project = _session_and_project(request)
+    body = await request.body()
+    recording = await save_on_the_side(
+        access, lambda: _begin_recording(access, upstream, body, session, project)
+    )
+    return _Relay(access, upstream, "/chat/completions", body, recording)
+
+
+@router.get("/v1/models", summary="List models", responses=_responses("The models, unchanged."))
+@route_policy(READ, CONVERSATIONS)
+async def list_models(access: AccessTo) -> Response:
+    """Returns the models of the model server."""
+    return _pass_on(access, "/models", b"")
+
+
+@router.get(
+    "/v1/models/{model:path}",
+    summary="Retrieve a model",
+    responses=_responses("The model, unchanged."),
+)
+@route_policy(READ, CONVERSATIONS)
+async def get_model(access: AccessTo, model: str) -> Response:
+    """Returns one model of the model server."""
+    segments = model.split("/")
+    if {"", ".", ".."} & set(segments):  # the model server must not resolve these
+        raise Problem(404, "There is no such model.")
+    path = "/".join(quote(segment, safe="") for segment in segments)
+    return _pass_on(access, f"/models/{path}", b"")
+
+
+@router.post(
+    "/v1/embeddings",
+    summary="Create embeddings",
+    responses=_responses("The embeddings, unchanged."),
+    openapi_extra=_REQUEST_BODY,
+)
+@route_policy(WRITE, CONVERSATIONS, rate_limit=CHAT)
+async def create_embeddings(access: AccessTo, request: Request) -> Response:
+    """Passes the request on to the model server. Nothing is recorded."""
+    return _pass_on(access, "/embeddings", await request.body())
+
+
+@router.api_route(
+    "/v1/{path:path}", methods=["GET", "POST", "PUT", "PATCH", "DELETE"], include_in_schema=False
+)
+@route_policy(ANY_SCOPE)
+async def refuse(path: str) -> Response:
+    """Refuse everything else, so that nobody believes it is recorded."""
+    raise Problem(
+        404,
+        f"This part of OpenAI's API is neither passed on nor recorded. Supported: {SUPPORTED}.",
+    )
+
+
+def _pass_on(access: Access, path: str, body: bytes) -> Response:
+    return _Relay(access, require_upstream(access), path, body, None)
+
+
+# -- recording -----------------------------------------------------------------
+
+
+def _session_and_project(request: Request) -> tuple[str | None, str]:
+    """The session and the project named by the headers. Raises Problem."""
+    session = request.headers.get("x-recollect-session")
+    if session is not None:
+        session = session.strip()
+        if not 1 <= len(session) <= MAX_SESSION_LENGTH:
+            raise Problem(
+                400, f"X-Recollect-Session must have 1 to {MAX_SESSION_LENGTH} characters."
+            )
+    project = request.headers.get("x-recollect-namespace", "default")
+    if not NAMESPACE.fullmatch(project):
+        raise Problem(
+            400,
+            "X-Recollect-Namespace must have 1 to 64 characters: letters, digits, _ and -.",
+        )
+    return session, project
+
+
+def _begin_recording(
+    access: Access, upstream: Upstream, body: bytes, session: str | None, project: str
+) -> Recording | None:
+    """Save the question. Returns None if the request cannot be parsed."""
+    headers = access.request.headers
+    is_retry = headers.get("x-stainless-retry-count", "0") != "0"  # sent by OpenAI's clients
+    request = _parse_request(body, headers.get("content-encoding", ""))
+    if request is None:
+        return None
+    session = session or _session_in(request)
+    chat_request = ChatRequest(request["messages"], session, project, is_retry)
+    with access.write() as library:
+        recording = upstream.recorder.begin(library, access.principal.user, chat_request)
+        if recording is not None:
+            try:
+                count = upstream.recorder.save_request(library, recording)
+            except Exception as error:  # it is saved later, together with the answer
+                report_unsaved(access, error)
+            else:
+                access.service.metrics.saved_messages.labels("proxy").inc(count)
+    return recording
+
+
+def _parse_request(body: bytes, encoding: str) -> dict[str, Json] | None:
+    """The request to the model, or None: then the model server will complain about it."""
+    plain = decompress(body, encoding, LIMITS.request_bytes)
+    if not plain:
+        return None
+    try:
+        request: Json = json.loads(plain)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(request, dict) or not isinstance(request.get("messages"), list):
+        return None
+    return request
+
+
+def _session_in(request: dict[str, Json]) -> str | None:
+    """The session in the request's own metadata."""
+    metadata = request.get("metadata")
+    if not isinstance(metadata, dict):
+        return None
+    session = metadata.get("session_id")
+    if isinstance(session, str) and 1 <= len(session.strip()) <= MAX_SESSION_LENGTH:
+        return session.strip()
+    return None
+
+
+# -- relaying ------------------------------------------------------------------
+
+
+class _Relay(Response):
+    """Passes a request on and the response back as it arrives, and records a copy of it."""
+
+    def __init__(
+        self,
+        access: Access,
+        upstream: Upstream,
+        path: str,
+        body: bytes,
+        recording: Recording | None,
+    ) -> None:
+        super().__init__()
+        self._access = access
+        self._upstream = upstream
+        self._path = path
+        self._request_body = body
+        self._recording = recording
+        self._save_task: asyncio.Task[None] | None = None
+        self._is_recorded = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        relay = asyncio.create_task(self._relay(send))
+        disconnect = asyncio.create_task(_wait_for_disconnect(receive))
+        try:
+            await asyncio.wait((relay, disconnect), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            disconnect.cancel()
+            if not relay.done():
+                relay.cancel()
+            await asyncio.wait((relay, disconnect))
+            self._end_recording()
+        if not relay.cancelled():
+            relay.result()
+
+    async def _relay(self, send: Send) -> None:
+        request, metrics = self._access.request, self._access.service.metrics
+        is_local = self._access.principal.credential == LOCAL
+        headers = self._upstream.request_headers(request.headers.raw, local=is_local)
+        query = request.scope.get("query_string", b"").decode("latin-1")
+        try:
+            response = await self._upstream.ask(
+                request.method, self._path, headers, self._request_body, query
+            )
+        except NoAnswer as error:
+            metrics.upstream_failures.inc()
+            raise upstream_problem(error) from error
+        if response.status_code >= 500:
+            metrics.upstream_failures.inc()
+        if not response.is_success:
+            self._end_recording()
+        try:
+            await self._send_response(response, send)
+        finally:
+            await response.aclose()
+
+    async def _send_response(self, response: httpx.Response, send: Send) -> None:
+        headers = response_headers(response)
+        tape = None
+        if self._recording is not None:
+            conversation_id = self._recording.conversation.encode("latin-1", "replace")
+            headers.append((b"x-recollect-conversation", conversation_id))
+            if response.is_success:
+                tape = AnswerReader(
+                    response.headers.get("content-type", ""),
+                    response.headers.get("content-encoding", ""),
+                )
+        await send(
+            {"type": "http.response.start", "status": response.status_code, "headers": headers}
+        )
+        is_complete = False
+        try:
+            is_complete = await self._send_body(response, tape, send)
+        finally:
+            if tape is not None:
+                await self._save(tape, is_complete)
+        if is_complete:
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+        else:
+            # We send no end, so the server closes the connection and the client notices as well.
+            self._access.service.metrics.upstream_failures.inc()
+            logs.event("the model's response broke off", request_id=self._access.request_id)
+
+    async def _send_body(
+        self, response: httpx.Response, tape: AnswerReader | None, send: Send
+    ) -> bool:
+        """Pass on the body. Returns whether it was complete.
+
+        The end of a readable response is sent after it was saved, so that a client that has the
+        whole response can find it and continue the conversation.
+        """
+        from httpx import TransportError
+
+        pending = b""
+        try:
+            async for data in response.aiter_raw():
+                if tape is None:
+                    await _send_part(send, data)
+                    continue
+                tape.feed(data)
+                if tape.is_stream:
+                    if tape.has_ended:
+                        await self._save(tape, True)
+                    await _send_part(send, data)
+                else:
+                    await _send_part(send, pending)
+                    pending = data
+        except TransportError:
+            await _send_part(send, pending)
+            return False
+        if tape is not None:
+            await self._save(tape, True)
+        await _send_part(send, pending)
+        return True
+
+    async def _save(self, tape: AnswerReader, is_complete: bool) -> None:
+        """Save the answer once. Wait for it, but not too long if the client waits as well."""
+        if self._save_task is None:
+            self._save_task = asyncio.create_task(self._save_answer(tape, is_complete))
+            timeout = None
+            if is_complete:
+                timeout = _SAVE_SECONDS
+            await asyncio.wait((self._save_task,), timeout=timeout)
+        elif not self._save_task.done():
+            await asyncio.wait((self._save_task,))
+
+    async def _save_answer(self, tape: AnswerReader, is_complete: bool) -> None:
+        recording = self._recording
+        assert recording is not None
+
+        def save() -> bool:
+            answer = tape.answer(complete=is_complete)
+            if answer is None:
+                if is_complete or not tape.is_readable:
+                    report_unsaved(self._access)
+                return False
+            with self._access.write() as library:
+                ids = self._upstream.recorder.save_answer(library, recording, answer)
+            self._access.service.metrics.saved_messages.labels("proxy").inc(len(ids))
+            return answer.is_complete
+
+        answered = await save_on_the_side(self._access, save)
+        self._end_recording(answered=bool(answered))
+
+    def _end_recording(self, *, answered: bool = False) -> None:
+        """Tell the recorder before the response ends: the client may retry right after that."""
+        if self._recording is not None and not self._is_recorded:
+            self._is_recorded = True
+            self._upstream.recorder.end(self._recording, has_answer=answered)
+
+
+async def _send_part(send: Send, data: bytes) -> None:
+    if data:
+        await send({"type": "http.response.body", "body": data, "more_body": True})
+
+
+async def _wait_for_disconnect(receive: Receive) -> None:
+    with suppress(Exception):
+        while (await receive())["type"] != "http.disconnect":
+            pass

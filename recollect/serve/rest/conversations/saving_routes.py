@@ -1,0 +1,302 @@
+"""Routes of the Persistence API that save conversations and add messages to them.
+
+Clients repeat requests, so each of these can be sent again: what is stored already stays as it is.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import TypeVar
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from recollect.errors import Conflict, InvalidInput, NotFound
+from recollect.language.text import bound, identifier, truncate
+from recollect.library import Library
+from recollect.model.audience import HUMAN_ONLY, is_marked_human_only
+from recollect.model.documents import Json, Passage
+from recollect.model.fields import conversation_shape
+from recollect.persistence import PersistenceApi
+from recollect.serve.http.access import NO_CONVERSATION, AccessTo
+from recollect.serve.http.checks.route_policy import route_policy
+from recollect.serve.http.json_response import json_response
+from recollect.serve.http.routing import (
+    JsonRoute,
+    created_or_existing,
+    created_status,
+    not_found_as,
+    one_value,
+)
+from recollect.serve.identity.principal import CONVERSATIONS, WRITE
+from recollect.serve.rest import schemas
+from recollect.serve.rest.conversations.conversation_routes import ConversationId
+
+router = APIRouter(tags=["conversations"], route_class=JsonRoute)
+
+T = TypeVar("T")
+
+_TITLE_LENGTH = 50
+_ATTEMPTS = 5
+
+
+@router.post(
+    "/conversations",
+    summary="Create a conversation",
+    status_code=201,
+    responses=created_or_existing(schemas.Conversation, "The conversation already existed."),
+)
+@route_policy(WRITE, CONVERSATIONS)
+def create_conversation(access: AccessTo, conversation: schemas.NewConversation) -> Response:
+    """Creates a conversation, with or without messages.
+
+    The request is idempotent if it has an `id` or a `session_id`: sending it again changes nothing.
+    """
+    id = one_value(conversation.id, conversation.conversation_id, "id", "conversation_id")
+    session_id = conversation.session_id or id
+    passages = _passages(conversation.messages)
+
+    def save(library: Library) -> tuple[dict[str, Json], bool]:
+        api = PersistenceApi(library)
+        is_new = session_id is None or api.get_conversation_by_session(session_id) is None
+        if is_new:
+            _check_parents(passages)
+        created = _create(api, id, conversation)
+        access.check_reach(library, created["id"])
+        numbered_passages = _number_messages(created["id"], passages)
+        added = _add_new_messages(library, created["id"], numbered_passages)
+        if added:
+            created = conversation_shape(library.summary(created["id"]))
+        return created, is_new or bool(added)
+
+    with access.write() as library:
+        created, has_changed = _repeat_if_deleted(library, save)
+    return json_response(created, created_status(has_changed))
+
+
+def _repeat_if_deleted(library: Library, save: Callable[[Library], T]) -> T:
+    """Save into a conversation, and again if another request deletes it at the same time.
+
+    It is as if the other request had come first: the conversation is created again.
+    """
+    for _ in range(_ATTEMPTS - 1):
+        try:
+            return save(library)
+        except NotFound:
+            continue
+    return save(library)
+
+
+def _create(
+    api: PersistenceApi, id: str | None, conversation: schemas.NewConversation
+) -> dict[str, Json]:
+    fields = (
+        id,
+        conversation.session_id,
+        conversation.title,
+        conversation.namespace,
+        conversation.metadata,
+    )
+    try:
+        return api.create_conversation(*fields)
+    except Conflict:  # another request may have created the same one just now
+        return api.create_conversation(*fields)
+
+
+def _number_messages(conversation_id: str, passages: Sequence[Passage]) -> list[Passage]:
+    """Derive missing ids from positions, so that the same request yields the same messages."""
+    numbered = []
+    for number, passage in enumerate(passages):
+        if not passage.id:
+            passage = passage._replace(id=f"{conversation_id}:{number}")
+        numbered.append(passage)
+    return numbered
+
+
+@router.post(
+    "/conversations/messages",
+    summary="Save an interaction",
+    status_code=201,
+    responses=created_or_existing(schemas.SavedInteraction, "All messages already existed."),
+)
+@route_policy(WRITE, CONVERSATIONS)
+def save_interaction(access: AccessTo, interaction: schemas.Interaction) -> Response:
+    """Saves the messages of a session in one call, all or none.
+
+    The conversation of the session is created if it does not exist.
+    """
+    passages = _with_ids(_passages(interaction.messages))
+
+    def save(library: Library) -> dict[str, Json]:
+        api = PersistenceApi(library)
+        conversation = api.get_conversation_by_session(interaction.session_id)
+        is_new = conversation is None
+        if conversation is None:
+            _check_parents(passages)
+            title = interaction.title
+            if title is None:
+                title = _default_title(interaction.messages)
+            conversation = api.create_conversation(
+                session_id=interaction.session_id, title=title, namespace=interaction.namespace
+            )
+        access.check_reach(library, conversation["id"])
+        added = _add_new_messages(library, conversation["id"], passages)
+        return {
+            "success": True,
+            "conversation_id": conversation["id"],
+            "session_id": interaction.session_id,
+            "created": is_new,
+            "message_ids": [passage.id for passage in passages],
+            "added": added,
+        }
+
+    with access.write() as library:
+        body = _repeat_if_deleted(library, save)
+    return json_response(body, created_status(bool(body["added"])))
+
+
+@router.post(
+    "/conversations/{conversation_id:id}/messages",
+    summary="Add a message",
+    status_code=201,
+    responses=created_or_existing(schemas.SavedMessage, "The message already existed."),
+)
+@route_policy(WRITE, CONVERSATIONS, document="conversation_id")
+def add_message(
+    access: AccessTo, conversation_id: ConversationId, message: schemas.NewMessage
+) -> Response:
+    """Adds a message to a conversation.
+
+    The request is idempotent if the message has an `id`: a message sent twice is stored once.
+    """
+    passages = _with_ids(_passages([message]))
+    with access.write() as library, not_found_as(NO_CONVERSATION):
+        conversation_id = library.summary(conversation_id).id
+        added = _add_new_messages(library, conversation_id, passages)
+    body = {
+        "success": True,
+        "message_id": passages[0].id,
+        "conversation_id": conversation_id,
+        "created": bool(added),
+    }
+    return json_response(body, created_status(bool(added)))
+
+
+def _passages(messages: Sequence[schemas.NewMessage]) -> list[Passage]:
+    """The messages as passages. Those without an id get an empty one. Raises InvalidInput."""
+    passages = [_passage(message) for message in messages]
+    ids = [identifier(passage.id) for passage in passages if passage.id]
+    if len(set(ids)) != len(ids):
+        raise InvalidInput("Two messages have the same id. Ids must be unique in a conversation.")
+    return passages
+
+
+def _passage(message: schemas.NewMessage) -> Passage:
+    metadata = message.metadata or {}
+    visibility: str = message.visibility
+    if is_marked_human_only(metadata):
+        visibility = HUMAN_ONLY
+    return Passage(
+        one_value(message.id, message.message_id, "id", "message_id") or "",
+        message.role,
+        message.content,
+        author=message.author,
+        model=message.model,
+        tool=message.tool_used,
+        parent=message.parent_id,
+        created_at=_parse_timestamp(message.timestamp),
+        visibility=visibility,
+        attachments=tuple(message.attachments or ()),
+        citations=tuple(message.citations or ()),
+        metadata=metadata,
+    )
+
+
+def _parse_timestamp(text: str | None) -> datetime | None:
+    if text is None:
+        return None
+    try:
+        return bound(text, end=False)
+    except ValueError:
+        raise InvalidInput(
+            f"timestamp: {text[:100]!r} is not a time. Use ISO 8601, such as 2025-01-31T12:00:00Z."
+        ) from None
+
+
+def _with_ids(passages: Sequence[Passage]) -> list[Passage]:
+    completed = []
+    for passage in passages:
+        if not passage.id:
+            passage = passage._replace(id=str(uuid.uuid4()))
+        completed.append(passage)
+    return completed
+
+
+def _check_parents(passages: Sequence[Passage]) -> None:
+    """In a new conversation, a message can only reply to an earlier one of the same request."""
+    earlier_ids: set[str] = set()
+    for passage in passages:
+        if passage.parent is not None and identifier(passage.parent) not in earlier_ids:
+            raise _unknown_parent()
+        earlier_ids.add(identifier(passage.id))
+
+
+def _unknown_parent() -> InvalidInput:
+    return InvalidInput("parent_id: there is no such message in this conversation.")
+
+
+def _add_new_messages(library: Library, conversation_id: str, passages: Sequence[Passage]) -> int:
+    """Add the messages that do not exist yet, all or none, and return their number.
+
+    Raises Conflict if an id is used for another message, InvalidInput if a parent is unknown, and
+    NotFound if the conversation has been deleted.
+    """
+    new = [passage for passage in passages if not _exists(library, conversation_id, passage)]
+    if not new:
+        return 0
+    try:
+        added = library.add_messages(conversation_id, new)
+    except NotFound:
+        library.summary(conversation_id)  # raises NotFound if that is what is missing
+        raise _unknown_parent() from None
+    if added != len(new):
+        # Another request was faster with one of these ids. It must have saved the same message.
+        for passage in new:
+            _exists(library, conversation_id, passage)
+    return added
+
+
+def _exists(library: Library, conversation_id: str, passage: Passage) -> bool:
+    """Whether the same message is stored. Fields left out in the request are not compared.
+
+    Raises Conflict if the id is used for another message.
+    """
+    try:
+        stored = library.message(conversation_id, passage.id)
+    except NotFound:
+        return False
+    if identifier(stored.id) != identifier(passage.id):
+        return False  # an abbreviation of another id
+    expected = passage._replace(
+        parent=passage.parent or stored.parent,
+        created_at=passage.created_at or stored.created_at,
+        position=stored.position,
+        canonical=stored.canonical,
+    )
+    if expected != stored:
+        raise Conflict(
+            f"The message id {passage.id[:80]!r} is already used in this conversation for a "
+            "message with other contents."
+        )
+    return True
+
+
+def _default_title(messages: Sequence[schemas.NewMessage]) -> str:
+    """The beginning of the first user message that everyone may read."""
+    for message in messages:
+        is_public = message.visibility == "all" and not is_marked_human_only(message.metadata or {})
+        if message.role == "user" and is_public:
+            return truncate(message.content, _TITLE_LENGTH)
+    return ""

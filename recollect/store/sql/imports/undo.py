@@ -1,0 +1,231 @@
+"""Change or delete documents so that it can be undone: the undo log.
+
+The log keeps what is needed to undo a change: the earlier title or tags, or a whole deleted
+document. That is text which the person may want to be gone, so every entry expires. Deleting a
+document for good also deletes its entries.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from recollect.errors import Conflict
+from recollect.language.text import fold, from_micros, identifier, micros, storable, truncate
+from recollect.model.documents import Document, Json
+from recollect.model.fields import export_shape
+from recollect.model.undo import DELETE, Change, Edit
+from recollect.store.errors import missing_change
+from recollect.store.sql.database import Database, TextIndex
+from recollect.store.sql.encoding import document_row, dump
+from recollect.store.sql.imports import receipt_names
+from recollect.store.sql.markers import get_marker, set_marker
+from recollect.store.sql.reading.lookup import key_of, read, read_header
+from recollect.store.sql.writing import changes
+from recollect.store.sql.writing import passages as passage_sql
+
+_NUMBER = "undo number"
+_COLUMNS = "number, action, document, title, changed_at, expires_at"
+# Importing an older copy of a document must not revert an edit, so an edit makes the stored one
+# newer, but by so little that its date stays the same for people.
+_TICK = timedelta(microseconds=1)
+
+
+# -- changes ---
+
+
+def edit(
+    db: Database, id: str, edit: Edit, until: datetime | None, index: TextIndex
+) -> Change | None:
+    """See Store.edit."""
+    key = key_of(db, id)
+    stored = read_header(db, key)
+    document = _apply(stored, edit)
+    if document == stored:
+        return None
+    _write(db, key, stored, document, index)
+    if until is None:
+        return None
+    state = {"before": _fields(stored), "after": _fields(document)}
+    return _log(db, edit.action, document, state, until)
+
+
+def trash(db: Database, id: str, until: datetime, index: TextIndex) -> Change:
+    """See Store.trash."""
+    key = key_of(db, id)
+    document = read(db, key)
+    changes.delete(db, key, index)
+    return _log(db, DELETE, document, export_shape(document), until)
+
+
+def _apply(document: Document, edit: Edit) -> Document:
+    metadata = dict(document.metadata)
+    if edit.add_tags or edit.remove_tags:
+        tags = _edit_tags(_tags(metadata), edit.add_tags, edit.remove_tags)
+        metadata.pop("tags", None)
+        if tags:
+            metadata["tags"] = tags
+    if edit.pinned is not None:
+        metadata.pop("pinned", None)
+        if edit.pinned:
+            metadata["pinned"] = True
+    title = document.title
+    if edit.title is not None:
+        title = edit.title
+    return replace(document, title=title, metadata=metadata)
+
+
+def _tags(metadata: Mapping[str, Json]) -> list[str]:
+    tags = metadata.get("tags")
+    if not isinstance(tags, list):
+        return []
+    return [tag for tag in tags if isinstance(tag, str)]
+
+
+def _edit_tags(tags: list[str], added: Iterable[str], removed: Iterable[str]) -> list[str]:
+    """The tags without some and with others. Case does not matter."""
+    unwanted = {fold(tag) for tag in removed}
+    remaining = {fold(tag): tag for tag in tags if fold(tag) not in unwanted}
+    for tag in added:
+        remaining.setdefault(fold(tag), tag)
+    return list(remaining.values())
+
+
+def _fields(document: Document) -> dict[str, Json]:
+    return {
+        "title": document.title,
+        "tags": _tags(document.metadata),
+        "pinned": document.metadata.get("pinned") is True,
+    }
+
+
+def _write(db: Database, key: int, stored: Document, document: Document, index: TextIndex) -> None:
+    now = datetime.now(UTC)
+    if document.title != stored.title:
+        updated_at: datetime | None = max(stored.updated_at or now, now)
+    elif stored.updated_at is not None:
+        updated_at = stored.updated_at + _TICK
+    else:
+        updated_at = None
+    row = document_row(replace(document, updated_at=updated_at))
+    passage_sql.update_document(db, key, row, index)
+    if document.title == stored.title:
+        # Tags and pins do not change what was observed.
+        db.run(
+            "update document set version = version + 1, observed = "
+            "case when observed = version then version + 1 "
+            "when observed = -version then -version - 1 else observed end "
+            f"where {db.own()} and key = ?",
+            (key,),
+        )
+        return
+    passage_sql.increment_version(db, key)
+    receipt_names.forget_names(db, [stored.title])
+    changes.delete_observations(db, key, index)  # they quote the title
+
+
+# -- the log ---
+
+
+def _log(db: Database, action: str, document: Document, state: Json, until: datetime) -> Change:
+    number = (get_marker(db, _NUMBER) or 0) + 1
+    set_marker(db, _NUMBER, number)
+    now = datetime.now(UTC)
+    db.insert(
+        "undo",
+        ("number", "action", "document", "title", "changed_at", "expires_at", "state"),
+        [
+            (
+                number,
+                action,
+                identifier(document.id),
+                storable(document.title),
+                micros(now),
+                micros(until),
+                dump(state),
+            )
+        ],
+    )
+    return Change(number, action, document.id, document.title, now, until)
+
+
+def undo_log(db: Database, now: datetime) -> list[Change]:
+    """See Store.undo_log."""
+    rows = db.rows(
+        f"select {_COLUMNS} from undo where {db.own()} and expires_at > ? order by number desc",
+        (micros(now),),
+    )
+    return [_decode(row) for row in rows]
+
+
+def undo_state(db: Database, number: int) -> dict[str, Json]:
+    """See Store.undo_state."""
+    text = db.get(f"select state from undo where {db.own()} and number = ?", (number,))
+    if text is None:
+        raise missing_change(number)
+    state: dict[str, Json] = json.loads(text)
+    return state
+
+
+def revert(db: Database, number: int, index: TextIndex) -> Change:
+    """See Store.revert."""
+    rows = db.rows(f"select {_COLUMNS} from undo where {db.own()} and number = ?", (number,))
+    if not rows:
+        raise missing_change(number)
+    change = _decode(rows[0])
+    if change.action != DELETE:
+        state = undo_state(db, number)
+        key = key_of(db, change.id)
+        stored = read_header(db, key)
+        document = _restore(stored, state["before"], state["after"])
+        if document != stored:
+            _write(db, key, stored, document, index)
+    db.run(f"delete from undo where {db.own()} and number = ?", (number,))
+    return change
+
+
+def _restore(document: Document, before: Mapping[str, Json], after: Mapping[str, Json]) -> Document:
+    """The document without one change. Later changes of its other fields stay."""
+    restored = Edit("undo")
+    if before["title"] != after["title"]:
+        if document.title != after["title"]:
+            raise Conflict(
+                f"The title of {truncate(document.id, 80)!r} has changed again since. "
+                "Undo the later change first."
+            )
+        restored = replace(restored, title=before["title"])
+    if before["pinned"] != after["pinned"]:
+        restored = replace(restored, pinned=before["pinned"])
+    added = tuple(tag for tag in after["tags"] if tag not in before["tags"])
+    removed = tuple(tag for tag in before["tags"] if tag not in after["tags"])
+    return _apply(document, replace(restored, add_tags=removed, remove_tags=added))
+
+
+def _decode(row: tuple[Any, ...]) -> Change:
+    number, action, document, title, changed_at, expires_at = row
+    start, end = from_micros(changed_at), from_micros(expires_at)
+    assert start is not None and end is not None
+    return Change(number, action, document, title, start, end)
+
+
+def has_entries(db: Database, until: datetime | None) -> bool:
+    """Whether there are entries that expire until then, or any."""
+    where, values = _expired(db, until)
+    return db.get(f"select 1 from undo where {where} limit 1", values) is not None
+
+
+def clear(db: Database, until: datetime | None) -> int:
+    """Delete the entries that expire until then, or all. Returns their number."""
+    where, values = _expired(db, until)
+    count: int = db.get(f"select count(*) from undo where {where}", values)
+    db.run(f"delete from undo where {where}", values)
+    return count
+
+
+def _expired(db: Database, until: datetime | None) -> tuple[str, list[Any]]:
+    if until is None:
+        return db.own(), []
+    return f"{db.own()} and expires_at <= ?", [micros(until)]

@@ -1,0 +1,343 @@
+"""Change and delete single documents and passages, the same for both databases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from recollect.errors import Conflict, NotFound, OutdatedPosition
+from recollect.language.text import from_micros, identifier, micros, truncate
+from recollect.model.documents import Document, Passage
+from recollect.model.kinds import OBSERVATIONS
+from recollect.store.errors import missing_document
+from recollect.store.sql.database import Database, TextIndex
+from recollect.store.sql.encoding import (
+    decode_passage,
+    document_row,
+    passage_digest,
+    passage_row,
+)
+from recollect.store.sql.imports import receipt_names
+from recollect.store.sql.reading.lookup import key_of, passage_key, read, read_header, read_row
+from recollect.store.sql.writing import passages as passage_sql
+from recollect.store.sql.writing import rewriting, tombstones
+from recollect.store.sql.writing.moves import record_move
+from recollect.store.values import Appended
+
+# -- adding passages ---
+
+
+def append(
+    db: Database, id: str, passage: Passage, index: TextIndex, expected_passages: int | None = None
+) -> Appended:
+    """See Store.append."""
+    appended = _append(db, id, passage, index, expected_passages=expected_passages)
+    if appended:
+        _mark_extended(db, id)
+    return appended
+
+
+def extend(db: Database, id: str, passages: Sequence[Passage], index: TextIndex) -> int:
+    """See Store.extend."""
+    key = key_of(db, id)
+    passages = tombstones.remembered_passages(db, key, passages)
+    if not passages:
+        return 0
+    members, value = db.in_list([identifier(passage.id) for passage in passages])
+    rows = db.rows(
+        f"select id from passage where {db.own()} and document = ? and id in ({members})",
+        (key, value),
+    )
+    stored_ids = {id_ for (id_,) in rows}
+    count = 0
+    for passage in passages:
+        if identifier(passage.id) not in stored_ids:
+            stored_ids.add(identifier(passage.id))
+            _append(db, id, passage, index, shared=True)
+            count += 1
+    if count:
+        _mark_extended(db, id)
+    return count
+
+
+def _append(
+    db: Database,
+    id: str,
+    passage: Passage,
+    index: TextIndex,
+    *,
+    shared: bool = False,
+    expected_passages: int | None = None,
+) -> Appended:
+    key, head, started_at, updated_at, position = _document_end(db, id)
+    id_, parent = identifier(passage.id), identifier(passage.parent or "")
+    stored_keys: dict[str, int] = dict(
+        db.rows(
+            f"select id, key from passage where {db.own()} and document = ? and id in (?, ?)",
+            (key, id_, parent),
+        )
+    )
+    if id_ in stored_keys:
+        return _require_same(passage, read_row(db, stored_keys[id_]))
+    if expected_passages not in (None, position):
+        raise outdated_position(id, position, expected_passages)
+    follows_head = passage.parent is None or parent == head
+    if not follows_head and parent not in stored_keys:
+        raise _missing_parent(id, passage.parent or "")
+    created_at = passage.created_at or datetime.now(UTC)
+    passage = passage._replace(parent=passage.parent or head, created_at=created_at)
+    _insert(db, key, passage, position, index, shared)
+    dates = extended_dates(from_micros(started_at), from_micros(updated_at), created_at)
+    if position == 0:
+        # A conversation without messages has the dates of its creation, not those of its content.
+        dates = (dates[0], created_at)
+    _advance_end(db, key, id_, dates)
+    if not follows_head:
+        _mark_path(db, key, id_)
+    if position == 0:
+        passage_sql.ensure_opening(db, key, index)
+    return Appended(position, True)
+
+
+def _document_end(db: Database, id: str) -> tuple[Any, ...]:
+    """The key, head, dates and number of passages of a document."""
+    rows = db.rows(
+        "select key, head, created_at, updated_at, passages from document "
+        f"where {db.own()} and id = ?",
+        (identifier(id),),
+    )
+    if not rows:
+        raise missing_document(id)
+    return rows[0]
+
+
+def _advance_end(
+    db: Database, key: int, head: str, dates: tuple[datetime | None, datetime | None]
+) -> None:
+    """Store that a document has one more passage, which is its head."""
+    record_move(db, key)
+    db.run(
+        "update document set head = ?, passages = passages + 1, created_at = ?, updated_at = ? "
+        f"where {db.own()} and key = ?",
+        (head, micros(dates[0]), micros(dates[1]), key),
+    )
+
+
+def _insert(
+    db: Database, document: int, passage: Passage, position: int, index: TextIndex, shared: bool
+) -> None:
+    """Store and index a passage under the next key."""
+    row = passage_row(passage, position)
+    key: int = db.get(
+        f"update last_key set passage = passage + 1 where {db.own()} returning passage"
+    )
+    passage_sql.insert_passages(db, [(key, document, None, shared, *row)])
+    index.add([(key, "", row[-1])])
+
+
+def outdated_position(id: str, passages: int, expected: int | None) -> OutdatedPosition:
+    return OutdatedPosition(
+        f"Conversation {truncate(id, 80)!r} has {passages} messages, not {expected}. "
+        "Read the new ones, then add the message again."
+    )
+
+
+def _missing_parent(id: str, parent: str) -> NotFound:
+    return NotFound(
+        f"Message {truncate(parent, 80)!r}, named as the parent, "
+        f"is not in conversation {truncate(id, 80)!r}."
+    )
+
+
+def extended_dates(
+    start: datetime | None, end: datetime | None, created_at: datetime
+) -> tuple[datetime, datetime]:
+    """The dates of a document with one more passage, which may be older than all others."""
+    return min(start or created_at, created_at), max(end or created_at, created_at)
+
+
+def _require_same(passage: Passage, row: tuple[Any, ...]) -> Appended:
+    """Accept a message that was sent before, if it is the same. Fields left out count as equal."""
+    stored = decode_passage(row)
+    again = passage._replace(
+        parent=passage.parent or stored.parent, created_at=passage.created_at or stored.created_at
+    )
+    if passage_digest(again) == row[0]:
+        return Appended(stored.position, False)
+    raise Conflict(
+        f"Message id {truncate(passage.id, 80)!r} is already used in this conversation "
+        "for another one."
+    )
+
+
+def _mark_extended(db: Database, id: str) -> None:
+    """Count a new version of a document that got passages."""
+    ((key, kind),) = db.rows(
+        f"update document set version = version + 1 where {db.own()} and id = ? "
+        "returning key, kind",
+        (identifier(id),),
+    )
+    if rewriting.is_rewritable(kind):
+        rewriting.detach_from_imports(db, key)
+
+
+def _mark_path(db: Database, key: int, head: str) -> None:
+    """Make the path from the root to the head the canonical one."""
+    outline = passage_sql.load_outline(db, key)
+    path = set()
+    step: str | None = head
+    while step is not None and step in outline and step not in path:
+        path.add(step)
+        step = outline[step].parent
+    positions = {
+        id_: (passage.position, id_ in path)
+        for id_, passage in outline.items()
+        if passage.canonical != (id_ in path)
+    }
+    passage_sql.renumber(db, key, positions)
+
+
+# -- changing documents ---
+
+
+def update(
+    db: Database,
+    id: str,
+    index: TextIndex,
+    title: str | None,
+    project: str | None,
+    metadata: Mapping[str, Any] | None,
+) -> bool:
+    """See Store.update. Returns whether it removed any text."""
+    key = key_of(db, id)
+    stored = read_header(db, key)
+    new_metadata = dict(stored.metadata)
+    for name, value in (metadata or {}).items():
+        if value is None:
+            new_metadata.pop(name, None)
+        else:
+            new_metadata[name] = value
+    if title is None:
+        title = stored.title
+    now = datetime.now(UTC)
+    document = replace(
+        stored,
+        title=title,
+        project=project or stored.project,
+        metadata=new_metadata,
+        updated_at=max(stored.updated_at or now, now),
+    )
+    passage_sql.update_document(db, key, document_row(document), index)
+    passage_sql.increment_version(db, key)
+    if stored.title not in ("", title):
+        receipt_names.forget_names(db, [stored.title])
+        delete_observations(db, key, index)  # they quote the title
+    return _has_removed_text(stored, document)
+
+
+def _has_removed_text(before: Document, after: Document) -> bool:
+    """Whether a title, project or value of the metadata is gone, not only added."""
+    if before.title not in ("", after.title) or before.project != after.project:
+        return True
+    return any(after.metadata.get(name) != value for name, value in before.metadata.items())
+
+
+def revise(db: Database, id: str, change: Callable[[Document], Document], index: TextIndex) -> int:
+    """See Store.revise."""
+    key = key_of(db, id)
+    stored = read(db, key)
+    revision = change(stored)
+    keys = dict(db.rows(f"select id, key from passage where {db.own()} and document = ?", (key,)))
+    count = 0
+    for before, after in zip(stored.passages, revision.passages, strict=True):
+        if after is before:
+            continue
+        row = passage_row(after, before.position, before.canonical)
+        if row[0] != passage_digest(before):
+            passage_sql.replace_passage(db, keys[identifier(before.id)], row, index)
+            count += 1
+    document = replace(stored, title=revision.title, metadata=revision.metadata)
+    if not count and document == stored:
+        return 0
+    passage_sql.update_document(db, key, document_row(document), index)
+    passage_sql.increment_version(db, key)
+    if document.title != stored.title:
+        receipt_names.forget_names(db, [stored.title])
+    delete_observations(db, key, index)
+    rewriting.delete_document_states(db, key)
+    return count
+
+
+# -- deleting ---
+
+
+def delete_passage(db: Database, id: str, passage: str, index: TextIndex) -> Passage:
+    """See Store.delete_passage."""
+    key = key_of(db, id)
+    deleted_key = passage_key(db, id, passage)
+    deleted_passage = decode_passage(read_row(db, deleted_key))
+    has_replies = db.get(
+        f"select 1 from passage where {db.own()} and document = ? and parent = ? limit 1",
+        (key, identifier(passage)),
+    )
+    if has_replies:
+        raise Conflict(f"Message {truncate(passage, 80)!r} has replies. Delete them first.")
+    delete_observations(db, key, index)
+    parent = None
+    if deleted_passage.parent is not None:
+        parent = identifier(deleted_passage.parent)
+    db.run(
+        f"update document set head = ? where {db.own()} and key = ? and head = ?",
+        (parent, key, identifier(passage)),
+    )
+    passage_sql.delete_passages(db, {key: [deleted_key]}, index)
+    passage_sql.reorder(db, key, index)
+    passage_sql.increment_version(db, key)
+    return deleted_passage
+
+
+def pop(db: Database, id: str, index: TextIndex) -> Document:
+    """See Store.pop."""
+    key = key_of(db, id)
+    document = read(db, key)
+    delete(db, key, index)
+    return document
+
+
+def delete(db: Database, document: int, index: TextIndex) -> None:
+    """Delete a document and its observations."""
+    receipt_names.forget_document(db, document)
+    db.run(
+        f"delete from undo where {db.own()} and document = "
+        f"(select d.id from document d where {db.own('d')} and d.key = ?)",
+        (document,),
+    )
+    delete_observations(db, document, index)
+    _delete(db, document, index)
+
+
+def delete_observations(db: Database, conversation: int, index: TextIndex) -> bool:
+    """Delete the observations of a conversation and mark it as unobserved.
+
+    Returns whether there were any.
+    """
+    rows = db.rows(
+        "select o.key from document o join document d on d.id = o.source_id "
+        f"where {db.own('o', 'd')} and d.key = ? and o.source = ?",
+        (conversation, OBSERVATIONS),
+    )
+    for (key,) in rows:
+        _delete(db, key, index)
+    db.run(
+        f"update document set observed = 0 where {db.own()} and key = ? and observed <> 0",
+        (conversation,),
+    )
+    return bool(rows)
+
+
+def _delete(db: Database, document: int, index: TextIndex) -> None:
+    rows = db.rows(f"select key from passage where {db.own()} and document = ?", (document,))
+    passage_sql.delete_passages(db, {document: [key for (key,) in rows]}, index)
+    db.run(f"delete from document where {db.own()} and key = ?", (document,))

@@ -1,0 +1,494 @@
+"""Save documents: create new ones, merge conversations, rewrite everything else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import chain, count
+from typing import Any
+
+from recollect.errors import Conflict, InvalidInput
+from recollect.language.text import identifier, truncate
+from recollect.model.documents import Document, Passage, places
+from recollect.store.sql.database import Database, IndexRow, TextIndex
+from recollect.store.sql.encoding import (
+    document_row,
+    dump_keys,
+    heading,
+    load_keys,
+    passage_digest,
+    passage_row,
+)
+from recollect.store.sql.reading.lookup import key_of, read, read_header, read_row
+from recollect.store.sql.writing import passages as passage_sql
+from recollect.store.sql.writing import rewriting
+from recollect.store.sql.writing.merging import (
+    is_older,
+    keep_creation_date,
+    keep_personal_metadata,
+    merge_fields,
+    merge_outlines,
+    unique_passages,
+)
+from recollect.store.values import SaveResult
+
+# Columns that do not count as a change of a rewritten document.
+_MINOR_COLUMNS = ("head", "updated_at")
+
+
+def save(
+    db: Database,
+    index: TextIndex,
+    documents: Sequence[Document],
+    receipt: int | None,
+    index_ids: bool = False,
+) -> list[SaveResult]:
+    """See Store.save."""
+    if not documents:
+        return []
+    saver = _Saver(db, index, documents, receipt, index_ids)
+    results = [saver.save(document) for document in documents]
+    saver.flush()
+    return results
+
+
+def rewrite(
+    db: Database, index: TextIndex, id: str, replacement: Document, version: int | None
+) -> SaveResult:
+    """See Store.rewrite."""
+    key = key_of(db, id)
+    stored = read_header(db, key)
+    if not rewriting.is_rewritable(stored.kind):
+        raise InvalidInput(
+            f"{truncate(id, 80)!r} is a conversation and cannot be rewritten. Add messages instead."
+        )
+    if version is not None and version != stored.version:
+        raise Conflict(
+            f"{truncate(id, 80)!r} has changed: it is now version {stored.version}, not {version}. "
+            "Read it again and apply your change to the current text."
+        )
+    return _Saver(db, index, [replacement], None, False).rewrite(key, replacement)
+
+
+class _Saver:
+    """Saves documents in one transaction.
+
+    It looks up all documents at once, and collects the rows of new documents to insert them
+    together.
+    """
+
+    def __init__(
+        self,
+        db: Database,
+        index: TextIndex,
+        documents: Sequence[Document],
+        receipt: int | None,
+        index_ids: bool,
+    ) -> None:
+        self._db = db
+        self._index = index
+        self._receipt = receipt
+        self._index_ids = index_ids
+        self._next_passage: int = db.get(f"select passage + 1 from {db.own_rows('last_key')}")
+        self._next_document: int = db.get(
+            f"select coalesce(max(key), 0) + 1 from {db.own_rows('document')}"
+        )
+        self._stored_keys = self._find_stored(documents)
+        self._used_ids = self._find_used_ids(documents)
+        self._shared: dict[tuple[str, str], int] = {}
+        """Passages with shared ids that this transaction added: (source, id) and document."""
+        self._document_rows: list[dict[str, Any]] = []
+        self._passage_rows: list[tuple[Any, ...]] = []
+        self._index_rows: list[IndexRow] = []
+        self._receipt_rows: list[tuple[Any, ...]] = []
+
+    def _find_stored(self, documents: Iterable[Document]) -> dict[tuple[str, str], int]:
+        """The keys of the documents that are stored already, by source and source id."""
+        ids_by_source: dict[str, list[str]] = {}
+        for document in documents:
+            ids = ids_by_source.setdefault(identifier(document.source), [])
+            ids.append(identifier(document.source_id))
+        keys: dict[tuple[str, str], int] = {}
+        for source, ids in ids_by_source.items():
+            members, value = self._db.in_list(ids)
+            rows = self._db.rows(
+                "select source_id, key from document "
+                f"where {self._db.own()} and source = ? and source_id in ({members})",
+                (source, value),
+            )
+            keys |= {(source, id_): key for id_, key in rows}
+        return keys
+
+    def _find_used_ids(self, documents: Iterable[Document]) -> set[str]:
+        """The preferred ids of the documents that other documents have already."""
+        ids = [identifier(id_) for document in documents for id_ in _preferred_ids(document)]
+        members, value = self._db.in_list(ids)
+        rows = self._db.rows(
+            f"select id from document where {self._db.own()} and id in ({members})", (value,)
+        )
+        return {id_ for (id_,) in rows}
+
+    def save(self, document: Document) -> SaveResult:
+        key = self._stored_keys.get((identifier(document.source), identifier(document.source_id)))
+        document = replace(document, passages=unique_passages(document.passages))
+        if key is None:
+            return self._create(document)
+        return self._merge(key, document)
+
+    def flush(self) -> None:
+        """Insert the collected rows."""
+        if self._document_rows:
+            columns = tuple(self._document_rows[0])
+            rows = [tuple(row.values()) for row in self._document_rows]
+            self._db.insert("document", columns, rows)
+        if self._passage_rows:
+            passage_sql.insert_passages(self._db, self._passage_rows)
+            self._db.run(
+                f"update last_key set passage = ? where {self._db.own()}",
+                (self._next_passage - 1,),
+            )
+            self._index.add(self._index_rows)
+        if self._receipt_rows:
+            columns = ("receipt", "document", "runs", "before")
+            self._db.insert("receipt_document", columns, self._receipt_rows)
+        self._document_rows, self._passage_rows = [], []
+        self._index_rows, self._receipt_rows = [], []
+
+    # -- new documents ---
+
+    def _create(self, document: Document) -> SaveResult:
+        passages, copies = self._without_copies(document, document.passages, 0)
+        head, order = places(passages, document.head)
+        document = replace(document, id=self._unused_id(document), head=head)
+        key = self._next_document
+        self._next_document += 1
+        self._stored_keys[identifier(document.source), identifier(document.source_id)] = key
+        row = document_row(document)
+        opening = None
+        if order:
+            opening = self._next_passage
+        self._document_rows.append(
+            {
+                "key": key,
+                **row,
+                **self._db.derived_columns(row),
+                "opening": opening,
+                "passages": len(order),
+            }
+        )
+        title = heading(row) or row["title"]
+        passage_keys = set()
+        for position, (n, canonical) in enumerate(order):
+            passage_keys.add(self._add(key, document, passages[n], (position, canonical), title))
+            title = ""  # only the opening passage carries it
+        if self._receipt is not None:
+            before = None
+            if rewriting.is_rewritable(document.kind):
+                before = rewriting.NEW
+            self._receipt_rows.append((self._receipt, key, dump_keys(passage_keys), before))
+        return SaveResult(document.id, True, new=len(passage_keys), copies=copies)
+
+    def _unused_id(self, document: Document) -> str:
+        """The source's own id, or one with the source's name if another document has that id."""
+        preferred = _preferred_ids(document)
+        numbered = (f"{preferred[-1]}#{n}" for n in count(2))
+        for id_ in chain(preferred, numbered):
+            # The preferred ids were looked up for all documents at once.
+            is_used = identifier(id_) in self._used_ids
+            if not is_used and id_ not in preferred:
+                sql = f"select 1 from document where {self._db.own()} and id = ?"
+                is_used = self._db.get(sql, (identifier(id_),)) is not None
+            if not is_used:
+                break
+        self._used_ids.add(identifier(id_))
+        return id_
+
+    def _add(
+        self,
+        key: int,
+        document: Document,
+        passage: Passage,
+        place: tuple[int, bool],
+        title: str = "",
+    ) -> int:
+        """Collect the row of a new passage at a place (position, canonical); returns its key."""
+        passage_key = self._next_passage
+        self._next_passage += 1
+        row = passage_row(passage, *place)
+        has_indexed_id = document.shared_ids or self._index_ids
+        self._passage_rows.append((passage_key, key, self._receipt, has_indexed_id, *row))
+        self._index_rows.append((passage_key, title, row[-1]))
+        if document.shared_ids:
+            self._shared[document.source, identifier(passage.id)] = key
+        return passage_key
+
+    def _without_copies(
+        self, document: Document, passages: Sequence[Passage], key: int
+    ) -> tuple[Sequence[Passage], int]:
+        """The passages that no other document of the source has, and the number of the others."""
+        if not document.shared_ids or not passages:
+            return passages, 0
+        members, value = self._db.in_list([identifier(passage.id) for passage in passages])
+        rows = self._db.rows(
+            "select p.id from passage p join document d on d.key = p.document "
+            f"where {self._db.own('p', 'd')} and p.shared and p.id in ({members}) "
+            "and d.source = ? and d.key <> ?",
+            (value, document.source, key),
+        )
+        copied_ids = {id_ for (id_,) in rows}
+        own = []
+        for passage in passages:
+            id_ = identifier(passage.id)
+            if id_ not in copied_ids and self._shared.get((document.source, id_), key) == key:
+                own.append(passage)
+        return own, len(passages) - len(own)
+
+    # -- conversations ---
+
+    def _merge(self, key: int, document: Document) -> SaveResult:
+        """Add what is new in a document to the stored one, and replace what changed."""
+        self.flush()  # the document may be in the collected rows
+        stored = read_header(self._db, key)
+        replaces = not document.partial and not is_older(document, stored)
+        if rewriting.is_rewritable(stored.kind, document.kind):
+            document = keep_creation_date(document, stored)
+            if replaces:
+                return self._replace(key, stored, document)
+            return self._compare(key, stored, document)
+        rows = self._db.rows(
+            f"select id, key, digest, receipt from passage where {self._db.own()} and document = ?",
+            (key,),
+        )
+        stored_passages = {row[0]: row[1:] for row in rows}
+        result = SaveResult(stored.id, False)
+        if self._receipt is not None:
+            result.created_earlier = bool(rows) and all(row[3] == self._receipt for row in rows)
+        unknown = [p for p in document.passages if identifier(p.id) not in stored_passages]
+        new, result.copies = self._without_copies(document, unknown, key)
+        result.new = len(new)
+        keys = self._merge_passages(document, stored_passages, replaces, result)
+        before = None
+        if replaces:
+            before = self._update_document(key, stored, document)
+        result.document_changed = before is not None
+        if result.new or result.changed or before:
+            keys += self._arrange(key, stored, document, new, replaces)
+            passage_sql.increment_version(self._db, key)
+        self._record(key, keys, before)
+        return result
+
+    def _merge_passages(
+        self,
+        document: Document,
+        stored_passages: Mapping[str, tuple[Any, ...]],
+        replaces: bool,
+        result: SaveResult,
+    ) -> list[int]:
+        """Compare passages with the stored ones, replace changed ones, and count both.
+
+        Returns the keys of the stored passages that the document contains.
+        """
+        keys: list[int] = []
+        for passage in document.passages:
+            if identifier(passage.id) not in stored_passages:
+                continue
+            passage_key, digest, receipt = stored_passages[identifier(passage.id)]
+            keys.append(passage_key)
+            if passage_digest(passage) == digest:
+                result.same += 1
+                result.repeated += receipt is not None and receipt == self._receipt
+            elif replaces:
+                result.changed += 1
+                self._replace_passage(passage_key, passage)
+            else:
+                result.outdated += 1
+        return keys
+
+    def _replace_passage(self, key: int, passage: Passage) -> None:
+        """Replace a stored passage, and remember the old one in the receipt."""
+        digest, position, canonical, *rest = read_row(self._db, key)
+        row = passage_row(passage, position, canonical)
+        passage_sql.replace_passage(self._db, key, row, self._index)
+        if self._receipt is not None:
+            before = json.dumps([digest.hex(), position, canonical, *rest])
+            self._db.insert(
+                "receipt_revision",
+                ("receipt", "passage", "before"),
+                [(self._receipt, key, before)],
+                keep_existing=True,
+            )
+
+    def _update_document(self, key: int, stored: Document, document: Document) -> str | None:
+        """Update title, dates and metadata; returns the row before if anything changed."""
+        updated = replace(
+            merge_fields(document, stored),
+            head=document.head or stored.head,
+            metadata=keep_personal_metadata(document.metadata, stored.metadata),
+        )
+        old_row, new_row = document_row(stored), document_row(updated)
+        if old_row == new_row:
+            return None
+        passage_sql.update_document(self._db, key, new_row, self._index)
+        return json.dumps(old_row)
+
+    def _arrange(
+        self,
+        key: int,
+        stored: Document,
+        document: Document,
+        new: Sequence[Passage],
+        replaces: bool,
+    ) -> list[int]:
+        """Add new passages and number all passages again; returns the keys of the new ones."""
+        stored_outline = passage_sql.load_outline(self._db, key)
+        outline = merge_outlines(stored_outline, document, new, replaces)
+        head = None
+        if replaces and document.head:
+            head = identifier(document.head)
+        elif not new:
+            head = stored.head
+        passages = list(outline.values())
+        head, order = places(passages, head)
+        new_places = {
+            passages[n].id: (position, canonical) for position, (n, canonical) in enumerate(order)
+        }
+        added_keys = [self._add(key, document, p, new_places[identifier(p.id)]) for p in new]
+        moved_places = {
+            id_: place
+            for id_, place in new_places.items()
+            if id_ in stored_outline
+            and place != (stored_outline[id_].position, stored_outline[id_].canonical)
+        }
+        passage_sql.renumber(self._db, key, moved_places)
+        self._db.run(
+            "update document set head = ?, passages = passages + ? "
+            f"where {self._db.own()} and key = ?",
+            (head, len(added_keys), key),
+        )
+        self.flush()
+        passage_sql.ensure_opening(self._db, key, self._index)
+        return added_keys
+
+    # -- other documents ---
+
+    def rewrite(self, key: int, document: Document) -> SaveResult:
+        """See Store.rewrite."""
+        stored = read_header(self._db, key)
+        document = replace(document, passages=unique_passages(document.passages))
+        is_newer = document.updated_at is not None and not is_older(document, stored)
+        if not is_newer or document.updated_at == stored.updated_at:
+            now = datetime.now(UTC)
+            document = replace(document, updated_at=max(stored.updated_at or now, now))
+        return self._replace(key, stored, document)
+
+    def _compare(self, key: int, stored: Document, document: Document) -> SaveResult:
+        """Count the passages that are the same, without changing anything."""
+        rows = self._db.rows(
+            f"select digest, key from passage where {self._db.own()} and document = ?", (key,)
+        )
+        keys = dict(rows)
+        same = sum(passage_digest(passage) in keys for passage in document.passages)
+        outdated = len(document.passages) - same
+        repeated, is_own = self._earlier_attempt(key, document)
+        self._record(key, keys.values(), None)
+        return SaveResult(
+            stored.id,
+            False,
+            same=same,
+            outdated=outdated,
+            repeated=repeated,
+            created_earlier=is_own,
+        )
+
+    def _replace(self, key: int, stored: Document, document: Document) -> SaveResult:
+        """Replace all of a document, and remember the old state in the receipt."""
+        before = None
+        if self._receipt is not None:
+            before = rewriting.dump_state(read(self._db, key))
+        repeated, is_own = self._earlier_attempt(key, document)
+        head, rows = rewriting.passage_rows(document)
+        has_indexed_ids = document.shared_ids or self._index_ids
+        replacement = rewriting.replace_passages(
+            self._db, self._index, key, rows, self._receipt, has_indexed_ids
+        )
+        self._next_passage = self._db.get(
+            f"select passage + 1 from {self._db.own_rows('last_key')}"
+        )
+        if not replacement:
+            head = stored.head
+        old_row = document_row(stored)
+        new_row = document_row(replace(merge_fields(document, stored), head=head))
+        result = SaveResult(
+            stored.id,
+            False,
+            new=replacement.new,
+            same=replacement.same,
+            changed=replacement.changed,
+            removed=replacement.removed,
+            document_changed=_differ(old_row, new_row),
+            repeated=min(repeated, replacement.same),
+            created_earlier=is_own,
+        )
+        if replacement or result.document_changed:
+            passage_sql.update_document(self._db, key, new_row, self._index)
+            passage_sql.increment_version(self._db, key)
+            if self._receipt is None:
+                rewriting.detach_from_imports(self._db, key)
+        else:
+            before = None
+        self._record(key, replacement.keys, before)
+        return result
+
+    # -- the receipt ---
+
+    def _earlier_attempt(self, key: int, document: Document) -> tuple[int, bool]:
+        """What this import had stored of a rewritable document before it was interrupted.
+
+        That is the number of its passages, and whether the import had created the document.
+        """
+        if self._receipt is None:
+            return 0, False
+        states = self._db.rows(
+            f"select before from receipt_document where {self._db.own()} "
+            "and receipt = ? and document = ?",
+            (self._receipt, key),
+        )
+        if not states:
+            return 0, False
+        rows = self._db.rows(
+            f"select digest from passage where {self._db.own()} and document = ? and receipt = ?",
+            (key, self._receipt),
+        )
+        digests = {digest for (digest,) in rows}
+        count = sum(passage_digest(passage) in digests for passage in document.passages)
+        return count, states[0][0] == rewriting.NEW
+
+    def _record(self, document: int, passages: Iterable[int], before: str | None) -> None:
+        """Record in the receipt which passages the import contained, and the state before."""
+        if self._receipt is None:
+            return
+        where = f"from receipt_document where {self._db.own()} and receipt = ? and document = ?"
+        keys = set(passages)
+        for earlier_keys, earlier in self._db.rows(
+            f"select runs, before {where}", (self._receipt, document)
+        ):
+            keys |= load_keys(earlier_keys)
+            before = earlier or before
+        self._db.run(f"delete {where}", (self._receipt, document))
+        self._db.insert(
+            "receipt_document",
+            ("receipt", "document", "runs", "before"),
+            [(self._receipt, document, dump_keys(keys), before)],
+        )
+
+
+def _differ(old_row: Mapping[str, Any], new_row: Mapping[str, Any]) -> bool:
+    """Whether two rows of a document differ in a column that counts as a change."""
+    return any(old_row[name] != new_row[name] for name in new_row if name not in _MINOR_COLUMNS)
+
+
+def _preferred_ids(document: Document) -> tuple[str, str]:
+    id_ = document.id or document.source_id
+    return id_, f"{document.source}:{id_}"

@@ -1,0 +1,109 @@
+"""Make a library smaller: compress old messages, merge the text index, rewrite the file.
+
+Messages of older versions are compressed.
+The marker `uncompressed` is the key up to which the texts of passages may not be compressed, and
+ids of parents not packed. Each batch starts there and moves it down in the same transaction, so the
+work can be interrupted at any time.
+
+The text index consists of segments that repeat words. As it grows, FTS5 merges only some of them.
+When the library has twice as many messages as at the last time (the marker `merged`), all of them
+are merged into one, which makes the index an eighth smaller.
+
+Both leave holes and free pages. The marker `holes` stays until the file has been rewritten without
+them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import apsw
+
+from recollect.store.sql.markers import get_marker, set_marker
+from recollect.store.sqlite.connections.connection import Connection, connect
+from recollect.store.sqlite.files.encryption import is_encrypted
+from recollect.store.sqlite.passages.compression import pack_id
+
+# Passages compressed in one transaction. Others can write in between.
+_BATCH = 1_000
+_MARKER = "uncompressed"
+_MERGED = "merged"
+_HOLES = "holes"
+_MIN_PASSAGES_TO_MERGE = 10_000
+# Pages of the index merged in one transaction, which takes about 20 ms.
+_PAGES_PER_MERGE = 200
+# Rewriting a file blocks other writers, about ten seconds per gigabyte. They wait for thirty.
+_MAX_REWRITTEN_BYTES = 1 << 30
+
+
+def is_complete(db: Connection) -> bool:
+    return get_marker(db, _MARKER) is None and get_marker(db, _HOLES) is None
+
+
+def compress_batch(db: Connection) -> bool:
+    """Compress some passages. False if there is nothing left to compress."""
+    last = get_marker(db, _MARKER)
+    if last is None:
+        return False
+    rows = db.rows(
+        "select key, body, details, parent_id from passage where key <= ? and "
+        "(typeof(body) = 'text' or typeof(parent_id) = 'text' and length(parent_id) = 36) "
+        "order by key desc limit ?",
+        (last, _BATCH),
+    )
+    changes = []
+    for key, body, details, parent in rows:
+        parent_id = pack_id(parent)
+        if isinstance(body, str):
+            body, details = db.codec.compress(body, details, parent_id)
+        if isinstance(body, bytes) or isinstance(parent_id, bytes):
+            changes.append((body, details, parent_id, key))
+    db.run_many("update passage set body = ?, details = ?, parent_id = ? where key = ?", changes)
+    if len(rows) < _BATCH:
+        set_marker(db, _MARKER, None)
+        set_marker(db, _HOLES, 1)
+    else:
+        set_marker(db, _MARKER, rows[-1][0] - 1)
+    return True
+
+
+def needs_merge(db: Connection) -> bool:
+    """Whether the library has twice as many passages as when its text index was last merged."""
+    last_key: int = db.get("select passage from last_key")
+    return last_key >= max(_MIN_PASSAGES_TO_MERGE, 2 * (get_marker(db, _MERGED) or 0))
+
+
+def merge_segments(db: Connection, *, is_first: bool) -> bool:
+    """Merge some of the text index. False if it is merged completely.
+
+    The first call selects the segments. If the work is interrupted, it can start again.
+    """
+    pages = _PAGES_PER_MERGE
+    if is_first:
+        pages = -pages
+    before = db.total_changes()
+    db.run("insert into passage_text (passage_text, rank) values ('merge', ?)", (pages,))
+    if db.total_changes() - before >= 2:  # with nothing to merge, FTS5 makes one change
+        return True
+    set_marker(db, _MERGED, db.get("select passage from last_key"))
+    set_marker(db, _HOLES, 1)
+    return False
+
+
+def forget_holes(db: Connection) -> None:
+    set_marker(db, _HOLES, None)
+
+
+def rewrite_file(path: Path) -> None:
+    """Rewrite the database without holes, unless it is too large or the disk is too full."""
+    if path.stat().st_size > _MAX_REWRITTEN_BYTES:
+        return
+    db = connect(path)
+    try:
+        if not is_encrypted(path):  # a temporary file would contain plain text
+            db.execute("pragma temp_store = file")
+        db.execute("vacuum")
+    except (apsw.FullError, apsw.BusyError, apsw.IOError):
+        pass  # the file is as it was
+    finally:
+        db.close()

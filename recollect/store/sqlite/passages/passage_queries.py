@@ -1,0 +1,350 @@
+"""Queries for passages: by key, by substring, by date, and the variants of words."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from recollect.language.languages.base import Language
+from recollect.language.languages.english import ENGLISH
+from recollect.language.text import comparable, fold
+from recollect.language.words.stem import related_words, stem
+from recollect.model.search import Filter
+from recollect.settings import LIMITS
+from recollect.store.sql.reading.candidates import COLUMNS, decode_columns
+from recollect.store.sql.reading.selection import drop_common_kinds, few_documents
+from recollect.store.sqlite.connections.connection import Connection
+from recollect.store.sqlite.passages.candidate_cache import CandidateCache
+from recollect.store.sqlite.passages.filters import conditions, passage_conditions
+from recollect.store.sqlite.passages.key_ranges import all_keys
+from recollect.store.sqlite.text.match_groups import match_rows
+from recollect.store.sqlite.text.substring import (
+    MATCHING_KEYS,
+    KeyQuery,
+    all_words_query,
+    documents_titled,
+    passages_containing,
+    passages_with_word_part,
+    passages_with_words_around,
+)
+from recollect.store.values import Candidate, SubstringMatches
+
+__all__ = [
+    "candidates",
+    "find_substring",
+    "known_words",
+    "match_rows",
+    "newest",
+    "previous_passages",
+    "recent",
+    "sample",
+    "variants",
+]
+
+_ALL = Filter(hidden=True)
+# The text as it is stored: to decompress it here is faster than in an SQL function.
+_COLUMNS = COLUMNS.replace("p.content", "p.body")
+_CONTENT = Candidate._fields.index("content")
+_CANDIDATE_CACHE = CandidateCache()
+# Passages without a date come last.
+_NEWEST_FIRST = "p.created_at desc, p.key desc"
+# Variants are added to the query, so their number is bounded.
+_MAX_VARIANTS = 50
+_MIN_SUBSTRING_CHARACTERS = 5  # shorter words are in too many others
+_MAX_WORDS_IN_MEMORY = 200_000  # about 2 MB for each connection
+
+
+# -- by key ---
+
+
+def candidates(db: Connection, keys: Sequence[int], filter: Filter) -> list[Candidate]:
+    """See Store.candidates."""
+
+    def read(missing: Sequence[int]) -> Iterator[tuple[int, Candidate]]:
+        where, values = conditions(filter)
+        rows = db.execute(
+            f"""select {_COLUMNS} from json_each(?) k cross join passage p on p.key = k.value
+            cross join document d on d.key = p.document where {where}""",
+            (json.dumps(missing), *values),
+        )
+        return ((candidate.key, candidate) for candidate in _candidates(db, rows))
+
+    version = db.memo.small_value(("candidates", filter), object)
+    return _CANDIDATE_CACHE.get(version, keys, read)
+
+
+def _candidates(db: Connection, rows: Iterable[tuple[Any, ...]]) -> list[Candidate]:
+    columns: list[Iterable[Any]] = list(zip(*rows, strict=True))
+    if columns:
+        columns[_CONTENT] = db.codec.contents(columns[_CONTENT])
+    return decode_columns(columns)
+
+
+def previous_passages(db: Connection, keys: Sequence[int]) -> list[Candidate]:
+    """See Store.previous_passages."""
+
+    def read(missing: Sequence[int]) -> Iterator[tuple[int, Candidate]]:
+        rows = db.rows(
+            f"""select a.key, {_COLUMNS} from json_each(?) k cross join passage a on a.key = k.value
+            cross join passage p on p.document = a.document and p.position = a.position - 1
+            cross join document d on d.key = p.document""",
+            (json.dumps(missing),),
+        )
+        next_keys = [row[0] for row in rows]
+        return zip(next_keys, _candidates(db, [row[1:] for row in rows]), strict=True)
+
+    version = db.memo.small_value("previous passages", object)
+    return _CANDIDATE_CACHE.get(version, keys, read)
+
+
+def sample(db: Connection, limit: int) -> Iterator[str]:
+    """See Store.sample."""
+    _, newest_key = all_keys(db)
+    step = max(1, newest_key // limit)
+    for key in range(1, newest_key + 1, step):
+        content = db.get("select content from passage where key = ?", (key,))
+        if content is not None:
+            yield content
+
+
+# -- words ---
+
+
+def variants(db: Connection, words: Sequence[str], language: Language) -> list[tuple[str, ...]]:
+    """See Store.variants."""
+    if len(words) == 1:
+        (word,) = words
+        related = _related_words(db, word, language) or _words_containing(db, word)
+        return [(word, *sorted(related - {word}))]
+    return [(word, *sorted(_related_words(db, word, language) - {word})) for word in words]
+
+
+def known_words(db: Connection, words: Sequence[str]) -> set[str]:
+    """See Store.known_words."""
+    members, value = db.in_list(words)
+    return {
+        term for (term,) in db.rows(f"select term from word where term in ({members})", (value,))
+    }
+
+
+def _related_words(db: Connection, word: str, language: Language) -> set[str]:
+    """The words with the same stem."""
+    key = ("related words", word, language)
+    return db.memo.small_value(key, lambda: _find_related_words(db, word, language))
+
+
+def _find_related_words(db: Connection, word: str, language: Language) -> set[str]:
+    if language is ENGLISH:
+        terms = _terms_with_stem(db, word)
+    else:
+        terms = _terms_of_language(db, word, language)
+    word_stem = stem(word, language)
+    same_stem = sorted(term for term in terms if stem(term, language) == word_stem)
+    return set(same_stem[:_MAX_VARIANTS])
+
+
+def _words_containing(db: Connection, word: str) -> set[str]:
+    """Somebody who types a part of a word looks for the words that contain it."""
+    if len(word) < _MIN_SUBSTRING_CHARACTERS:
+        return set()
+    vocabulary = db.memoize("vocabulary", lambda: _vocabulary(db))
+    if vocabulary is None:
+        rows = db.rows("select term from word where instr(term, ?) limit ?", (word, _MAX_VARIANTS))
+        return {term for (term,) in rows}
+    words: set[str] = set()
+    position = vocabulary.find(word)
+    while position >= 0 and len(words) < _MAX_VARIANTS:
+        start = vocabulary.rfind("\n", 0, position) + 1
+        end = vocabulary.find("\n", position)
+        words.add(vocabulary[start:end])
+        position = vocabulary.find(word, end)
+    return words
+
+
+def _vocabulary(db: Connection) -> str | None:
+    """All words, each followed by a line break; None if there are very many.
+
+    Reading them takes as long as one query for the words that contain another one.
+    """
+    text, count = db.rows(
+        "select group_concat(term, char(10)), count(*) "
+        "from (select term from word order by term limit ?)",
+        (_MAX_WORDS_IN_MEMORY + 1,),
+    )[0]
+    if count > _MAX_WORDS_IN_MEMORY:
+        return None
+    return f"{text or ''}\n"
+
+
+def _terms_with_stem(db: Connection, word: str) -> set[str]:
+    """The terms with the same English stem, which the vocabulary has."""
+    rows = db.rows(
+        "select term from word where stem = ?1 "
+        "union select term from word where term in (?1, ?2) limit ?3",
+        (stem(word), word, _MAX_VARIANTS),
+    )
+    return {term for (term,) in rows}
+
+
+def _terms_of_language(db: Connection, word: str, language: Language) -> set[str]:
+    """The terms that may have the same stem in this language."""
+    words, prefixes = related_words(word, language)
+    members, value = db.in_list(sorted(words))
+    rows = db.rows(f"select term from word where term in ({members})", (value,))
+    for prefix in prefixes:
+        rows += db.rows(
+            "select term from word where term >= ? and term < ? limit ?",
+            (prefix, prefix + "\U0010ffff", LIMITS.word_matches),
+        )
+    return {term for (term,) in rows}
+
+
+# -- scans ---
+
+
+class _Scan(NamedTuple):
+    """SQL that visits every passage p that passes a filter."""
+
+    source: str
+    where: str
+    """Conditions on p and its document d."""
+    values: list[Any]
+
+
+def _scan(db: Connection, filter: Filter, documents: Sequence[int] | None) -> _Scan:
+    """Scan document by document if `documents` are given, otherwise by date."""
+    if documents is not None:
+        where, values = passage_conditions(filter)
+        source = (
+            "json_each(?) k cross join passage p indexed by passage_order on p.document = k.value"
+        )
+        return _Scan(source, where, [json.dumps(documents), *values])
+    any_kind, excluded_documents = drop_common_kinds(db, filter)
+    if not excluded_documents:
+        filter = any_kind
+    where, values = conditions(filter, many=True)
+    return _Scan("passage p indexed by passage_time", where, values)
+
+
+def find_substring(
+    db: Connection, text: str, filter: Filter, limit: int, offset: int
+) -> SubstringMatches:
+    """See Store.find_substring. If the text is frequent, or has no words, this is a scan."""
+    matches = passages_with_word_part(db, text)
+    if matches is not None:
+        return _indexed_matches(db, matches, filter, limit, offset)
+    scan = _scan(db, filter, few_documents(db, filter))
+    matching_keys = passages_with_words_around(db, text)
+    if matching_keys is not None:
+        where, values = conditions(filter)
+        source = "json_each(?) f cross join passage p on p.key = f.value"
+        scan = _Scan(source, where, [matching_keys, *values])
+    rows = db.execute(
+        f"""select p.key, p.content from {scan.source}
+        cross join document d on d.key = p.document
+        where {scan.where} order by {_NEWEST_FIRST}""",
+        scan.values,
+    )
+    folded = fold(text)
+    keys: list[int] = []
+    is_complete = True
+    end = time.thread_time() + LIMITS.search_cpu_seconds
+    for key, content in rows:
+        if folded in comparable(content):
+            keys.append(key)
+        if time.thread_time() > end:
+            is_complete = False
+            break
+    page = keys[offset : offset + limit]
+    by_key = {candidate.key: candidate for candidate in candidates(db, page, _ALL)}
+    return SubstringMatches([by_key[key] for key in page], len(keys), is_complete)
+
+
+def _indexed_matches(
+    db: Connection, matches: KeyQuery, filter: Filter, limit: int, offset: int
+) -> SubstringMatches:
+    """A page of the passages that a query selects. Their texts are not read."""
+    where, values = conditions(filter)
+    source = (
+        f"({matches.sql}) f cross join passage p on p.key = f.key "
+        f"cross join document d on d.key = p.document where {where}"
+    )
+    parameters = (*matches.values, *values)
+    total: int = db.get(f"select count(*) from {source}", parameters)
+    rows = db.execute(
+        f"select {_COLUMNS} from {source} order by {_NEWEST_FIRST} limit ? offset ?",
+        (*parameters, limit, offset),
+    )
+    return SubstringMatches(_candidates(db, rows), total)
+
+
+def newest(
+    db: Connection, filter: Filter, limit: int, offset: int, by_document: bool
+) -> tuple[list[Candidate], int]:
+    """See Store.newest."""
+    scan = _scan(db, filter, few_documents(db, filter))
+    joined = f"{scan.source} cross join document d on d.key = p.document where {scan.where}"
+    counted_rows = "*"
+    ordered = f"from {joined} order by {_NEWEST_FIRST}"
+    if by_document:
+        counted_rows = "distinct p.document"
+        ordered = f"""from (select p.key,
+            row_number() over (partition by p.document order by {_NEWEST_FIRST}) as place
+            from {joined}) n
+          cross join passage p on p.key = n.key cross join document d on d.key = p.document
+          where n.place = 1 order by {_NEWEST_FIRST}"""
+    counted = joined
+    if "d." not in scan.where:  # then counting does not need the documents
+        counted = f"{scan.source} where {scan.where}"
+    total: int = db.get(f"select count({counted_rows}) from {counted}", scan.values)
+    rows = db.execute(
+        f"select {_COLUMNS} {ordered} limit ? offset ?", (*scan.values, limit, offset)
+    )
+    return _candidates(db, rows), total
+
+
+def recent(db: Connection, text: str | None, filter: Filter, limit: int) -> list[Candidate]:
+    """See Store.recent.
+
+    A few matches are collected and sorted. If there are many, a scan from the newest passage soon
+    finds enough of them.
+    """
+    documents = few_documents(db, filter)
+    scan = _scan(db, filter, documents)
+    if text is not None:
+        titled = json.dumps(list(documents_titled(db, text, documents)))
+        scan = _scan_matches(db, text, filter, scan, titled)
+    rows = db.execute(
+        f"""select {_COLUMNS} from {scan.source} cross join document d on d.key = p.document
+        where {scan.where} order by {_NEWEST_FIRST} limit ?""",
+        (*scan.values, limit),
+    )
+    return _candidates(db, rows)
+
+
+def _scan_matches(db: Connection, text: str, filter: Filter, scan: _Scan, titled: str) -> _Scan:
+    """Scan the passages that contain a text, or whose documents are in the JSON array `titled`."""
+    in_titled = "p.document in (select value from json_each(?))"
+    query = passages_containing(db, text)
+    if query is None:
+        words_query = all_words_query(text)
+        if not words_query:
+            condition = f"(contains(p.content, ?) or {in_titled})"
+            return _with_condition(scan, condition, [fold(text), titled])
+        condition = f"(p.key in ({MATCHING_KEYS}) or contains(p.content, ?) or {in_titled})"
+        return _with_condition(scan, condition, [words_query, fold(text), titled])
+    keys = query.keys_if_few(db)
+    if keys is None:
+        condition = f"(p.key in ({query.sql}) or {in_titled})"
+        return _with_condition(scan, condition, [*query.values, titled])
+    source = """(select value as key from json_each(?) union
+      select key from passage where document in (select value from json_each(?))
+      ) f cross join passage p on p.key = f.key"""
+    where, values = conditions(filter)
+    return _Scan(source, where, [keys, titled, *values])
+
+
+def _with_condition(scan: _Scan, condition: str, values: Sequence[str]) -> _Scan:
+    return _Scan(scan.source, f"{scan.where} and {condition}", [*scan.values, *values])

@@ -1,0 +1,211 @@
+"""Match, count and score passages with FTS5.
+
+FTS5's own `bm25()` is not used, because it counts every word of the query in the whole table for
+each search.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+from recollect.language.queries.query_tree import Node, Or, Word
+from recollect.language.text import tokens
+from recollect.model.search import Filter
+from recollect.store.sqlite.connections.connection import Connection
+from recollect.store.sqlite.passages.filters import conditions
+from recollect.store.sqlite.passages.key_ranges import KeyRange, passing_keys, ranges_with_keys
+from recollect.store.sqlite.text.fts_query import fts_query
+from recollect.store.values import Candidate
+
+# Of a word with more matches, only the newest are scored, so that a search with very common words
+# takes bounded time.
+_MAX_MATCHES_PER_WORD = 20_000
+# Passages whose lengths are read at once. The size is fixed, so that a longer list of results
+# begins like a shorter one.
+_BATCH_PASSAGES = 600
+# The length of a typical message, used in place of the mean length in BM25.
+_TYPICAL_WORDS = 60
+
+
+# -- matching ---
+
+
+def best_matches(
+    db: Connection,
+    node: Node,
+    filter: Filter,
+    key_range: KeyRange,
+    limit: int,
+    keys: Sequence[int] | None = None,
+) -> list[tuple[int, float]]:
+    """The keys of the passages in a range that match, with their scores, best first.
+
+    Passages with rare words come first, short ones before long ones. `keys` is the result of
+    `keys_in_few_documents`.
+    """
+    weights = _weigh_matches(db, node, filter, key_range, keys)
+    ranked = sorted(weights, key=lambda key: (-round(weights[key], 9), -key))
+    hits: list[tuple[int, float]] = []
+    for batch in _batches(_passing_in_order(db, ranked, filter)):
+        lowest = math.inf
+        if hits:
+            lowest = hits[-1][1]
+        scores = [
+            (key, min(_bm25(weights[key], 1, length), lowest))
+            for key, length in _lengths(db, sorted(batch))
+        ]
+        hits += sorted(scores, key=lambda hit: (-round(hit[1], 9), -hit[0]))
+        if len(hits) >= limit:
+            break
+    return hits[:limit]
+
+
+def _weigh_matches(
+    db: Connection,
+    node: Node,
+    filter: Filter,
+    key_range: KeyRange,
+    keys: Sequence[int] | None,
+) -> dict[int, float]:
+    """The passages that match any part of a query, with the sum of the weights of these parts."""
+    parts: Sequence[Node] = (node,)
+    if isinstance(node, Or):
+        parts = node.parts
+    first, last = key_range
+    ranges = ranges_with_keys(key_range, keys)
+    weights: dict[int, float] = {}
+    for part in parts:
+        matches = [key for some in ranges for key in _newest_matches(db, part, filter, some)]
+        frequency = len(matches)
+        if keys is not None and matches:
+            frequency = count_matches(db, part, None, key_range, _MAX_MATCHES_PER_WORD)
+        weight = inverse_document_frequency(frequency, last - first + 1)
+        for key in matches:
+            weights[key] = weights.get(key, 0.0) + weight
+    return weights
+
+
+def _newest_matches(db: Connection, node: Node, filter: Filter, key_range: KeyRange) -> list[int]:
+    """The newest matches. If there are too many, the newest matches that pass the filter."""
+    for join, values in (("", []), _join_filter(filter)):
+        rows = db.execute(
+            f"""select t.rowid from passage_text t {join}
+            where passage_text match ? and t.rowid between ? and ?
+            order by t.rowid desc limit ?""",
+            (*values, fts_query(node), *key_range, _MAX_MATCHES_PER_WORD),
+        )
+        keys = [key for (key,) in rows]
+        if len(keys) < _MAX_MATCHES_PER_WORD:
+            break
+    return keys
+
+
+def _passing_in_order(db: Connection, keys: Sequence[int], filter: Filter) -> Iterator[int]:
+    for start in range(0, len(keys), _BATCH_PASSAGES):
+        batch = keys[start : start + _BATCH_PASSAGES]
+        passing = passing_keys(db, batch, filter)
+        yield from (key for key in batch if key in passing)
+
+
+def _batches(keys: Iterator[int]) -> Iterator[list[int]]:
+    batch = list(islice(keys, _BATCH_PASSAGES))
+    while batch:
+        yield batch
+        batch = list(islice(keys, _BATCH_PASSAGES))
+
+
+def count_matches(
+    db: Connection,
+    node: Node,
+    filter: Filter | None,
+    key_range: KeyRange,
+    limit: int,
+    keys: Sequence[int] | None = None,
+) -> int:
+    """The number of passages in a range that match, counted up to `limit`."""
+    join, values = _join_filter(filter)
+    total = 0
+    for some in ranges_with_keys(key_range, keys):
+        total += db.get(
+            f"""select count(*) from (select 1 from passage_text t {join}
+            where passage_text match ? and t.rowid between ? and ? limit ?)""",
+            (*values, fts_query(node), *some, limit - total),
+        )
+    return total
+
+
+def _join_filter(filter: Filter | None) -> tuple[str, list[Any]]:
+    """The join of the index with the passages and documents that pass the filter."""
+    if filter is None:
+        return "", []
+    where, values = conditions(filter, many=True)
+    join = (
+        "cross join passage p on p.key = t.rowid "
+        f"cross join document d on d.key = p.document and {where}"
+    )
+    return join, values
+
+
+# -- scoring ---
+
+
+def inverse_document_frequency(frequency: int, size: int) -> float:
+    """The weight of a word in BM25: the fewer of the `size` passages have it, the higher."""
+    return math.log(1 + (size - min(frequency, size) + 0.5) / (frequency + 0.5))
+
+
+def _bm25(weight: float, occurrences: int, length: int) -> float:
+    """The BM25 score of a word in a passage of `length` words, with k1 = 1.2 and b = 0.75."""
+    relative_length = 0.25 + 0.75 * length / _TYPICAL_WORDS
+    return weight * occurrences * 2.2 / (occurrences + 1.2 * relative_length)
+
+
+def text_scores(
+    frequencies: Mapping[Word, tuple[int, int]], candidates: Iterable[Candidate]
+) -> dict[int, float]:
+    """The BM25 scores of passages. Each word has its frequency and the number of all passages."""
+    scores: dict[int, float] = {}
+    for candidate in candidates:
+        title = ""
+        if candidate.position == 0:
+            title = candidate.title
+        # Two spaces, so that no phrase runs from the title into the content.
+        text = f" {' '.join(tokens(title))}  {' '.join(tokens(candidate.content))} "
+        length = text.count(" ")
+        score = 0.0
+        for word, (frequency, size) in frequencies.items():
+            weight = inverse_document_frequency(frequency, size)
+            score += _bm25(weight, _occurrences(word, text), length)
+        scores[candidate.key] = score
+    return scores
+
+
+def _occurrences(word: Word, text: str) -> int:
+    phrase = " ".join(tokens(word.text))
+    if not phrase:
+        return 0
+    if word.prefix:
+        return text.count(f" {phrase}")
+    return text.count(f" {phrase} ")
+
+
+def _lengths(db: Connection, keys: Sequence[int]) -> list[tuple[int, int]]:
+    """The number of words of each passage. FTS5 stores a variable-length integer per column."""
+    sql = (
+        "select s.id, s.sz from json_each(?) k cross join passage_text_docsize s on s.id = k.value"
+    )
+    rows = db.execute(sql, (json.dumps(keys),))
+    return [(key, sum(_decode_varints(sizes))) for key, sizes in rows]
+
+
+def _decode_varints(data: bytes) -> Iterator[int]:
+    value = 0
+    for byte in data:
+        value = value << 7 | byte & 0x7F
+        if byte < 0x80:
+            yield value
+            value = 0

@@ -1,0 +1,357 @@
+"""Update the full-text index and the vocabulary.
+
+The index is a contentless FTS5 table: it stores words, and the text itself is only in `passage`. To
+remove a row, FTS5 must be given the text that was indexed. The table `word` is the vocabulary: it
+lists every word of the library once, with its stem.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from recollect.language.terminal_codes import has_terminal_codes
+from recollect.language.text import indexable, indexable_with_codes
+from recollect.language.words.stem import stem
+from recollect.settings import LIMITS
+from recollect.store.sql.database import IndexRow
+from recollect.store.sql.markers import get_marker, set_marker
+from recollect.store.sqlite.connections.connection import Connection
+from recollect.store.sqlite.text.fts_query import MAX_TERM_CHARACTERS, quote_term
+
+WordRow = tuple[str, str | None]
+VERSION = 2
+"""The version of the index and of the vocabulary. Older ones are built again."""
+WORD = re.compile(r"[^\W_]+")
+"""A word, as FTS5 splits text."""
+
+_ASCII_SEPARATORS_TO_SPACE = bytes(n if WORD.match(chr(n)) else 0x20 for n in range(256))
+_DELETE = (
+    "insert into passage_text (passage_text, rowid, title, content) values ('delete', ?, ?, ?)"
+)
+# Words remembered per process. Most texts use the same words, so few have to be written again.
+_MAX_CACHED_WORDS = 500_000
+# From this many passages in one call, the vocabulary is read from the index later,
+_BULK_PASSAGES = 2_000
+# if they are at least one in so many of all passages.
+_BULK_SHARE = 20
+# Words that are read from the index at once, to bound the memory.
+_WORDS_PER_STATEMENT = 10_000
+# The first passage whose words the vocabulary may lack, while it is behind.
+_DEFERRED = "words_deferred"
+# Reading all words takes as long as the library is large. So it is done when this has so many times
+# the passages that it had when the vocabulary was complete, when the import ends, and before the
+# library is indexed in the background.
+_DEFERRED_GROWTH = 8
+REMOVALS = "word_removals"
+"""This marker counts the transactions that have removed words from the vocabulary."""
+# Wiping one passage from every page of the index takes as long as rewriting so many passages.
+_REWRITES_PER_WIPE = 300
+
+
+# Older libraries have the title first. Then every word of a content has to name its column, and the
+# index is half as large again.
+_CREATE = """
+create virtual table passage_text using fts5(
+  content, title, content='', tokenize='unicode61 remove_diacritics 0'
+);
+insert into passage_text (passage_text, rank)
+  values ('secure-delete', 1), ('hashsize', 16777216), ('automerge', 16);
+"""
+
+
+def prepare_text(text: str) -> str:
+    """The text as it is indexed."""
+    if not text:
+        return text
+    return indexable(text[: LIMITS.indexed_characters])
+
+
+def _prepare_with_codes(text: str) -> str:
+    """The same as older versions indexed it, with the codes of terminals."""
+    return indexable_with_codes(text[: LIMITS.indexed_characters])
+
+
+# -- vocabulary ---
+
+
+class VocabularyCache:
+    """Words that are in the vocabulary, so that this process need not add them again.
+
+    Other processes may remove words. They count it, and then the cache is of no use any more.
+    """
+
+    def __init__(self) -> None:
+        self._words: set[str] = set()
+        self._ascii_words: set[bytes] = set()
+        self._removals: int | None = None
+        """How often words had been removed when the cache was last used."""
+
+    def add_words(self, db: Connection, texts: Iterable[str]) -> None:
+        """Add the words of some texts to the vocabulary."""
+        self._notice_removals(get_marker(db, REMOVALS) or 0)
+        _insert_words(db, sorted(self._new_terms(*_distinct_words(texts))))
+
+    def new_rows(self, removals: int, text: IndexedText) -> list[WordRow]:
+        """The rows of the vocabulary that a text adds. `removals` is the marker's number."""
+        self._notice_removals(removals)
+        return _word_rows(sorted(self._new_terms(text.ascii_words, text.words)))
+
+    def _notice_removals(self, removals: int) -> None:
+        if removals != self._removals:
+            self.clear()
+            self._removals = removals
+
+    def _new_terms(self, ascii_words: set[bytes], words: set[str]) -> set[str]:
+        ascii_words = ascii_words - self._ascii_words
+        words = words - self._words
+        if len(self._words) + len(self._ascii_words) > _MAX_CACHED_WORDS:
+            self.clear()
+        self._ascii_words |= ascii_words
+        self._words |= words
+        return _terms(ascii_words, words)
+
+    def remove_terms(self, db: Connection, terms: Sequence[str]) -> None:
+        """Remove words from the vocabulary."""
+        if not terms:
+            return
+        db.run_many("delete from word where term = ?", [(term,) for term in terms])
+        removals = _count_removal(db)
+        if removals - 1 != (self._removals or 0) or _has_truncated(terms):
+            self.clear()
+        self._words.difference_update(terms)
+        self._ascii_words.difference_update(term.encode() for term in terms)
+        self._removals = removals
+
+    def clear(self) -> None:
+        """Forget all words, because a transaction was rolled back or words were removed."""
+        self._words.clear()
+        self._ascii_words.clear()
+
+
+def _count_removal(db: Connection) -> int:
+    """Count a transaction that removes words. Returns the number of all of them."""
+    removals = (get_marker(db, REMOVALS) or 0) + 1
+    set_marker(db, REMOVALS, removals)
+    return removals
+
+
+def _has_truncated(terms: Iterable[str]) -> bool:
+    """Whether the vocabulary may have only the beginning of one of these words."""
+    return any(len(term) >= MAX_TERM_CHARACTERS for term in terms)
+
+
+def _distinct_words(texts: Iterable[str]) -> tuple[set[bytes], set[str]]:
+    """The words of ASCII texts as bytes, which are split much faster, and of all other texts."""
+    ascii_words: set[bytes] = set()
+    words: set[str] = set()
+    for text in texts:
+        if text.isascii():
+            ascii_words.update(text.encode().translate(_ASCII_SEPARATORS_TO_SPACE).split())
+        else:
+            words.update(WORD.findall(text))
+    return ascii_words, words
+
+
+class IndexedText(NamedTuple):
+    """A text as it is indexed, with its distinct words."""
+
+    text: str
+    ascii_words: set[bytes]
+    words: set[str]
+
+    @classmethod
+    def of(cls, content: str) -> IndexedText:
+        text = prepare_text(content)
+        return cls(text, *_distinct_words([text]))
+
+
+def _terms(ascii_words: Iterable[bytes], words: set[str]) -> set[str]:
+    """The words as the vocabulary stores them."""
+    return {word[:MAX_TERM_CHARACTERS] for word in words.union(map(bytes.decode, ascii_words))}
+
+
+def _insert_words(db: Connection, terms: Iterable[str]) -> None:
+    """Add words with their stems to the vocabulary."""
+    db.executemany("insert or ignore into word values (?, ?)", _word_rows(terms))
+
+
+def _word_rows(terms: Iterable[str]) -> list[WordRow]:
+    """Words with their stems. A stem is null if it is the word itself."""
+    rows: list[WordRow] = []
+    for term in terms:
+        word_stem: str | None = stem(term)
+        if word_stem == term:
+            word_stem = None
+        rows.append((term, word_stem))
+    return rows
+
+
+def is_vocabulary_behind(db: Connection) -> bool:
+    """Whether the vocabulary lacks words of the index."""
+    return bool(db.get("select version from derived where name = 'words'") != VERSION)
+
+
+def complete_vocabulary(db: Connection) -> None:
+    """Add all words of the index to the vocabulary. Those that it has are not stemmed again."""
+    last = ""
+    while True:
+        rows = db.rows(
+            "select i.term from passage_word i where i.term > ? "
+            "and not exists (select 1 from word w where w.term = i.term) limit ?",
+            (last, _WORDS_PER_STATEMENT),
+        )
+        if not rows:
+            break
+        _insert_words(db, [term for (term,) in rows])
+        last = rows[-1][0]
+    db.run("insert or replace into derived values ('words', ?)", (VERSION,))
+    set_marker(db, _DEFERRED, None)
+
+
+def _defer_vocabulary(db: Connection, rows: Sequence[IndexRow]) -> bool:
+    """Whether to complete the vocabulary later instead of adding the words of these rows.
+
+    In a large import, reading the words from the index is much cheaper than adding them message
+    by message. Until then the vocabulary is marked as behind, and substring search does without it.
+    """
+    if len(rows) < _BULK_PASSAGES:
+        return False
+    newest_key = rows[-1][0]  # keys are consecutive, so this is about the number of passages
+    if len(rows) * _BULK_SHARE < newest_key:
+        return False
+    db.run("update derived set version = 0 where name = 'words'")
+    set_marker(db, _DEFERRED, rows[0][0])
+    return True
+
+
+def _has_outgrown_vocabulary(db: Connection) -> bool:
+    """Whether so much was added since the vocabulary was complete that it must be completed."""
+    first_key = get_marker(db, _DEFERRED)
+    if first_key is None:  # an older index, which is completed when the library is opened
+        return False
+    newest_key: int = db.get("select passage from last_key")
+    return newest_key >= _DEFERRED_GROWTH * first_key
+
+
+# -- index ---
+
+
+def has_title_first(db: Connection) -> bool:
+    """Whether the index has the layout of older versions."""
+    return bool(db.rows("pragma table_info(passage_text)")[0][1] == "title")
+
+
+def clear(db: Connection) -> None:
+    """Remove everything from the index and the vocabulary."""
+    if has_title_first(db):
+        db.execute(f"drop table passage_text; {_CREATE}").fetchall()
+    else:
+        db.run("insert into passage_text (passage_text) values ('delete-all')")
+    _clear_vocabulary(db)
+
+
+def _clear_vocabulary(db: Connection) -> None:
+    db.run("delete from word")
+    _count_removal(db)
+
+
+class FtsIndex:
+    """The full-text index in one transaction (see store.sql.database.TextIndex)."""
+
+    def __init__(self, db: Connection, vocabulary: VocabularyCache) -> None:
+        self._db = db
+        self._vocabulary = vocabulary
+
+    def add(self, rows: Iterable[IndexRow]) -> None:
+        self._add(_prepare_rows(rows))
+
+    def _add(self, prepared: Sequence[IndexRow]) -> None:
+        self._db.executemany(
+            "insert into passage_text (rowid, title, content) values (?, ?, ?)", prepared
+        )
+        if is_vocabulary_behind(self._db):
+            if _has_outgrown_vocabulary(self._db):
+                complete_vocabulary(self._db)
+        elif not _defer_vocabulary(self._db, prepared):
+            self._vocabulary.add_words(self._db, _texts(prepared))
+
+    def remove(self, rows: Iterable[IndexRow], count: int = 1) -> None:
+        """Remove passages, and words that no other passage has.
+
+        A large share of the passages is only marked as deleted, and then the whole index is
+        rewritten without them. For fewer passages, wiping each of them is faster.
+        """
+        last_key: int = self._db.get("select passage from last_key")
+        if count * _REWRITES_PER_WIPE < last_key:
+            prepared = sorted(self._indexed_rows(rows))
+            self._db.executemany(_DELETE, prepared)
+            self._remove_unused(_terms_of(prepared))
+            return
+        self._rewrite_without(rows)
+
+    def replace(self, before: Sequence[IndexRow], after: Sequence[IndexRow]) -> None:
+        """Replace passages. Only words that are no longer in them may be unused now."""
+        prepared = sorted(self._indexed_rows(before))
+        self._db.executemany(_DELETE, prepared)
+        replacement = _prepare_rows(after)
+        self._add(replacement)
+        self._remove_unused(_terms_of(prepared) - _terms_of(replacement))
+
+    def _rewrite_without(self, rows: Iterable[IndexRow]) -> None:
+        db = self._db
+        db.run("insert into passage_text (passage_text, rank) values ('secure-delete', 0)")
+        db.executemany(_DELETE, self._indexed_rows(rows))
+        db.run("insert into passage_text (passage_text) values ('optimize')")
+        db.run("insert into passage_text (passage_text, rank) values ('secure-delete', 1)")
+        _clear_vocabulary(db)
+        complete_vocabulary(db)
+
+    def _indexed_rows(self, rows: Iterable[IndexRow]) -> Iterator[IndexRow]:
+        """Rows as they were indexed. Older versions indexed the codes of terminals, too."""
+        for key, title, content in rows:
+            prepared = (key, prepare_text(title), prepare_text(content))
+            if has_terminal_codes(content) or has_terminal_codes(title):
+                with_codes = (key, _prepare_with_codes(title), _prepare_with_codes(content))
+                if self._has_any(key, _terms_of([with_codes]) - _terms_of([prepared])):
+                    prepared = with_codes
+            yield prepared
+
+    def _has_any(self, key: int, terms: set[str]) -> bool:
+        """Whether the index has one of these words for a passage; it has all or none of them."""
+        if not terms:
+            return False
+        sql = "select exists (select 1 from passage_text where passage_text match ? and rowid = ?)"
+        return bool(self._db.get(sql, (quote_term(min(terms)), key)))
+
+    def _remove_unused(self, terms: set[str]) -> None:
+        """Remove words from the vocabulary that no passage has."""
+        if not terms:
+            return
+        ordered = sorted(terms)
+        # One statement for all terms, because others wait for this transaction.
+        rows = self._db.rows(
+            "select t.key from json_each(?) t where not exists "
+            "(select 1 from passage_text where passage_text match t.value)",
+            (json.dumps([quote_term(term) for term in ordered]),),
+        )
+        self._vocabulary.remove_terms(self._db, [ordered[n] for (n,) in rows])
+
+
+def _terms_of(prepared: Iterable[IndexRow]) -> set[str]:
+    return _terms(*_distinct_words(_texts(prepared)))
+
+
+def _prepare_rows(rows: Iterable[IndexRow]) -> list[IndexRow]:
+    """Rows as they are indexed, by key: in any other order, FTS5 writes a segment for each."""
+    prepared = [(key, prepare_text(title), prepare_text(content)) for key, title, content in rows]
+    prepared.sort()
+    return prepared
+
+
+def _texts(rows: Iterable[IndexRow]) -> Iterator[str]:
+    for _, title, content in rows:
+        yield title
+        yield content
