@@ -14,7 +14,7 @@ from recollect.language.languages.english import ENGLISH
 from recollect.language.queries.query import parse_query
 from recollect.language.text import fold
 from recollect.language.words.content_words import content_words
-from recollect.language.words.stem import stem
+from recollect.language.words.stem import stem, stems
 from recollect.model.kinds import CONVERSATION
 from recollect.search.ranking.answer import ANSWER
 from recollect.search.ranking.passages import find_terms
@@ -246,6 +246,11 @@ def has_answer(question: str, text: str) -> bool:
 def test_inflected_forms_have_the_same_stem(code: str, words: str) -> None:
     language = next(language for language in LATIN if language.code == code)
     assert len({stem(word, language) for word in words.split()}) == 1
+
+
+def test_many_words_have_the_same_stems_as_one_by_one() -> None:
+    words = ["tusks", "went", "children", "книги", "naïve", "x2s", "", "s" * 65]
+    assert stems(words) == [stem(word) for word in words]
 
 
 def test_other_scripts_have_their_own_stemmer_in_every_language() -> None:

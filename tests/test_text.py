@@ -17,6 +17,7 @@ from recollect.language.text import (
     for_model,
     from_micros,
     has_token,
+    index_text,
     indexable,
     iso,
     micros,
@@ -153,6 +154,11 @@ _MIXED = st.text(
 @given(_MIXED)
 def test_any_text_is_indexed_as_a_plain_implementation_does(text: str) -> None:
     check_indexing(text)
+
+
+@given(st.text(st.sampled_from("aB é—’→\xa0👍中ß_-\n\ud800\x1b[3m")))
+def test_the_index_gets_the_same_words_with_other_spaces(text: str) -> None:
+    assert re.sub(" +", " ", index_text(text)) == re.sub(" +", " ", indexable(text))
 
 
 def test_control_and_invisible_characters_never_reach_a_terminal_or_a_model() -> None:

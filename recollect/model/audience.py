@@ -45,6 +45,15 @@ def has_human_only_values(visibility: str, metadata: Mapping[str, Any]) -> bool:
     return is_marked_human_only(metadata)
 
 
+def is_surely_unmarked(message: Labelled) -> bool:
+    """Whether the names in its metadata show that a message is not human-only.
+
+    Names that were never seen before show nothing. This runs for every message of an import, so it
+    does not look at values.
+    """
+    return message.visibility in _USUAL_VISIBILITIES and message.metadata.keys() <= _unmarked_names
+
+
 def is_marked_human_only(metadata: Mapping[str, Any]) -> bool:
     """Whether this metadata marks its message as human-only.
 

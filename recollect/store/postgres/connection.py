@@ -252,7 +252,11 @@ class Connection:
             list(arrays.values()),
         )
 
-    def insert_passages(self, rows: Sequence[tuple[Any, ...]]) -> None:
+    def insert_passages(
+        self,
+        rows: Sequence[tuple[Any, ...]],
+        may_be_human_only: Sequence[tuple[Any, ...]] | None = None,
+    ) -> None:
         self.insert("passage", COLUMNS, rows)
 
     def update_passage(self, key: int, row: tuple[Any, ...]) -> None:

@@ -57,8 +57,15 @@ class Database(Protocol):
     ) -> None:
         """Insert rows of the user. With `keep_existing`, skip those whose key is in the table."""
 
-    def insert_passages(self, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Insert passages, given as rows of `passages.COLUMNS`."""
+    def insert_passages(
+        self,
+        rows: Sequence[tuple[Any, ...]],
+        may_be_human_only: Sequence[tuple[Any, ...]] | None = None,
+    ) -> None:
+        """Insert passages, given as rows of `passages.COLUMNS`.
+
+        `may_be_human_only` are those of the rows that may be; without it, all of them may.
+        """
 
     def update_passage(self, key: int, row: tuple[Any, ...]) -> None:
         """Replace the columns of a passage (PASSAGE_COLUMNS)."""

@@ -23,9 +23,13 @@ _EMBEDDED_COLUMNS = ("content", "role", "author", "created_at", "visibility")
 _EMBEDDED_INDEXES = tuple(PASSAGE_COLUMNS.index(name) for name in _EMBEDDED_COLUMNS)
 
 
-def insert_passages(db: Database, rows: Sequence[tuple[Any, ...]]) -> None:
+def insert_passages(
+    db: Database,
+    rows: Sequence[tuple[Any, ...]],
+    may_be_human_only: Sequence[tuple[Any, ...]] | None = None,
+) -> None:
     """Insert passages, given with all COLUMNS. Their documents must be stored already."""
-    db.insert_passages(rows)
+    db.insert_passages(rows, may_be_human_only)
     owners = statistics.owners(db, sorted({row[1] for row in rows}))
     statistics.add_passages(db, ((owners[row[1]], row[_FIRST_COLUMN:]) for row in rows))
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from recollect.errors import Conflict, InvalidInput
 from recollect.language.text import identifier, truncate
+from recollect.model.audience import is_surely_unmarked
 from recollect.model.documents import Document, Passage, places
 from recollect.store.sql.database import Database, IndexRow, TextIndex
 from recollect.store.sql.encoding import (
@@ -101,6 +102,8 @@ class _Saver:
         """Passages with shared ids that this transaction added: (source, id) and document."""
         self._document_rows: list[dict[str, Any]] = []
         self._passage_rows: list[tuple[Any, ...]] = []
+        self._may_be_human_only: list[tuple[Any, ...]] = []
+        """Those of the passage rows whose metadata has to be looked at."""
         self._index_rows: list[IndexRow] = []
         self._receipt_rows: list[tuple[Any, ...]] = []
 
@@ -144,7 +147,7 @@ class _Saver:
             rows = [tuple(row.values()) for row in self._document_rows]
             self._db.insert("document", columns, rows)
         if self._passage_rows:
-            passage_sql.insert_passages(self._db, self._passage_rows)
+            passage_sql.insert_passages(self._db, self._passage_rows, self._may_be_human_only)
             self._db.run(
                 f"update last_key set passage = ? where {self._db.own()}",
                 (self._next_passage - 1,),
@@ -153,7 +156,7 @@ class _Saver:
         if self._receipt_rows:
             columns = ("receipt", "document", "runs", "before")
             self._db.insert("receipt_document", columns, self._receipt_rows)
-        self._document_rows, self._passage_rows = [], []
+        self._document_rows, self._passage_rows, self._may_be_human_only = [], [], []
         self._index_rows, self._receipt_rows = [], []
 
     # -- new documents ---
@@ -216,9 +219,12 @@ class _Saver:
         """Collect the row of a new passage at a place (position, canonical); returns its key."""
         passage_key = self._next_passage
         self._next_passage += 1
-        row = passage_row(passage, *place)
         has_indexed_id = document.shared_ids or self._index_ids
-        self._passage_rows.append((passage_key, key, self._receipt, has_indexed_id, *row))
+        columns = passage_row(passage, *place)
+        row = (passage_key, key, self._receipt, has_indexed_id, *columns)
+        self._passage_rows.append(row)
+        if not is_surely_unmarked(passage):
+            self._may_be_human_only.append(row)
         self._index_rows.append((passage_key, title, row[-1]))
         if document.shared_ids:
             self._shared[document.source, identifier(passage.id)] = key

@@ -132,9 +132,15 @@ class Connection(apsw.Connection):
             sql += " on conflict do nothing"
         self.executemany(sql, rows)
 
-    def insert_passages(self, rows: Sequence[tuple[Any, ...]]) -> None:
+    def insert_passages(
+        self,
+        rows: Sequence[tuple[Any, ...]],
+        may_be_human_only: Sequence[tuple[Any, ...]] | None = None,
+    ) -> None:
         self.executemany(_INSERT_PASSAGE, self.codec.rows(rows))
-        self.label_human_only(rows)
+        if may_be_human_only is None:
+            may_be_human_only = rows
+        self.label_human_only(may_be_human_only)
 
     def update_passage(self, key: int, row: tuple[Any, ...]) -> None:
         full_row = (key, None, None, None, *row)

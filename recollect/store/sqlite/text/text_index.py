@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from recollect.language.terminal_codes import has_terminal_codes
-from recollect.language.text import indexable, indexable_with_codes
-from recollect.language.words.stem import stem
+from recollect.language.text import index_text, indexable_with_codes
+from recollect.language.words.stem import stems
 from recollect.settings import LIMITS
 from recollect.store.sql.database import IndexRow
 from recollect.store.sql.markers import get_marker, set_marker
@@ -39,6 +40,8 @@ _BULK_PASSAGES = 2_000
 _BULK_SHARE = 20
 # Words that are read from the index at once, to bound the memory.
 _WORDS_PER_STATEMENT = 10_000
+# Words that are inserted at once. One by one, it takes twice as long.
+_WORDS_PER_INSERT = 100
 # The first passage whose words the vocabulary may lack, while it is behind.
 _DEFERRED = "words_deferred"
 # Reading all words takes as long as the library is large. So it is done when this has so many times
@@ -66,7 +69,7 @@ def prepare_text(text: str) -> str:
     """The text as it is indexed."""
     if not text:
         return text
-    return indexable(text[: LIMITS.indexed_characters])
+    return index_text(text[: LIMITS.indexed_characters])
 
 
 def _prepare_with_codes(text: str) -> str:
@@ -173,19 +176,24 @@ def _terms(ascii_words: Iterable[bytes], words: set[str]) -> set[str]:
     return {word[:MAX_TERM_CHARACTERS] for word in words.union(map(bytes.decode, ascii_words))}
 
 
-def _insert_words(db: Connection, terms: Iterable[str]) -> None:
+def _insert_words(db: Connection, terms: Sequence[str]) -> None:
     """Add words with their stems to the vocabulary."""
-    db.executemany("insert or ignore into word values (?, ?)", _word_rows(terms))
+    rows = _word_rows(terms)
+    for start in range(0, len(rows), _WORDS_PER_INSERT):
+        group = rows[start : start + _WORDS_PER_INSERT]
+        places = ", ".join(["(?, ?)"] * len(group))
+        values = list(chain.from_iterable(group))
+        db.run(f"insert or ignore into word values {places}", values)
 
 
-def _word_rows(terms: Iterable[str]) -> list[WordRow]:
+def _word_rows(terms: Sequence[str]) -> list[WordRow]:
     """Words with their stems. A stem is null if it is the word itself."""
     rows: list[WordRow] = []
-    for term in terms:
-        word_stem: str | None = stem(term)
-        if word_stem == term:
-            word_stem = None
-        rows.append((term, word_stem))
+    for term, stem in zip(terms, stems(terms), strict=True):
+        if stem == term:
+            rows.append((term, None))
+        else:
+            rows.append((term, stem))
     return rows
 
 
