@@ -20,6 +20,7 @@ import pytest
 from citus import ForeignCluster
 from kills import KILLS
 from psycopg.conninfo import conninfo_to_dict
+from traffic import tap
 
 import recollect
 from bench.citus import Cluster
@@ -36,6 +37,7 @@ TESTS = Path(__file__).parents[1]
 OWN_DATABASE = f"recollect_own_{os.environ.get('PYTEST_XDIST_WORKER', 'main')}"
 SUITES = {
     "contract": ["store/test_contract.py", "-k", "postgres"],
+    "appending": ["store/test_postgres_appending.py"],
     "rewriting": ["store/test_rewriting.py", "store/test_parts.py", "-k", "postgres"],
     "vectors": ["store/test_vectors.py", "-k", "postgres"],
     "moving": ["test_move.py", "-k", "postgres"],
@@ -112,16 +114,32 @@ def test_every_table_is_distributed_by_its_owner_and_can_be_moved(url: str) -> N
     assert all(has_key for _, _, has_key in distributed)
 
 
-def test_search_functions_run_on_the_worker_of_the_user(url: str) -> None:
+def test_functions_run_on_the_worker_of_the_user(url: str) -> None:
     rows = query(
         url,
         """select p.proname, o.distribution_argument_index, o.force_delegation
         from pg_proc p left join pg_dist_object o
           on o.classid = 'pg_proc'::regclass and o.objid = p.oid
-        where p.pronamespace = 'recollect'::regnamespace and p.prosecdef""",
+        where p.pronamespace = 'recollect'::regnamespace""",
     )
     assert len(rows) >= 5
     assert {row[1:] for row in rows} == {(0, True)}
+
+
+def test_an_append_is_one_transaction_with_two_statements(url: str, tmp_path: Path) -> None:
+    with tap(tmp_path / "trace") as traces:
+        store = PostgresStore(url, f"user-{uuid.uuid4()}")
+        store.save([conversation("c", "the first message")])
+        # A connection has other plans after a while.
+        for number in range(10):
+            traces.take()
+            store.append("c", Passage(f"m{number}", "user", f"the castle and the {number} trams"))
+            traffic = traces.take()
+            assert traffic.transactions == 1
+            assert len(traffic.statements) == 2, "\n".join(s[:90] for s in traffic.statements)
+        assert store.count(parse("castle"), Filter()) == (10, True)
+        assert store.verify().healthy
+        store.close()
 
 
 def test_callers_wait_while_a_worker_is_away(nodes: Cluster, url: str) -> None:

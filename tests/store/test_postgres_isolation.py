@@ -12,6 +12,7 @@ on the worker, so the same statements are tried on it, with the shard that both 
 from __future__ import annotations
 
 import random
+import re
 import threading
 import unicodedata
 import uuid
@@ -757,8 +758,8 @@ def test_a_key_of_another_user_gives_the_same_error_as_an_unknown_key(
             values (1, {passage}, '')""",
         )
 
-    result = insert_reference(THEIRS).replace(str(THEIRS), "n")
-    assert result == insert_reference(99_999).replace("99999", "n")
+    result = re.sub(rf"\b{THEIRS}\b", "n", insert_reference(THEIRS))
+    assert result == re.sub(r"\b99999\b", "n", insert_reference(99_999))
 
 
 def test_statistics_of_the_tables_are_not_visible(attacker: psycopg.Connection[Any]) -> None:
@@ -850,6 +851,46 @@ def test_no_row_can_be_given_to_another_user(
             # Through the coordinator, Citus may refuse it first.
             with pytest.raises(psycopg.Error), attacker.transaction():
                 rows(attacker, gift(statement, table, neighbours.them))
+
+
+def append_call(connection: psycopg.Connection[Any], library: int) -> str:
+    """A call of `append_message`, with some value for each argument."""
+    values = {
+        "bigint": "1000000",
+        "integer": "1",
+        "boolean": "true",
+        "bytea": r"'\x00'",
+        "text": "'x'",
+        "text[]": "'{x}'",
+        "bigint[]": "'{1}'",
+    }
+    ((last_token,),) = rows(connection, "select marks[1] from last_key")
+    parameters = rows(
+        connection,
+        """select a.name, format_type(a.type, null)
+        from pg_proc p,
+          unnest(p.proargtypes::oid[], p.proargnames) with ordinality a(type, name, place)
+        where p.oid = 'recollect.append_message'::regproc and a.place > 1 order by a.place""",
+    )
+    arguments = [
+        f"{last_token if name == 'last_token' else values[type_name]}::{type_name}"
+        for name, type_name in parameters
+    ]
+    return f"select append_message({library}, {', '.join(arguments)})"
+
+
+def test_a_message_cannot_be_appended_to_the_library_of_another_user(
+    neighbours: Neighbours, attacker: psycopg.Connection[Any]
+) -> None:
+    them = neighbours.them
+    assert rows(attacker, f"select * from append_state({neighbours.me}, 'mine', 'x')")
+    assert rows(attacker, f"select * from append_state({them}, '{CANARY}', 'x')") == []
+    before = fingerprint(attacker, neighbours, them)
+    with pytest.raises(errors.SerializationFailure), attacker.transaction():
+        attacker.execute(append_call(attacker, them))
+    attacker.execute(append_call(attacker, neighbours.me))
+    assert rows(attacker, "select count(*) from passage") == [(MINE + 1,)]
+    assert fingerprint(attacker, neighbours, them) == before
 
 
 def gift(statement: str, table: str, them: int) -> str:

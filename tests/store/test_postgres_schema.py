@@ -638,6 +638,7 @@ ONLY_POSTGRES = {
     "m033_word_matches",
     "m034_long_models",
     "m035_search_start",
+    "m036_append_message",
     "m037_search_facts",
 }
 

@@ -25,6 +25,7 @@ from recollect.store.postgres.filters import (
     document_conditions,
 )
 from recollect.store.postgres.human_only import may_be_human_only
+from recollect.store.postgres.schema import TOKENS
 from recollect.store.postgres.sessions import Session
 from recollect.store.sql.encoding import PASSAGE_COLUMNS
 from recollect.store.sql.markers import get_marker, set_marker
@@ -42,8 +43,6 @@ _UPDATE_PASSAGE = (
 )
 _SPACE_NUMBER = "space number"
 _EPOCH_BITS = 48
-TOKENS = 64
-"""Commit tokens stored for each user."""
 MARKS = f"marks = array[?::bigint] || marks[:{TOKENS - 1}]"
 """Stores the token of a transaction."""
 GENERIC_PLANS = "set local plan_cache_mode = force_generic_plan"

@@ -73,6 +73,7 @@ _FUNCTION_STEPS = frozenset(
         "m032_transaction_functions",
         "m033_word_matches",
         "m035_search_start",
+        "m036_append_message",
         "m037_search_facts",
     }
 )
@@ -417,19 +418,17 @@ def _create_functions(connection: psycopg.Connection[Any], on_cluster: bool) -> 
     if has_search_role:
         connection.execute(f"revoke create on schema {SCHEMA} from {SEARCH}")
         _try(connection, f"revoke {SEARCH} from current_user")
-    _create_transaction_functions(connection, app)
+    _create_transaction_functions(connection, app, on_cluster)
 
 
-def _create_transaction_functions(connection: psycopg.Connection[Any], app: str) -> None:
+def _create_transaction_functions(
+    connection: psycopg.Connection[Any], app: str, on_cluster: bool
+) -> None:
     for function in TRANSACTION_FUNCTIONS.split("$$;")[:-1]:
         connection.execute(f"{function}$$")
-    for name in (
-        "facts(integer)",
-        "stored_kinds(integer)",
-        "may_have_human_only(integer)",
-        "search_start(integer, json, bigint, bigint)",
-        "append_state(integer, text, text)",
-    ):
+    for name in _function_names(connection, is_definer=False):
+        if on_cluster:
+            distribute_function(connection, name)
         connection.execute(f"revoke all on function {name} from public")
         connection.execute(f"grant execute on function {name} to {app}")
 
@@ -445,11 +444,12 @@ def _let_search_role_read(connection: psycopg.Connection[Any], table: str) -> No
         connection.execute(f"create policy search on {table} for select to {SEARCH} using (true)")
 
 
-def _function_names(connection: psycopg.Connection[Any]) -> list[str]:
+def _function_names(connection: psycopg.Connection[Any], is_definer: bool = True) -> list[str]:
+    """The functions that run with the privileges of their owner, or those that do not."""
     rows = connection.execute(
         """select p.oid::regprocedure::text
         from pg_proc p join pg_namespace n on n.oid = p.pronamespace
-        where n.nspname = %s and p.prosecdef""",
-        [SCHEMA],
+        where n.nspname = %s and p.prosecdef = %s""",
+        [SCHEMA, is_definer],
     ).fetchall()
     return [name for (name,) in rows]

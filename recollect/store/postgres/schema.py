@@ -35,6 +35,8 @@ LENGTH_BITS = 23
 """For the length of a passage in `search_words`."""
 MAX_NEW_PASSAGES = 300
 """After more, all matches of a word are read again."""
+TOKENS = 64
+"""Commit tokens stored for each user."""
 APPEND_ONLY = frozenset({"audit"})
 """Tables whose rows the application may neither change nor delete."""
 
@@ -449,6 +451,11 @@ M035_SEARCH_START = """
 comment on column last_key.passage is 'The key of the newest passage.';
 """
 
+# The function `append_message`. A cluster passes the functions that begin transactions on.
+M036_APPEND_MESSAGE = """
+comment on column last_key.marks is 'Tokens of the last commits, newest first.';
+"""
+
 # The functions `stored_kinds` and `may_have_human_only`.
 M037_SEARCH_FACTS = """
 comment on column last_key.removed is 'How often passages were changed or removed.';
@@ -484,6 +491,7 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m033_word_matches", M033_WORD_MATCHES),
     ("m034_long_models", M034_LONG_MODELS),
     ("m035_search_start", M035_SEARCH_START),
+    ("m036_append_message", M036_APPEND_MESSAGE),
     ("m037_search_facts", M037_SEARCH_FACTS),
 )
 BASELINE = "m028_upgrades"
@@ -719,8 +727,37 @@ create function absent(library integer, terms text[]) returns setof text {_OPTIO
 $$;
 """
 
-# These run with the privileges and policies of the caller. A transaction begins with one of them.
-# The server plans their statements once for a connection; a cluster could not pass them on.
+NEW_PASSAGE = {
+    "key": "bigint",
+    "document": "bigint",
+    "receipt": "bigint",
+    "shared": "boolean",
+    "digest": "bytea",
+    "position": "integer",
+    "canonical": "boolean",
+    "created_at": "bigint",
+    "updated_at": "bigint",
+    "attachments": "text",
+    "citations": "text",
+    "metadata": "text",
+    "original": "text",
+    "id": "text",
+    "role": "text",
+    "type": "text",
+    "author": "text",
+    "model": "text",
+    "tool": "text",
+    "parent": "text",
+    "visibility": "text",
+    "content": "text",
+}
+"""The columns of a new passage, with their types, as `append_message` gets them."""
+_NEW_PARAMETERS = ", ".join(f"new_{name} {type}" for name, type in NEW_PASSAGE.items())
+_NEW_VALUES = ", ".join(f"new_{name}" for name in NEW_PASSAGE)
+
+# These run with the privileges and policies of the caller. A transaction begins with one of them,
+# except `append_message`. The server plans their statements once for a connection, and a cluster
+# runs them where the rows of the user are.
 TRANSACTION_FUNCTIONS = f"""
 -- What most searches need to know about a library; see `connection.Facts`.
 create or replace function facts(library integer)
@@ -821,21 +858,83 @@ create or replace function append_state(library integer, document_id text, messa
     new_key bigint, removed bigint, move bigint, is_stored boolean)
   language plpgsql as $$
   #variable_conflict use_column
-  declare
-    locked record;
   begin
-    select k.marks, k.closed, k.passage, k.removed into locked
+    select k.marks, k.closed, k.passage + 1, k.removed into marks, closed, new_key, removed
       from recollect.last_key k where k.owner = library for update;
-    if found then
-      return query select locked.marks, locked.closed, d.key, d.head, d.created_at, d.updated_at,
-          d.pinned, d.passages, d.kind, d.source, d.project, locked.passage + 1, locked.removed,
-          (select coalesce(max(m.number), 0) + 1 from recollect.list_move m
-            where m.owner = library),
-          exists (select from recollect.passage p
-            where p.owner = library and p.document = d.key and p.id = message_id)
-        from (select) one
-        left join recollect.document d on d.owner = library and d.id = document_id;
+    if not found then
+      return;
     end if;
+    select d.key, d.head, d.created_at, d.updated_at, d.pinned, d.passages, d.kind, d.source,
+        d.project
+      into document, head, created_at, updated_at, pinned, passages, kind, source, project
+      from recollect.document d where d.owner = library and d.id = document_id;
+    move := 1 + coalesce((select m.number from recollect.list_move m where m.owner = library
+      order by m.number desc limit 1), 0);
+    perform from recollect.passage p
+      where p.owner = library and p.document = append_state.document and p.id = message_id;
+    is_stored := found;
+    return next;
+  end
+$$;
+-- Add a message to a conversation, and the token of the commit. The arguments after the columns of
+-- the passage are those of its text, words that may be new with their stems, changes of the tally,
+-- where the document was listed before, and its new dates. `last_token` is the one that
+-- `append_state` returned: in the meantime, a cluster may have moved the rows to another worker,
+-- where they were not locked. A function that a cluster passes on cannot insert the result of a
+-- query, so new words and tallies are inserted one by one.
+create or replace function append_message(library integer, {_NEW_PARAMETERS},
+  is_sure boolean, is_whole boolean, word_count integer, text_words text, folded_text text,
+  terms text[], stems text[], tally_names text[], tally_values text[], tally_counts bigint[],
+  move bigint, listed_at bigint, list_pinned integer, document_start bigint, document_end bigint,
+  token bigint, last_token bigint, in_cluster boolean)
+  returns void language plpgsql as $$
+  declare
+    added record;
+    size integer;
+  begin
+    update recollect.last_key k
+      set passage = new_key, marks = array[token] || k.marks[:{TOKENS - 1}]
+      where k.owner = library and k.marks[1] is not distinct from last_token;
+    if not found then
+      raise serialization_failure using message = 'the library was moved to another worker';
+    end if;
+    insert into recollect.passage (owner, {", ".join(NEW_PASSAGE)})
+      values (library, {_NEW_VALUES});
+    insert into recollect.passage_text (owner, key, document, created_at, role, author, hidden,
+        opening, sure, whole, length, words, folded)
+      values (library, new_key, new_document, new_created_at, new_role, new_author,
+        new_visibility = 'hidden', false, is_sure, is_whole, word_count, text_words::tsvector,
+        folded_text);
+    if not in_cluster then
+      insert into recollect.word (owner, term, stem)
+        select library, u.term, u.stem from unnest(terms, stems) u(term, stem)
+        on conflict do nothing;
+    elsif cardinality(terms) > 0 then
+      for added in select u.term, u.stem from unnest(terms, stems) u(term, stem)
+        where not exists (select from recollect.word w where w.owner = library and w.term = u.term)
+      loop
+        insert into recollect.word (owner, term, stem) values (library, added.term, added.stem);
+      end loop;
+    end if;
+    update recollect.tally t set count = t.count + u.count
+      from unnest(tally_names, tally_values, tally_counts) u(name, value, count)
+      where t.owner = library and t.name = u.name and t.value = u.value;
+    get diagnostics size = row_count;
+    if size < cardinality(tally_names) then
+      for added in select u.*
+        from unnest(tally_names, tally_values, tally_counts) u(name, value, count)
+        where not exists (select from recollect.tally t
+          where t.owner = library and t.name = u.name and t.value = u.value)
+      loop
+        insert into recollect.tally (owner, name, value, count)
+          values (library, added.name, added.value, added.count);
+      end loop;
+    end if;
+    insert into recollect.list_move (owner, number, document, time, pinned)
+      values (library, move, new_document, listed_at, list_pinned);
+    update recollect.document d set head = new_id, passages = d.passages + 1,
+        created_at = document_start, updated_at = document_end, version = d.version + 1
+      where d.owner = library and d.key = new_document;
   end
 $$;
 """

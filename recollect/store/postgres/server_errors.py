@@ -21,8 +21,14 @@ from recollect.settings import LIMITS
 
 # SQLSTATEs: connection exceptions, and a server that shuts down, crashed or is starting.
 _CONNECTION_LOST = ("08", "57P")
-# 40001: the shard for an owner does not exist any more.
+# 40001: the shard for an owner does not exist any more, or was moved during a transaction.
 _WORKER_LOST = (*_CONNECTION_LOST, "40001")
+# Errors without a code of their own: a worker that is lost during COMMIT, and a function that was
+# passed on to a worker which does not have the shard any more.
+_WORKER_LOST_MESSAGES = (
+    "could not commit transaction",
+    "cannot execute a distributed query from a query on a shard",
+)
 
 
 def location_of(url: str) -> str:
@@ -106,9 +112,9 @@ def is_worker_lost(error: psycopg.Error) -> bool:
     """
     if error.sqlstate is None:
         return False
-    # A worker that is lost during COMMIT has no code of its own.
-    is_commit_lost = "could not commit transaction" in (error.diag.message_primary or "")
-    return is_commit_lost or error.sqlstate.startswith(_WORKER_LOST)
+    message = error.diag.message_primary or ""
+    has_message = any(text in message for text in _WORKER_LOST_MESSAGES)
+    return has_message or error.sqlstate.startswith(_WORKER_LOST)
 
 
 def _is_connection_lost(error: psycopg.Error) -> bool:

@@ -157,9 +157,7 @@ class PostgresStore(SqlStore[Connection]):
                 appended = changes.append(db, document, passage, index, expected_passages)
             return appended
 
-        lock_query = ""
-        if not self._transactions.server.is_cluster:
-            lock_query = appending.lock_query(self._transactions.owner, document, passage)
+        lock_query = appending.lock_query(self._transactions.owner, document, passage)
         return self._write_text(work, lock_query=lock_query)
 
     # -- text search ---

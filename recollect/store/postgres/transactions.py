@@ -42,7 +42,6 @@ from recollect.store.postgres.connection import (
     GENERIC_PLANS,
     MARKS,
     NO_LOOKUPS,
-    TOKENS,
     Connection,
     Facts,
     TermLookups,
@@ -51,7 +50,7 @@ from recollect.store.postgres.connection import (
 from recollect.store.postgres.migrations import can_use_app_role, is_set_up
 from recollect.store.postgres.pool import Pool
 from recollect.store.postgres.replicas import BEGIN_SECONDS, REPLAYED_POSITION, Replica
-from recollect.store.postgres.schema import APP
+from recollect.store.postgres.schema import APP, TOKENS
 from recollect.store.postgres.server_errors import (
     explain_error,
     explain_errors,
@@ -182,7 +181,7 @@ class Transactions:
         """Run `work` in a transaction, and return its value when it is stored durably.
 
         `work` may run more than once, so it must not rely on anything it did before. `lock_query`
-        locks the library and returns the columns of `_LOCK` and others, which are then in
+        locks the library and returns a row with the columns of `_LOCK` and others, which is then
         `Connection.locked_row`. With it, statements may have generic plans (see `Connection.rows`).
         """
         if self.read_only:
@@ -193,7 +192,8 @@ class Transactions:
         deadline = _deadline()
 
         def attempt(db: Connection, rows: Rows) -> T:
-            tokens, db.locked_row = self._require_writable(rows)
+            tokens = self._require_writable(rows)
+            (db.locked_row,) = rows
             token = db.token = secrets.randbits(62)
             value = work(db)
             last_statement = ""
@@ -225,18 +225,18 @@ class Transactions:
                         "nothing was saved. Try again."
                     ) from lost
 
-    def _require_writable(self, rows: Rows) -> tuple[list[int], Sequence[Any]]:
-        """The commit tokens and the other columns, unless the library is closed or gone."""
+    def _require_writable(self, rows: Rows) -> list[int]:
+        """The commit tokens, unless the library is closed or gone."""
         if not rows:
             raise LibraryMoved(
                 f"The library of {self.user} in {self.location} has been removed. If it was moved, "
                 "use it at its new place."
             )
-        ((tokens, closed, *others),) = rows
+        ((tokens, closed, *_),) = rows
         reason = parse_closure(closed)
         if reason is not None and not self.is_mover:
             raise closed_error(f"{self.location}, user {self.user}", reason)
-        return list(tokens), others
+        return list(tokens)
 
     def append(self, work: Callable[[Connection], None], durable: bool) -> None:
         """Run `work`, which adds to the audit log. It does not count as a change of the library.
