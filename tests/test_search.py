@@ -633,6 +633,19 @@ def test_paging_through_700_matches_returns_each_once(
 
 
 @in_every_state
+def test_matches_that_are_not_ranked_are_counted_and_on_the_last_pages(
+    library: recollect.Library, monkeypatch: pytest.MonkeyPatch, state: str
+) -> None:
+    add_many(library, 90)
+    bring_to(state, library, monkeypatch)
+    for mode in ("text", "both"):
+        hits = all_hits(library, "walrus", 25, mode=mode, now=NOW)
+        assert sorted(h.message_id for h in hits) == sorted(f"m{n}" for n in range(90))
+    page = library.search("walrus", options=SearchOptions(mode="text"))
+    assert (page.total, page.exact) == (90, True)
+
+
+@in_every_state
 def test_the_order_of_hits_does_not_depend_on_the_page_size(
     library: recollect.Library, monkeypatch: pytest.MonkeyPatch, state: str
 ) -> None:

@@ -268,8 +268,8 @@ class _ConceptSearch:
         """How many results there are, and whether that is exact or a lower bound."""
         is_exact = results.is_exact
         for search in self._searches:
-            is_complete = search.pool_size < CANDIDATES and not search.is_partial
-            is_exact = is_exact and is_complete
+            has_all = search.pool_size < CANDIDATES and not search.has_more_matches
+            is_exact = is_exact and has_all and not search.is_partial
         observations, _ = self._observations.count()
         return max(observations, results.observations) + results.exchanges, is_exact
 

@@ -202,7 +202,7 @@ class Search(CandidatePool):
             ranking = spread(self.question, ranking)
         start, end = self._options.offset, self._options.offset + self._options.limit
         hits = [self.hit(scored) for scored in ranking[start:end]]
-        if end > len(ranking) and self._has_more_matches and self.node is not None:
+        if end > len(ranking) and self.has_more_matches and self.node is not None:
             first = max(start - len(ranking), 0)
             hits += self._hits_beyond_pool(ranking, first, end - max(start, len(ranking)))
         total, is_exact = self._total(len(ranking))

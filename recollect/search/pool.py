@@ -23,7 +23,11 @@ from recollect.settings import LIMITS
 from recollect.store.values import Candidate, SearchPlan, Space
 
 CANDIDATES = 150
-"""Candidates of each arm."""
+"""Candidates of each arm. A list of conversations ranks all: it judges each by its messages."""
+_RANKED_MESSAGES = 100
+"""Fewer are ranked in a list of messages, where an answer is rarely among the others."""
+_RANKED_KEYWORDS = 60
+"""Even fewer for keywords, because the text arm finds them in almost the same order."""
 _CANDIDATES_WHILE_TYPING = 60
 """Fewer, because each key is a search, and the next key replaces its result."""
 # The weight of a term in a tenth of all messages. Terms with less say little and match many
@@ -31,7 +35,9 @@ _CANDIDATES_WHILE_TYPING = 60
 _COMMON_WEIGHT = math.log(1 + 0.9 / 0.1)
 _CANDIDATES_AT_ONCE = 100
 _CHARACTERS_AT_ONCE = 300_000  # the deadline is checked after each batch
-_CANDIDATES_WITH_CONTEXT = 64  # for the best of them, the previous message is read as well
+# For the best candidates, the previous message is read as well.
+_MESSAGES_WITH_CONTEXT = 24
+_CONVERSATIONS_WITH_CONTEXT = 64
 _CANDIDATES_OF_PERIOD = 50  # of each arm, for each period that a question names
 _PERIODS = 3  # as many are searched
 _DISTANT = 12  # more than are shown, because some have the same text
@@ -42,7 +48,7 @@ class CandidatePool(Interpretation):
 
     is_exhausted = True
     """Whether the arms have no candidates beyond the pool."""
-    _has_more_matches = True
+    has_more_matches = True
     """Whether the text arm may have candidates beyond the pool."""
     _pool_keys: frozenset[int] = frozenset()
     _count: tuple[int, bool] | None = None
@@ -55,6 +61,15 @@ class CandidatePool(Interpretation):
         if self._options.typing:
             return _CANDIDATES_WHILE_TYPING
         return CANDIDATES
+
+    @cached_property
+    def _ranked_size(self) -> int:
+        """How many candidates of each arm are read and ranked."""
+        if self._options.group == "conversation":
+            return self._arm_size
+        if self.question.intent == KEYWORDS:
+            return min(_RANKED_KEYWORDS, self._arm_size)
+        return min(_RANKED_MESSAGES, self._arm_size)
 
     def restrict_to(self, conversations: Iterable[str]) -> None:
         """Search in these conversations only."""
@@ -128,7 +143,7 @@ class CandidatePool(Interpretation):
 
     def _matches_in(self, period: Filter) -> list[int]:
         """The keys that the text arm finds in a period, if it has not found all of them."""
-        if self.node is None or not self._has_more_matches:
+        if self.node is None or not self.has_more_matches:
             return []
         return self._store.match(self.node, period, min(_CANDIDATES_OF_PERIOD, self._arm_size))
 
@@ -213,11 +228,13 @@ class CandidatePool(Interpretation):
         if self.node is not None:
             text_keys = self.text_matches(self._arm_size)
         neighbours = self._nearest(bool(text_keys))
-        self._has_more_matches = len(text_keys) >= self._arm_size
         self._count = None
-        if not self._has_more_matches and not self._deadline.stopped_steps:
+        if len(text_keys) < self._arm_size and not self._deadline.stopped_steps:
             self._count = len(text_keys), True
-        self.is_exhausted = not self._has_more_matches and not neighbours
+        self.has_more_matches = len(text_keys) >= min(self._arm_size, self._ranked_size + 1)
+        text_keys = text_keys[: self._ranked_size]
+        neighbours = neighbours[: self._ranked_size]
+        self.is_exhausted = not self.has_more_matches and not neighbours
         for period in self._periods():
             text_keys += self._matches_in(period)
             neighbours += self._nearest_in(period, neighbours, bool(text_keys))
@@ -282,7 +299,10 @@ class CandidatePool(Interpretation):
         """
         if not pool or self.question.intent != QUESTION or self._deadline.is_over():
             return []
-        best = sorted(pool, key=rank.preliminary_score, reverse=True)[:_CANDIDATES_WITH_CONTEXT]
+        size = _MESSAGES_WITH_CONTEXT
+        if self._options.group == "conversation":
+            size = _CONVERSATIONS_WITH_CONTEXT
+        best = sorted(pool, key=rank.preliminary_score, reverse=True)[:size]
         keys = {scored.candidate.key for scored in pool}
         previous = self._store.previous_passages([scored.candidate.key for scored in best])
         context = self._with_terms(
@@ -305,7 +325,7 @@ class CandidatePool(Interpretation):
         """Matches that were not ranked, in the order of the text engine."""
         keys_before = set(self._pool_keys)
         limit = self._arm_size + len(keys_before)
-        while self.node is not None and self._has_more_matches:
+        while self.node is not None and self.has_more_matches:
             matches = self.text_matches(limit)
             keys = [key for key in matches if key not in keys_before]
             keys_before.update(keys)
