@@ -106,6 +106,27 @@ def test_a_secret_is_replaced_by_its_kind(kind: str) -> None:
     assert redact_text(text) == (text, Counter())
 
 
+@pytest.mark.parametrize("kind", SECRETS)
+def test_colours_of_a_terminal_hide_no_secret(kind: str) -> None:
+    around, secret = SECRETS[kind]
+    around = around.replace("{!r}", "{}")
+    half = len(secret) // 2
+    whole = f"\x1b[1;32m{secret}\x1b[0m"
+    changed = f"{secret[:half]}\x1b[7m{secret[half:]}\x1b[27m"  # as `git diff` marks a change
+    for coloured in (whole, changed):
+        text, counts = redact_text(f"\x1b[2mé\x1b[0m {around.format(coloured)} end")
+        assert secret[:half] not in text and secret[half:] not in text
+        assert counts
+        assert text.startswith("\x1b[2mé\x1b[0m ") and text.endswith(" end")
+        assert redact_text(text) == (text, Counter())
+
+
+def test_a_word_before_a_colour_hides_no_secret() -> None:
+    secret = "AKIA" + "Q" * 4 + "IOSFODNN7REA"
+    assert secret not in redact_text(f"key\x1b[32m{secret}\x1b[0m")[0]
+    assert secret not in redact_text(f"key\ufffd[32m{secret}\ufffd[0m")[0]
+
+
 @pytest.mark.parametrize(
     "text",
     [

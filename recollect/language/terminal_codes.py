@@ -34,7 +34,14 @@ def without_terminal_codes(text: str) -> str:
 
 
 def has_terminal_codes(text: str) -> bool:
-    return any(start in text for start in CODE_STARTS) and _CODE.search(text) is not None
+    return bool(code_spans(text))
+
+
+def code_spans(text: str) -> list[tuple[int, int]]:
+    """Where the codes of a text start and end."""
+    if not any(start in text for start in CODE_STARTS):
+        return []
+    return [code.span() for code in _CODE.finditer(text)]
 
 
 def position_with_codes(text: str, position: int) -> int:

@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from recollect.redact.secret_rules import Span, find_secrets
+from recollect.redact.secret_rules import Span
+from recollect.redact.terminal_output import find_secrets
 
 SecretCounts = Counter[str]
 """The number of secrets of each kind."""

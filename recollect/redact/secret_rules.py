@@ -28,8 +28,8 @@ _GENERIC_KINDS = ("password", "authorization", "api-key", "generic-api-key")
 """The least specific kinds, the most specific of them first."""
 
 
-def find_secrets(text: bytes) -> list[Span]:
-    """The secrets in a text in order, without overlaps."""
+def match_rules(text: bytes) -> list[Span]:
+    """The secrets in a plain text in order, without overlaps."""
     return _rule_set().find(text)
 
 
@@ -64,10 +64,10 @@ class _RuleSet:
         spans: list[Span] = []
         for rule in rules.values():
             spans += rule.find(text, self._allowlist)
-        return _merge_overlaps(spans)
+        return merge_overlaps(spans)
 
 
-def _merge_overlaps(spans: list[Span]) -> list[Span]:
+def merge_overlaps(spans: list[Span]) -> list[Span]:
     """Merge overlapping spans into one of the most specific kind."""
     merged: list[Span] = []
     for start, end, kind in sorted(spans):

@@ -16,7 +16,7 @@ from recollect.model.kinds import CONVERSATION, KINDS
 from recollect.model.search import Filter
 from recollect.redact.instructions import Instruction, find_instructions
 from recollect.redact.redactor import redact_text
-from recollect.redact.secret_rules import find_secrets
+from recollect.redact.terminal_output import find_secrets
 from recollect.store.base import Store
 
 Progress = Callable[[str, int, int], None]
