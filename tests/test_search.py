@@ -961,6 +961,23 @@ def test_related_messages_are_similar_and_exclude_the_message_itself(
         library.related("nowhere", "a")
 
 
+@in_every_state
+def test_related_messages_are_not_called_unrelated(
+    library: recollect.Library, monkeypatch: pytest.MonkeyPatch, state: str
+) -> None:
+    texts = [
+        "The chutney is still runny after two hours. Should I add flour before I fill the jars?",
+        "Boil the tomatoes with sugar, vinegar and ginger until a spoon leaves a clean path.",
+        "Take the lid off and give it another half hour; chutney thickens again as it cools.",
+    ]
+    library.add_conversation("c", messages=[message(f"m{n}", t) for n, t in enumerate(texts)])
+    library.add_conversation("d", messages=[message("x", "an invoice for the accountant")])
+    bring_to(state, library, monkeypatch)
+    page = library.related("c", "m0")
+    assert page.hits[0].message_id == "m2"
+    assert (page.weak, page.note) == (False, "")
+
+
 def test_no_page_of_related_messages_contains_the_message_itself(
     library: recollect.Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from recollect.index.meaning import Meaning
 from recollect.language.queries.query import parse_query
 from recollect.language.text import tokens
 from recollect.model.search import Filter, Page, SearchOptions
 from recollect.search.engine import Search
-from recollect.search.ranking.scored import Question
+from recollect.search.evidence import CERTAIN, Assessment
+from recollect.search.ranking.scored import Question, ScoredCandidate
 from recollect.settings import LIMITS
 from recollect.store.base import Store
 from recollect.store.values import Candidate
@@ -61,6 +64,10 @@ class _SimilarSearch(Search):
                 self._vector = total / (total @ total) ** 0.5
                 return
         super()._embed_query(text)
+
+    def assess(self, ranking: Sequence[ScoredCandidate]) -> Assessment:
+        """Similar messages need not contain most of the message, as hits should of a query."""
+        return CERTAIN
 
     def _total(self, ranking_size: int) -> tuple[int, bool]:
         total, is_exact = super()._total(ranking_size)
