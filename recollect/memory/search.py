@@ -29,7 +29,7 @@ from recollect.model.search import Filter, Hit, SearchOptions
 from recollect.search import engine, rank
 from recollect.search.deadline import NOTE
 from recollect.search.engine import NEAREST, Search
-from recollect.search.pool import CANDIDATES
+from recollect.search.pool import CANDIDATES, read_pools
 from recollect.search.queries.period_questions import as_period
 from recollect.search.queries.query_filter import has_words, may_relax, narrow_filter
 from recollect.search.queries.terms import term_plan
@@ -91,7 +91,7 @@ def search_concept(
     if options.mode == "text":
         text = _literal_query(text, scopes)
     query = as_period(parse_query(text), options.now)
-    store.expect_terms(term_plan(query))
+    messages.store.expect_terms(term_plan(query, with_kinds=True))
     scopes = [scope._replace(filter=narrow_filter(scope.filter, query, store)) for scope in scopes]
     coverage = Coverage(store, scopes[0].filter)
     results = _Results(store, coverage, ConversationTexts(store, audience), options.limit)
@@ -234,9 +234,9 @@ class _ConceptSearch:
 
     def _ranking(self) -> list[ScoredCandidate]:
         question = self._search.question
-        observed = self._observations.pool()
+        observed, messages = read_pools(self._searches)
         self._search.has_observations = bool(observed)
-        pool = observed + self._messages.pool()
+        pool = observed + messages
         self._search.require_candidates(pool)
         ranking = merge_copies(rank.rank(question, pool))
         if may_rerank(self._options, question, ranking):

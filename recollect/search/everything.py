@@ -25,7 +25,7 @@ from recollect.search import rank
 from recollect.search.deadline import NOTE
 from recollect.search.engine import NEAREST, Search
 from recollect.search.evidence import UNRELATED, Assessment
-from recollect.search.pool import CANDIDATES
+from recollect.search.pool import CANDIDATES, read_pools
 from recollect.search.queries.period_questions import read_query
 from recollect.search.queries.query_filter import has_words, may_relax, narrow_filter
 from recollect.search.queries.terms import term_plan
@@ -98,7 +98,7 @@ class Results:
         if order not in ORDERS:
             raise InvalidInput(f"order_by: {order!r} is not one of {', '.join(ORDERS)}.")
         query = read_query(text, store, options)
-        store.expect_terms(term_plan(query, options.typing))
+        store.expect_terms(term_plan(query, options.typing, with_kinds=True))
         self._store = store
         self._options = options
         self._by_time = order == "recent"
@@ -243,9 +243,7 @@ class Results:
     def _ranking(self) -> list[ScoredCandidate]:
         if not self._searches:
             return []
-        pool: list[ScoredCandidate] = []
-        for search in self._searches:
-            pool += search.pool()
+        pool = list(chain.from_iterable(read_pools(self._searches)))
         self._searches[0].require_candidates(pool)
         ranking = rank.rank(self._question, pool)
         if self._by_time:

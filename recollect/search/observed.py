@@ -8,15 +8,16 @@ with messages, and each stands for one of the messages that it was made of.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from types import MappingProxyType
 
-from recollect.errors import NotFound
 from recollect.language.queries.intent import IDENTIFIER
-from recollect.model.documents import Passage
 from recollect.model.kinds import CONVERSATION, OBSERVATION
 from recollect.model.search import Filter
 from recollect.search.engine import Search
+from recollect.search.pool import add_context, read_candidates
+from recollect.search.rank import preliminary_score
 from recollect.search.ranking.scored import ScoredCandidate
+from recollect.store.values import CandidateRead
 from recollect.store.views.observed import ObservationStore
 
 _CANDIDATES = 60
@@ -31,12 +32,15 @@ _MessageId = tuple[str, str]
 class ObservedSearch(Search):
     """A search in which observations raise the messages that they were made of."""
 
+    _observed: Mapping[int, list[_MessageId]] = MappingProxyType({})
+    """The messages of the best observations, by the keys of these."""
+
     def _ranked_pool(self) -> list[ScoredCandidate]:
-        pool = super()._ranked_pool()
         if not self._plain or self.question.intent == IDENTIFIER:
-            return pool  # what the query requires of a message, an observation cannot satisfy
+            # What the query requires of a message, an observation cannot satisfy.
+            return super()._ranked_pool()
         if not _may_have_observations(self._filter):
-            return pool
+            return super()._ranked_pool()
         filter_ = Filter(
             hidden=True,
             kinds=(OBSERVATION,),
@@ -46,9 +50,22 @@ class ObservedSearch(Search):
             before=self._filter.before,
         )
         observations = self.with_filter(filter_, ObservationStore(self._store), _CANDIDATES)
-        observed = observations.pool()
+        searches = (self, observations)
+        pools = read_candidates(searches)
+        unranked = CandidateRead(ids=self._likely_unranked(*pools), filter=self._filter)
+        pool, observed = add_context(searches, pools, unranked)
         self.has_observations = bool(observed)
         return pool + observed
+
+    def _likely_unranked(
+        self, pool: Sequence[ScoredCandidate], observed: Sequence[ScoredCandidate]
+    ) -> tuple[_MessageId, ...]:
+        """The messages outside of the pool for which the best observations probably stand."""
+        best = sorted(observed, key=preliminary_score, reverse=True)[: 2 * _MAX_OBSERVATIONS]
+        self._observed = self._store.observed_messages([each.candidate.key for each in best])
+        pool_ids = {(scored.candidate.document, scored.candidate.id) for scored in pool}
+        all_ids = self._observed.values()
+        return tuple([ids[0] for ids in all_ids if ids and pool_ids.isdisjoint(ids)])
 
     def _messages_only(self, ranking: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
         messages = {
@@ -58,8 +75,10 @@ class ObservedSearch(Search):
         }
         observations = [s for s in ranking if s.candidate.kind == OBSERVATION][:_MAX_OBSERVATIONS]
         keys = [scored.candidate.key for scored in observations]
-        passages = self._store.passages_by_key(keys)
-        ids = {key: _message_ids(passage) for key, (_, passage) in passages.items()}
+        ids = self._observed
+        missing = [key for key in keys if key not in ids]
+        if missing:
+            ids = {**ids, **self._store.observed_messages(missing)}
         unranked = self._unranked_messages(
             [ids[key][0] for key in keys if ids.get(key) and messages.keys().isdisjoint(ids[key])]
         )
@@ -76,20 +95,10 @@ class ObservedSearch(Search):
         """Messages with the score 0, without those deleted or that the reader may not find."""
         from recollect.search.ranking.passages import find_terms
 
-        by_key: dict[int, _MessageId] = {}
-        for conversation, id_ in dict.fromkeys(ids):
-            with suppress(NotFound):
-                by_key[self._store.passage_key(conversation, id_)] = conversation, id_
-        candidates = self.candidates(list(by_key))
+        candidates = self._store.candidates_by_id(list(dict.fromkeys(ids)), self._filter)
         messages = [ScoredCandidate(candidate, by_text=True) for candidate in candidates]
         find_terms(self.question, messages)
-        return {by_key[scored.candidate.key]: scored for scored in messages}
-
-
-def _message_ids(observation: Passage) -> list[_MessageId]:
-    """The messages that an observation was made of."""
-    conversation = str(observation.metadata.get("conversation"))
-    return [(conversation, str(id_)) for id_ in observation.metadata.get("passages") or ()]
+        return {(each.candidate.document, each.candidate.id): each for each in messages}
 
 
 def _message_of(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from functools import cached_property
 
@@ -20,7 +21,8 @@ from recollect.search.queries.interpretation import Interpretation
 from recollect.search.queries.terms import any_term
 from recollect.search.ranking.scored import ScoredCandidate
 from recollect.settings import LIMITS
-from recollect.store.values import Candidate, SearchPlan, Space
+from recollect.store.base import Store
+from recollect.store.values import Candidate, CandidateRead, SearchPlan, Space
 
 CANDIDATES = 150
 """Candidates of each arm. A list of conversations ranks all: it judges each by its messages."""
@@ -54,6 +56,14 @@ class CandidatePool(Interpretation):
     _count: tuple[int, bool] | None = None
     _distant: Sequence[tuple[int, float]] = ()
     """The nearest neighbours, if they are no evidence."""
+    candidate_read = CandidateRead()
+    """The candidates that `find` has found."""
+    _new_text_keys: AbstractSet[int] = frozenset()
+    _neighbours: dict[int, float]
+
+    @property
+    def store(self) -> Store:
+        return self._store
 
     @cached_property
     def _arm_size(self) -> int:
@@ -70,6 +80,11 @@ class CandidatePool(Interpretation):
         if self.question.intent == KEYWORDS:
             return min(_RANKED_KEYWORDS, self._arm_size)
         return min(_RANKED_MESSAGES, self._arm_size)
+
+    @property
+    def _many_matches(self) -> int:
+        """If the text arm finds so many, there may be more than are ranked."""
+        return min(self._arm_size, self._ranked_size + 1)
 
     def restrict_to(self, conversations: Iterable[str]) -> None:
         """Search in these conversations only."""
@@ -141,11 +156,15 @@ class CandidatePool(Interpretation):
                 periods.append(replace(self._filter, after=start, before=end))
         return periods
 
+    @property
+    def _period_arm_size(self) -> int:
+        return min(_CANDIDATES_OF_PERIOD, self._arm_size)
+
     def _matches_in(self, period: Filter) -> list[int]:
         """The keys that the text arm finds in a period, if it has not found all of them."""
         if self.node is None or not self.has_more_matches:
             return []
-        return self._store.match(self.node, period, min(_CANDIDATES_OF_PERIOD, self._arm_size))
+        return self._store.match(self.node, period, self._period_arm_size)
 
     # -- the vector arm ---
 
@@ -180,8 +199,7 @@ class CandidatePool(Interpretation):
         """The nearest messages of a period, unless they are far behind the nearest of all."""
         if not neighbours or self._space is None:
             return []
-        limit = min(_CANDIDATES_OF_PERIOD, self._arm_size)
-        others = self._store.nearest(self._space, self._vector, period, limit)
+        others = self._store.nearest(self._space, self._vector, period, self._period_arm_size)
         others = rank.drop_distant([*neighbours[:1], *others])[1:]
         if self._needs_similarity(has_word):
             return self._above_noise(others, self._space)
@@ -223,44 +241,58 @@ class CandidatePool(Interpretation):
 
     def pool(self) -> list[ScoredCandidate]:
         """The candidates of both arms, and the messages before the best of them."""
+        (pool,) = read_pools([self])
+        return pool
+
+    def plans(self) -> list[SearchPlan]:
+        """The calls of `match` and `nearest` that are likely to follow."""
+        nodes: tuple[Node, ...] = ()
+        if self.node is not None:
+            nodes = tuple(self._text_nodes())
+        plan = SearchPlan(nodes, self._filter, self._arm_size)
+        is_by_meaning = self._vector is not None and self._plain
+        if is_by_meaning and not (self._every_term and self._options.mode == "both"):
+            plan = plan._replace(space=self._space, vector=self._vector)
+        period_plan = plan._replace(
+            nodes=nodes[-1:], limit=self._period_arm_size, after_matches=self._many_matches
+        )
+        return [plan, *(period_plan._replace(filter=period) for period in self._periods())]
+
+    def find(self) -> None:
+        """Find the candidates of both arms, by their keys."""
         text_keys: list[int] = []
-        self._store.expect(self._plan())
         if self.node is not None:
             text_keys = self.text_matches(self._arm_size)
         neighbours = self._nearest(bool(text_keys))
         self._count = None
         if len(text_keys) < self._arm_size and not self._deadline.stopped_steps:
             self._count = len(text_keys), True
-        self.has_more_matches = len(text_keys) >= min(self._arm_size, self._ranked_size + 1)
+        self.has_more_matches = len(text_keys) >= self._many_matches
         text_keys = text_keys[: self._ranked_size]
         neighbours = neighbours[: self._ranked_size]
         self.is_exhausted = not self.has_more_matches and not neighbours
         for period in self._periods():
             text_keys += self._matches_in(period)
             neighbours += self._nearest_in(period, neighbours, bool(text_keys))
-        by_text = set(text_keys) - self._pool_keys
-        by_vector = {key for key, _ in neighbours} - self._pool_keys
-        self._pool_keys |= by_text | by_vector
+        self._neighbours = dict(neighbours)
+        self._new_text_keys = set(text_keys) - self._pool_keys
+        new_keys = self._new_text_keys | ({key for key, _ in neighbours} - self._pool_keys)
+        self._pool_keys |= new_keys
+        self.candidate_read = CandidateRead(tuple(new_keys), self._filter)
+
+    def read(self) -> list[ScoredCandidate]:
+        """The new candidates that both arms have found, as many as there is time for."""
+        by_vector = self._neighbours.keys()
         pool = self._with_terms(
             [
-                ScoredCandidate(candidate, candidate.key in by_text, candidate.key in by_vector)
-                for candidate in self.candidates(list(by_text | by_vector))
+                ScoredCandidate(
+                    candidate, candidate.key in self._new_text_keys, candidate.key in by_vector
+                )
+                for candidate in self.candidates(self.candidate_read.keys)
             ]
         )
-        self._set_cosines(pool, dict(neighbours))
-        return pool + self._context(pool)
-
-    def _plan(self) -> SearchPlan:
-        """The calls of `match` and `nearest` that are likely to follow."""
-        nodes: tuple[Node, ...] = ()
-        if self.node is not None:
-            nodes = tuple(self._text_nodes())
-        plan = SearchPlan(nodes, self._filter, self._arm_size)
-        if self._vector is None or not self._plain:
-            return plan
-        if self._every_term and self._options.mode == "both":
-            return plan
-        return plan._replace(space=self._space, vector=self._vector)
+        self._set_cosines(pool, self._neighbours)
+        return pool
 
     def require_candidates(self, pool: Sequence[ScoredCandidate]) -> None:
         """Raise SearchTimeout if there was no time to find anything.
@@ -292,19 +324,24 @@ class CandidatePool(Interpretation):
         for scored, key in zip(pool, keys, strict=True):
             scored.cosine = cosines.get(key)
 
-    def _context(self, pool: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
-        """The messages before the best candidates that are not candidates themselves.
-
-        Only the ranking of questions depends on them.
-        """
+    def context_read(self, pool: Sequence[ScoredCandidate]) -> CandidateRead:
+        """The messages before the best candidates, on which the ranking of questions depends."""
         if not pool or self.question.intent != QUESTION or self._deadline.is_over():
-            return []
+            return CandidateRead()
         size = _MESSAGES_WITH_CONTEXT
         if self._options.group == "conversation":
             size = _CONVERSATIONS_WITH_CONTEXT
         best = sorted(pool, key=rank.preliminary_score, reverse=True)[:size]
+        return CandidateRead(tuple([scored.candidate.key for scored in best]))
+
+    def context(
+        self, pool: Sequence[ScoredCandidate], read: CandidateRead
+    ) -> list[ScoredCandidate]:
+        """Those of the messages before the best candidates that are not candidates themselves."""
+        if not read.keys:
+            return []
         keys = {scored.candidate.key for scored in pool}
-        previous = self._store.previous_passages([scored.candidate.key for scored in best])
+        previous = self._store.previous_passages(read.keys)
         context = self._with_terms(
             [ScoredCandidate(candidate) for candidate in previous if candidate.key not in keys]
         )
@@ -338,6 +375,38 @@ class CandidatePool(Interpretation):
     def _in_order(self, keys: Sequence[int]) -> list[Candidate]:
         candidates = {candidate.key: candidate for candidate in self.candidates(keys)}
         return [candidates[key] for key in keys if key in candidates]
+
+
+def read_pools(searches: Sequence[CandidatePool]) -> list[list[ScoredCandidate]]:
+    """The pools of several searches in a library. A store on a server reads them together."""
+    return add_context(searches, read_candidates(searches))
+
+
+def read_candidates(searches: Sequence[CandidatePool]) -> list[list[ScoredCandidate]]:
+    """The same without the messages before the candidates."""
+    store = searches[0].store
+    store.expect(*(plan for search in searches for plan in search.plans()))
+    for search in searches:
+        search.find()
+    store.expect_candidates(*(search.candidate_read for search in searches))
+    return [search.read() for search in searches]
+
+
+def add_context(
+    searches: Sequence[CandidatePool],
+    pools: Sequence[list[ScoredCandidate]],
+    *other_reads: CandidateRead,
+) -> list[list[ScoredCandidate]]:
+    """The pools with the messages before the best candidates.
+
+    `other_reads` are likely to follow, so they are announced as well.
+    """
+    reads = [search.context_read(pool) for search, pool in zip(searches, pools, strict=True)]
+    searches[0].store.expect_candidates(*reads, *other_reads)
+    return [
+        pool + search.context(pool, read)
+        for search, pool, read in zip(searches, pools, reads, strict=True)
+    ]
 
 
 def _batches(candidates: Sequence[ScoredCandidate]) -> Iterator[Sequence[ScoredCandidate]]:

@@ -74,7 +74,8 @@ class RecentSearches:
         else:
             query = read_short_query(text, options)
         if query is not None:
-            store.expect_terms(term_plan(query, options.typing))
+            with_kinds = options.observations or bool(filter.kinds)
+            store.expect_terms(term_plan(query, options.typing, with_kinds))
         # Read before the search: if somebody writes meanwhile, the result is not used again.
         version = store.version()
         search = self._find(key, version, options.now)

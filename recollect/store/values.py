@@ -221,6 +221,10 @@ class TermPlan(NamedTuple):
     """Further arguments of `frequencies`."""
     rare: int = 0
     """Words in at most so many passages may stand for all their known words."""
+    with_kinds: bool = False
+    """Whether filters with kinds follow."""
+    with_human_only: bool = False
+    """Whether it will ask which passages are human-only."""
 
 
 class SearchPlan(NamedTuple):
@@ -233,6 +237,21 @@ class SearchPlan(NamedTuple):
     space: Space | None = None
     """If there is one, the nearest neighbours of `vector` follow."""
     vector: Any = None
+    after_matches: int = 0
+    """`match` is only called if the plan before it has at least so many matches."""
+
+
+class CandidateRead(NamedTuple):
+    """A call of `candidates`, `previous_passages` or `candidates_by_id` that is likely to follow.
+
+    See `Store.expect_candidates`.
+    """
+
+    keys: tuple[int, ...] = ()
+    filter: Filter | None = None
+    """None: the passages before those with the keys."""
+    ids: tuple[tuple[str, str], ...] = ()
+    """Ids of documents and passages, instead of keys."""
 
 
 @dataclass(slots=True, eq=False)

@@ -640,6 +640,7 @@ ONLY_POSTGRES = {
     "m035_search_start",
     "m036_append_message",
     "m037_search_facts",
+    "m038_stored_kinds",
 }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,12 @@ from traffic import Tap, Traffic, tap
 import recollect
 from recollect.model.audience import Audience
 from recollect.model.documents import Document, Passage
+from recollect.model.kinds import CONVERSATION
 from recollect.model.search import Filter, SearchOptions
 from recollect.store.postgres import PostgresStore
 
 NOON = datetime(2025, 5, 1, 12, tzinfo=UTC)
+LATER = NOON + timedelta(days=7)
 TEXTS = (
     "Which tram goes to the castle?",
     "Tram 22 goes to the castle. The castle opens at nine.",
@@ -25,11 +27,16 @@ TEXTS = (
 )
 
 
+DECISION = "We decided to use PostgreSQL for the timetable of the tram instead of a spreadsheet."
+
+
 @pytest.fixture
 def library(
     database: str, user: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> Iterator[tuple[recollect.Library, Tap]]:
+    """A conversation about a trip, one about its timetable with observations, and a note."""
     monkeypatch.setenv("RECOLLECT_EMBEDDINGS", "static")
+    monkeypatch.setenv("RECOLLECT_OBSERVER", "rules")
     with (
         tap(tmp_path / "trace") as traces,
         recollect.open(database, user, background=False) as library,
@@ -39,8 +46,21 @@ def library(
             for number, text in enumerate(TEXTS)
         )
         library._store.save(
-            [Document("test", "trip", id="trip", project="travel", passages=passages)]
+            [
+                Document("test", "trip", id="trip", project="travel", passages=passages),
+                Document(
+                    "test",
+                    "timetable",
+                    id="timetable",
+                    project="travel",
+                    passages=(
+                        Passage("q", "user", "Where do we keep the timetable?", created_at=NOON),
+                        Passage("a", "assistant", DECISION, created_at=NOON),
+                    ),
+                ),
+            ]
         )
+        library.knowledge.create("notes", {"title": "Castle", "content": "It opens at nine."})
         library.index()
         library.search("warm up", options=SearchOptions(mode="both"))
         traces.take()
@@ -110,16 +130,42 @@ def test_typing_a_question_takes_at_most_four_statements_a_key(
         assert (traffic.transactions, len(traffic.statements) <= 4) == (1, True)
 
 
-@pytest.mark.parametrize("audience", list(Audience))
-def test_a_search_for_any_audience_is_one_transaction(
-    library: tuple[recollect.Library, Tap], audience: Audience
+QUESTIONS = {
+    "a question": "which tram goes to the castle",
+    "a word that occurs nowhere": "which zeppelin goes to the castle",
+    "a named time": "what did we say about the tram last week",
+    "keywords": "tram timetable",
+}
+
+
+@pytest.mark.parametrize("mode", ["text", "both"])
+@pytest.mark.parametrize("question", QUESTIONS.values(), ids=QUESTIONS.keys())
+def test_a_search_by_an_agent_has_as_many_statements(
+    library: tuple[recollect.Library, Tap], question: str, mode: str
 ) -> None:
-    """It costs nothing to know that no message is human-only."""
+    """Although it also reads observations, and whether messages are human-only."""
     opened, traces = library
-    options = SearchOptions(mode="text")
-    assert opened.search("castle", options=options, audience=audience).hits
+    filter = Filter(kinds=(CONVERSATION,))
+    options = SearchOptions(mode=mode, group="conversation", observations=True, now=LATER)
+    assert opened.search(question, filter, options, audience=Audience.AGENT_MASKED).hits
     traffic = traces.take()
-    assert (traffic.transactions, len(traffic.statements) <= 4) == (1, True)
+    assert traffic.transactions == 1
+    assert len(traffic.statements) <= 4, "\n".join(s[:60] for s in traffic.statements)
+
+
+def test_a_search_in_a_period_has_as_many_statements(
+    library: tuple[recollect.Library, Tap],
+) -> None:
+    traffic = search(library, QUESTIONS["a named time"], "both", now=LATER)
+    assert len(traffic.statements) <= 4, "\n".join(s[:60] for s in traffic.statements)
+
+
+def test_an_agent_from_whom_messages_are_hidden_needs_one_transaction(
+    library: tuple[recollect.Library, Tap],
+) -> None:
+    opened, traces = library
+    assert opened.search("castle", audience=Audience.AGENT_HIDDEN).hits
+    assert traces.take().transactions == 1
 
 
 def test_a_search_of_everything_is_one_transaction(

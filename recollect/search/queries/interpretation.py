@@ -84,7 +84,8 @@ class Interpretation:
 
     @cached_property
     def term_plan(self) -> TermPlan:
-        return term_plan(self._query, self._options.typing)
+        with_kinds = self._options.observations or bool(self._filter.kinds)
+        return term_plan(self._query, self._options.typing, with_kinds)
 
     @cached_property
     def words(self) -> list[Word]:

@@ -142,8 +142,12 @@ def any_term(terms: Sequence[Term]) -> Node:
     return Or(nodes)
 
 
-def term_plan(query: Query, typing: bool = False) -> TermPlan:
-    """What `query_terms` will ask a store."""
+def term_plan(query: Query, typing: bool = False, with_kinds: bool = False) -> TermPlan:
+    """What `query_terms` will ask a store. With `with_kinds`, filters with kinds follow."""
+    return _term_plan(query, typing)._replace(with_kinds=with_kinds)
+
+
+def _term_plan(query: Query, typing: bool) -> TermPlan:
     if query.node is None:
         return TermPlan({}, query.language)
     nodes: list[Node] = []

@@ -11,6 +11,7 @@ from recollect.model.kinds import CONVERSATION
 from recollect.store.contract.marks import neutral, reader
 from recollect.store.values import (
     Activity,
+    CandidateRead,
     Findings,
     Progress,
     Purge,
@@ -90,11 +91,16 @@ class Care(ABC):
 
     @neutral
     @abstractmethod
-    def expect(self, plan: SearchPlan) -> None:
-        """Announce the next steps of a search. The results of the steps are the same.
+    def expect(self, *plans: SearchPlan) -> None:
+        """Announce the next steps of searches. The results of the steps are the same.
 
         A store on a server can then read them with one statement.
         """
+
+    @neutral
+    @abstractmethod
+    def expect_candidates(self, *reads: CandidateRead) -> None:
+        """Announce which candidates are read next, for the same reason."""
 
     @neutral
     @abstractmethod

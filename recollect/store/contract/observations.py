@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
 from recollect.model.documents import Document
 from recollect.store.contract.marks import reader, writer
@@ -17,6 +18,14 @@ class Observations(ABC):
         """Some conversations that changed since they were observed, and the number of all of them.
 
         Each is a pair of id and version.
+        """
+
+    @reader
+    @abstractmethod
+    def observed_messages(self, keys: Sequence[int]) -> dict[int, list[tuple[str, str]]]:
+        """The messages that the observations with these keys were made of, without deleted ones.
+
+        Each is the id of the conversation and that of the message.
         """
 
     @writer

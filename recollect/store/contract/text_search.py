@@ -74,6 +74,11 @@ class TextSearch(ABC):
 
     @reader
     @abstractmethod
+    def candidates_by_id(self, ids: Sequence[tuple[str, str]], filter: Filter) -> list[Candidate]:
+        """The same for passages with these ids, each after the id of its document."""
+
+    @reader
+    @abstractmethod
     def previous_passages(self, keys: Sequence[int]) -> list[Candidate]:
         """The passages directly before these in their documents."""
 

@@ -31,7 +31,7 @@ from recollect.store.sql.encoding import PASSAGE_COLUMNS
 from recollect.store.sql.markers import get_marker, set_marker
 from recollect.store.sql.reading import human_only
 from recollect.store.sql.writing.passages import COLUMNS
-from recollect.store.values import SearchPlan
+from recollect.store.values import Candidate, CandidateRead, SearchPlan, Space
 
 if TYPE_CHECKING:
     import numpy as np
@@ -65,24 +65,29 @@ class Facts:
     spaces: list[list[Any]]
     """Vector spaces, without the states of their models."""
     kinds: Sequence[str] | None
-    """The kinds of its documents. None on a cluster, which has to be asked for them."""
+    """The kinds of its documents, if they were looked up."""
     may_have_human_only: bool
-    """False if no passage is human-only."""
+    """False if it is known that no passage is human-only."""
 
     @staticmethod
-    def sql(owner: int, is_cluster: bool, lookups: str = "", *more_columns: str) -> str:
+    def sql(owner: int, is_cluster: bool, lookups: Lookups, *more_columns: str) -> str:
         """`more_columns` may refer to `k.marks`, the tokens of the last commits.
 
-        With `lookups` (see TermLookups), each row has more columns, and the rows after the first
-        are about terms. A cluster runs a statement where the rows are, but not those of a function.
+        If terms are looked up, each row has more columns, and the rows after the first are about
+        terms. A cluster runs a statement where the rows are, but not those of a function.
         """
         others = "".join(f", {column}" for column in more_columns)
+        kinds = may_have_human_only = "null"
+        if lookups.with_kinds:
+            kinds = f"(select stored_kinds({owner:d}))"
+        if lookups.with_human_only:
+            may_have_human_only = f"(select may_have_human_only({owner:d}))"
         columns = f"""k.passage, k.removed, k.marks[1], k.is_partly_positioned, k.spaces,
-          (select stored_kinds({owner:d})), (select may_have_human_only({owner:d}))"""
-        if lookups:
+          {kinds}, coalesce({may_have_human_only}, true)"""
+        if lookups.arguments:
             return f"""select {columns}{others}, k.word, k.forms, k.next_key, k.matches,
               k.relatives, k.family, k.query, k.passages, k.visible
-              from search_start({owner:d}, {lookups}) k"""
+              from search_start({owner:d}, {lookups.arguments}) k"""
         if not is_cluster:
             return f"select {columns}{others} from facts({owner:d}) k"
         return f"""select k.passage, k.removed, k.marks[1],
@@ -98,16 +103,18 @@ FACTS = len(fields(Facts))
 """The number of columns that are facts."""
 
 
-class TermLookups(NamedTuple):
+class Lookups(NamedTuple):
     """What the statement that begins a search looks up; see `text.term_lookups`."""
 
     arguments: str = ""
-    """Those of `search_start`, as SQL; empty if there is nothing to look up."""
+    """Those of `search_start`, as SQL; empty if there are no terms to look up."""
     relatives: Mapping[str, frozenset[str]] = MappingProxyType({})
     """For each word, those that the library may have."""
+    with_kinds: bool = False
+    with_human_only: bool = False
 
 
-NO_LOOKUPS = TermLookups()
+NO_LOOKUPS = Lookups()
 
 
 @dataclass(slots=True)
@@ -115,7 +122,7 @@ class TermResults:
     """What is known about terms in a transaction."""
 
     relatives: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """See TermLookups."""
+    """See Lookups."""
     rows: Sequence[Sequence[Any]] = ()
     """What the statement that began the transaction has returned."""
     forms: dict[str, Sequence[str]] = field(default_factory=dict)
@@ -125,15 +132,32 @@ class TermResults:
 
 @dataclass(slots=True)
 class PlannedResults:
-    """What was read for a plan, before each step asks for it."""
+    """What was read for one plan."""
 
-    plan: SearchPlan
     matches: dict[Node, list[int]] = field(default_factory=dict)
     totals: dict[Node, int] = field(default_factory=dict)
     """The numbers of all matches, of nodes for which they are known."""
     neighbours: list[tuple[int, float]] | None = None
+
+
+@dataclass(slots=True)
+class PlannedReads:
+    """The next steps of searches, and what was read for them before each step asks for it."""
+
+    plans: Sequence[SearchPlan] = ()
+    candidate_reads: Sequence[CandidateRead] = ()
+    results: list[PlannedResults] | None = None
+    """One for each plan. None: they have not been read yet."""
+    candidates: dict[CandidateRead, list[Candidate]] = field(default_factory=dict)
+    metadata: dict[int, str] = field(default_factory=dict)
+    """The metadata of observations that were read as candidates."""
     vectors: dict[int, list[tuple[Any, ...]]] = field(default_factory=dict)
     """Rows of the table `vector` by passage, of passages that were read with their vectors."""
+
+    @property
+    def space(self) -> Space | None:
+        """That of the vectors which the searches compare."""
+        return next((plan.space for plan in self.plans if plan.space is not None), None)
 
 
 class Connection:
@@ -141,7 +165,7 @@ class Connection:
 
     facts: Facts | None = None
     """Only in a snapshot."""
-    plan: SearchPlan | None = None
+    planned: PlannedReads
     """The next steps of a search. Only in a snapshot."""
     locked_row: Sequence[Any] = ()
     """What the statement that locked the library has returned. Only in some writes."""
@@ -149,8 +173,6 @@ class Connection:
     """The token of a transaction that writes."""
     is_token_stored = False
     """Whether a statement has stored it. Otherwise the commit does."""
-    results: PlannedResults | None = None
-    """The results of the plan, as far as they have been read."""
     has_generic_plans: bool | None = None
     """Whether the server uses one plan of a statement for any values. None if that is not set."""
 
@@ -158,6 +180,7 @@ class Connection:
         self.owner = owner
         self.server = server
         self.terms = TermResults()
+        self.planned = PlannedReads()
         self.new_passages: set[int] = set()
         """Keys of passages that were added in this transaction, so nobody remembers them."""
         self._rows: dict[Hashable, list[tuple[Any, ...]]] = {}

@@ -75,6 +75,7 @@ _FUNCTION_STEPS = frozenset(
         "m035_search_start",
         "m036_append_message",
         "m037_search_facts",
+        "m038_stored_kinds",
     }
 )
 

@@ -461,6 +461,11 @@ M037_SEARCH_FACTS = """
 comment on column last_key.removed is 'How often passages were changed or removed.';
 """
 
+# A faster `stored_kinds`.
+M038_STORED_KINDS = """
+comment on column document.kind is 'What the document is, such as a conversation or a note.';
+"""
+
 MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m001_documents", M001_DOCUMENTS),
     ("m002_search", M002_SEARCH),
@@ -493,6 +498,7 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m035_search_start", M035_SEARCH_START),
     ("m036_append_message", M036_APPEND_MESSAGE),
     ("m037_search_facts", M037_SEARCH_FACTS),
+    ("m038_stored_kinds", M038_STORED_KINDS),
 )
 BASELINE = "m028_upgrades"
 """Programs since this step keep working while later steps run."""
@@ -778,18 +784,13 @@ $$;
 -- The kinds of the documents, with one lookup for each.
 create or replace function stored_kinds(library integer) returns text[]
   language plpgsql stable as $$
-  declare
-    kinds text[] := '{{}}';
-    next_kind text;
   begin
-    loop
-      select min(d.kind) into next_kind from recollect.document d
-        where d.owner = library
-          and d.kind > coalesce(kinds[cardinality(kinds)], '');
-      exit when next_kind is null;
-      kinds := kinds || next_kind;
-    end loop;
-    return kinds;
+    return array(with recursive kinds(kind) as (
+        (select d.kind from recollect.document d where d.owner = library order by d.kind limit 1)
+        union all select (select d.kind from recollect.document d
+            where d.owner = library and d.kind > kinds.kind order by d.kind limit 1)
+          from kinds where kinds.kind is not null)
+      select kind from kinds where kind is not null);
   end
 $$;
 -- Whether there may be human-only passages: unless the index of these exists and is empty.

@@ -16,13 +16,13 @@ from recollect.language.queries.query_tree import Node
 from recollect.language.text import storable
 from recollect.model.documents import Passage
 from recollect.model.search import Filter
-from recollect.store.postgres import appending, candidate_vectors, planned_search, text
+from recollect.store.postgres import appending, candidate_reads, planned_search, text
 from recollect.store.postgres.cancelling import cancel_on_stop
 from recollect.store.postgres.connection import Connection
 from recollect.store.postgres.filters import OWNER
 from recollect.store.postgres.server_errors import explain_error
 from recollect.store.postgres.transactions import Transactions, has_account
-from recollect.store.sql import checking, codes_in_index, markers, statistics
+from recollect.store.sql import checking, codes_in_index, markers, observations, statistics
 from recollect.store.sql.copying import handover
 from recollect.store.sql.database import TextIndex
 from recollect.store.sql.encoding import INDEXED_TITLE
@@ -33,6 +33,8 @@ from recollect.store.sql.vectors import spaces as space_sql
 from recollect.store.sql.writing import changes, headings
 from recollect.store.values import (
     Appended,
+    Candidate,
+    CandidateRead,
     Contents,
     Findings,
     Progress,
@@ -194,6 +196,19 @@ class PostgresStore(SqlStore[Connection]):
 
         return self._search(attempt)
 
+    def candidates_by_id(self, ids: Sequence[tuple[str, str]], filter: Filter) -> list[Candidate]:
+        read = CandidateRead(ids=tuple(ids), filter=filter)
+        return self._search(lambda db: candidate_reads.read_candidates(db, read))
+
+    def observed_messages(self, keys: Sequence[int]) -> dict[int, list[tuple[str, str]]]:
+        def work(db: Connection) -> dict[int, list[tuple[str, str]]]:
+            messages = candidate_reads.planned_messages(db, keys)
+            if messages is None:
+                messages = observations.observed_messages(db, keys)
+            return messages
+
+        return self._search(work)
+
     def text_scores(self, node: Node, keys: Sequence[int]) -> dict[int, float]:
         return self._search(lambda db: text.scores(db, node, keys))
 
@@ -251,7 +266,7 @@ class PostgresStore(SqlStore[Connection]):
         from recollect.store.postgres.vectors import best_cosines, rows_of
 
         def work(db: Connection) -> list[tuple[Any, ...]]:
-            rows, other_keys = candidate_vectors.planned_vectors(db, space, keys)
+            rows, other_keys = candidate_reads.planned_vectors(db, space, keys)
             if other_keys:
                 rows += rows_of(db, space, other_keys)
             return rows
@@ -307,8 +322,11 @@ class PostgresStore(SqlStore[Connection]):
     def release_snapshot(self) -> None:
         self._transactions.release_snapshot()
 
-    def expect(self, plan: SearchPlan) -> None:
-        self._transactions.expect(plan)
+    def expect(self, *plans: SearchPlan) -> None:
+        self._transactions.expect(plans)
+
+    def expect_candidates(self, *reads: CandidateRead) -> None:
+        self._transactions.expect_candidates(reads)
 
     def expect_terms(self, plan: TermPlan) -> None:
         self._transactions.look_up(text.lookups(plan, self._counts))

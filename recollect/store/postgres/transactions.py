@@ -20,7 +20,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import psycopg
@@ -44,7 +44,8 @@ from recollect.store.postgres.connection import (
     NO_LOOKUPS,
     Connection,
     Facts,
-    TermLookups,
+    Lookups,
+    PlannedReads,
     TermResults,
 )
 from recollect.store.postgres.migrations import can_use_app_role, is_set_up
@@ -59,7 +60,7 @@ from recollect.store.postgres.server_errors import (
 )
 from recollect.store.postgres.sessions import Session
 from recollect.store.sql.copying.closing import closed_error, parse_closure
-from recollect.store.values import SearchPlan
+from recollect.store.values import CandidateRead, SearchPlan
 
 T = TypeVar("T")
 Rows = list[tuple[Any, ...]]
@@ -88,8 +89,8 @@ class _Snapshot:
     """None if no transaction is open."""
     resources: ExitStack | None = None
     """Gives the connection back to the pool."""
-    plan: SearchPlan | None = None
-    lookups: TermLookups = NO_LOOKUPS
+    planned: PlannedReads = field(default_factory=PlannedReads)
+    lookups: Lookups = NO_LOOKUPS
     """What the statement that begins the next transaction looks up."""
     replica: Replica | None = None
     """Where the transactions of the block run. None: on the primary, or there was none yet."""
@@ -108,6 +109,7 @@ class _Snapshot:
 
     def end(self) -> None:
         db, self.db = self.db, None
+        self.planned = PlannedReads(self.planned.plans)  # the next transaction may see other rows
         resources, self.resources = self.resources, None
         if resources is not None:
             with resources:
@@ -333,7 +335,7 @@ class Transactions:
 
     def _begin_search_sql(self, timeout: int, *more_columns: str) -> list[str]:
         """Begin a transaction, and read the facts, these columns and what is looked up."""
-        lookups = self._snapshot.lookups.arguments
+        lookups = self._snapshot.lookups
         return [
             *self._begin_read_sql(timeout),
             *self._plan_settings(generic_plans=True),
@@ -365,22 +367,27 @@ class Transactions:
         """Give the connection back. The next read begins another transaction."""
         self._snapshot.end()
 
-    def look_up(self, lookups: TermLookups) -> None:
+    def look_up(self, lookups: Lookups) -> None:
         """Look this up when the transaction of a snapshot begins. Not on a cluster."""
         if self._snapshot.depth and not self.server.is_cluster:
             self._snapshot.lookups = lookups
 
-    def expect(self, plan: SearchPlan) -> None:
+    def expect(self, plans: Sequence[SearchPlan]) -> None:
         """See Store.expect. Without a snapshot, each step is read when it is needed."""
         if self._snapshot.depth:
-            self._snapshot.plan = plan
+            self._snapshot.planned = PlannedReads(plans)
+
+    def expect_candidates(self, reads: Sequence[CandidateRead]) -> None:
+        """See Store.expect_candidates."""
+        if self._snapshot.depth:
+            self._snapshot.planned.candidate_reads = reads
 
     def _read_in_snapshot(self, work: Callable[[Connection], T]) -> T:
         snapshot = self._snapshot
         if snapshot.db is None and not snapshot.is_on_primary:
             self._begin_on_replica(snapshot)
         if snapshot.db is not None:
-            snapshot.db.plan = snapshot.plan
+            snapshot.db.planned = snapshot.planned
             try:
                 return _search(work, snapshot.db)
             except SearchTimeout:
@@ -401,7 +408,7 @@ class Transactions:
             if rows:
                 db.facts = Facts(*rows[0][:FACTS])
                 db.terms = snapshot.take_terms(rows, FACTS)
-            db.plan = snapshot.plan
+            db.planned = snapshot.planned
             return _search(work, db)
 
         return self._retry(lambda: begin, attempt, _deadline(), response_timeout, snapshot)

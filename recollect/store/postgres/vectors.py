@@ -192,6 +192,22 @@ def nearest_among(
     return query, _encode(db, quantised)
 
 
+def nearest_in_chosen(
+    db: Connection, space: Space, vector: Vector, filter: Filter, row_limit: int
+) -> tuple[str, list[Any]]:
+    """The same in the documents of the table `chosen` (see `selected_passages`)."""
+    (quantised,), _ = quantise([vector])
+    where, values = conditions(filter, "v", "v.hidden")
+    only, without = "(select o.only_keys from chosen o)", "(select o.without_keys from chosen o)"
+    query = f"""select n.* from chosen c cross join lateral (
+        select v.passage, v.scale, v.numbers from vector v
+        where {db.own("v")} and v.space = {space.id:d} and c.is_chosen and {where}
+          and ({only} is null or v.document in (select unnest({only})))
+          and ({without} is null or v.document not in (select unnest({without})))
+        order by v.numbers <=> ?::halfvec limit {row_limit:d}) n"""
+    return query, [*values, _encode(db, quantised)]
+
+
 def nearest_of_rows(
     rows: Sequence[Row], space: Space, vector: Vector, limit: int
 ) -> list[tuple[int, float]] | None:

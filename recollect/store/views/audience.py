@@ -31,6 +31,7 @@ from recollect.store.values import (
     OnDamage,
     Space,
     SubstringMatches,
+    TermPlan,
     Unembedded,
 )
 from recollect.store.views.base import StoreView
@@ -59,6 +60,7 @@ SHOWS_NO_TEXT = {
     "edit": "it returns the title of a document, not its messages",
     "undo_log": "it returns titles of documents, not their messages",
     "unobserved": "it returns only ids and versions of conversations",
+    "observed_messages": "it returns only ids, which other readers check",
     "variants": "it returns single words, which widen a query and are never shown",
     "known_words": "it returns words of the caller; a correction needs a message that is visible",
     "highest_cosines": "it returns only numbers, for the state of a model",
@@ -153,6 +155,9 @@ class AudienceStore(StoreView):
 
     # -- text search ---
 
+    def expect_terms(self, plan: TermPlan) -> None:
+        self._store.expect_terms(plan._replace(with_human_only=True))
+
     def match(self, node: Node, filter: Filter, limit: int) -> list[int]:
         request = limit
         while True:
@@ -225,6 +230,9 @@ class AudienceStore(StoreView):
 
     def candidates(self, keys: Sequence[int], filter: Filter) -> list[Candidate]:
         return self._visible_candidates(self._store.candidates(keys, filter))
+
+    def candidates_by_id(self, ids: Sequence[tuple[str, str]], filter: Filter) -> list[Candidate]:
+        return self._visible_candidates(self._store.candidates_by_id(ids, filter))
 
     def previous_passages(self, keys: Sequence[int]) -> list[Candidate]:
         return self._visible_candidates(self._store.previous_passages(keys))

@@ -26,6 +26,7 @@ from recollect.store.values import (
     Appended,
     Batch,
     Candidate,
+    CandidateRead,
     Closure,
     Contents,
     Findings,
@@ -229,6 +230,12 @@ class StoreView(Store):
     def candidates(self, keys: Sequence[int], filter: Filter) -> list[Candidate]:
         return self._store.candidates(keys, filter)
 
+    def candidates_by_id(self, ids: Sequence[tuple[str, str]], filter: Filter) -> list[Candidate]:
+        return self._store.candidates_by_id(ids, filter)
+
+    def observed_messages(self, keys: Sequence[int]) -> dict[int, list[tuple[str, str]]]:
+        return self._store.observed_messages(keys)
+
     def previous_passages(self, keys: Sequence[int]) -> list[Candidate]:
         return self._store.previous_passages(keys)
 
@@ -396,8 +403,11 @@ class StoreView(Store):
     def release_snapshot(self) -> None:
         self._store.release_snapshot()
 
-    def expect(self, plan: SearchPlan) -> None:
-        self._store.expect(plan)
+    def expect(self, *plans: SearchPlan) -> None:
+        self._store.expect(*plans)
+
+    def expect_candidates(self, *reads: CandidateRead) -> None:
+        self._store.expect_candidates(*reads)
 
     def expect_terms(self, plan: TermPlan) -> None:
         self._store.expect_terms(plan)

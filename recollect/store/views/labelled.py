@@ -9,13 +9,19 @@ from collections.abc import Sequence
 
 from recollect.model.audience import HUMAN_ONLY
 from recollect.model.search import Filter
-from recollect.store.values import Candidate, SubstringMatches
+from recollect.store.values import Candidate, SubstringMatches, TermPlan
 from recollect.store.views.base import StoreView
 
 
 class LabelledStore(StoreView):
+    def expect_terms(self, plan: TermPlan) -> None:
+        self._store.expect_terms(plan._replace(with_human_only=True))
+
     def candidates(self, keys: Sequence[int], filter: Filter) -> list[Candidate]:
         return self._label(self._store.candidates(keys, filter))
+
+    def candidates_by_id(self, ids: Sequence[tuple[str, str]], filter: Filter) -> list[Candidate]:
+        return self._label(self._store.candidates_by_id(ids, filter))
 
     def previous_passages(self, keys: Sequence[int]) -> list[Candidate]:
         return self._label(self._store.previous_passages(keys))

@@ -23,6 +23,7 @@ from recollect.store.postgres.text.counts import Counts, frequencies
 from recollect.store.postgres.text.lexemes import TextQuery, text_query
 from recollect.store.postgres.text.matches import (
     FILTER_PARAMETERS,
+    PARAMETERS_WITHOUT_DOCUMENTS,
     among_query,
     decide_matches,
     filter_arguments,
@@ -47,9 +48,13 @@ _GROUP = 600
 
 _CANDIDATES = f"""select * from candidates({OWNER}, ?::tsquery[], ?::float8[], ?::boolean,
   ?::integer, {FILTER_PARAMETERS})"""
-MATCHES = f"""matches({OWNER}, ?::tsquery[], ?::float8[], ?::integer[], ?::tsquery[], ?::float8[],
-  ?::integer[], ?::integer[], ?::integer, null, {FILTER_PARAMETERS})"""
+_STEPS = """?::tsquery[], ?::float8[], ?::integer[], ?::tsquery[], ?::float8[],
+  ?::integer[], ?::integer[], ?::integer, null"""
+MATCHES = f"matches({OWNER}, {_STEPS}, {FILTER_PARAMETERS})"
 """The function that runs steps. See `step_arguments` for its arguments."""
+MATCHES_IN_CHOSEN = f"""chosen c
+  cross join lateral matches({OWNER}, {_STEPS}, {PARAMETERS_WITHOUT_DOCUMENTS})"""
+"""The same in the documents of `selected_passages`, if they have many passages."""
 
 
 class _Part(NamedTuple):

@@ -8,9 +8,9 @@ from typing import Any
 from recollect.language.queries.query_tree import Node
 from recollect.language.text import fold
 from recollect.model.search import Filter
-from recollect.store.postgres.candidate_vectors import read_candidates
+from recollect.store.postgres.candidate_reads import read_candidates
 from recollect.store.postgres.connection import Connection
-from recollect.store.postgres.filters import OWNER, candidate_conditions, conditions
+from recollect.store.postgres.filters import candidate_conditions, conditions
 from recollect.store.postgres.text.counts import size
 from recollect.store.postgres.text.lexemes import text_query
 from recollect.store.postgres.text.substring import (
@@ -24,47 +24,22 @@ from recollect.store.postgres.text.substring import (
 )
 from recollect.store.sql.reading.candidates import COLUMNS, decode_candidates
 from recollect.store.sql.reading.selection import few_documents
-from recollect.store.values import Candidate, SubstringMatches
+from recollect.store.values import Candidate, CandidateRead, SubstringMatches
 
 _NEWEST_FIRST = "p.created_at desc nulls last, p.key desc"
 
 
 # -- by key --------------------------------------------------------------------
 
-# `offset 0` prevents the server from joining all passages: under row-level security, it expects
-# far too many rows. Every search runs these statements, and planning them takes as long as reading
-# thirty passages, so they are prepared.
-
 
 def candidates(db: Connection, keys: Sequence[int], filter: Filter) -> list[Candidate]:
     """See Store.candidates."""
-    where, values = candidate_conditions(filter)
-    return read_candidates(
-        db,
-        f"""select {COLUMNS} from unnest(?::bigint[]) k(key)
-        cross join lateral (select * from passage p
-          where p.owner = {OWNER} and p.key = k.key offset 0) p
-        cross join lateral (select * from document d
-          where d.owner = {OWNER} and d.key = p.document offset 0) d
-        where {where}""",
-        (list(keys), *values),
-    )
+    return read_candidates(db, CandidateRead(tuple(keys), filter))
 
 
 def previous_passages(db: Connection, keys: Sequence[int]) -> list[Candidate]:
     """See Store.previous_passages."""
-    return read_candidates(
-        db,
-        f"""select {COLUMNS} from unnest(?::bigint[]) k(key)
-        cross join lateral (select a.document, a.position from passage a
-          where a.owner = {OWNER} and a.key = k.key offset 0) a
-        cross join lateral (select * from passage p
-          where p.owner = {OWNER} and p.document = a.document and p.position = a.position - 1
-          offset 0) p
-        cross join lateral (select * from document d
-          where d.owner = {OWNER} and d.key = p.document offset 0) d""",
-        (list(keys),),
-    )
+    return read_candidates(db, CandidateRead(tuple(keys)))
 
 
 def scores(db: Connection, node: Node, keys: Sequence[int]) -> dict[int, float]:

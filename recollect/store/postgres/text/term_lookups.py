@@ -13,7 +13,7 @@ from typing import Any
 
 from recollect.language.languages.english import ENGLISH
 from recollect.language.words.stem import stem
-from recollect.store.postgres.connection import NO_LOOKUPS, Connection, TermLookups
+from recollect.store.postgres.connection import Connection, Lookups
 from recollect.store.postgres.filters import OWNER
 from recollect.store.postgres.text.counts import MAX_COUNTED, UNKNOWN, Counts, State
 from recollect.store.postgres.text.lexemes import text_query
@@ -24,18 +24,20 @@ VARIANTS = 50
 _QUERY_COLUMNS = 3  # of the rows that are about queries, after those about words
 
 
-def lookups(plan: TermPlan, counts: Counts) -> TermLookups:
+def lookups(plan: TermPlan, counts: Counts) -> Lookups:
     """What to look up. The words of other languages are looked up later, by their own stems."""
     words = plan.words if plan.language is ENGLISH else {}
     queries = dict.fromkeys(text_query(node).tsquery for node in plan.nodes)
+    others = Lookups(with_kinds=plan.with_kinds, with_human_only=plan.with_human_only)
     if not words and not queries:
-        return NO_LOOKUPS
+        return others
     word_states = {word: counts.word_state(word, words[word]) for word in words}
     query_states = {query: counts.query_state(query) for query in queries}
     states = {(s.size, s.removed) for s in (*word_states.values(), *query_states.values())}
     size, removed = states.pop() if len(states) == 1 else (None, None)
     argument = _argument(words, word_states, query_states, plan.rare).replace("'", "''")
-    return TermLookups(f"'{argument}', {_number(size)}, {_number(removed)}", words)
+    arguments = f"'{argument}', {_number(size)}, {_number(removed)}"
+    return others._replace(arguments=arguments, relatives=words)
 
 
 def _number(value: int | None) -> str:

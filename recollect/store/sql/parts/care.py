@@ -10,7 +10,7 @@ from recollect.store.contract.care import Care
 from recollect.store.sql import codes_in_index, markers, statistics, tags
 from recollect.store.sql.parts.transactions import Connection, SqlTransactions
 from recollect.store.sql.writing import headings
-from recollect.store.values import Activity, SearchPlan, TermPlan
+from recollect.store.values import Activity, CandidateRead, SearchPlan, TermPlan
 
 
 class SqlCare(SqlTransactions[Connection], Care):
@@ -20,7 +20,10 @@ class SqlCare(SqlTransactions[Connection], Care):
     def release_snapshot(self) -> None:
         pass
 
-    def expect(self, plan: SearchPlan) -> None:
+    def expect(self, *plans: SearchPlan) -> None:
+        pass
+
+    def expect_candidates(self, *reads: CandidateRead) -> None:
         pass
 
     def expect_terms(self, plan: TermPlan) -> None:

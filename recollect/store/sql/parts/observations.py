@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 from recollect.model.documents import Document
@@ -21,6 +22,9 @@ class SqlObservations(SqlTransactions[Connection], Observations):
 
     def unobserved(self, limit: int) -> tuple[list[tuple[str, int]], int]:
         return self._read(lambda db: observation_sql.unobserved(db, limit))
+
+    def observed_messages(self, keys: Sequence[int]) -> dict[int, list[tuple[str, str]]]:
+        return self._search(lambda db: observation_sql.observed_messages(db, keys))
 
     def save_observations(
         self,

@@ -60,7 +60,14 @@ class SqlTextSearch(SqlTransactions[Connection], TextSearch):
         return self._search(lambda db: self._text.known_words(db, words))
 
     def candidates(self, keys: Sequence[int], filter: Filter) -> list[Candidate]:
-        return self._search(lambda db: self._text.candidates(db, keys, resolve_filter(db, filter)))
+        return self._search(lambda db: self._text.candidates(db, keys, filter))
+
+    def candidates_by_id(self, ids: Sequence[tuple[str, str]], filter: Filter) -> list[Candidate]:
+        def work(db: Connection) -> list[Candidate]:
+            keys = lookup.passage_keys(db, ids)
+            return self._text.candidates(db, keys, filter)
+
+        return self._search(work)
 
     def previous_passages(self, keys: Sequence[int]) -> list[Candidate]:
         return self._search(lambda db: self._text.previous_passages(db, keys))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -60,6 +61,15 @@ def passage_key(db: Database, id: str, passage: str) -> int:
     if key is None:
         raise missing_passage(id, passage)
     return key
+
+
+def passage_keys(db: Database, ids: Iterable[tuple[str, str]]) -> list[int]:
+    """The keys of passages, given by the ids of their documents and their own, if they exist."""
+    keys = []
+    for document, passage in ids:
+        with suppress(NotFound):
+            keys.append(passage_key(db, document, passage))
+    return keys
 
 
 def keys(db: Database, filter: Filter) -> list[int]:

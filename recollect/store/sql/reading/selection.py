@@ -36,7 +36,7 @@ _IS_OTHER_ROLE = (
 
 def resolve_filter(db: Database, filter: Filter) -> Filter:
     """Like `resolve_senders`, and without kinds if the library has no other kinds."""
-    if filter.kinds and not _other_kinds(db, filter):
+    if filter.kinds and not other_kinds(db, filter):
         filter = replace(filter, kinds=())
     return resolve_senders(db, filter)
 
@@ -58,7 +58,7 @@ def resolve_senders(db: Database, filter: Filter) -> Filter:
     return replace(filter, senders=tuple(sorted(spellings.union(filter.senders))))
 
 
-def _other_kinds(db: Database, filter: Filter) -> list[str]:
+def other_kinds(db: Database, filter: Filter) -> list[str]:
     """The kinds in the library that the filter excludes. All observations are hidden passages."""
     kinds = db.kinds
     if kinds is None:
@@ -131,7 +131,7 @@ def drop_common_kinds(db: Database, filter: Filter) -> tuple[Filter, list[int]]:
     """
     if not filter.kinds:
         return filter, []
-    others = _keys_of_kinds(db, _other_kinds(db, filter))
+    others = _keys_of_kinds(db, other_kinds(db, filter))
     if len(others) > MAX_LISTED_DOCUMENTS or len(others) >= len(_keys_of_kinds(db, filter.kinds)):
         return filter, []
     return replace(filter, kinds=()), others

@@ -14,7 +14,7 @@ from recollect.language.words.stem import related_words, stem
 from recollect.model.search import Filter
 from recollect.settings import LIMITS
 from recollect.store.sql.reading.candidates import COLUMNS, decode_columns
-from recollect.store.sql.reading.selection import drop_common_kinds, few_documents
+from recollect.store.sql.reading.selection import drop_common_kinds, few_documents, resolve_filter
 from recollect.store.sqlite.connections.connection import Connection
 from recollect.store.sqlite.passages.candidate_cache import CandidateCache
 from recollect.store.sqlite.passages.filters import conditions, passage_conditions
@@ -63,7 +63,7 @@ def candidates(db: Connection, keys: Sequence[int], filter: Filter) -> list[Cand
     """See Store.candidates."""
 
     def read(missing: Sequence[int]) -> Iterator[tuple[int, Candidate]]:
-        where, values = conditions(filter)
+        where, values = conditions(resolve_filter(db, filter))
         rows = db.execute(
             f"""select {_COLUMNS} from json_each(?) k cross join passage p on p.key = k.value
             cross join document d on d.key = p.document where {where}""",
