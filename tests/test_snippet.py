@@ -57,6 +57,14 @@ def test_the_snippet_shows_the_part_with_the_most_matches() -> None:
     assert "[alpha] with [beta] and [gamma]" in text
 
 
+def test_different_words_count_more_than_the_same_word_in_several_forms() -> None:
+    content = (
+        "test the tests, testing a test " + "filler " * 2_000 + "why the tests are failing now"
+    )
+    text, _ = snippet(content, [Word(w) for w in ("test", "tests", "testing", "failing", "fail")])
+    assert "why the tests are failing now" in text
+
+
 def test_a_snippet_of_a_message_with_100_000_matches_is_short() -> None:
     assert len(snippet("a " * 100_000, [Word("a")])[0]) < 300
 

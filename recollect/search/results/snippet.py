@@ -1,8 +1,8 @@
 """Snippets: a short part of a text around the words that match.
 
 FTS5's own snippet() is not used, because it is quadratic in the matches of a row and cannot be
-interrupted. Here the text is searched slice by slice until one contains a match, and the first
-matches in that slice determine the position of the snippet.
+interrupted. Here the text is searched slice by slice until one contains a match. Of the text from
+there on, as much as the ranker reads, the snippet shows the part with the most different words.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from typing import NamedTuple
 from recollect.language.queries.query_tree import Word
 from recollect.language.terminal_codes import position_with_codes, without_terminal_codes
 from recollect.language.text import is_unspaced, non_ascii_characters
+from recollect.language.words.stem import stems
 from recollect.search.results.word_finder import Span, WordFinder, fold, word_finder
 from recollect.settings import LIMITS
 
 _CHARACTERS_BEFORE = 400  # before the first match
-_CHARACTERS_AFTER = 4_000  # after the first match
+_EXCERPT_CHARACTERS = 4_000  # after the first match, from which an excerpt is chosen
 _SLICE_OVERLAP = 1_000
 _LONGEST_SPACE_SEARCH = 30
 _SPACE = re.compile(r"\s+")
@@ -44,8 +45,8 @@ def snippet_at(content: str, words: Sequence[Word], length: int) -> tuple[int, s
     """Where a snippet begins in the content, the snippet, and the positions of its matches."""
     finder = word_finder(words)
     plain = without_terminal_codes(content)
-    start, text, folded = _part_with_match(plain, finder)
-    window_start = _window_start(finder.matches(folded), length)
+    start, text, folded = _part_with_match(plain, finder, LIMITS.ranked_characters)
+    window_start = _window_start(folded, finder.matches(folded), length)
     first = _next_word(text, window_start)
     window = text[first : first + length]
     result = " ".join(window.split())
@@ -71,7 +72,7 @@ def excerpt(content: str, words: Sequence[Word], size: int) -> tuple[str, Marks]
     """
     finder = word_finder(words)
     plain = without_terminal_codes(content)
-    start, text, folded = _part_with_match(plain, finder)
+    start, text, folded = _part_with_match(plain, finder, _EXCERPT_CHARACTERS)
     begin, end = _excerpt_window(text, finder.matches(folded), size, at_start=start == 0)
     result = " ".join(text[begin:end].split())
     if start + begin > 0:
@@ -95,11 +96,12 @@ def first_match(content: str, words: Sequence[Word]) -> int | None:
 def best_match(content: str, words: Sequence[Word], length: int) -> int | None:
     """Where the most different words are closest together in a snippet of this length."""
     finder = word_finder(words)
-    start, _, folded = _part_with_match(without_terminal_codes(content), finder)
+    plain = without_terminal_codes(content)
+    start, _, folded = _part_with_match(plain, finder, LIMITS.ranked_characters)
     matches = finder.matches(folded)
     if not matches:
         return None
-    first = _best_match(matches, length)
+    first = _best_match(folded, matches, length)
     end = first + max(1, length * 3 // 4)
     closest = _closest_words(folded, [span for span in matches if first <= span[0] < end])
     return position_with_codes(content, start + closest)
@@ -197,14 +199,17 @@ def _slice_with_match(content: str, finder: WordFinder) -> _Match | None:
     return None
 
 
-def _part_with_match(content: str, finder: WordFinder) -> tuple[int, str, str]:
-    """Where the text around the first match starts in the content, that text, and it folded."""
+def _part_with_match(content: str, finder: WordFinder, size: int) -> tuple[int, str, str]:
+    """Where the text around the first match starts in the content, that text, and it folded.
+
+    `size`: the characters of the text after the match.
+    """
     match = _slice_with_match(content, finder)
     if match is None:
         text = content[: LIMITS.snippet_slice]
         return 0, text, ""
     start = max(0, match.position - _CHARACTERS_BEFORE)
-    text = content[start : match.position + _CHARACTERS_AFTER]
+    text = content[start : match.position + size]
     offset = start - match.slice_start
     folded = match.folded_slice[max(offset, 0) : offset + len(text)]
     if len(folded) < len(text):  # a part of the text is in another slice
@@ -212,23 +217,39 @@ def _part_with_match(content: str, finder: WordFinder) -> tuple[int, str, str]:
     return start, text, folded
 
 
-def _window_start(matches: Sequence[Span], length: int) -> int:
-    """Where a snippet must start to contain the most matches, with a quarter of it before them."""
+def _window_start(folded: str, matches: Sequence[Span], length: int) -> int:
+    """Where a snippet must start to contain the best matches, with a quarter of it before them."""
     if not matches:
         return 0
-    return max(0, _best_match(matches, length) - length // 4)
+    return max(0, _best_match(folded, matches, length) - length // 4)
 
 
-def _best_match(matches: Sequence[Span], length: int) -> int:
-    """The start of the match that is followed by the most others in a snippet of this length."""
+def _best_match(folded: str, matches: Sequence[Span], length: int) -> int:
+    """The start of the match from which a snippet of this length has the most different words.
+
+    Of several, the one with the most matches, then the first one.
+    """
     room = length * 3 // 4
-
-    def quality(number: int) -> tuple[int, int]:
-        start, _ = matches[number]
-        return sum(end - start <= room for _, end in matches[number:]), -number
-
-    best = max(range(len(matches)), key=quality)
-    return matches[best][0]
+    words = [folded[start:end] for start, end in matches]
+    distinct = sorted(set(words))
+    stem_of = dict(zip(distinct, stems(distinct), strict=True))
+    counts: dict[str, int] = {}
+    """How often each stem is in the snippet."""
+    best, best_quality = 0, (0, 0)
+    end = 0
+    for first, (start, _) in enumerate(matches):
+        while end < len(matches) and (end == first or matches[end][1] - start <= room):
+            name = stem_of[words[end]]
+            counts[name] = counts.get(name, 0) + 1
+            end += 1
+        quality = len(counts), end - first
+        if quality > best_quality:
+            best, best_quality = start, quality
+        name = stem_of[words[first]]
+        counts[name] -= 1
+        if not counts[name]:
+            del counts[name]
+    return best
 
 
 def _next_word(text: str, position: int) -> int:
