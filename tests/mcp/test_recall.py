@@ -283,6 +283,18 @@ def test_only_what_was_shown_counts_as_shown(agent: Caller, library: Library) ->
     assert re.findall(r"#(\d) shown before", second) == sorted(numbers)
 
 
+def test_another_part_of_a_long_message_was_not_shown_before(
+    agent: Caller, library: Library
+) -> None:
+    add(library, "log", "The walrus sleeps. " + "Nothing happens. " * 200 + "A pelican lands.")
+    session = Session()
+    for query, sentence in [("walrus", "The walrus sleeps."), ("pelican", "A pelican lands.")]:
+        answer = agent.call("recall_search", {"query": query}, session=session)
+        assert sentence in answer["content"][0]["text"]
+        again = agent.call("recall_search", {"query": query}, session=session)
+        assert sentence not in again["content"][0]["text"]
+
+
 # -- read ---
 
 

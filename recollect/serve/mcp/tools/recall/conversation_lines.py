@@ -36,7 +36,7 @@ class ConversationLines:
         self._has_meaning = False
         self._has_reply = False
         self.uris: list[str] = []
-        """The messages that were shown."""
+        """The messages, or parts of them, that were shown."""
 
     def add(
         self, budget: Budget, hit: Hit, is_detailed: bool = False, with_reply: bool = True
@@ -184,4 +184,6 @@ def _part_with_match(hit: Hit, length: int) -> str:
 
 
 def _uri(hit: Hit) -> str:
-    return f"{hit.conversation_id}#{hit.message_id}"
+    """The name of what a line shows: a message, or a part of a long one."""
+    part = hit.start // SNIPPET_LENGTH
+    return f"{hit.conversation_id}#{hit.message_id}+{part}"
