@@ -51,7 +51,9 @@ def is_surely_unmarked(message: Labelled) -> bool:
     Names that were never seen before show nothing. This runs for every message of an import, so it
     does not look at values.
     """
-    return message.visibility in _USUAL_VISIBILITIES and message.metadata.keys() <= _unmarked_names
+    metadata = message.metadata
+    is_unmarked = not metadata or metadata.keys() <= _unmarked_names
+    return is_unmarked and message.visibility in _USUAL_VISIBILITIES
 
 
 def is_marked_human_only(metadata: Mapping[str, Any]) -> bool:
