@@ -124,6 +124,15 @@ class Cluster:
     def start_worker(self, port: int) -> None:
         self._control(port, "-l", str(self._data / str(port) / "log"), "-w", "start")
 
+    def start_as_replica(self, port: int) -> None:
+        """Start a node that replays its log, and then waits for more."""
+        (self._data / str(port) / "standby.signal").touch()
+        self.start_worker(port)
+
+    def promote(self, port: int) -> None:
+        """Let a replica accept writes."""
+        self._control(port, "-w", "promote")
+
     def _control(self, port: int, *arguments: str) -> None:
         command = [str(_server(self._folder) / "bin" / "pg_ctl")]
         if os.getuid() == 0:

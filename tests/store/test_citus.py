@@ -20,7 +20,6 @@ import pytest
 from citus import ForeignCluster
 from kills import KILLS
 from psycopg.conninfo import conninfo_to_dict
-from traffic import tap
 
 import recollect
 from bench.citus import Cluster
@@ -41,6 +40,8 @@ SUITES = {
     "rewriting": ["store/test_rewriting.py", "store/test_parts.py", "-k", "postgres"],
     "vectors": ["store/test_vectors.py", "-k", "postgres"],
     "moving": ["test_move.py", "-k", "postgres"],
+    "traffic": ["store/test_postgres_traffic.py", "-k", "a_search_is or append or typing or page"],
+    "planned": ["store/test_postgres_planned.py"],
     "isolation": ["store/test_postgres_isolation.py"],
 }
 
@@ -124,22 +125,6 @@ def test_functions_run_on_the_worker_of_the_user(url: str) -> None:
     )
     assert len(rows) >= 5
     assert {row[1:] for row in rows} == {(0, True)}
-
-
-def test_an_append_is_one_transaction_with_two_statements(url: str, tmp_path: Path) -> None:
-    with tap(tmp_path / "trace") as traces:
-        store = PostgresStore(url, f"user-{uuid.uuid4()}")
-        store.save([conversation("c", "the first message")])
-        # A connection has other plans after a while.
-        for number in range(10):
-            traces.take()
-            store.append("c", Passage(f"m{number}", "user", f"the castle and the {number} trams"))
-            traffic = traces.take()
-            assert traffic.transactions == 1
-            assert len(traffic.statements) == 2, "\n".join(s[:90] for s in traffic.statements)
-        assert store.count(parse("castle"), Filter()) == (10, True)
-        assert store.verify().healthy
-        store.close()
 
 
 def test_callers_wait_while_a_worker_is_away(nodes: Cluster, url: str) -> None:
@@ -270,6 +255,25 @@ def test_nothing_acknowledged_is_lost_if_workers_are_killed_under_load(
             nodes.stop_worker(port)
             nodes.start_worker(port)
             user.wait_for(5)
+
+
+def test_a_program_notices_that_a_replica_became_a_worker(nodes: Cluster, url: str) -> None:
+    """Then commits may be missing, and what it remembers of a library is not used any more."""
+    store = PostgresStore(url, f"user-{uuid.uuid4()}")
+    store.save([conversation("c", "the first message")])
+    with store.snapshot():
+        assert store.variants(["messages"]) == [("messages", "message")]
+        before = store._read(lambda db: db.epoch(0))
+    port = worker_of(url, store._transactions.owner)
+    nodes.stop_worker(port)
+    nodes.start_as_replica(port)
+    nodes.promote(port)
+    assert store._read(lambda db: db.epoch(0)) > before
+    with store.snapshot():
+        assert store._read(lambda db: db.epoch(0)) > before
+    assert store.append("c", Passage("late", "user", "another message")).new
+    assert store.count(parse("message"), Filter()) == (2, True)
+    store.close()
 
 
 def test_users_write_while_they_are_spread_and_moved_to_a_new_worker(

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from traffic import Tap, Traffic, tap
 
@@ -16,6 +17,7 @@ from recollect.model.documents import Document, Passage
 from recollect.model.kinds import CONVERSATION
 from recollect.model.search import Filter, SearchOptions
 from recollect.store.postgres import PostgresStore
+from recollect.store.postgres.cluster import is_distributed
 
 NOON = datetime(2025, 5, 1, 12, tzinfo=UTC)
 LATER = NOON + timedelta(days=7)
@@ -67,6 +69,18 @@ def library(
         yield library, traces
 
 
+@pytest.fixture
+def on_cluster(database: str) -> bool:
+    with psycopg.connect(database) as db:
+        return is_distributed(db)
+
+
+@pytest.fixture
+def begin_messages(on_cluster: bool) -> int:
+    """How many messages begin a transaction: a cluster gets each of its statements alone."""
+    return 4 if on_cluster else 1
+
+
 def search(
     library: tuple[recollect.Library, Tap],
     text: str,
@@ -96,7 +110,7 @@ def search(
     ],
 )
 def test_a_search_is_one_transaction_with_at_most_four_statements(
-    library: tuple[recollect.Library, Tap], text: str, mode: str
+    library: tuple[recollect.Library, Tap], begin_messages: int, text: str, mode: str
 ) -> None:
     """Whether its words were searched before or not, and after a write.
 
@@ -106,7 +120,7 @@ def test_a_search_is_one_transaction_with_at_most_four_statements(
         traffic = search(library, text, mode, limit=10 + number)
         assert traffic.transactions == 1
         assert len(traffic.statements) <= 4, "\n".join(s[:60] for s in traffic.statements)
-        assert traffic.round_trips <= 5
+        assert traffic.round_trips <= begin_messages + 4
         library[0]._store.append("trip", Passage(f"new {number}", "user", f"tram tickets {number}"))
     library[0]._recent_searches._searches.clear()
     assert len(search(library, text, mode).statements) <= 4
@@ -123,11 +137,13 @@ def test_a_search_in_a_project_has_as_many_statements(
 
 
 def test_typing_a_question_takes_at_most_four_statements_a_key(
-    library: tuple[recollect.Library, Tap],
+    library: tuple[recollect.Library, Tap], on_cluster: bool
 ) -> None:
+    # A cluster reads the matches of the prefix and the neighbours separately.
+    limit = 5 if on_cluster else 4
     for text in ("which tr", "which tram go", "which tram goes to the cas"):
         traffic = search(library, text, "both", typing=True)
-        assert (traffic.transactions, len(traffic.statements) <= 4) == (1, True)
+        assert (traffic.transactions, len(traffic.statements) <= limit) == (1, True)
 
 
 QUESTIONS = {
@@ -179,18 +195,19 @@ def test_a_search_of_everything_is_one_transaction(
 
 
 def test_the_next_page_of_a_search_is_one_statement(
-    library: tuple[recollect.Library, Tap],
+    library: tuple[recollect.Library, Tap], begin_messages: int
 ) -> None:
     search(library, "castle", "text")
     traffic = search(library, "castle", "text")
-    assert (traffic.transactions, len(traffic.statements), traffic.round_trips) == (1, 1, 2)
+    assert (traffic.transactions, len(traffic.statements)) == (1, 1)
+    assert traffic.round_trips == begin_messages + 1
 
 
 def test_an_append_is_one_transaction_with_few_statements(
-    library: tuple[recollect.Library, Tap],
+    library: tuple[recollect.Library, Tap], begin_messages: int
 ) -> None:
     opened, traces = library
-    for number in range(3):
+    for number in range(10):  # a connection has other plans after a while
         traces.take()
         opened._store.append(
             "trip", Passage(f"new {number}", "user", "Does the tram run at night?")
@@ -198,7 +215,7 @@ def test_an_append_is_one_transaction_with_few_statements(
         traffic = traces.take()
         assert traffic.transactions == 1
         assert len(traffic.statements) <= 2, "\n".join(s[:90] for s in traffic.statements)
-        assert traffic.round_trips <= 3
+        assert traffic.round_trips <= begin_messages + 2
 
 
 def test_candidates_are_planned_once_for_a_connection(database: str, user: str) -> None:

@@ -15,6 +15,7 @@ from recollect.model.documents import Passage
 from recollect.store.postgres.connection import Connection
 from recollect.store.postgres.filters import OWNER
 from recollect.store.postgres.schema import NEW_PASSAGE
+from recollect.store.postgres.sessions import TIMELINE
 from recollect.store.postgres.text.index_writer import IndexWriter
 from recollect.store.postgres.text.lexemes import folded_content, text_vector
 from recollect.store.postgres.text.vocabulary import word_rows
@@ -32,7 +33,7 @@ _SPECIAL_CHARACTER = re.compile(r"[^0-9A-Za-z_.-]")
 def lock_query(owner: int, id: str, passage: Passage) -> str:
     """Locks the library, and returns the AppendState. See `Transactions.write`."""
     ids = ", ".join(map(_literal, (id, passage.id)))
-    return f"select * from append_state({owner:d}, {ids})"
+    return f"select *, {TIMELINE} from append_state({owner:d}, {ids})"
 
 
 def _literal(id: str) -> str:
@@ -49,7 +50,7 @@ def append(
     expected_passages: int | None = None,
 ) -> Appended | None:
     """See Store.append. Returns None, and changes nothing, if this is not a plain append."""
-    tokens, _, *columns = db.locked_row
+    tokens, _, *columns, db.timeline = db.locked_row
     state = AppendState(*columns)
     if state.document is None:
         return None

@@ -26,7 +26,7 @@ from recollect.store.postgres.filters import (
 )
 from recollect.store.postgres.human_only import may_be_human_only
 from recollect.store.postgres.schema import TOKENS
-from recollect.store.postgres.sessions import Session
+from recollect.store.postgres.sessions import TIMELINE, Session
 from recollect.store.sql.encoding import PASSAGE_COLUMNS
 from recollect.store.sql.markers import get_marker, set_marker
 from recollect.store.sql.reading import human_only
@@ -68,35 +68,32 @@ class Facts:
     """The kinds of its documents, if they were looked up."""
     may_have_human_only: bool
     """False if it is known that no passage is human-only."""
+    timeline: int | None
+    """Only in a cluster. See `Connection.timeline`."""
 
     @staticmethod
     def sql(owner: int, is_cluster: bool, lookups: Lookups, *more_columns: str) -> str:
         """`more_columns` may refer to `k.marks`, the tokens of the last commits.
 
         If terms are looked up, each row has more columns, and the rows after the first are about
-        terms. A cluster runs a statement where the rows are, but not those of a function.
+        terms.
         """
         others = "".join(f", {column}" for column in more_columns)
         kinds = may_have_human_only = "null"
+        # Only in the first row. With subqueries instead, the coordinator of a cluster crashes.
         if lookups.with_kinds:
-            kinds = f"(select stored_kinds({owner:d}))"
+            kinds = f"case when k.passage is not null then stored_kinds({owner:d}) end"
         if lookups.with_human_only:
-            may_have_human_only = f"(select may_have_human_only({owner:d}))"
+            may_have_human_only = (
+                f"case when k.passage is not null then may_have_human_only({owner:d}) end"
+            )
         columns = f"""k.passage, k.removed, k.marks[1], k.is_partly_positioned, k.spaces,
-          {kinds}, coalesce({may_have_human_only}, true)"""
+          {kinds}, coalesce({may_have_human_only}, true), {TIMELINE if is_cluster else "null"}"""
         if lookups.arguments:
             return f"""select {columns}{others}, k.word, k.forms, k.next_key, k.matches,
               k.relatives, k.family, k.query, k.passages, k.visible
               from search_start({owner:d}, {lookups.arguments}) k"""
-        if not is_cluster:
-            return f"select {columns}{others} from facts({owner:d}) k"
-        return f"""select k.passage, k.removed, k.marks[1],
-          exists (select from passage_text t where t.owner = {owner:d} and not t.sure),
-          (select coalesce(json_agg(json_build_array(s.id, s.name, s.version, s.dimensions,
-              s.done, s.ready, s.noise_floor, s.calibrated_size)
-            order by s.id), '[]')
-           from space s where s.owner = {owner:d} and not s.gone), null, true{others}
-          from last_key k where k.owner = {owner:d}"""
+        return f"select {columns}{others} from facts({owner:d}) k"
 
 
 FACTS = len(fields(Facts))
@@ -185,6 +182,7 @@ class Connection:
         """Keys of passages that were added in this transaction, so nobody remembers them."""
         self._rows: dict[Hashable, list[tuple[Any, ...]]] = {}
         self._session = session
+        self._timeline: int | None = None
         self._cursor = psycopg.RawCursor(session)
 
     def rows(
@@ -436,7 +434,26 @@ class Connection:
 
         It changes with `last_key.removed`, and with a failover, which may have lost commits.
         """
-        return self._session.timeline << _EPOCH_BITS | removed
+        return self.timeline << _EPOCH_BITS | removed
+
+    @property
+    def timeline(self) -> int:
+        """Of the server with the rows of the user.
+
+        Another one begins when a replica becomes the primary. A connection ends then, but not if
+        that happens to a worker of a cluster.
+        """
+        if not self.server.is_cluster:
+            return self._session.timeline
+        if self._timeline is None and self.facts is not None:
+            self._timeline = self.facts.timeline
+        if self._timeline is None:
+            self._timeline = self.get(f"select {TIMELINE} from {self.own_rows('last_key')}")
+        return self._timeline or 0
+
+    @timeline.setter
+    def timeline(self, number: int) -> None:
+        self._timeline = number
 
     # -- begin and commit ---
 

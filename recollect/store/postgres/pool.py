@@ -19,6 +19,7 @@ from recollect.store.postgres.server_errors import explain_errors, location_of
 from recollect.store.postgres.sessions import (
     CONNECTION_OPTIONS,
     SESSION_SETTINGS,
+    TIMELINE,
     WAIT_SECONDS,
     Session,
     new_session_pool,
@@ -26,9 +27,6 @@ from recollect.store.postgres.sessions import (
 )
 from recollect.store.postgres.versions import require_supported
 
-# A name of a file of the log begins with it. A replica has none, but searches there are checked.
-_TIMELINE = """select case when pg_is_in_recovery() then 0
-  else ('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::integer end"""
 # Distinguishes our advisory locks from others in the same database ("Reco" in ASCII).
 _LOCK = 0x5265636F
 
@@ -126,8 +124,7 @@ class Pool:
     def _configure(self, connection: Session) -> None:
         self.server.configure(connection)
         connection.execute(SESSION_SETTINGS)
-        if not self.server.is_cluster:
-            ((connection.timeline,),) = connection.execute(_TIMELINE).fetchall()
+        ((connection.timeline,),) = connection.execute(f"select {TIMELINE}").fetchall()
         try:
             require_supported(connection, self.location)
         except NewerLibrary as error:

@@ -629,6 +629,7 @@ create function matches(library integer, queries tsquery[], weights float8[], st
     end loop;
   end
 $$;
+-- For programs before m036_append_message, on a cluster.
 -- For each stem: the words of the library that have it, and if `is_counted`, how many passages have
 -- one of them or the word itself, and how many of these are not hidden.
 create function terms(library integer, words text[], stems text[], is_counted boolean[],

@@ -38,6 +38,10 @@ SESSION_SETTINGS = """set jit = off;
   select set_config('synchronous_commit', 'on', false)
   where current_setting('synchronous_commit') = 'off'"""
 
+# A name of a file of the log begins with it. A replica has none, but searches there are checked.
+TIMELINE = """case when pg_is_in_recovery() then 0
+  else ('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::integer end"""
+
 
 class Session(psycopg.Connection[Any]):
     """A connection that can give up waiting for the server."""

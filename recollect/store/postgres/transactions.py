@@ -368,8 +368,8 @@ class Transactions:
         self._snapshot.end()
 
     def look_up(self, lookups: Lookups) -> None:
-        """Look this up when the transaction of a snapshot begins. Not on a cluster."""
-        if self._snapshot.depth and not self.server.is_cluster:
+        """Look this up when the transaction of a snapshot begins."""
+        if self._snapshot.depth:
             self._snapshot.lookups = lookups
 
     def expect(self, plans: Sequence[SearchPlan]) -> None:

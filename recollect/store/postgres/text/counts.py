@@ -122,15 +122,6 @@ class Counts:
             self._add(new_entries)
         return [(entries[query].passages, entries[query].visible) for query in queries], size
 
-    def has_word(self, word: str, db: Connection) -> bool:
-        """Whether the counts for a word in its forms are in the cache and valid.
-
-        The forms may have changed in the meantime; then the counts are read again by `get`.
-        """
-        size, removed = size_and_removed(db)
-        entry = self._entries.get(self._queries.get(word, ""))
-        return entry is not None and self._is_valid(entry, size, removed)
-
     def recall(self, word: str, db: Connection) -> bool:
         """Whether the forms of a word and their matches are remembered. Adds them to `db.terms`."""
         forms = self._forms.get(word)
@@ -191,14 +182,6 @@ class Counts:
     def add_query(self, db: Connection, query: str, counts: tuple[int, int]) -> None:
         """Add the counts for a tsquery, as `get` returns them."""
         self._add({query: _Entry(*counts, *size_and_removed(db))})
-
-    def add_word(
-        self, db: Connection, word: str, forms: Sequence[str], counts: tuple[int, int]
-    ) -> None:
-        """Add the counts for a word in its forms, as `get` returns them."""
-        query = self._set_query(word, forms)
-        if query is not None:
-            self.add_query(db, query, counts)
 
     def add_matches(
         self, db: Connection, word: str, forms: Sequence[str], data: bytes, next_key: int

@@ -11,7 +11,7 @@ from recollect.language.words.stem import related_words, stem
 from recollect.settings import LIMITS
 from recollect.store.postgres.connection import Connection
 from recollect.store.postgres.filters import OWNER
-from recollect.store.postgres.text.counts import MAX_COUNTED, Counts
+from recollect.store.postgres.text.counts import Counts
 from recollect.store.postgres.text.lexemes import LONGEST
 from recollect.store.postgres.text.term_lookups import VARIANTS, english_forms, word_forms
 
@@ -83,8 +83,6 @@ def variants(
     counts = counts or Counts()
     if language is not ENGLISH:
         related = _words_of_language(db, words, language)
-    elif db.server.is_cluster:
-        related = _counted_words(db, words, counts)
     else:
         related = english_forms(db, words, counts)
     if len(words) == 1 and not related[0]:
@@ -100,21 +98,6 @@ def _words_of_language(
     for term in _terms_of_language(db, words, language):
         by_stem.setdefault(stem(term, language), set()).add(term)
     return [sorted(by_stem.get(stem(word, language), set()))[:VARIANTS] for word in words]
-
-
-def _counted_words(db: Connection, words: Sequence[str], counts: Counts) -> list[Sequence[str]]:
-    """The words with the same English stem for each of the words, which are counted as well."""
-    is_counted = [not counts.has_word(word, db) for word in words]
-    rows = db.rows(
-        f"""select * from terms({OWNER}, ?::text[], ?::text[], ?::boolean[], ?::integer,
-          ?::integer)""",
-        ([*words], [stem(word) for word in words], is_counted, VARIANTS, MAX_COUNTED),
-        generic_plan=True,
-    )
-    for word, is_new, (terms, passages, visible) in zip(words, is_counted, rows, strict=True):
-        if is_new:
-            counts.add_word(db, word, word_forms(word, terms), (passages, visible))
-    return [terms for terms, _, _ in rows]
 
 
 def known_words(db: Connection, words: Sequence[str]) -> set[str]:
