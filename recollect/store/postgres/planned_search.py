@@ -3,8 +3,8 @@
 A search can have several plans, such as one for messages and one for observations. The statement is
 a union of what each of them has to read.
 
-A cluster runs a search function only if it is alone in its statement, so there each plan has a
-statement of its own, and most neighbours are read separately.
+A cluster runs a search function only if it is alone in its statement, so there each of them has a
+statement of its own, and the neighbours of such a plan are read separately.
 """
 
 from __future__ import annotations
@@ -124,14 +124,17 @@ class _Reading(NamedTuple):
     values: Sequence[Any]
     receive: Callable[[Sequence[Row]], None]
     generic_plan: bool
+    is_function: bool = False
+    """Whether it is a call of a search function, which is alone in its statement on a cluster."""
 
 
 def _read(db: Connection, readings: Sequence[_Reading]) -> None:
-    """Read everything with one statement; on a cluster, with one for each."""
+    """Read everything with one statement; on a cluster, the functions with one for each."""
     if db.server.is_cluster:
         for reading in readings:
-            reading.receive(db.rows(reading.sql, reading.values))
-        return
+            if reading.is_function:
+                reading.receive(db.rows(reading.sql, reading.values))
+        readings = [reading for reading in readings if not reading.is_function]
     if not readings:
         return
     selections = [
@@ -167,7 +170,8 @@ def _read_any_document(
     if steps:
         selections.append(_step_rows(db, MATCHES))
         values += step_arguments(steps, plan.limit, filter_arguments(db, filter))
-    has_neighbours = plan.space is not None and db.server.pgvector and not db.server.is_cluster
+    is_function = bool(steps) and db.server.is_cluster
+    has_neighbours = plan.space is not None and bool(db.server.pgvector) and not is_function
     if has_neighbours:
         query, more_values = _nearest_query(db, plan, filter)
         selections.append(_vector_rows(db, query))
@@ -181,7 +185,8 @@ def _read_any_document(
         step_rows = [row[:_MATCH_COLUMNS] for row in rows if row[0] != _NEAREST]
         _add_all_matches(results, matches_of_steps(steps, step_rows, plan.limit))
 
-    return _Reading(" union all ".join(selections), values, receive, generic_plan=True)
+    sql = " union all ".join(selections)
+    return _Reading(sql, values, receive, generic_plan=True, is_function=is_function)
 
 
 def _steps_to_read(
