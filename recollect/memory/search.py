@@ -91,7 +91,7 @@ def search_concept(
     if options.mode == "text":
         text = _literal_query(text, scopes)
     query = as_period(parse_query(text), options.now)
-    messages.store.expect_terms(term_plan(query, with_kinds=True))
+    messages.store.expect_terms(term_plan(query, options, meaning, with_kinds=True))
     scopes = [scope._replace(filter=narrow_filter(scope.filter, query, store)) for scope in scopes]
     coverage = Coverage(store, scopes[0].filter)
     results = _Results(store, coverage, ConversationTexts(store, audience), options.limit)

@@ -47,7 +47,7 @@ def search(
     """
     with store.snapshot():
         query = read_query(text, store, options)
-        store.expect_terms(term_plan(query, options.typing, bool(filter.kinds)))
+        store.expect_terms(term_plan(query, options, meaning, bool(filter.kinds)))
         prepared = prepare_search(store, meaning, text, filter, options, query=query)
         if prepared is None:
             return search_without_words(store, text, filter, options)

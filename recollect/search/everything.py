@@ -98,7 +98,7 @@ class Results:
         if order not in ORDERS:
             raise InvalidInput(f"order_by: {order!r} is not one of {', '.join(ORDERS)}.")
         query = read_query(text, store, options)
-        store.expect_terms(term_plan(query, options.typing, with_kinds=True))
+        store.expect_terms(term_plan(query, options, meaning, with_kinds=True))
         self._store = store
         self._options = options
         self._by_time = order == "recent"
@@ -439,6 +439,9 @@ class _ExcludingView(StoreView):
         keys = self._store.match(node, filter, limit + len(self._excluded_keys))
         return [key for key in keys if key not in self._excluded_keys][:limit]
 
+    def has_match(self, node: Node, filter: Filter) -> bool:
+        return bool(self.match(node, filter, 1))
+
     def count(self, node: Node, filter: Filter) -> tuple[int, bool]:
         count, is_exact = self._store.count(node, filter)
         return max(0, count - len(self._excluded_keys)), is_exact
@@ -464,6 +467,9 @@ class _TitleView(StoreView):
     def match(self, node: Node, filter: Filter, limit: int) -> list[int]:
         keys = [key for key, c in self._titles.items() if matches(node, "", c.title)]
         return sorted(keys, reverse=True)[:limit]
+
+    def has_match(self, node: Node, filter: Filter) -> bool:
+        return bool(self.match(node, filter, 1))
 
     def count(self, node: Node, filter: Filter) -> tuple[int, bool]:
         return len(self.match(node, filter, len(self._titles))), True

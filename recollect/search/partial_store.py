@@ -40,6 +40,9 @@ class PartialStore(StoreView):
     def match(self, node: Node, filter: Filter, limit: int) -> list[int]:
         return self._attempt("match", lambda: self._store.match(node, filter, limit), [])
 
+    def has_match(self, node: Node, filter: Filter) -> bool:
+        return self._attempt("match", lambda: self._store.has_match(node, filter), False)
+
     def count(self, node: Node, filter: Filter) -> tuple[int, bool]:
         return self._attempt("count", lambda: self._store.count(node, filter), (0, False))
 
@@ -61,6 +64,9 @@ class PartialStore(StoreView):
 
     def known_words(self, words: Sequence[str]) -> set[str]:
         return self._attempt("known_words", lambda: self._store.known_words(words), set())
+
+    def similar_words(self, words: Sequence[str]) -> dict[str, set[str]]:
+        return self._attempt("known_words", lambda: self._store.similar_words(words), {})
 
     def previous_passages(self, keys: Sequence[int]) -> list[Candidate]:
         return self._attempt("previous_passages", lambda: self._store.previous_passages(keys), [])

@@ -75,7 +75,7 @@ class RecentSearches:
             query = read_short_query(text, options)
         if query is not None:
             with_kinds = options.observations or bool(filter.kinds)
-            store.expect_terms(term_plan(query, options.typing, with_kinds))
+            store.expect_terms(term_plan(query, options, meaning, with_kinds))
         # Read before the search: if somebody writes meanwhile, the result is not used again.
         version = store.version()
         search = self._find(key, version, options.now)

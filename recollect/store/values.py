@@ -221,6 +221,8 @@ class TermPlan(NamedTuple):
     """Further arguments of `frequencies`."""
     rare: int = 0
     """Words in at most so many passages may stand for all their known words."""
+    correctable: frozenset[str] = frozenset()
+    """Those of the words that may be misspelled, if the library does not have them."""
     with_kinds: bool = False
     """Whether filters with kinds follow."""
     with_human_only: bool = False

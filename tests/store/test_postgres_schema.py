@@ -641,6 +641,7 @@ ONLY_POSTGRES = {
     "m036_append_message",
     "m037_search_facts",
     "m038_stored_kinds",
+    "m039_search_terms",
 }
 
 

@@ -26,6 +26,10 @@ TEXTS = (
     "Tram 22 goes to the castle. The castle opens at nine.",
     "Is there a ticket for tourists?",
     "A tourist ticket is valid on every tram and costs twelve euros.",
+    "Welche Straßenbahn fährt zur Burg? Die Fahrkarte kostet zwölf Euro.",
+    "Quel tramway va au château ? Le billet coûte douze euros.",
+    "哪路电车去城堡？车票十二欧元。",
+    "Castles have towers. The castles on the river are old.",
 )
 
 
@@ -107,6 +111,13 @@ def search(
         "tram AND castle",
         "tram NOT castle",
         "ticket role:user after:2025-01-01",
+        "which zeppelin goes to the castle",
+        "zeppelin tram",
+        "which tram goes to the castel",
+        "castel",
+        "Welche Straßenbahnen fahren zur Burg?",
+        "Quels tramways vont au château ?",
+        "¿Qué tranvía va al castillo? tram",
     ],
 )
 def test_a_search_is_one_transaction_with_at_most_four_statements(
@@ -166,6 +177,15 @@ def test_a_search_by_an_agent_has_as_many_statements(
     assert opened.search(question, filter, options, audience=Audience.AGENT_MASKED).hits
     traffic = traces.take()
     assert traffic.transactions == 1
+    assert len(traffic.statements) <= 4, "\n".join(s[:60] for s in traffic.statements)
+
+
+@pytest.mark.parametrize("mode", ["text", "both"])
+def test_a_question_without_spaces_has_as_many_statements(
+    library: tuple[recollect.Library, Tap], mode: str
+) -> None:
+    """Except on a cluster, which finds its pairs of characters and the neighbours separately."""
+    traffic = search(library, "哪路电车去城堡？", mode)
     assert len(traffic.statements) <= 4, "\n".join(s[:60] for s in traffic.statements)
 
 

@@ -6,7 +6,12 @@ MIN_CHARACTERS = 5
 """Shorter words have too many neighbours to guess which one was meant."""
 MAX_CHARACTERS = 24
 """Longer words are rarely words, and the number of neighbours grows with the length."""
-_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+def may_be_misspelled(word: str) -> bool:
+    """Whether a word may have neighbours that were meant, as far as its letters tell."""
+    return MIN_CHARACTERS <= len(word) <= MAX_CHARACTERS and word.isascii() and word.isalpha()
 
 
 def neighbours(word: str) -> set[str]:
@@ -14,10 +19,10 @@ def neighbours(word: str) -> set[str]:
     words: set[str] = set()
     for index in range(len(word) + 1):
         head, tail = word[:index], word[index:]
-        words |= {head + letter + tail for letter in _LETTERS}
+        words |= {head + letter + tail for letter in LETTERS}
         if tail:
             words.add(head + tail[1:])
-            words |= {head + letter + tail[1:] for letter in _LETTERS}
+            words |= {head + letter + tail[1:] for letter in LETTERS}
         if len(tail) > 1:
             words.add(head + tail[1] + tail[0] + tail[2:])
     return words - {word}

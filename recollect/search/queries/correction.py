@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from recollect.language.languages.base import Language
 from recollect.language.queries.query_tree import Word
-from recollect.language.words.spelling import MAX_CHARACTERS, MIN_CHARACTERS, neighbours
+from recollect.language.words.spelling import may_be_misspelled
 from recollect.model.search import Filter
 from recollect.search.queries.terms import Term, form_name, inflected_term
 from recollect.store.base import Store
@@ -31,19 +31,18 @@ def correct_terms(
     `is_known` says whether a word is an English word.
     """
     spellings = [form_name(term.forms[0]) for term in terms]
-    similar_words = {
-        spelling: neighbours(spelling)
+    misspelled = [
+        spelling
         for term, spelling in zip(terms, spellings, strict=True)
         if _may_be_misspelled(term, spelling) and not is_known(spelling)
-    }
-    if not similar_words:
+    ]
+    if not misspelled:
         return tuple(terms), {}
-    library_words = store.known_words(sorted(set().union(*similar_words.values())))
+    similar_words = store.similar_words(misspelled)
     corrections: dict[str, str] = {}
     corrected = []
     for term, spelling in zip(terms, spellings, strict=True):
-        candidates = library_words.intersection(similar_words.get(spelling, ()))
-        word = _most_frequent(sorted(candidates), store, filter)
+        word = _most_frequent(sorted(similar_words.get(spelling, ())), store, filter)
         if word:
             corrections[spelling] = word
             term = inflected_term(word, store, language)
@@ -58,9 +57,7 @@ def _may_be_misspelled(term: Term, spelling: str) -> bool:
     """Also the word that the user is still typing, if no word begins with it."""
     if term.frequency or term.exact or len(term.forms[0]) > 1:
         return False
-    if not MIN_CHARACTERS <= len(spelling) <= MAX_CHARACTERS:
-        return False
-    return spelling.isascii() and spelling.isalpha()
+    return may_be_misspelled(spelling)
 
 
 def _most_frequent(words: Sequence[str], store: Store, filter: Filter) -> str:
@@ -70,6 +67,6 @@ def _most_frequent(words: Sequence[str], store: Store, filter: Filter) -> str:
     frequencies, _ = store.frequencies([Word(word) for word in words])
     frequency, best = max(zip(frequencies, words, strict=True))
     # The filter may exclude all messages with the word, or the caller may not see them.
-    if frequency < _FREQUENT or not store.match(Word(best), filter, 1):
+    if frequency < _FREQUENT or not store.has_match(Word(best), filter):
         return ""
     return best

@@ -26,6 +26,7 @@ from recollect.search.queries.terms import (
     any_term,
     form_name,
     identifier_node,
+    may_correct,
     own_terms,
     query_terms,
     term_plan,
@@ -65,7 +66,7 @@ class Interpretation:
         self._note = ""
         self._terms = query_terms(query, store, options.typing)
         self.corrections: dict[str, str] = {}
-        if query.plain and options.correct and '"' not in query.rest:
+        if may_correct(query, options):
             self._terms, self.corrections = correct_terms(
                 self._terms, store, filter, query.language, meaning.knows
             )
@@ -85,7 +86,7 @@ class Interpretation:
     @cached_property
     def term_plan(self) -> TermPlan:
         with_kinds = self._options.observations or bool(self._filter.kinds)
-        return term_plan(self._query, self._options.typing, with_kinds)
+        return term_plan(self._query, self._options, self._meaning, with_kinds)
 
     @cached_property
     def words(self) -> list[Word]:

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import NamedTuple
 
+from recollect.index.meaning import Meaning
 from recollect.language.detection import unspaced_language
 from recollect.language.languages.base import Language
 from recollect.language.languages.english import ENGLISH
@@ -21,7 +22,9 @@ from recollect.language.text import is_unspaced, tokens
 from recollect.language.when import date_words
 from recollect.language.words.content_words import content_words
 from recollect.language.words.names import names_in
+from recollect.language.words.spelling import may_be_misspelled
 from recollect.language.words.synonyms import synonyms
+from recollect.model.search import SearchOptions
 from recollect.search.queries.compounds import Parts, split_compounds
 from recollect.search.queries.families import relatives_in_library, word_family
 from recollect.search.queries.query_filter import may_relax
@@ -142,9 +145,23 @@ def any_term(terms: Sequence[Term]) -> Node:
     return Or(nodes)
 
 
-def term_plan(query: Query, typing: bool = False, with_kinds: bool = False) -> TermPlan:
-    """What `query_terms` will ask a store. With `with_kinds`, filters with kinds follow."""
-    return _term_plan(query, typing)._replace(with_kinds=with_kinds)
+def term_plan(query: Query, options: SearchOptions, meaning: Meaning, with_kinds: bool) -> TermPlan:
+    """What `query_terms` and `correct_terms` will ask a store.
+
+    With `with_kinds`, filters with kinds follow.
+    """
+    plan = _term_plan(query, options.typing)._replace(with_kinds=with_kinds)
+    if not may_correct(query, options):
+        return plan
+    correctable = set(filter(may_be_misspelled, plan.words))
+    if options.mode != "text":  # otherwise, the model may not be loaded
+        correctable = {word for word in correctable if not meaning.knows(word)}
+    return plan._replace(correctable=frozenset(correctable))
+
+
+def may_correct(query: Query, options: SearchOptions) -> bool:
+    """Whether misspelled words of a query are corrected."""
+    return query.plain and options.correct and '"' not in query.rest
 
 
 def _term_plan(query: Query, typing: bool) -> TermPlan:

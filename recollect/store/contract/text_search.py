@@ -32,6 +32,11 @@ class TextSearch(ABC):
 
     @reader
     @abstractmethod
+    def has_match(self, node: Node, filter: Filter) -> bool:
+        """Whether a passage that passes the filter matches the query."""
+
+    @reader
+    @abstractmethod
     def count(self, node: Node, filter: Filter) -> tuple[int, bool]:
         """The number of matching passages, and whether it is exact or a lower bound."""
 
@@ -66,6 +71,14 @@ class TextSearch(ABC):
     @abstractmethod
     def known_words(self, words: Sequence[str]) -> set[str]:
         """Those of the words that the library contains."""
+
+    @reader
+    @abstractmethod
+    def similar_words(self, words: Sequence[str]) -> dict[str, set[str]]:
+        """For each word: the words in the library that differ from it by one letter.
+
+        See `language.spelling`.
+        """
 
     @reader
     @abstractmethod

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import psycopg
 from psycopg.pq import ExecStatus, TransactionStatus
 
+from recollect.language.languages.base import Language
+from recollect.language.languages.english import ENGLISH
 from recollect.language.queries.query_tree import Node
 from recollect.language.text import fold
 from recollect.model.search import Filter
@@ -107,6 +109,7 @@ class Lookups(NamedTuple):
     """Those of `search_start`, as SQL; empty if there are no terms to look up."""
     relatives: Mapping[str, frozenset[str]] = MappingProxyType({})
     """For each word, those that the library may have."""
+    language: Language = ENGLISH
     with_kinds: bool = False
     with_human_only: bool = False
 
@@ -125,6 +128,10 @@ class TermResults:
     forms: dict[str, Sequence[str]] = field(default_factory=dict)
     """For each word, those of the library that have its stem."""
     is_in_library: dict[str, bool] = field(default_factory=dict)
+    similar: dict[str, frozenset[str]] = field(default_factory=dict)
+    """For each word, those of the library that are similar to it."""
+    language: Language = ENGLISH
+    """That of the words which were looked up."""
 
 
 @dataclass(slots=True)

@@ -76,6 +76,7 @@ _FUNCTION_STEPS = frozenset(
         "m036_append_message",
         "m037_search_facts",
         "m038_stored_kinds",
+        "m039_search_terms",
     }
 )
 

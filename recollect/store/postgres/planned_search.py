@@ -24,12 +24,14 @@ from recollect.store.postgres.text.best_matches import (
     FewMatches,
     Step,
     StepMatches,
+    best,
     matches_of_steps,
     remembered_matches,
     step_arguments,
     steps_of,
 )
 from recollect.store.postgres.text.counts import Counts
+from recollect.store.postgres.text.lexemes import text_query
 from recollect.store.postgres.text.matches import (
     among_query,
     filter_arguments,
@@ -70,6 +72,23 @@ def planned_matches(
         if node in plan.nodes and (filter, limit) == (plan.filter, plan.limit):
             return _results(db, counts)[place].matches.get(node)
     return None
+
+
+def has_match(db: Connection, node: Node, filter: Filter, counts: Counts) -> bool:
+    """See Store.has_match."""
+    query = text_query(node)
+    if resolve_filter(db, filter) == Filter() and query.is_exact and not query.has_phrases:
+        visible = counts.visible(db, query.tsquery)
+        if visible is not None:
+            return visible > 0
+    results = PlannedResults()
+    reading = _reading(db, SearchPlan((node,), filter, 1), counts, results)
+    if reading is not None:
+        _read(db, [reading])
+    keys = results.matches.get(node)
+    if keys is None:
+        keys = best(db, node, resolve_filter(db, filter), 1, counts)
+    return bool(keys)
 
 
 def planned_total(db: Connection, node: Node, filter: Filter) -> int | None:

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from recollect.language.words.spelling import LETTERS
 from recollect.store.postgres.human_only import may_be_human_only
 
 SCHEMA = "recollect"
@@ -466,6 +467,11 @@ M038_STORED_KINDS = """
 comment on column document.kind is 'What the document is, such as a conversation or a note.';
 """
 
+# The functions `search_terms`, `similar_words` and `search_corrections`.
+M039_SEARCH_TERMS = """
+comment on column word.stem is 'The English stem, unless it is the word itself.';
+"""
+
 MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m001_documents", M001_DOCUMENTS),
     ("m002_search", M002_SEARCH),
@@ -499,6 +505,7 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m036_append_message", M036_APPEND_MESSAGE),
     ("m037_search_facts", M037_SEARCH_FACTS),
     ("m038_stored_kinds", M038_STORED_KINDS),
+    ("m039_search_terms", M039_SEARCH_TERMS),
 )
 BASELINE = "m028_upgrades"
 """Programs since this step keep working while later steps run."""
@@ -718,6 +725,84 @@ create function search_words(library integer, plan json, last_key bigint, remova
     end loop;
   end
 $$;
+-- For each word of a search in a language whose stems are not stored (`text.term_lookups`): the
+-- words of the library among which its forms are. If these are at most `most_forms`, a row for each
+-- of them follows, with its passages from `next_key` on, as `search_words` returns them.
+create function search_terms(library integer, plan json, last_key bigint, removals bigint)
+  returns table (word text, forms text[], next_key bigint, matches bytea)
+  language plpgsql {_SETTINGS} as $$
+  #variable_conflict use_column
+  declare
+    term record;
+    form record;
+    at_most integer := plan->>'at_most';
+  begin
+    for term in select u.word, array(
+          select w.term from recollect.word w
+          where w.owner = library
+            and library = nullif(current_setting('recollect.owner', true), '')::integer
+            and w.term = any(string_to_array(u.terms, ' '))
+          union select w.term from unnest(string_to_array(u.prefixes, ' ')) prefix, lateral (
+            select w.term from recollect.word w
+            where w.owner = library
+              and library = nullif(current_setting('recollect.owner', true), '')::integer
+              and w.term >= prefix and w.term <= prefix || repeat('z', 32)
+            order by w.term limit (plan->>'term_limit')::integer) w) as forms,
+        case when u.size is null then 0
+          when u.is_frequent then
+            case when abs(last_key - u.size) + abs(removals - u.removed) >= u.size / 50 then 0 end
+          when u.removed <> removals or last_key - u.size > {MAX_NEW_PASSAGES} then 0
+          when last_key > u.size then u.size + 1
+        end as next_key
+      from json_to_recordset(plan->'terms') u(word text, terms text, prefixes text, size bigint,
+          removed bigint, is_frequent boolean)
+      where u.size is distinct from last_key or u.removed is distinct from removals
+    loop
+      word := term.word;
+      forms := term.forms;
+      matches := null;
+      next_key := null;
+      if cardinality(term.forms) <= (plan->>'most_forms')::integer then
+        next_key := term.next_key;
+      end if;
+      return next;
+      if next_key is not null then
+        for form in select f.form, quote_literal(f.form)::tsquery as query
+          from unnest(term.forms) f(form)
+        loop
+          forms := array[form.form];
+          if next_key = 0 then
+            matches := (select coalesce(string_agg(x.packed, ''), '') from (
+              select {_PACKED} as packed from recollect.passage_text t
+              where {_IS_OWN} and t.words @@ form.query limit at_most) x);
+          else
+            matches := (select coalesce(string_agg({_PACKED}, ''), '')
+              from recollect.passage_text t
+              where {_IS_OWN} and t.key >= term.next_key and (t.words @@ form.query) is true);
+          end if;
+          return next;
+        end loop;
+      end if;
+    end loop;
+  end
+$$;
+-- The words of the library that differ from a word by one letter added, removed, replaced or
+-- swapped, as `language.spelling` defines it.
+create function similar_words(library integer, typed text) returns setof text {_OPTIONS} as $$
+  select w.term from recollect.word w
+  where w.owner = library
+    and library = nullif(current_setting('recollect.owner', true), '')::integer
+    and w.term <> typed and w.term = any(array(
+      select substr(typed, 1, place) || letter || substr(typed, place + 1 + is_replaced)
+      from generate_series(0, length(typed)) place, generate_series(0, 1) is_replaced,
+        unnest(string_to_array('{" ".join(LETTERS)}', ' ')) letter
+      where place + is_replaced <= length(typed)
+      union select substr(typed, 1, place) || substr(typed, place + 2)
+      from generate_series(0, length(typed) - 1) place
+      union select substr(typed, 1, place) || substr(typed, place + 2, 1)
+        || substr(typed, place + 1, 1) || substr(typed, place + 3)
+      from generate_series(0, length(typed) - 2) place))
+$$;
 -- The newest passages that match.
 create function newest(library integer, query tsquery, sureness boolean, at_most integer,
   {_FILTER_PARAMETERS})
@@ -806,9 +891,56 @@ create or replace function may_have_human_only(library integer) returns boolean
       where p.owner = library and {may_be_human_only("p.")});
   end
 $$;
--- The facts. Then for each word of a search the columns of `search_words`, and for each query that
--- was not counted in this state of the library, nearly as `Counts` defines it, its frequencies.
--- Nothing is looked up in the state in which everything was looked up before.
+-- The words of the library that are similar to a word (`query` is 'similar'), their frequencies,
+-- and what `search_words` returns for the most frequent one.
+create or replace function search_corrections(library integer, typed text, plan json,
+    last_key bigint, removals bigint)
+  returns table (word text, forms text[], next_key bigint, matches bytea, query text,
+    passages bigint, visible bigint)
+  language plpgsql stable as $$
+  #variable_conflict use_column
+  declare
+    neighbours text[] := array(select s.term from recollect.similar_words(library, typed) s(term));
+    term record;
+    best text;
+  begin
+    word := typed;
+    forms := neighbours;
+    query := 'similar';
+    return next;
+    if cardinality(neighbours) = 0 then
+      return;
+    end if;
+    word := null;
+    forms := null;
+    for term in select u.word, f.passages, f.visible
+      from unnest(neighbours) with ordinality u(word, place)
+      join recollect.frequencies(library, array(
+          select quote_literal(s.word)::tsquery from unnest(neighbours) s(word)),
+        (plan->>'at_most')::integer) with ordinality f(passages, visible, place)
+        on f.place = u.place
+      order by f.passages desc, u.word collate "C" desc
+    loop
+      best := coalesce(best, term.word);
+      query := quote_literal(term.word);
+      passages := term.passages;
+      visible := term.visible;
+      return next;
+    end loop;
+    return query select w.word, w.forms, w.next_key, w.matches, null::text, null::bigint,
+        null::bigint
+      from recollect.search_words(library, json_build_object('words', json_build_array(
+          json_build_object('word', best, 'relatives', '', 'stem',
+            (select coalesce(x.stem, x.term) from recollect.word x
+              where x.owner = library and x.term = best))),
+        'word_limit', plan->'word_limit', 'at_most', plan->'at_most', 'rare', 0),
+        last_key, removals) w;
+  end
+$$;
+-- The facts. Then for each word of a search the columns of `search_words` or `search_terms`, for a
+-- word that the library lacks those of `search_corrections`, and for each query that was not
+-- counted in this state of the library, nearly as `Counts` defines it, its frequencies. Nothing is
+-- looked up in the state in which everything was looked up before.
 create or replace function search_start(library integer, plan json, size bigint, removals bigint)
   returns table (passage bigint, removed bigint, marks bigint[], is_partly_positioned boolean,
     spaces json, word text, forms text[], next_key bigint, matches bytea, relatives text[],
@@ -817,6 +949,8 @@ create or replace function search_start(library integer, plan json, size bigint,
   #variable_conflict use_column
   declare
     state record;
+    term record;
+    absent_words text[] := '{{}}';
     new_queries text[];
   begin
     select * into state from recollect.facts(library);
@@ -832,9 +966,39 @@ create or replace function search_start(library integer, plan json, size bigint,
     if size = state.passage and removals = state.removed then
       return;
     end if;
-    return query select null::bigint, null::bigint, null::bigint[], null::boolean, null::json,
-        w.*, null::text, null::bigint, null::bigint
-      from recollect.search_words(library, plan, state.passage, state.removed) w;
+    passage := null;
+    removed := null;
+    marks := null;
+    is_partly_positioned := null;
+    spaces := null;
+    for term in select * from recollect.search_words(library, plan, state.passage, state.removed)
+    loop
+      word := term.word;
+      forms := term.forms;
+      next_key := term.next_key;
+      matches := term.matches;
+      relatives := term.relatives;
+      family := term.family;
+      return next;
+      if cardinality(forms) = 0 then
+        absent_words := absent_words || word;
+      end if;
+    end loop;
+    relatives := null;
+    family := null;
+    if plan->'terms' is not null then
+      for term in select * from recollect.search_terms(library, plan, state.passage, state.removed)
+      loop
+        word := term.word;
+        forms := term.forms;
+        next_key := term.next_key;
+        matches := term.matches;
+        return next;
+        if cardinality(forms) = 0 then
+          absent_words := absent_words || split_part(word, ' ', 2);
+        end if;
+      end loop;
+    end if;
     new_queries := array(
       select u.query
       from json_to_recordset(plan->'queries') u(query text, size bigint, removed bigint,
@@ -842,6 +1006,12 @@ create or replace function search_start(library integer, plan json, size bigint,
       where (u.size is distinct from state.passage or u.removed is distinct from state.removed)
         and not coalesce(u.is_frequent and
           abs(state.passage - u.size) + abs(state.removed - u.removed) < u.size / 50, false));
+    return query select null::bigint, null::bigint, null::bigint[], null::boolean, null::json,
+        c.word, c.forms, c.next_key, c.matches, null::text[], null::bytea, c.query, c.passages,
+        c.visible
+      from unnest(absent_words) w(word), lateral recollect.search_corrections(
+        library, w.word, plan, state.passage, state.removed) c
+      where w.word = any(string_to_array(plan->>'correctable', ' '));
     if cardinality(new_queries) > 0 then
       return query select null::bigint, null::bigint, null::bigint[], null::boolean, null::json,
           null::text, null::text[], null::bigint, null::bytea, null::text[], null::bytea,

@@ -189,6 +189,14 @@ class PostgresStore(SqlStore[Connection]):
     def known_words(self, words: Sequence[str]) -> set[str]:
         return self._search_terms(lambda db: text.known_words(db, words))
 
+    def similar_words(self, words: Sequence[str]) -> dict[str, set[str]]:
+        return self._search_terms(lambda db: text.similar_words(db, words))
+
+    def has_match(self, node: Node, filter: Filter) -> bool:
+        return self._search_terms(
+            lambda db: planned_search.has_match(db, node, filter, self._counts)
+        )
+
     def _search_terms(self, work: Callable[[Connection], T]) -> T:
         def attempt(db: Connection) -> T:
             text.receive_terms(db, self._counts)

@@ -103,9 +103,9 @@ class _Snapshot:
 
     def take_terms(self, rows: Rows, columns: int) -> TermResults:
         """What was looked up: the rows after the first, without their first columns."""
-        relatives = self.lookups.relatives
-        self.lookups = NO_LOOKUPS
-        return TermResults(relatives, [row[columns:] for row in rows[1:]])
+        lookups, self.lookups = self.lookups, NO_LOOKUPS
+        rows_of_terms = [row[columns:] for row in rows[1:]]
+        return TermResults(lookups.relatives, rows_of_terms, language=lookups.language)
 
     def end(self) -> None:
         db, self.db = self.db, None

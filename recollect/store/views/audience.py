@@ -63,6 +63,7 @@ SHOWS_NO_TEXT = {
     "observed_messages": "it returns only ids, which other readers check",
     "variants": "it returns single words, which widen a query and are never shown",
     "known_words": "it returns words of the caller; a correction needs a message that is visible",
+    "similar_words": "it returns single words; a correction needs a message that is visible",
     "highest_cosines": "it returns only numbers, for the state of a model",
     "spaces": "it returns the state of models, not messages",
     "receipts": "it returns file names and counts",
@@ -166,6 +167,9 @@ class AudienceStore(StoreView):
             if len(visible) >= limit or len(keys) < request:
                 return visible[:limit]
             request = 2 * request + _PASSAGES_PER_QUERY
+
+    def has_match(self, node: Node, filter: Filter) -> bool:
+        return bool(self.match(node, filter, 1))
 
     def count(self, node: Node, filter: Filter) -> tuple[int, bool]:
         total, is_exact = self._store.count(node, filter)

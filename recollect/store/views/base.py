@@ -227,6 +227,12 @@ class StoreView(Store):
     def known_words(self, words: Sequence[str]) -> set[str]:
         return self._store.known_words(words)
 
+    def similar_words(self, words: Sequence[str]) -> dict[str, set[str]]:
+        return self._store.similar_words(words)
+
+    def has_match(self, node: Node, filter: Filter) -> bool:
+        return self._store.has_match(node, filter)
+
     def candidates(self, keys: Sequence[int], filter: Filter) -> list[Candidate]:
         return self._store.candidates(keys, filter)
 

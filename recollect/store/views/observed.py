@@ -50,6 +50,9 @@ class ObservationStore(StoreView):
                 return matching[:limit]
             request = 2 * request + _PASSAGES_PER_QUERY
 
+    def has_match(self, node: Node, filter: Filter) -> bool:
+        return bool(self.match(node, filter, 1))
+
     def count(self, node: Node, filter: Filter) -> tuple[int, bool]:
         if not self._is_filtered:
             return self._store.count(node, filter)

@@ -14,7 +14,12 @@ from recollect.store.postgres.text.listing import (
 )
 from recollect.store.postgres.text.match_groups import match_rows
 from recollect.store.postgres.text.term_lookups import lookups, receive_terms
-from recollect.store.postgres.text.vocabulary import Vocabulary, known_words, variants
+from recollect.store.postgres.text.vocabulary import (
+    Vocabulary,
+    known_words,
+    similar_words,
+    variants,
+)
 
 __all__ = [
     "VERSION",
@@ -35,6 +40,7 @@ __all__ = [
     "recent",
     "sample",
     "scores",
+    "similar_words",
     "size",
     "variants",
 ]

@@ -65,6 +65,8 @@ class _Forms(NamedTuple):
     removed: int
     relatives: Mapping[str, bool]
     """Words that may be related, and whether the library has them."""
+    similar: frozenset[str] | None = None
+    """The words that are similar to one that the library does not have, if they are known."""
 
 
 class State(NamedTuple):
@@ -145,9 +147,17 @@ class Counts:
         forms = self._forms[word] = _Forms(words, *size_and_removed(db), is_known)
         self._add_terms(db, word, forms)
 
+    def add_similar(self, db: Connection, word: str, similar: frozenset[str]) -> None:
+        """Add the words that are similar to one whose forms were added."""
+        if word in self._forms:
+            forms = self._forms[word] = self._forms[word]._replace(similar=similar)
+            self._add_terms(db, word, forms)
+
     def _add_terms(self, db: Connection, word: str, forms: _Forms) -> None:
         db.terms.forms[word] = forms.words
         db.terms.is_in_library.update(forms.relatives)
+        if forms.similar is not None:
+            db.terms.similar[word] = forms.similar
 
     def _must_read(self, word: str, db: Connection) -> bool:
         """Whether matches of a word are missing."""
@@ -159,9 +169,11 @@ class Counts:
         entry = self._entries.get(query)
         return entry is None or entry.passages < MAX_COUNTED
 
-    def word_state(self, word: str, relatives: frozenset[str]) -> State:
+    def word_state(self, word: str, relatives: frozenset[str], is_correctable: bool) -> State:
         forms = self._forms.get(word)
         if forms is None or not relatives <= forms.relatives.keys():
+            return UNKNOWN
+        if is_correctable and not forms.words and forms.similar is None:
             return UNKNOWN
         query = self._queries.get(word, "")
         matches = MEMORY.get(self._library, query)
@@ -178,6 +190,13 @@ class Counts:
         if entry is None:
             return UNKNOWN
         return State(entry.size, removals(entry.removed), entry.passages > _APPROXIMATE_FROM)
+
+    def visible(self, db: Connection, query: str) -> int | None:
+        """The number of passages that match a tsquery and are not hidden, if it is known."""
+        entry = self._entries.get(query)
+        if entry is None or (entry.size, entry.removed) != size_and_removed(db):
+            return None
+        return entry.visible
 
     def add_query(self, db: Connection, query: str, counts: tuple[int, int]) -> None:
         """Add the counts for a tsquery, as `get` returns them."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 from recollect.language.queries.query_tree import And, Near, Node, Not, Or, Word
@@ -122,6 +123,7 @@ class TextQuery:
     """A query that matches at least all correct passages, even those without all positions."""
 
 
+@lru_cache(2_000)  # a search needs those of its words and queries many times
 def text_query(node: Node) -> TextQuery:
     is_exact = _is_exact(node)
     without_positions = _tsquery(node, positions=False) or NO_MATCH

@@ -7,13 +7,20 @@ from typing import NamedTuple
 
 from recollect.language.languages.base import Language
 from recollect.language.languages.english import ENGLISH
+from recollect.language.words.spelling import neighbours
 from recollect.language.words.stem import related_words, stem
 from recollect.settings import LIMITS
 from recollect.store.postgres.connection import Connection
 from recollect.store.postgres.filters import OWNER
 from recollect.store.postgres.text.counts import Counts
 from recollect.store.postgres.text.lexemes import LONGEST
-from recollect.store.postgres.text.term_lookups import VARIANTS, english_forms, word_forms
+from recollect.store.postgres.text.term_lookups import (
+    VARIANTS,
+    english_forms,
+    forms_of_language,
+    name_of_word,
+    word_forms,
+)
 
 _CACHE_SIZE = 500_000
 _MIN_SUBSTRING_CHARACTERS = 5  # shorter words are in too many others
@@ -82,7 +89,9 @@ def variants(
         return []
     counts = counts or Counts()
     if language is not ENGLISH:
-        related = _words_of_language(db, words, language)
+        related = forms_of_language(db, words, language, counts) or _words_of_language(
+            db, words, language
+        )
     else:
         related = english_forms(db, words, counts)
     if len(words) == 1 and not related[0]:
@@ -95,7 +104,10 @@ def _words_of_language(
 ) -> list[Sequence[str]]:
     """The words of the library with the same stem in this language, for each of the words."""
     by_stem: dict[str, set[str]] = {}
-    for term in _terms_of_language(db, words, language):
+    terms = set(_terms_of_language(db, words, language))
+    db.terms.is_in_library.update({word: word in terms for word in words})
+    db.terms.is_in_library.update(dict.fromkeys(terms, True))
+    for term in terms:
         by_stem.setdefault(stem(term, language), set()).add(term)
     return [sorted(by_stem.get(stem(word, language), set()))[:VARIANTS] for word in words]
 
@@ -112,6 +124,19 @@ def known_words(db: Connection, words: Sequence[str]) -> set[str]:
         )
         looked_up |= dict.fromkeys(others, False) | {term: True for (term,) in rows}
     return {word for word in words if looked_up[word]}
+
+
+def similar_words(db: Connection, words: Sequence[str]) -> dict[str, set[str]]:
+    """See Store.similar_words."""
+    names = {word: name_of_word(word, db.terms.language) for word in words}
+    similar = {
+        word: set(db.terms.similar[name])
+        for word, name in names.items()
+        if name in db.terms.similar
+    }
+    others = {word: neighbours(word) for word in words if word not in similar}
+    library_words = known_words(db, sorted(set().union(*others.values())))
+    return similar | {word: library_words & each for word, each in others.items()}
 
 
 def _terms_of_language(db: Connection, words: Sequence[str], language: Language) -> list[str]:
@@ -144,6 +169,7 @@ def _words_containing(db: Connection, word: str) -> Sequence[str]:
         """select term from word where owner = ?::integer and strpos(term, ?) > 0
         order by term limit ?""",
         (db.owner, word, VARIANTS),
+        generic_plan=True,
     )
     return [term for (term,) in rows]
 

@@ -80,6 +80,15 @@ def decode(data: bytes, last_key: int, removed: int, earlier: Matches | None = N
     return Matches(packed, passages, last_key, removed)
 
 
+def merge_data(parts: Sequence[bytes]) -> bytes:
+    """What the server sends for several words, as if it were the passages with any of them."""
+    if len(parts) == 1:
+        return parts[0]
+    import numpy as np
+
+    return np.unique(np.frombuffer(b"".join(parts), ">i8")).tobytes()
+
+
 class Memory:
     """The matches that this process remembers, by library and query. Thread-safe."""
 

@@ -9,6 +9,7 @@ from recollect.language.languages.base import Language
 from recollect.language.languages.english import ENGLISH
 from recollect.language.queries.query_tree import Node, Word
 from recollect.language.terminal_codes import without_terminal_codes
+from recollect.language.words.spelling import neighbours
 from recollect.model.search import Filter
 from recollect.settings import LIMITS
 from recollect.store.contract.text_search import TextSearch
@@ -58,6 +59,14 @@ class SqlTextSearch(SqlTransactions[Connection], TextSearch):
 
     def known_words(self, words: Sequence[str]) -> set[str]:
         return self._search(lambda db: self._text.known_words(db, words))
+
+    def similar_words(self, words: Sequence[str]) -> dict[str, set[str]]:
+        similar = {word: neighbours(word) for word in words}
+        library_words = self.known_words(sorted(set().union(*similar.values())))
+        return {word: library_words & each for word, each in similar.items()}
+
+    def has_match(self, node: Node, filter: Filter) -> bool:
+        return bool(self.match(node, filter, 1))
 
     def candidates(self, keys: Sequence[int], filter: Filter) -> list[Candidate]:
         return self._search(lambda db: self._text.candidates(db, keys, filter))
