@@ -99,6 +99,7 @@ class Search(CandidatePool):
         other._assessment = None
         other._scale = None
         other._count = None
+        other._all_matches = None
         return other
 
     def with_options(self, options: SearchOptions) -> Search:

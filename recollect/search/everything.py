@@ -412,7 +412,7 @@ class Results:
             # Estimate from the share of items among the passages in the pool.
             items_per_match = max(len(ranked), 1) / max(search.pool_size, 1)
             return max(len(ranked), int(matches * items_per_match)), False
-        keys = search.text_matches(matches)
+        keys = search.all_matches(matches)
         documents = {document for _, document, _ in self._store.change_times(keys)}
         documents |= {document for document, _ in ranked}
         return len(documents), is_exact

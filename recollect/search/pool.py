@@ -54,6 +54,8 @@ class CandidatePool(Interpretation):
     """Whether the text arm may have candidates beyond the pool."""
     _pool_keys: frozenset[int] = frozenset()
     _count: tuple[int, bool] | None = None
+    _all_matches: list[int] | None = None
+    """What the text arm has found, if that is all."""
     _distant: Sequence[tuple[int, float]] = ()
     """The nearest neighbours, if they are no evidence."""
     candidate_read = CandidateRead()
@@ -119,6 +121,12 @@ class CandidatePool(Interpretation):
                 nodes.append(self.question.phrase.node)
             nodes.append(self._all_terms())
         return [*nodes, self.node]
+
+    def all_matches(self, count: int) -> list[int]:
+        """The keys of all matches, of which there are so many."""
+        if self._all_matches is not None:
+            return self._all_matches
+        return self.text_matches(count)
 
     def full_matches(self, limit: int) -> list[int]:
         """The keys of messages that contain every term."""
@@ -265,8 +273,10 @@ class CandidatePool(Interpretation):
             text_keys = self.text_matches(self._arm_size)
         neighbours = self._nearest(bool(text_keys))
         self._count = None
+        self._all_matches = None
         if len(text_keys) < self._arm_size and not self._deadline.stopped_steps:
             self._count = len(text_keys), True
+            self._all_matches = text_keys
         self.has_more_matches = len(text_keys) >= self._many_matches
         text_keys = text_keys[: self._ranked_size]
         neighbours = neighbours[: self._ranked_size]

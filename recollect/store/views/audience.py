@@ -215,6 +215,8 @@ class AudienceStore(StoreView):
         A word that occurs only in hidden messages must score like a word that does not occur.
         """
         counts, size = self._store.frequencies(nodes)
+        if not self._hidden:
+            return counts, size
         visible = [
             self._visible_frequency(node, count) for node, count in zip(nodes, counts, strict=True)
         ]
