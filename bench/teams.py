@@ -78,7 +78,8 @@ from recollect.language.text import tokens
 from recollect.language.words.content_words import content_words
 from recollect.model.documents import Document
 from recollect.model.search import SearchOptions
-from recollect.store.postgres.schema import FUNCTIONS, MIGRATIONS
+from recollect.store.postgres.schema.migration_steps import MIGRATIONS
+from recollect.store.postgres.schema.search_functions import FUNCTIONS
 from recollect.transfer.importing import BATCH
 
 ROUNDS = 3  # of all queries; too many to be answered from the last searches

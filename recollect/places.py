@@ -169,7 +169,7 @@ def _address(where: Path | str, user: str) -> str:
     """The place of a library as people see it, without a password."""
     if isinstance(where, Path):
         return str(library_file(where, user))
-    from recollect.store.postgres.server_errors import location_of
+    from recollect.store.postgres.connections.server_errors import location_of
 
     return f"postgresql://{location_of(where)} (user {user})"
 
@@ -288,7 +288,7 @@ def change_signals(path_or_url: str | Path | None = None) -> ChangeSignals:
 
         return ChangeSignals()
     _postgres_store(where)
-    from recollect.store.postgres.notifications import ChangeListener
+    from recollect.store.postgres.connections.notifications import ChangeListener
 
     return ChangeListener(where)
 
@@ -298,7 +298,7 @@ def pool_statistics(path_or_url: str | Path | None = None) -> dict[str, int] | N
     where = place(path_or_url)
     if isinstance(where, Path):
         return None
-    from recollect.store.postgres.pool import Pool
+    from recollect.store.postgres.connections.pool import Pool
 
     return Pool.statistics(where)
 
@@ -307,7 +307,7 @@ def stop_waiting(path_or_url: str | Path | None = None) -> None:
     """Let this process end although it waits for a PostgreSQL server that is away."""
     where = place(path_or_url)
     if isinstance(where, str):
-        from recollect.store.postgres.pool import Pool
+        from recollect.store.postgres.connections.pool import Pool
 
         Pool.stop_waiting(where)
 
@@ -317,7 +317,7 @@ def replica_statuses(path_or_url: str | Path | None = None) -> list[ReplicaStatu
     where = place(path_or_url)
     if isinstance(where, Path):
         return []
-    from recollect.store.postgres.pool import Pool
+    from recollect.store.postgres.connections.pool import Pool
 
     return Pool.replica_statuses(where)
 

@@ -43,9 +43,10 @@ from recollect.model.documents import Document, Passage
 from recollect.model.search import Filter
 from recollect.settings import LIMITS
 from recollect.store.base import Store
-from recollect.store.postgres import PostgresStore, pool, transactions
-from recollect.store.postgres.capabilities import Server
-from recollect.store.postgres.connection import Connection
+from recollect.store.postgres import PostgresStore
+from recollect.store.postgres.connections import pool, transactions
+from recollect.store.postgres.connections.capabilities import Server
+from recollect.store.postgres.connections.connection import Connection
 from recollect.store.sql.parts import transactions as store_reads
 
 NOON = datetime(2025, 5, 1, 12, tzinfo=UTC)

@@ -41,9 +41,9 @@ from recollect.model.search import Filter, SearchOptions
 from recollect.model.undo import Edit
 from recollect.settings import LIMITS
 from recollect.store.postgres import PostgresStore
-from recollect.store.postgres.cluster import is_distributed
-from recollect.store.postgres.connection import Connection
-from recollect.store.postgres.schema import APPEND_ONLY
+from recollect.store.postgres.connections.connection import Connection
+from recollect.store.postgres.schema.cluster import is_distributed
+from recollect.store.postgres.schema.names import APPEND_ONLY
 
 CANARY = "zebracanary"
 NONSENSE = "xylonothing"  # a word of the same length that nobody has
@@ -1208,7 +1208,11 @@ def pair(database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Libra
     """The libraries of two users that share a pool of two connections."""
     # The machine may be busy, so searches have time.
     limits = replace(LIMITS, server_connections=2, search_seconds=60.0)
-    for module in ("postgres.transactions", "postgres.pool", "sql.parts.transactions"):
+    for module in (
+        "postgres.connections.transactions",
+        "postgres.connections.pool",
+        "sql.parts.transactions",
+    ):
         monkeypatch.setattr(f"recollect.store.{module}.LIMITS", limits)
     url = of(database) + "&connect_timeout=6"
     with (

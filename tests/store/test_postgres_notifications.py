@@ -11,8 +11,13 @@ import pytest
 
 import recollect
 from recollect.places import change_signals
-from recollect.store.postgres import notifications
-from recollect.store.postgres.notifications import CHANNEL, ChangeListener, ChangeSender, topic_of
+from recollect.store.postgres.connections import notifications
+from recollect.store.postgres.connections.notifications import (
+    CHANNEL,
+    ChangeListener,
+    ChangeSender,
+    topic_of,
+)
 
 PATIENCE = 30.0
 

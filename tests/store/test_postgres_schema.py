@@ -22,8 +22,9 @@ from recollect.language.queries.query import parse
 from recollect.model.documents import Document, Passage
 from recollect.model.search import Filter
 from recollect.store.postgres import PostgresStore
-from recollect.store.postgres.migrations import finish, migrate
-from recollect.store.postgres.schema import APPEND_ONLY, CONTRACTIONS, MIGRATIONS, PARTITIONS
+from recollect.store.postgres.schema.migration_steps import CONTRACTIONS, MIGRATIONS
+from recollect.store.postgres.schema.migrations import finish, migrate
+from recollect.store.postgres.schema.names import APPEND_ONLY, PARTITIONS
 from recollect.store.sqlite.schema.migrations import MIGRATIONS as SQLITE_MIGRATIONS
 
 EVERYTHING = Filter(hidden=True)

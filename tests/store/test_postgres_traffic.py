@@ -17,7 +17,7 @@ from recollect.model.documents import Document, Passage
 from recollect.model.kinds import CONVERSATION
 from recollect.model.search import Filter, SearchOptions
 from recollect.store.postgres import PostgresStore
-from recollect.store.postgres.cluster import is_distributed
+from recollect.store.postgres.schema.cluster import is_distributed
 
 NOON = datetime(2025, 5, 1, 12, tzinfo=UTC)
 LATER = NOON + timedelta(days=7)

@@ -19,11 +19,12 @@ from recollect.errors import Conflict, NewerLibrary, RecollectError
 from recollect.language.queries.query import parse
 from recollect.model.documents import Document, Passage
 from recollect.model.search import Filter
-from recollect.store.postgres import PostgresStore, online
+from recollect.store.postgres import PostgresStore
 from recollect.store.postgres.administration import database_status, prepare_database
-from recollect.store.postgres.migrations import finish, migrate
-from recollect.store.postgres.schema import BASELINE, CONTRACTIONS, MIGRATIONS
-from recollect.store.postgres.versions import (
+from recollect.store.postgres.schema import online
+from recollect.store.postgres.schema.migration_steps import BASELINE, CONTRACTIONS, MIGRATIONS
+from recollect.store.postgres.schema.migrations import finish, migrate
+from recollect.store.postgres.schema.versions import (
     APPLICATION_NAME,
     PROGRAM,
     is_index_step,
@@ -41,7 +42,7 @@ import recollect
 # The schema is changed before the other modules of its package see it.
 package = sys.modules["recollect.store.postgres"] = types.ModuleType("recollect.store.postgres")
 package.__path__ = [str(pathlib.Path(recollect.__file__).parent / "store/postgres")]
-schema = importlib.import_module("recollect.store.postgres.schema")
+schema = importlib.import_module("recollect.store.postgres.schema.migration_steps")
 del sys.modules["recollect.store.postgres"]
 schema.MIGRATIONS += (
     ("m900_column", "alter table document add extra text not null default 'old';"),

@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from recollect.store.postgres.administration import DatabaseStatus
     from recollect.store.postgres.replicas import ReplicaStatus
-    from recollect.store.postgres.versions import Program
+    from recollect.store.postgres.schema.versions import Program
 
 # `administration` is imported where it is used: its packages may not be installed, which
 # `postgres_url` explains.

@@ -12,20 +12,25 @@ from recollect.errors import InvalidInput, NotFound, RecollectError
 from recollect.settings import LIMITS, REPLICA_SECONDS, REPLICAS
 from recollect.store.postgres.api_keys import ROLE as KEYS
 from recollect.store.postgres.api_keys import create_tables
-from recollect.store.postgres.capabilities import Server, connect_as_login, inspect, prepare
-from recollect.store.postgres.cluster import is_distributed
-from recollect.store.postgres.migrations import finish, is_set_up, pending_steps
+from recollect.store.postgres.connections.capabilities import (
+    Server,
+    connect_as_login,
+    inspect,
+    prepare,
+)
+from recollect.store.postgres.connections.server_errors import explain_errors, location_of
 from recollect.store.postgres.replicas import ReplicaStatus, inspect_replicas
-from recollect.store.postgres.schema import APP, SCHEMA
-from recollect.store.postgres.server_errors import explain_errors, location_of
-from recollect.store.postgres.shared_database import ROLE as SERVER
-from recollect.store.postgres.shared_database import create_shared_tables
-from recollect.store.postgres.versions import (
+from recollect.store.postgres.schema.cluster import is_distributed
+from recollect.store.postgres.schema.migrations import finish, is_set_up, pending_steps
+from recollect.store.postgres.schema.names import APP, SCHEMA
+from recollect.store.postgres.schema.versions import (
     Program,
     connected_programs,
     pending_contractions,
     read_steps,
 )
+from recollect.store.postgres.shared_database import ROLE as SERVER
+from recollect.store.postgres.shared_database import create_shared_tables
 from recollect.store.shared import (
     budgets,
     exclusions,

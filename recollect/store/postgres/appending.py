@@ -12,10 +12,10 @@ from typing import Any
 
 from recollect.language.text import identifier
 from recollect.model.documents import Passage
-from recollect.store.postgres.connection import Connection
+from recollect.store.postgres.connections.connection import Connection
+from recollect.store.postgres.connections.sessions import TIMELINE
 from recollect.store.postgres.filters import OWNER
-from recollect.store.postgres.schema import NEW_PASSAGE
-from recollect.store.postgres.sessions import TIMELINE
+from recollect.store.postgres.schema.transaction_functions import NEW_PASSAGE
 from recollect.store.postgres.text.index_writer import IndexWriter
 from recollect.store.postgres.text.lexemes import folded_content, text_vector
 from recollect.store.postgres.text.vocabulary import word_rows

@@ -11,7 +11,7 @@ from typing import Any
 
 from recollect.language.text import identifier
 from recollect.model.kinds import OBSERVATION
-from recollect.store.postgres.connection import Connection
+from recollect.store.postgres.connections.connection import Connection
 from recollect.store.postgres.filters import OWNER, candidate_conditions
 from recollect.store.sql.encoding import load
 from recollect.store.sql.observations import messages_of_metadata

@@ -11,7 +11,7 @@ from typing import Any
 
 from recollect.language.text import comparable, fold, micros, storable, tokens
 from recollect.model.search import Filter
-from recollect.store.postgres.schema import LONGEST_INDEXED_NAME
+from recollect.store.postgres.schema.migration_steps import LONGEST_INDEXED_NAME
 from recollect.store.sql.encoding import FILTER_CHARACTERS, index_columns
 from recollect.store.sql.tags import tag_pattern
 

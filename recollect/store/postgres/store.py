@@ -17,11 +17,11 @@ from recollect.language.text import storable
 from recollect.model.documents import Passage
 from recollect.model.search import Filter
 from recollect.store.postgres import appending, candidate_reads, planned_search, text
-from recollect.store.postgres.cancelling import cancel_on_stop
-from recollect.store.postgres.connection import Connection
+from recollect.store.postgres.connections.cancelling import cancel_on_stop
+from recollect.store.postgres.connections.connection import Connection
+from recollect.store.postgres.connections.server_errors import explain_error
+from recollect.store.postgres.connections.transactions import Transactions, has_account
 from recollect.store.postgres.filters import OWNER
-from recollect.store.postgres.server_errors import explain_error
-from recollect.store.postgres.transactions import Transactions, has_account
 from recollect.store.sql import checking, codes_in_index, markers, observations, statistics
 from recollect.store.sql.copying import handover
 from recollect.store.sql.database import TextIndex

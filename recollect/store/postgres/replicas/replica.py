@@ -14,17 +14,17 @@ from psycopg_pool import PoolTimeout
 
 from recollect.errors import RecollectError
 from recollect.settings import LIMITS
-from recollect.store.postgres.capabilities import Server
-from recollect.store.postgres.replicas.freshness import LogPositions
-from recollect.store.postgres.server_errors import first_line, location_of
-from recollect.store.postgres.sessions import (
+from recollect.store.postgres.connections.capabilities import Server
+from recollect.store.postgres.connections.server_errors import first_line, location_of
+from recollect.store.postgres.connections.sessions import (
     CONNECTION_OPTIONS,
     SESSION_SETTINGS,
     Session,
     new_session_pool,
     return_session,
 )
-from recollect.store.postgres.versions import require_supported
+from recollect.store.postgres.replicas.freshness import LogPositions
+from recollect.store.postgres.schema.versions import require_supported
 
 log = logging.getLogger(__name__)
 

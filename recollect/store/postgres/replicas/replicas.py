@@ -11,7 +11,9 @@ from functools import partial
 
 import psycopg
 
-from recollect.store.postgres.capabilities import Server
+from recollect.store.postgres.connections.capabilities import Server
+from recollect.store.postgres.connections.server_errors import first_line, location_of
+from recollect.store.postgres.connections.sessions import CONNECTION_OPTIONS, Session
 from recollect.store.postgres.replicas.freshness import LogPositions, OwnWrites
 from recollect.store.postgres.replicas.replica import (
     BEGIN_SECONDS,
@@ -19,8 +21,6 @@ from recollect.store.postgres.replicas.replica import (
     Replica,
     ReplicaStatus,
 )
-from recollect.store.postgres.server_errors import first_line, location_of
-from recollect.store.postgres.sessions import CONNECTION_OPTIONS, Session
 
 log = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from recollect.language.queries.query_tree import Node
 from recollect.language.text import fold
 from recollect.model.search import Filter
 from recollect.store.postgres.candidate_reads import read_candidates
-from recollect.store.postgres.connection import Connection
+from recollect.store.postgres.connections.connection import Connection
 from recollect.store.postgres.filters import candidate_conditions, conditions
 from recollect.store.postgres.text.counts import size
 from recollect.store.postgres.text.lexemes import text_query

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from recollect.language.text import fold, indexable, tokens
 from recollect.model.search import Filter
-from recollect.store.postgres.connection import Connection
+from recollect.store.postgres.connections.connection import Connection
 from recollect.store.postgres.filters import OWNER
 from recollect.store.postgres.text.lexemes import LONGEST, NO_MATCH
 from recollect.store.postgres.text.matches import FILTER_PARAMETERS, filter_arguments

@@ -15,7 +15,7 @@ from recollect.language.languages.base import Language
 from recollect.language.languages.english import ENGLISH
 from recollect.language.words.stem import related_words, stem
 from recollect.settings import LIMITS
-from recollect.store.postgres.connection import Connection, Lookups
+from recollect.store.postgres.connections.connection import Connection, Lookups
 from recollect.store.postgres.filters import OWNER
 from recollect.store.postgres.text.counts import MAX_COUNTED, UNKNOWN, Counts, State
 from recollect.store.postgres.text.lexemes import text_query

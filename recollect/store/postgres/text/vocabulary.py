@@ -10,7 +10,7 @@ from recollect.language.languages.english import ENGLISH
 from recollect.language.words.spelling import neighbours
 from recollect.language.words.stem import related_words, stem
 from recollect.settings import LIMITS
-from recollect.store.postgres.connection import Connection
+from recollect.store.postgres.connections.connection import Connection
 from recollect.store.postgres.filters import OWNER
 from recollect.store.postgres.text.counts import Counts
 from recollect.store.postgres.text.lexemes import LONGEST

@@ -19,7 +19,8 @@ from recollect.language.languages.english import ENGLISH
 from recollect.language.queries.query_tree import Node
 from recollect.language.text import fold
 from recollect.model.search import Filter
-from recollect.store.postgres.capabilities import Server
+from recollect.store.postgres.connections.capabilities import Server
+from recollect.store.postgres.connections.sessions import TIMELINE, Session
 from recollect.store.postgres.filters import (
     OWNER,
     conditions,
@@ -27,8 +28,7 @@ from recollect.store.postgres.filters import (
     document_conditions,
 )
 from recollect.store.postgres.human_only import may_be_human_only
-from recollect.store.postgres.schema import TOKENS
-from recollect.store.postgres.sessions import TIMELINE, Session
+from recollect.store.postgres.schema.names import TOKENS
 from recollect.store.sql.encoding import PASSAGE_COLUMNS
 from recollect.store.sql.markers import get_marker, set_marker
 from recollect.store.sql.reading import human_only

@@ -21,7 +21,7 @@ import psycopg
 from psycopg import errors
 
 from recollect.errors import Conflict, RecollectError
-from recollect.store.postgres.cluster import (
+from recollect.store.postgres.schema.cluster import (
     ONE_CONNECTION_PER_WORKER,
     distribute_function,
     distribute_tables,
@@ -29,7 +29,14 @@ from recollect.store.postgres.cluster import (
     is_distributed,
     without_partitions,
 )
-from recollect.store.postgres.online import (
+from recollect.store.postgres.schema.migration_steps import (
+    BASELINE,
+    CONTRACTIONS,
+    MIGRATIONS,
+    Contraction,
+)
+from recollect.store.postgres.schema.names import APP, APPEND_ONLY, PARTITIONS, SCHEMA, SEARCH
+from recollect.store.postgres.schema.online import (
     change_rows,
     create_index,
     drop_index,
@@ -38,20 +45,9 @@ from recollect.store.postgres.online import (
     retry_until_unlocked,
     set_search_path,
 )
-from recollect.store.postgres.schema import (
-    APP,
-    APPEND_ONLY,
-    BASELINE,
-    CONTRACTIONS,
-    FUNCTIONS,
-    MIGRATIONS,
-    PARTITIONS,
-    SCHEMA,
-    SEARCH,
-    TRANSACTION_FUNCTIONS,
-    Contraction,
-)
-from recollect.store.postgres.versions import (
+from recollect.store.postgres.schema.search_functions import FUNCTIONS
+from recollect.store.postgres.schema.transaction_functions import TRANSACTION_FUNCTIONS
+from recollect.store.postgres.schema.versions import (
     can_set_role,
     connected_programs,
     is_index_step,

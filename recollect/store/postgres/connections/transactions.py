@@ -35,9 +35,8 @@ from recollect.errors import (
     StoreUnavailable,
 )
 from recollect.settings import LIMITS
-from recollect.store.postgres.capabilities import Server, connect_as_login
-from recollect.store.postgres.cluster import PROPAGATE_SETTINGS, is_distributed
-from recollect.store.postgres.connection import (
+from recollect.store.postgres.connections.capabilities import Server, connect_as_login
+from recollect.store.postgres.connections.connection import (
     FACTS,
     GENERIC_PLANS,
     MARKS,
@@ -48,17 +47,18 @@ from recollect.store.postgres.connection import (
     PlannedReads,
     TermResults,
 )
-from recollect.store.postgres.migrations import can_use_app_role, is_set_up
-from recollect.store.postgres.pool import Pool
-from recollect.store.postgres.replicas import BEGIN_SECONDS, REPLAYED_POSITION, Replica
-from recollect.store.postgres.schema import APP, TOKENS
-from recollect.store.postgres.server_errors import (
+from recollect.store.postgres.connections.pool import Pool
+from recollect.store.postgres.connections.server_errors import (
     explain_error,
     explain_errors,
     is_worker_lost,
     location_of,
 )
-from recollect.store.postgres.sessions import Session
+from recollect.store.postgres.connections.sessions import Session
+from recollect.store.postgres.replicas import BEGIN_SECONDS, REPLAYED_POSITION, Replica
+from recollect.store.postgres.schema.cluster import PROPAGATE_SETTINGS, is_distributed
+from recollect.store.postgres.schema.migrations import can_use_app_role, is_set_up
+from recollect.store.postgres.schema.names import APP, TOKENS
 from recollect.store.sql.copying.closing import closed_error, parse_closure
 from recollect.store.values import CandidateRead, SearchPlan
 

@@ -12,11 +12,11 @@ import psycopg
 from psycopg import sql
 
 from recollect.errors import RecollectError, StoreUnavailable
-from recollect.store.postgres.cluster import PROPAGATE_SETTINGS, is_distributed
-from recollect.store.postgres.migrations import can_use_app_role, migrate
-from recollect.store.postgres.online import extension_schema
-from recollect.store.postgres.schema import APP, SCHEMA, SEARCH
-from recollect.store.postgres.versions import APPLICATION_NAME
+from recollect.store.postgres.schema.cluster import PROPAGATE_SETTINGS, is_distributed
+from recollect.store.postgres.schema.migrations import can_use_app_role, migrate
+from recollect.store.postgres.schema.names import APP, SCHEMA, SEARCH
+from recollect.store.postgres.schema.online import extension_schema
+from recollect.store.postgres.schema.versions import APPLICATION_NAME
 
 log = logging.getLogger(__name__)
 

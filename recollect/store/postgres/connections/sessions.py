@@ -12,7 +12,7 @@ from psycopg.abc import PQGen
 from psycopg.pq import TransactionStatus
 from psycopg_pool import ConnectionPool
 
-from recollect.store.postgres.versions import APPLICATION_NAME
+from recollect.store.postgres.schema.versions import APPLICATION_NAME
 
 T = TypeVar("T")
 

@@ -16,8 +16,8 @@ import psycopg
 from psycopg import errors, sql
 from psycopg.conninfo import make_conninfo
 
-from recollect.store.postgres.schema import PARTITIONS, SCHEMA
-from recollect.store.postgres.versions import APPLICATION_NAME
+from recollect.store.postgres.schema.names import PARTITIONS, SCHEMA
+from recollect.store.postgres.schema.versions import APPLICATION_NAME
 
 MIGRATION_LOCK = 0x5265636F
 LOCK_SECONDS = 2

@@ -12,11 +12,10 @@ from psycopg_pool import PoolClosed, PoolTimeout
 
 from recollect.errors import NewerLibrary, RecollectError, StoreBusy, StoreUnavailable
 from recollect.settings import LIMITS, REPLICA_SECONDS, REPLICAS
-from recollect.store.postgres.capabilities import connect_as_login, prepare
-from recollect.store.postgres.notifications import ChangeSender
-from recollect.store.postgres.replicas import Replicas, ReplicaStatus
-from recollect.store.postgres.server_errors import explain_errors, location_of
-from recollect.store.postgres.sessions import (
+from recollect.store.postgres.connections.capabilities import connect_as_login, prepare
+from recollect.store.postgres.connections.notifications import ChangeSender
+from recollect.store.postgres.connections.server_errors import explain_errors, location_of
+from recollect.store.postgres.connections.sessions import (
     CONNECTION_OPTIONS,
     SESSION_SETTINGS,
     TIMELINE,
@@ -25,7 +24,8 @@ from recollect.store.postgres.sessions import (
     new_session_pool,
     return_session,
 )
-from recollect.store.postgres.versions import require_supported
+from recollect.store.postgres.replicas import Replicas, ReplicaStatus
+from recollect.store.postgres.schema.versions import require_supported
 
 # Distinguishes our advisory locks from others in the same database ("Reco" in ASCII).
 _LOCK = 0x5265636F

@@ -22,7 +22,8 @@ import psycopg
 from psycopg import errors
 
 from recollect.errors import NewerLibrary, RecollectError
-from recollect.store.postgres.schema import APP, CONTRACTIONS, MIGRATIONS, SCHEMA, Contraction
+from recollect.store.postgres.schema.migration_steps import CONTRACTIONS, MIGRATIONS, Contraction
+from recollect.store.postgres.schema.names import APP, SCHEMA
 
 try:
     VERSION = version("recollect")
