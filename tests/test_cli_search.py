@@ -306,7 +306,10 @@ def test_doctor_repairs_the_embedding_queue(
         library._store._store._store._write(  # type: ignore[attr-defined]
             lambda db: (
                 db.run("delete from vector where passage = 1"),
-                db.run("insert into unembedded (passage, space) select 999999, id from space"),
+                db.run(
+                    "insert into unembedded (passage, space, mark) "
+                    "select 999999, id, 999999 from space"
+                ),
             )
         )
     assert main(["doctor", "--home", place]) == 1

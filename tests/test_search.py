@@ -528,10 +528,10 @@ def test_words_between_the_colours_of_a_terminal_are_found_and_marked(
     }.items():
         for mode in ("text", "both"):
             hit = library.search(query, options=SearchOptions(mode=mode)).hits[0]
-            shown = hit.snippet
+            snippet = hit.snippet
             for start, end in reversed(hit.marks):
-                shown = f"{shown[:start]}[{shown[start:end]}]{shown[end:]}"
-            assert (hit.message_id, shown) == ("a", expected)
+                snippet = f"{snippet[:start]}[{snippet[start:end]}]{snippet[end:]}"
+            assert (hit.message_id, snippet) == ("a", expected)
 
 
 @in_every_state

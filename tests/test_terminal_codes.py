@@ -129,9 +129,9 @@ def test_a_snippet_has_no_codes_and_marks_the_words(query: str, expected: list[s
 def test_places_of_matches_are_those_in_the_stored_text() -> None:
     text = "\x1b[2m.\x1b[22m " * 500 + LINE + " \x1b[2m.\x1b[22m" * 500
     query = words(parse("failed tests"))
-    start, shown, marks = snippet_at(text, query, 100)
-    assert marked(shown, marks) == ["Failed", "tests", "FAILED"]
-    assert shown.startswith("….") and shown.endswith(".…") and "\x1b" not in shown
+    start, snippet, marks = snippet_at(text, query, 100)
+    assert marked(snippet, marks) == ["Failed", "tests", "FAILED"]
+    assert snippet.startswith("….") and snippet.endswith(".…") and "\x1b" not in snippet
     assert text[start] == "."
     for place in (first_match(text, query), best_match(text, query, 100)):
         assert place == text.index("Failed")

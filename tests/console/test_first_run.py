@@ -72,9 +72,9 @@ def test_an_empty_library_offers_what_is_on_this_computer(
 def test_the_start_page_says_that_an_import_was_started(
     person: TestClient, service: Service
 ) -> None:
-    found = ids(person.get("/").text)
+    transcripts = ids(person.get("/").text)
     service.drain()  # it stays in the queue
-    assert person.post("/console/import-found", params={"id": found}).status_code == 200
+    assert person.post("/console/import-found", params={"id": transcripts}).status_code == 200
     page = person.get("/").text
     assert "<h1>Importing</h1>" in page and not ids(page)
 
@@ -109,15 +109,15 @@ def test_nothing_is_revealed_to_users_with_keys_or_from_other_computers(
     person: TestClient, service: Service, new_user_key: Callable[..., str]
 ) -> None:
     address = f"http://127.0.0.1:{PORT}"
-    (found, _) = ids(person.get("/").text)
+    (transcript, _) = ids(person.get("/").text)
     with TestClient(make_app(service), address, client=("192.0.2.7", 5000)) as stranger:
         assert "Claude Code session" not in stranger.get("/").text
-        response = stranger.post("/console/import-found", params={"id": found})
+        response = stranger.post("/console/import-found", params={"id": transcript})
         assert response.status_code == 403
     key = new_user_key(scopes=("read", "write", "admin"))
     headers = {"Authorization": f"Bearer {key}"}
     assert "Claude Code session" not in person.get("/", headers=headers).text
-    response = person.post("/console/import-found", params={"id": found}, headers=headers)
+    response = person.post("/console/import-found", params={"id": transcript}, headers=headers)
     assert response.status_code == 403
 
 

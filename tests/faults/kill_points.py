@@ -54,10 +54,10 @@ def upload(path: Path) -> int:
     """What a server does: it accepts the file, imports it, and resumes what it was killed in."""
     service = Service(place())
     try:
-        with service.jobs.upload("default", path.name) as target:
+        with service.imports.upload("default", path.name) as target:
             target.write(path.read_bytes())
             target.accept()
-        while any(not job.is_finished for job in service.jobs.list_for("default")):
+        while any(not job.is_finished for job in service.imports.list_for("default")):
             threading.Event().wait(0.01)
     finally:
         service.close()

@@ -216,8 +216,8 @@ def test_expensive_requests_are_counted_over_all_servers(place: str, user: str) 
         for limiter in (here, there):
             limiter.take("another user", CHAT)
             limiter.exchange()
-        taken = [there.take(user, CHAT) for _ in range(5)]
-        assert any(taken), "together they have used up the 60 requests of a minute"
+        waits = [there.take(user, CHAT) for _ in range(5)]
+        assert any(waits), "together they have used up the 60 requests of a minute"
         assert there.take("another user", CHAT) == 0
         here.close()
         there.close()
