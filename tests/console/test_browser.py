@@ -252,6 +252,7 @@ def test_typing_in_the_search_box_shows_results(site: Site, open_page: OpenPage)
     expect(page.locator("#q")).to_have_value("")
 
 
+@pytest.mark.full
 def test_a_late_response_to_an_old_query_is_dropped(site: Site, open_page: OpenPage) -> None:
     add(site.library, "tea", "On tea", "sencha")
     add(site.library, "pears", "Pears", "pear tree")
@@ -429,6 +430,7 @@ def test_a_conversation_can_be_renamed(site: Site, open_page: OpenPage) -> None:
     expect(page.locator("h1")).to_have_text("After & <b>all</b>")
 
 
+@pytest.mark.full
 def test_a_conversation_can_be_deleted_and_restored(site: Site, open_page: OpenPage) -> None:
     add(site.library, "a", "Keep", "one")
     add(site.library, "b", "Throw away", "two", "three")
@@ -762,6 +764,7 @@ def test_single_key_shortcuts_can_be_turned_off(site: Site, open_page: OpenPage)
     expect(page.get_by_label("New title")).to_be_hidden()
 
 
+@pytest.mark.full
 def test_on_a_phone_the_list_is_a_drawer(site: Site, open_page: OpenPage) -> None:
     add(site.library, "md", "A title that is rather long for such a small screen", "How?", MARKDOWN)
     page = open_page(phone=True)

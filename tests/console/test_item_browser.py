@@ -313,6 +313,7 @@ def test_an_unsaved_draft_is_restored(site: Site, open_page: OpenPage) -> None:
     expect(page.get_by_label("Text", exact=True)).to_have_value("")
 
 
+@pytest.mark.full
 def test_an_item_can_be_deleted_and_restored(site: Site, open_page: OpenPage) -> None:
     fill(site.library)
     for source, title in (

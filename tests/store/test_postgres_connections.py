@@ -874,6 +874,7 @@ def small_server(server: Database) -> Iterator[Database]:
     server.restart("fast")
 
 
+@pytest.mark.full
 def test_a_caller_waits_and_then_gets_an_error_if_the_server_is_full(
     monkeypatch: pytest.MonkeyPatch, small_server: Database, open_store: Opener, user: str
 ) -> None:
@@ -932,6 +933,7 @@ def test_a_search_that_takes_too_long_is_canceled_and_its_connection_reused(
     assert server.sessions() == sessions
 
 
+@pytest.mark.full
 def test_a_search_whose_server_process_hangs_is_retried_on_another(
     monkeypatch: pytest.MonkeyPatch, store: PostgresStore, server: Database
 ) -> None:
@@ -982,6 +984,7 @@ def test_writes_are_serialized_with_any_default_isolation_level(
 # -- no leaks -------------------------------------------------------------------------
 
 
+@pytest.mark.full
 def test_two_hundred_errors_leave_no_open_transaction_and_no_connection(
     monkeypatch: pytest.MonkeyPatch, store: PostgresStore, server: Database
 ) -> None:

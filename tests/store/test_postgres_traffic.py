@@ -19,6 +19,8 @@ from recollect.model.search import Filter, SearchOptions
 from recollect.store.postgres import PostgresStore
 from recollect.store.postgres.schema.cluster import is_distributed
 
+MODES = ["both", pytest.param("text", marks=pytest.mark.full)]
+
 NOON = datetime(2025, 5, 1, 12, tzinfo=UTC)
 LATER = NOON + timedelta(days=7)
 TEXTS = (
@@ -98,7 +100,7 @@ def search(
     return traces.take()
 
 
-@pytest.mark.parametrize("mode", ["text", "both"])
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(
     "text",
     [
@@ -137,7 +139,7 @@ def test_a_search_is_one_transaction_with_at_most_four_statements(
     assert len(search(library, text, mode).statements) <= 4
 
 
-@pytest.mark.parametrize("mode", ["text", "both"])
+@pytest.mark.parametrize("mode", MODES)
 def test_a_search_in_a_project_has_as_many_statements(
     library: tuple[recollect.Library, Tap], mode: str
 ) -> None:
@@ -165,7 +167,7 @@ QUESTIONS = {
 }
 
 
-@pytest.mark.parametrize("mode", ["text", "both"])
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("question", QUESTIONS.values(), ids=QUESTIONS.keys())
 def test_a_search_by_an_agent_has_as_many_statements(
     library: tuple[recollect.Library, Tap], question: str, mode: str
@@ -180,7 +182,7 @@ def test_a_search_by_an_agent_has_as_many_statements(
     assert len(traffic.statements) <= 4, "\n".join(s[:60] for s in traffic.statements)
 
 
-@pytest.mark.parametrize("mode", ["text", "both"])
+@pytest.mark.parametrize("mode", MODES)
 def test_a_question_without_spaces_has_as_many_statements(
     library: tuple[recollect.Library, Tap], mode: str
 ) -> None:
