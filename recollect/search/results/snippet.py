@@ -229,6 +229,8 @@ def _best_match(folded: str, matches: Sequence[Span], length: int) -> int:
 
     Of several, the one with the most matches, then the first one.
     """
+    if len(matches) == 1:
+        return matches[0][0]
     room = length * 3 // 4
     words = [folded[start:end] for start, end in matches]
     distinct = sorted(set(words))

@@ -1,8 +1,9 @@
 """Append a message to a conversation with two statements.
 
 Agents append more often than they do anything else. The statement that begins the transaction reads
-what the second one needs. That writes all tables, and the token of the commit. Both call functions,
-which a cluster runs where the rows of the user are.
+what the second one needs. That writes all tables, and the token of the commit. In a cluster, one
+statement cannot write several tables, so a function writes them where the rows of the user are. On
+one server, the function takes a third more of its CPU time.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 
 from recollect.language.text import identifier
 from recollect.model.documents import Passage
-from recollect.store.postgres.connections.connection import Connection
+from recollect.store.postgres.connections.connection import MARKS, Connection
 from recollect.store.postgres.connections.sessions import TIMELINE
 from recollect.store.postgres.filters import OWNER
 from recollect.store.postgres.schema.transaction_functions import NEW_PASSAGE
@@ -25,8 +26,44 @@ from recollect.store.sql.writing.append_state import AppendState
 from recollect.store.sql.writing.changes import outdated_position
 from recollect.store.values import Appended
 
-_ARGUMENTS = ", ".join("?" * (len(NEW_PASSAGE) + 18))
-_WRITE = f"select append_message({OWNER}, {_ARGUMENTS})"
+
+class _Statement:
+    """A statement in which `<name>` stands for the value with this name."""
+
+    def __init__(self, text: str) -> None:
+        self.names = re.findall(r"<(\w+)>", text)
+        self.sql = re.sub(r"<\w+>", "?", text)
+
+
+_WRITE = _Statement(f"""with
+  new_passage as (insert into passage (owner, {", ".join(NEW_PASSAGE)})
+    values ({OWNER}, {", ".join(f"<{name}>" for name in NEW_PASSAGE)})),
+  new_text as (insert into passage_text (owner, key, document, created_at, role, author, hidden,
+      opening, sure, whole, length, words, folded)
+    values ({OWNER}, <key>, <document>, <created_at>, <role>, <author>, <hidden>, false, <is_sure>,
+      <is_whole>, <length>, <words>::tsvector, <folded>)),
+  new_words as (insert into word (owner, term, stem)
+    select {OWNER}, u.term, u.stem from unnest(<terms>::text[], <stems>::text[]) u(term, stem)
+    on conflict do nothing),
+  new_counts as (insert into tally (owner, name, value, count)
+    select {OWNER}, u.* from unnest(<tally_names>::text[], <tally_values>::text[],
+      <tally_counts>::bigint[]) u(name, value, count)
+    on conflict (owner, name, value) do update set count = tally.count + excluded.count),
+  new_move as (insert into list_move (owner, number, document, time, pinned)
+    values ({OWNER}, <move>, <document>, <changed_at>, <pinned>)),
+  new_document as (update document set head = <id>, passages = passages + 1, created_at = <start>,
+      updated_at = <end>, version = version + 1
+    where owner = {OWNER} and key = <document>)
+  update last_key set passage = <key>, {MARKS.replace("?", "<token>")} where owner = {OWNER}""")
+_FUNCTION_ARGUMENTS = (
+    *NEW_PASSAGE,
+    *("is_sure", "is_whole", "length", "words", "folded", "terms", "stems"),
+    *("tally_names", "tally_values", "tally_counts"),
+    *("move", "changed_at", "pinned", "start", "end", "token", "last_token", "in_cluster"),
+)
+_CALL = _Statement(
+    f"select append_message({OWNER}, {', '.join(f'<{name}>' for name in _FUNCTION_ARGUMENTS)})"
+)
 _SPECIAL_CHARACTER = re.compile(r"[^0-9A-Za-z_.-]")
 
 
@@ -59,38 +96,44 @@ def append(
         return None
     if expected_passages not in (None, state.passages):
         raise outdated_position(id, state.passages, expected_passages)
-    last_token = tokens[0] if tokens else None
-    values = [*_values(state, passage, index), db.token, last_token, db.server.is_cluster]
-    db.run(_WRITE, values, generic_plan=True)
+    statement = _WRITE
+    if db.server.is_cluster:
+        statement = _CALL
+    values = _values(state, passage, index)
+    values["token"] = db.token
+    values["last_token"] = tokens[0] if tokens else None
+    values["in_cluster"] = db.server.is_cluster
+    db.run(statement.sql, [values[name] for name in statement.names], generic_plan=True)
     db.is_token_stored = True
     return Appended(state.passages, True)
 
 
-def _values(state: AppendState, passage: Passage, index: IndexWriter) -> list[Any]:
-    """The arguments of `append_message` between the owner and the tokens."""
+def _values(state: AppendState, passage: Passage, index: IndexWriter) -> dict[str, Any]:
+    """What is written, except the tokens."""
     columns, start, end = state.new_row(passage)
     counts = statistics.count_passages([(state.owner, columns)])
     row = dict(zip(PASSAGE_COLUMNS, columns, strict=True))
-    row |= {"key": state.new_key, "document": state.document, "receipt": None, "shared": False}
-    return [
-        *(row[name] for name in NEW_PASSAGE),
-        *_text_values(row["content"], index),
-        [name for name, _ in counts],
-        [value for _, value in counts],
-        list(counts.values()),
-        *(state.move, state.changed_at, state.pinned, start, end),
-    ]
-
-
-def _text_values(content: str, index: IndexWriter) -> list[Any]:
-    vector = text_vector("", content)
+    vector = text_vector("", row["content"])
     words = word_rows(index.add_words(vector.distinct))
-    return [
-        vector.has_all_positions,
-        vector.has_all_words,
-        vector.length,
-        vector.literal,
-        folded_content(content),
-        [term for term, _ in words],
-        [root for _, root in words],
-    ]
+    return row | {
+        "key": state.new_key,
+        "document": state.document,
+        "receipt": None,
+        "shared": False,
+        "hidden": row["visibility"] == "hidden",
+        "is_sure": vector.has_all_positions,
+        "is_whole": vector.has_all_words,
+        "length": vector.length,
+        "words": vector.literal,
+        "folded": folded_content(row["content"]),
+        "terms": [term for term, _ in words],
+        "stems": [root for _, root in words],
+        "tally_names": [name for name, _ in counts],
+        "tally_values": [value for _, value in counts],
+        "tally_counts": list(counts.values()),
+        "move": state.move,
+        "changed_at": state.changed_at,
+        "pinned": state.pinned,
+        "start": start,
+        "end": end,
+    }
