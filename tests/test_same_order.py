@@ -148,7 +148,7 @@ def summary(page: Page) -> list[object]:
 
 
 @pytest.mark.parametrize(
-    "seed", [0, *(pytest.param(seed, marks=pytest.mark.full) for seed in (1, 2, 3))]
+    "seed", [1, *(pytest.param(seed, marks=pytest.mark.full) for seed in (0, 2, 3))]
 )
 def test_both_stores_return_the_same_hits_in_the_same_order(
     libraries: list[recollect.Library], seed: int
