@@ -14,9 +14,9 @@ from recollect.language.queries.query_tree import Node, Word
 from recollect.model.search import Filter
 from recollect.store.base import Store
 from recollect.store.postgres.text import lexemes
-from recollect.store.sql import codes_in_index
 from recollect.store.sql.database import Database
 from recollect.store.sql.markers import set_marker
+from recollect.store.sql.writing import codes_in_index
 from recollect.store.sqlite import SqliteStore
 from recollect.store.sqlite.volumes import plan
 

@@ -31,6 +31,7 @@ from recollect.store.values import Batch
 from recollect.store.views import audience, redacting
 from recollect.store.views.audience import AudienceStore
 from recollect.store.views.base import StoreView
+from recollect.store.views.labelled import LabelledStore
 from recollect.store.views.observed import ObservationStore
 from recollect.store.views.redacting import RedactingStore
 
@@ -77,7 +78,9 @@ def test_the_base_view_passes_every_method_on() -> None:
     assert not StoreView.__abstractmethods__
 
 
-@pytest.mark.parametrize("view", [StoreView, AudienceStore, RedactingStore, ObservationStore])
+@pytest.mark.parametrize(
+    "view", [StoreView, AudienceStore, LabelledStore, RedactingStore, ObservationStore]
+)
 def test_no_view_passes_on_unknown_attributes(view: type[StoreView]) -> None:
     assert "__getattr__" not in dir(view)
 
@@ -94,6 +97,15 @@ def test_the_audience_view_handles_every_reader() -> None:
     exempt = audience.SHOWS_NO_TEXT.keys()
     assert handled | exempt == READERS
     assert not handled & exempt
+
+
+def test_the_labelled_view_labels_everything_that_returns_candidates() -> None:
+    returns = {name: str(getattr(Store, name).__annotations__["return"]) for name in READERS}
+    with_candidates = {
+        name for name, kind in returns.items() if "Candidate" in kind or "SubstringMatches" in kind
+    }
+    assert "candidates" in with_candidates
+    assert overrides(LabelledStore) - NEUTRAL == with_candidates
 
 
 # -- the redacting view ---

@@ -77,7 +77,7 @@ class TextSearch(ABC):
     def similar_words(self, words: Sequence[str]) -> dict[str, set[str]]:
         """For each word: the words in the library that differ from it by one letter.
 
-        See `language.spelling`.
+        See `language.words.spelling`.
         """
 
     @reader

@@ -22,7 +22,7 @@ from recollect.store.postgres.connections.connection import Connection
 from recollect.store.postgres.connections.server_errors import explain_error
 from recollect.store.postgres.connections.transactions import Transactions, has_account
 from recollect.store.postgres.filters import OWNER
-from recollect.store.sql import checking, codes_in_index, markers, observations, statistics
+from recollect.store.sql import checking, markers, observations, statistics
 from recollect.store.sql.copying import handover
 from recollect.store.sql.database import TextIndex
 from recollect.store.sql.encoding import INDEXED_TITLE
@@ -30,7 +30,7 @@ from recollect.store.sql.parts.text_search import TextQueries
 from recollect.store.sql.reading.selection import resolve_filter
 from recollect.store.sql.store import SqlStore
 from recollect.store.sql.vectors import spaces as space_sql
-from recollect.store.sql.writing import changes, headings
+from recollect.store.sql.writing import changes, codes_in_index, headings
 from recollect.store.values import (
     Appended,
     Candidate,

@@ -16,7 +16,7 @@ from recollect.language.queries.query_tree import Node, Word, words
 from recollect.model.documents import Document, Passage
 from recollect.model.receipts import Receipt
 from recollect.model.search import Filter
-from recollect.store.sql import checking, codes_in_index, statistics
+from recollect.store.sql import checking, statistics
 from recollect.store.sql.copying import handover
 from recollect.store.sql.database import TextIndex
 from recollect.store.sql.encoding import INDEXED_TITLE
@@ -24,7 +24,7 @@ from recollect.store.sql.parts.text_search import TextQueries
 from recollect.store.sql.reading.selection import resolve_filter
 from recollect.store.sql.store import SqlStore
 from recollect.store.sql.vectors import spaces as space_sql
-from recollect.store.sql.writing import changes, headings
+from recollect.store.sql.writing import changes, codes_in_index, headings
 from recollect.store.sqlite.care import compaction, verification
 from recollect.store.sqlite.care.purging import Purging, request_purge
 from recollect.store.sqlite.care.verification import UNINDEXED

@@ -32,6 +32,9 @@ class LabelledStore(StoreView):
         candidates, total = self._store.newest(filter, limit, offset, by_document)
         return self._label(candidates), total
 
+    def recent(self, text: str | None, filter: Filter, limit: int) -> list[Candidate]:
+        return self._label(self._store.recent(text, filter, limit))
+
     def find_substring(
         self, text: str, filter: Filter, limit: int, offset: int
     ) -> SubstringMatches:

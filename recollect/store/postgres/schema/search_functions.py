@@ -257,7 +257,7 @@ create function search_terms(library integer, plan json, last_key bigint, remova
   end
 $$;
 -- The words of the library that differ from a word by one letter added, removed, replaced or
--- swapped, as `language.spelling` defines it.
+-- swapped, as `language.words.spelling` defines it.
 create function similar_words(library integer, typed text) returns setof text {_OPTIONS} as $$
   select w.term from recollect.word w
   where w.owner = library

@@ -66,7 +66,7 @@ class Matches(NamedTuple):
 
 
 def decode(data: bytes, last_key: int, removed: int, earlier: Matches | None = None) -> Matches:
-    """Matches from what the server sends (`search_words` in schema.py), after the earlier ones."""
+    """Matches from what the server sends, after the earlier ones. See `search_words`."""
     import numpy as np
 
     values = np.frombuffer(data, ">i8").astype(np.int64)

@@ -7,9 +7,9 @@ from contextlib import AbstractContextManager, nullcontext
 
 from recollect.model.kinds import CONVERSATION
 from recollect.store.contract.care import Care
-from recollect.store.sql import codes_in_index, markers, statistics, tags
+from recollect.store.sql import markers, statistics, tags
 from recollect.store.sql.parts.transactions import Connection, SqlTransactions
-from recollect.store.sql.writing import headings
+from recollect.store.sql.writing import codes_in_index, headings
 from recollect.store.values import Activity, CandidateRead, SearchPlan, TermPlan
 
 
