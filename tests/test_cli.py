@@ -273,8 +273,10 @@ def test_a_program_ends_with_its_whole_output_written(run_with_examples: Any, pl
 def test_a_program_fails_if_its_output_cannot_be_written(
     run_with_examples: Any, place: str
 ) -> None:
-    command = [sys.executable, "-m", "recollect", "list", "--json", "--home", place]
-    with Path("/dev/full").open("w") as full:
-        process = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
-    assert process.returncode
-    assert "No space left on device" in process.stderr
+    for command in (["list", "--json"], ["export"]):
+        line = [sys.executable, "-m", "recollect", *command, "--home", place]
+        with Path("/dev/full").open("w") as full:
+            process = subprocess.run(line, stdout=full, stderr=subprocess.PIPE, text=True)
+        assert process.returncode == 1
+        assert process.stderr.startswith("recollect: The disk is full")
+        assert process.stderr.count("\n") == 1

@@ -7,9 +7,11 @@ that `--version`, `--help` and every other command start fast.
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from importlib import import_module
 
 from recollect import __version__
@@ -260,16 +262,42 @@ def main(words: Sequence[str], command: str = "") -> int:
 
         passphrases.prompt = getpass
     try:
-        return run(arguments)
+        status = run(arguments)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        return status
     except RecollectError as error:
         print(f"recollect: {error}", file=sys.stderr)
         return 1
     except BrokenPipeError:
         sys.stderr.close()  # the reader, such as `head`, has closed the pipe
         return 0
+    except OSError as error:
+        _close_broken_output()
+        print(f"recollect: {_reason(error)}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         print("recollect: Interrupted. Everything saved so far is kept.", file=sys.stderr)
         return 130
+
+
+def _close_broken_output() -> None:
+    """Close standard output if it cannot be written, or the interpreter tries it again."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        with suppress(OSError):
+            sys.stdout.close()
+
+
+def _reason(error: OSError) -> str:
+    """What a person needs to know about an error of the operating system."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return "The disk is full, so not everything was written. Free some space and try again."
+    reason = error.strerror or str(error)
+    if error.filename:
+        return f"{error.filename}: {reason}."
+    return f"{reason}."
 
 
 def _parse(top: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Namespace:

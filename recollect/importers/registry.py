@@ -160,6 +160,10 @@ def _is_generic(entry: Entry, format_: Format) -> bool:
 
 
 def _nothing_to_import(path: Path, kind: str | None) -> str:
+    if path.is_dir() and not any(path.iterdir()):
+        return f"{path} is an empty folder."
+    if path.is_file() and not path.stat().st_size:
+        return f"{path} is empty. Download or export it again."
     if kind is None:
         return f"{path} has no known format. Known formats: {describe_formats(FORMATS)}."
     formats = describe_formats(FORMATS_BY_KIND[kind])

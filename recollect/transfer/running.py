@@ -9,7 +9,7 @@ import os
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -23,7 +23,9 @@ _STALE_SECONDS = 60
 def mark_running(folder: Path) -> Iterator[None]:
     """Count as a running import until the end of the block or of the process."""
     file = folder / f"{os.getpid()}-{uuid.uuid4().hex[:8]}.lock"
-    with file_lock(file):
+    with ExitStack() as stack:
+        with suppress(OSError):  # where nothing can be written, the store says so
+            stack.enter_context(file_lock(file))
         try:
             yield
         finally:

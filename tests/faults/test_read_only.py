@@ -53,6 +53,8 @@ def test_a_library_on_a_read_only_disk_is_searched_and_read(read_only_home: Path
         assert not library.verify().damaged
         with pytest.raises(ReadOnlyLibrary, match="read-only"):
             library.delete_conversation("c1")
+        with pytest.raises(ReadOnlyLibrary, match="read-only"):
+            library.import_path(Path(__file__).parents[2] / "examples" / "chatgpt")
 
 
 def test_commands_read_from_a_read_only_disk(

@@ -86,6 +86,15 @@ def test_generic_files_without_conversations_are_imported(tmp_path: Path) -> Non
     assert skip_reasons(path) == {"unknown format": 1}
 
 
+def test_an_empty_file_or_folder_is_called_empty(tmp_path: Path) -> None:
+    with pytest.raises(UnknownFormat, match="is an empty folder"):
+        formats(tmp_path)
+    file = tmp_path / "export.json"
+    file.touch()
+    with pytest.raises(UnknownFormat, match=r"is empty\."):
+        formats(file)
+
+
 @pytest.mark.parametrize(
     ("kind", "names"),
     [
