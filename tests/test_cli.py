@@ -106,7 +106,7 @@ def test_an_export_is_imported_without_loss(
     run_with_examples: Any, user: str, tmp_path: Path
 ) -> None:
     whole = tmp_path / "library.json"
-    run_with_examples("export", "--output", str(whole))
+    run_with_examples("export", "-o", str(whole))
     run_with_examples("import", str(whole), "--user", f"{user}-other")
     again = tmp_path / "again.json"
     run_with_examples("export", "--output", str(again), "--user", f"{user}-other")

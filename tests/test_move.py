@@ -1063,6 +1063,7 @@ def test_the_command_moves_there_and_back(
     export = run("export", "--home", here, "--user", user)
     output = run("move", here, database, "--user", user)
     assert "identical" in output and "1 import:" in output and "--remove" in output
+    assert "other documents" in output and "messages and passages" in output
     assert run("export", "--home", database, "--user", user) == export
     moved = json.loads(
         run("move", database, back, "--user", user, "--to-user", "ann", "--remove", "--json")

@@ -17,7 +17,6 @@ def restore_document(store: Store, document: Document) -> tuple[str, bool]:
         return saved.id, True
     if as_json(store.document(existing)) != as_json(document):
         raise Conflict(
-            "It is in the library and has changed since it was exported. "
-            "Delete it first to restore this version."
+            "The library has another version of it. Delete that one first to restore this version."
         )
     return existing, False

@@ -132,9 +132,9 @@ def _show(result: MoveResult) -> None:
 
 def _summary(contents: Contents) -> str:
     parts = [plural(contents.conversations, "conversation")]
-    if contents.notes:
-        parts.append(plural(contents.notes, "note"))
-    parts.append(plural(contents.messages, "message"))
+    if contents.notes:  # also media, characters, prompts and observations
+        parts.append(plural(contents.notes, "other document"))
+    parts.append(f"{contents.messages:,} messages and passages")
     parts.append(plural(contents.imports, "import"))
     return ", ".join(parts)
 

@@ -47,6 +47,7 @@ def define_export(command: argparse.ArgumentParser) -> None:
         help="export what can be read of a damaged library, and list what is missing",
     )
     command.add_argument(
+        "-o",
         "--output",
         metavar="PATH",
         help="a file, or a folder for many txt or md files (default: standard output)",

@@ -95,7 +95,10 @@ def register(actions: Commands) -> None:
     formats = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in FORMATS.items())
     export_.add_argument("--format", help=f"{formats} (default: the first)")
     export_.add_argument(
-        "--output", metavar="FILE", help="a file to write (default: standard output)"
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="a file to write (default: standard output)",
     )
 
 

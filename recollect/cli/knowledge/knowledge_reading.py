@@ -146,7 +146,10 @@ def add_transcript(actions: Commands) -> None:
     )
     command.add_argument("--timestamps", action="store_true", help="include times in text")
     command.add_argument(
-        "--output", metavar="FILE", help="a file to write (default: standard output)"
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="a file to write (default: standard output)",
     )
 
 
