@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 from test_appending import MESSAGES
+from traffic import tap
 
-from recollect.errors import OutdatedPosition
+from recollect.errors import LibraryMoved, OutdatedPosition
 from recollect.language.queries.query import parse
 from recollect.model.documents import Document, Passage
 from recollect.model.search import Filter
@@ -19,15 +22,16 @@ from recollect.store.postgres import PostgresStore, appending
 from recollect.store.postgres.connections.connection import Connection
 from recollect.store.postgres.text.index_writer import IndexWriter
 from recollect.store.postgres.text.vocabulary import Vocabulary
-from recollect.store.values import Appended
+from recollect.store.sql.copying import closing
+from recollect.store.values import Appended, Closure, Findings
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
 TABLES = ("document", "passage", "passage_text", "word", "tally", "list_move", "last_key")
 
 
 @contextmanager
-def new_store(database: str) -> Iterator[PostgresStore]:
-    store = PostgresStore(database, f"user-{uuid.uuid4()}")
+def new_store(database: str, user: str = "") -> Iterator[PostgresStore]:
+    store = PostgresStore(database, user or f"user-{uuid.uuid4()}")
     opening = Passage("m0", "user", "An opening", created_at=NOW)
     document = Document(
         "test", "c", "A title", id="c", created_at=NOW, updated_at=NOW, passages=(opening,)
@@ -100,7 +104,7 @@ def test_an_append_is_repeated_if_another_one_was_committed_after_the_lock(
     tokens: list[Any] = []
     with new_store(database) as store:
 
-        def work(db: Connection) -> Appended | None:
+        def work(db: Connection) -> appending.LastAppend | None:
             tokens.append(db.token)
             if len(tokens) == 1:
                 db.run("update last_key set marks = array[7::bigint] || marks where owner = :owner")
@@ -110,10 +114,100 @@ def test_an_append_is_repeated_if_another_one_was_committed_after_the_lock(
         appended = store._transactions.write(
             work, lock_query=appending.lock_query(owner, "c", message)
         )
-        assert appended == Appended(1, True)
+        assert appended is not None
+        assert appended.appended == Appended(1, True)
         assert len(tokens) == 2
         assert store.count(parse("castle"), Filter()) == (1, True)
         assert (
             store._read(lambda db: db.get("select marks[1] from last_key where owner = :owner"))
             == tokens[1]
         )
+
+
+# -- appends of a process that is the only one to write --------------------------
+
+
+def message(number: int, text: str = "a castle") -> Passage:
+    return Passage(f"m{number}", "user", f"{text} {number}", created_at=NOW)
+
+
+@contextmanager
+def two_stores(database: str, user: str) -> Iterator[tuple[PostgresStore, PostgresStore]]:
+    """Of the same user. The first one knows the state that its last append has left."""
+    with new_store(database, user) as store:
+        for number in range(1, 4):
+            store.append("c", message(number))
+        assert store._last_append is not None
+        other = PostgresStore(database, user)
+        yield store, other
+        other.close()
+
+
+def stored_ids(store: PostgresStore) -> list[str]:
+    return [passage.id for passage in store.document("c").passages]
+
+
+def test_the_only_writer_does_not_read_the_state_again(
+    database: str, user: str, tmp_path: Path
+) -> None:
+    with tap(tmp_path / "trace") as traces, two_stores(database, user) as (store, _):
+        traces.take()
+        assert store.append("c", message(4)) == Appended(4, True)
+        traffic = traces.take()
+        assert (traffic.transactions, len(traffic.statements)) == (1, 1)
+
+
+def test_messages_of_two_processes_follow_each_other(database: str, user: str) -> None:
+    with two_stores(database, user) as (store, other):
+        for number in range(4, 12):
+            appended = (store, other)[number // 2 % 2].append("c", message(number))
+            assert appended == Appended(number, True)
+        assert stored_ids(store) == [f"m{number}" for number in range(12)]
+        assert [p.parent for p in store.document("c").passages[1:]] == stored_ids(store)[:-1]
+        assert store.verify() == Findings()
+
+
+def test_a_repeated_message_is_stored_once(database: str, user: str) -> None:
+    with two_stores(database, user) as (store, _):
+        assert store.append("c", message(2)) == Appended(2, False)
+        assert store.append("c", message(4)) == Appended(4, True)
+
+
+def test_a_position_that_another_process_has_used_is_outdated(database: str, user: str) -> None:
+    with two_stores(database, user) as (store, other):
+        other.append("c", message(4))
+        with pytest.raises(OutdatedPosition):
+            store.append("c", message(5), 4)
+        assert store.append("c", message(5), 5) == Appended(5, True)
+
+
+def test_nothing_is_added_to_a_library_that_another_process_has_closed(
+    database: str, user: str
+) -> None:
+    with two_stores(database, user) as (store, other):
+        other._write(lambda db: closing.close(db, Closure("elsewhere")))
+        with pytest.raises(LibraryMoved):
+            store.append("c", message(4))
+        assert len(stored_ids(store)) == 4
+
+
+def test_a_word_that_another_process_has_removed_is_added_again(database: str, user: str) -> None:
+    with two_stores(database, user) as (store, other):
+        store.append("c", message(4, "a zeppelin"))
+        other.delete_passage("c", "m4")
+        assert other.known_words(["zeppelin"]) == set()
+        store.append("c", message(5, "a zeppelin"))
+        assert other.known_words(["zeppelin"]) == {"zeppelin"}
+
+
+def test_threads_that_append_at_once_lose_nothing(database: str, user: str) -> None:
+    with (
+        two_stores(database, user) as (store, other),
+        ThreadPoolExecutor(4) as pool,
+    ):
+        numbers = range(4, 44)
+        stores = [(store, other)[number % 4 == 0] for number in numbers]
+        appended = list(pool.map(lambda s, n: s.append("c", message(n)), stores, numbers))
+        assert sorted(appended) == [Appended(number, True) for number in numbers]
+        assert sorted(stored_ids(store)) == sorted(f"m{number}" for number in range(44))
+        assert store.verify() == Findings()

@@ -1,19 +1,24 @@
-"""Append a message to a conversation with two statements.
+"""Append a message to a conversation with one or two statements.
 
 Agents append more often than they do anything else. The statement that begins the transaction reads
-what the second one needs. That writes all tables, and the token of the commit. In a cluster, one
-statement cannot write several tables, so a function writes them where the rows of the user are. On
-one server, the function takes a third more of its CPU time.
+what the second one needs. That writes all tables, and the token of the commit, if the last commit
+is the one that the first statement has seen. So the first statement can be left out by a process
+that knows what its own last append has left: if somebody else has written since, nothing is
+written, and the append begins again with both statements.
+
+In a cluster, one statement cannot write several tables, so a function writes them where the rows of
+the user are. On one server, the function takes a third more of its CPU time.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from recollect.language.text import identifier
 from recollect.model.documents import Passage
-from recollect.store.postgres.connections.connection import MARKS, Connection
+from recollect.store.postgres.connections.connection import MARKS, Connection, LibraryChanged
 from recollect.store.postgres.connections.sessions import TIMELINE
 from recollect.store.postgres.filters import OWNER
 from recollect.store.postgres.schema.transaction_functions import NEW_PASSAGE
@@ -26,35 +31,43 @@ from recollect.store.sql.writing.append_state import AppendState
 from recollect.store.sql.writing.changes import outdated_position
 from recollect.store.values import Appended
 
+_FIRST_PARAMETER = 2  # after the owner
+
 
 class _Statement:
     """A statement in which `<name>` stands for the value with this name."""
 
     def __init__(self, text: str) -> None:
-        self.names = re.findall(r"<(\w+)>", text)
-        self.sql = re.sub(r"<\w+>", "?", text)
+        self.names = list(dict.fromkeys(re.findall(r"<(\w+)>", text)))
+        numbers = {name: number for number, name in enumerate(self.names, _FIRST_PARAMETER)}
+        self.sql = re.sub(r"<(\w+)>", lambda match: f"${numbers[match[1]]}", text)
 
 
 _WRITE = _Statement(f"""with
+  library as (update last_key k set passage = <key>, {MARKS.replace("?", "<token>")}
+    where k.owner = {OWNER} and k.marks[1] is not distinct from <last_token>::bigint
+    returning k.owner),
   new_passage as (insert into passage (owner, {", ".join(NEW_PASSAGE)})
-    values ({OWNER}, {", ".join(f"<{name}>" for name in NEW_PASSAGE)})),
+    select l.owner, {", ".join(f"<{name}>::{type}" for name, type in NEW_PASSAGE.items())}
+    from library l),
   new_text as (insert into passage_text (owner, key, document, created_at, role, author, hidden,
       opening, sure, whole, length, words, folded)
-    values ({OWNER}, <key>, <document>, <created_at>, <role>, <author>, <hidden>, false, <is_sure>,
-      <is_whole>, <length>, <words>::tsvector, <folded>)),
+    select l.owner, <key>, <document>, <created_at>, <role>, <author>, <hidden>, false, <is_sure>,
+      <is_whole>, <length>, <words>::tsvector, <folded> from library l),
   new_words as (insert into word (owner, term, stem)
-    select {OWNER}, u.term, u.stem from unnest(<terms>::text[], <stems>::text[]) u(term, stem)
+    select l.owner, u.term, u.stem
+    from library l, unnest(<terms>::text[], <stems>::text[]) u(term, stem)
     on conflict do nothing),
   new_counts as (insert into tally (owner, name, value, count)
-    select {OWNER}, u.* from unnest(<tally_names>::text[], <tally_values>::text[],
+    select l.owner, u.* from library l, unnest(<tally_names>::text[], <tally_values>::text[],
       <tally_counts>::bigint[]) u(name, value, count)
     on conflict (owner, name, value) do update set count = tally.count + excluded.count),
   new_move as (insert into list_move (owner, number, document, time, pinned)
-    values ({OWNER}, <move>, <document>, <changed_at>, <pinned>)),
-  new_document as (update document set head = <id>, passages = passages + 1, created_at = <start>,
+    select l.owner, <move>, <document>, <changed_at>, <pinned> from library l),
+  new_document as (update document d set head = <id>, passages = passages + 1, created_at = <start>,
       updated_at = <end>, version = version + 1
-    where owner = {OWNER} and key = <document>)
-  update last_key set passage = <key>, {MARKS.replace("?", "<token>")} where owner = {OWNER}""")
+    from library l where d.owner = {OWNER} and d.key = <document>)
+  select from library""")
 _FUNCTION_ARGUMENTS = (
     *NEW_PASSAGE,
     *("is_sure", "is_whole", "length", "words", "folded", "terms", "stems"),
@@ -79,14 +92,46 @@ def _literal(id: str) -> str:
     return f"E'{escaped}'"
 
 
+class LastAppend(NamedTuple):
+    """A plain append, and what the next one to the same conversation depends on."""
+
+    id: str
+    """Of the conversation."""
+    token: int
+    previous_token: int | None
+    """Those of this commit and of the one before it."""
+    state: AppendState
+    """As the next append finds it, if nobody writes before."""
+    timeline: int
+
+    @property
+    def appended(self) -> Appended:
+        return Appended(self.state.passages - 1, True)
+
+    def next_row(
+        self, id: str, passage: Passage, expected_passages: int | None
+    ) -> Sequence[Any] | None:
+        """What `lock_query` returns if nobody has written since.
+
+        None if that does not matter, because this is not a plain append.
+        """
+        is_same = id == self.id and expected_passages in (None, self.state.passages)
+        if not is_same or not self.state.is_plain_append(passage):
+            return None
+        return ([self.token], None, *self.state, self.timeline)
+
+
 def append(
     db: Connection,
     id: str,
     passage: Passage,
     index: IndexWriter,
     expected_passages: int | None = None,
-) -> Appended | None:
-    """See Store.append. Returns None, and changes nothing, if this is not a plain append."""
+) -> LastAppend | None:
+    """See Store.append. Returns None, and changes nothing, if this is not a plain append.
+
+    Raises LibraryChanged, and changes nothing, if `Connection.locked_row` is outdated.
+    """
     tokens, _, *columns, db.timeline = db.locked_row
     state = AppendState(*columns)
     if state.document is None:
@@ -96,16 +141,18 @@ def append(
         return None
     if expected_passages not in (None, state.passages):
         raise outdated_position(id, state.passages, expected_passages)
-    statement = _WRITE
-    if db.server.is_cluster:
-        statement = _CALL
+    previous_token = tokens[0] if tokens else None
     values = _values(state, passage, index)
     values["token"] = db.token
-    values["last_token"] = tokens[0] if tokens else None
+    values["last_token"] = previous_token
     values["in_cluster"] = db.server.is_cluster
-    db.run(statement.sql, [values[name] for name in statement.names], generic_plan=True)
+    statement = _CALL if db.server.is_cluster else _WRITE
+    rows = db.rows(statement.sql, [values[name] for name in statement.names], generic_plan=True)
+    if not rows:
+        raise LibraryChanged
     db.is_token_stored = True
-    return Appended(state.passages, True)
+    next_state = state.next_state(values["id"], values["start"], values["end"])
+    return LastAppend(id, db.token, previous_token, next_state, db.timeline)
 
 
 def _values(state: AppendState, passage: Passage, index: IndexWriter) -> dict[str, Any]:

@@ -17,10 +17,11 @@ from recollect.language.text import storable
 from recollect.model.documents import Passage
 from recollect.model.search import Filter
 from recollect.store.postgres import appending, candidate_reads, planned_search, text
+from recollect.store.postgres.connections.accounts import has_account
 from recollect.store.postgres.connections.cancelling import cancel_on_stop
 from recollect.store.postgres.connections.connection import Connection
 from recollect.store.postgres.connections.server_errors import explain_error
-from recollect.store.postgres.connections.transactions import Transactions, has_account
+from recollect.store.postgres.connections.transactions import Transactions
 from recollect.store.postgres.filters import OWNER
 from recollect.store.sql import checking, markers, observations, statistics
 from recollect.store.sql.copying import handover
@@ -80,6 +81,8 @@ class PostgresStore(SqlStore[Connection]):
         self._transactions = Transactions(url, _validate_user(user), read_only)
         self._vocabulary = text.Vocabulary()
         self._counts = text.Counts()
+        self._last_append: appending.LastAppend | None = None
+        """None if others may write to the library as well. Whoever uses it takes it."""
         self._model_states: dict[int, bytes | None] = {}
         try:
             if not read_only:
@@ -136,7 +139,13 @@ class PostgresStore(SqlStore[Connection]):
     def _write(self, work: Callable[[Connection], T]) -> T:
         return self._transactions.write(work)
 
-    def _write_text(self, work: Callable[[Connection, TextIndex], T], *, lock_query: str = "") -> T:
+    def _write_text(
+        self,
+        work: Callable[[Connection, TextIndex], T],
+        *,
+        lock_query: str = "",
+        last_row: Sequence[Any] | None = None,
+    ) -> T:
         # `work` may run more than once, each time with a new writer. The last one was committed.
         writers: list[text.IndexWriter] = []
 
@@ -145,22 +154,33 @@ class PostgresStore(SqlStore[Connection]):
             writers.append(writer)
             return work(db, writer)
 
-        value = self._transactions.write(attempt, lock_query=lock_query)
+        value = self._transactions.write(attempt, lock_query=lock_query, last_row=last_row)
         self._vocabulary.add(writers[-1].new_words, writers[-1].removed)
         return value
 
     def append(
         self, document: str, passage: Passage, expected_passages: int | None = None
     ) -> Appended:
-        def work(db: Connection, index: TextIndex) -> Appended:
+        own_token = self._transactions.last_token
+        last_append, self._last_append = self._last_append, None
+        last_row = None
+        if last_append is not None:
+            last_row = last_append.next_row(document, passage, expected_passages)
+
+        def work(db: Connection, index: TextIndex) -> appending.LastAppend | Appended:
             assert isinstance(index, text.IndexWriter)
             appended = appending.append(db, document, passage, index, expected_passages)
             if appended is None:
-                appended = changes.append(db, document, passage, index, expected_passages)
+                return changes.append(db, document, passage, index, expected_passages)
             return appended
 
         lock_query = appending.lock_query(self._transactions.owner, document, passage)
-        return self._write_text(work, lock_query=lock_query)
+        appended = self._write_text(work, lock_query=lock_query, last_row=last_row)
+        if isinstance(appended, Appended):
+            return appended
+        if appended.previous_token == own_token:  # nobody else seems to write
+            self._last_append = appended
+        return appended.appended
 
     # -- text search ---
 

@@ -164,6 +164,10 @@ class PlannedReads:
         return next((plan.space for plan in self.plans if plan.space is not None), None)
 
 
+class LibraryChanged(Exception):
+    """Somebody has written to the library since. See `Transactions.write`."""
+
+
 class Connection:
     """See `store.sql.database.Database`."""
 
@@ -515,6 +519,11 @@ class Connection:
         return self._session.broken
 
 
+def set_owner(owner: int) -> str:
+    """The statement that selects the rows which the rest of the transaction may use."""
+    return f"set local recollect.owner = '{owner:d}'"
+
+
 def removals(epoch: int) -> int:
     """`last_key.removed` of an epoch (see `Connection.epoch`)."""
     return epoch & (1 << _EPOCH_BITS) - 1
@@ -527,6 +536,10 @@ def _array(value: Any) -> Any:
     types = set(map(type, value))
     if types == {int}:
         return f"{{{','.join(map(str, value))}}}"
+    if types == {str}:
+        joined = '","'.join(value)
+        if "\\" not in joined and joined.count('"') == 2 * (len(value) - 1):
+            return f'{{"{joined}"}}'
     if types and types <= {int, str, bool, NoneType}:
         return f"{{{','.join(map(_array_item, value))}}}"
     return value

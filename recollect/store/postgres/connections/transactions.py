@@ -19,7 +19,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -43,22 +43,20 @@ from recollect.store.postgres.connections.connection import (
     NO_LOOKUPS,
     Connection,
     Facts,
+    LibraryChanged,
     Lookups,
     PlannedReads,
     TermResults,
+    set_owner,
 )
 from recollect.store.postgres.connections.pool import Pool
 from recollect.store.postgres.connections.server_errors import (
     explain_error,
-    explain_errors,
     is_worker_lost,
-    location_of,
 )
 from recollect.store.postgres.connections.sessions import Session
 from recollect.store.postgres.replicas import BEGIN_SECONDS, REPLAYED_POSITION, Replica
-from recollect.store.postgres.schema.cluster import PROPAGATE_SETTINGS, is_distributed
-from recollect.store.postgres.schema.migrations import can_use_app_role, is_set_up
-from recollect.store.postgres.schema.names import APP, TOKENS
+from recollect.store.postgres.schema.names import TOKENS
 from recollect.store.sql.copying.closing import closed_error, parse_closure
 from recollect.store.values import CandidateRead, SearchPlan
 
@@ -125,6 +123,8 @@ class Transactions:
         self.read_only = read_only
         self.is_mover = False
         """Whether this may write to a library that is closed."""
+        self.last_token = 0
+        """That of the last commit of this object."""
         self._is_closed = False
         self._local = threading.local()
         try:
@@ -170,7 +170,7 @@ class Transactions:
             if db.get(select_id, [self.user]) is None:
                 db.run("insert into account (name) values (?) on conflict do nothing", [self.user])
             owner = int(db.get(select_id, [self.user]))
-            db.run(_set_owner(owner))
+            db.run(set_owner(owner))
             db.run("insert into last_key (owner) values (?) on conflict do nothing", [owner])
             db.commit()
             return owner
@@ -179,12 +179,22 @@ class Transactions:
 
     # -- writing ---
 
-    def write(self, work: Callable[[Connection], T], *, lock_query: str = "") -> T:
+    def write(
+        self,
+        work: Callable[[Connection], T],
+        *,
+        lock_query: str = "",
+        last_row: Sequence[Any] | None = None,
+    ) -> T:
         """Run `work` in a transaction, and return its value when it is stored durably.
 
         `work` may run more than once, so it must not rely on anything it did before. `lock_query`
         locks the library and returns a row with the columns of `_LOCK` and others, which is then
         `Connection.locked_row`. With it, statements may have generic plans (see `Connection.rows`).
+
+        `last_row` is what `lock_query` returns if nobody has written since this process did. Then
+        the library is not locked first. Instead, `work` locks it with a statement that does nothing
+        if somebody has, and raises LibraryChanged.
         """
         if self.read_only:
             raise ReadOnlyLibrary(
@@ -192,31 +202,36 @@ class Transactions:
                 "written. Searching and reading work."
             )
         deadline = _deadline()
+        if last_row is not None:
+            with suppress(LibraryChanged):
+                return self._write(work, deadline, lock_query, last_row)
+        return self._write(work, deadline, lock_query)
+
+    def _write(
+        self,
+        work: Callable[[Connection], T],
+        deadline: float,
+        lock_query: str,
+        last_row: Sequence[Any] | None = None,
+    ) -> T:
+        def begin_sql() -> list[str]:
+            statements = self._begin_write_sql(deadline, lock_query)
+            return statements if last_row is None else statements[:-1]
 
         def attempt(db: Connection, rows: Rows) -> T:
-            tokens = self._require_writable(rows)
-            (db.locked_row,) = rows
-            token = db.token = secrets.randbits(62)
-            value = work(db)
-            last_statement = ""
-            if not db.is_token_stored:
-                last_statement = f"update last_key set {MARKS} where owner = {self.owner}; "
-            self._pool.replicas.writes.begin_commit(self.owner, token)
+            if last_row is None:
+                return self._work_and_commit(work, db, rows)
             try:
-                db.commit(last_statement.replace("?", str(token)))
-            except psycopg.Error as error:
-                if db.is_broken or is_worker_lost(error):
-                    raise _ReplyLost(token, tokens, value) from error
+                return self._work_and_commit(work, db, [tuple(last_row)])
+            except LibraryChanged:
+                db.end_reading()
                 raise
-            self._pool.replicas.writes.end_commit(self.owner, token)
-            self._pool.changes.announce(self.user)
-            return value
+            except (errors.UniqueViolation, errors.SerializationFailure) as error:
+                raise LibraryChanged from error
 
         while True:
             try:
-                return self._retry(
-                    lambda: self._begin_write_sql(deadline, lock_query), attempt, deadline
-                )
+                return self._retry(begin_sql, attempt, deadline)
             except _ReplyLost as lost:
                 if self._was_committed(lost):
                     self._pool.replicas.writes.end_commit(self.owner, lost.token)
@@ -226,6 +241,26 @@ class Transactions:
                         f"The connection to the PostgreSQL server {self.location} was lost, and "
                         "nothing was saved. Try again."
                     ) from lost
+
+    def _work_and_commit(self, work: Callable[[Connection], T], db: Connection, rows: Rows) -> T:
+        tokens = self._require_writable(rows)
+        (db.locked_row,) = rows
+        token = db.token = secrets.randbits(62)
+        value = work(db)
+        last_statement = ""
+        if not db.is_token_stored:
+            last_statement = f"update last_key set {MARKS} where owner = {self.owner}; "
+        self._pool.replicas.writes.begin_commit(self.owner, token)
+        try:
+            db.commit(last_statement.replace("?", str(token)))
+        except psycopg.Error as error:
+            if db.is_broken or is_worker_lost(error):
+                raise _ReplyLost(token, tokens, value) from error
+            raise
+        self._pool.replicas.writes.end_commit(self.owner, token)
+        self.last_token = token
+        self._pool.changes.announce(self.user)
+        return value
 
     def _require_writable(self, rows: Rows) -> list[int]:
         """The commit tokens, unless the library is closed or gone."""
@@ -248,7 +283,7 @@ class Transactions:
         """
         begin = [
             _BEGIN,
-            _set_owner(self.owner),
+            set_owner(self.owner),
             f"set local synchronous_commit = {'on' if durable else 'off'}",
             f"select pg_advisory_xact_lock({_AUDIT_LOCK}, {self.owner:d})",
         ]
@@ -264,7 +299,7 @@ class Transactions:
         timeout = max(1, round((deadline - time.monotonic()) * 1000))
         return [
             _BEGIN,
-            _set_owner(self.owner),
+            set_owner(self.owner),
             f"set local lock_timeout = {timeout}",
             *self._plan_settings(generic_plans=bool(lock_query)),
             lock_query or f"{_LOCK} where owner = {self.owner} for update",
@@ -329,7 +364,7 @@ class Transactions:
     def _begin_read_sql(self, timeout: int) -> list[str]:
         return [
             "begin isolation level repeatable read read only",
-            _set_owner(self.owner),
+            set_owner(self.owner),
             f"set local statement_timeout = {timeout}",
         ]
 
@@ -520,10 +555,6 @@ class _ReplyLost(Exception):
         self.value = value
 
 
-def _set_owner(owner: int) -> str:
-    return f"set local recollect.owner = '{owner:d}'"
-
-
 def _time_limits(seconds: float) -> tuple[int, float]:
     """The time limit of a statement in milliseconds, and that of waiting for it in seconds."""
     limit = seconds * LIMITS.search_slowdown
@@ -541,33 +572,3 @@ def _search(work: Callable[[Connection], T], db: Connection) -> T:
 
 def _deadline() -> float:
     return time.monotonic() + LIMITS.write_wait_seconds
-
-
-def has_account(url: str, user: str) -> bool:
-    """Whether the user has a library in the database. Creates nothing."""
-    location = location_of(url)
-    with explain_errors(location), connect_as_login(url, location) as connection:
-        if not is_set_up(connection):
-            return False
-        if is_distributed(connection):
-            connection.execute(PROPAGATE_SETTINGS)
-        return _has_library(connection, user)
-
-
-def _has_library(connection: psycopg.Connection[Any], user: str) -> bool:
-    with connection.transaction():
-        if can_use_app_role(connection):
-            connection.execute(f"set local role {APP}")
-        connection.execute("select set_config('recollect.user', %s, true)", [user])
-        account = connection.execute(
-            "select id from recollect.account where name = %s", [user]
-        ).fetchone()
-        if account is None:
-            return False
-        # An account is never deleted. Only a library has a row in `last_key`.
-        (owner,) = account
-        connection.execute(_set_owner(owner))
-        library = connection.execute(
-            "select 1 from recollect.last_key where owner = %s", [owner]
-        ).fetchone()
-        return library is not None
