@@ -10,16 +10,17 @@ import random
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 from xml.etree import ElementTree
 
 from tools.reranker.questions import (
     Person,
-    content_words,
     keywords,
     questions,
     requests,
 )
+from tools.reranker.words import content_words
 
 NAMES = [
     "Ana",
@@ -115,10 +116,13 @@ class Corpus:
 
     def best_passage(self, passages: Sequence[int], hint: str) -> int:
         """The passage that shares most words with the hint; the first if several do."""
+        if len(passages) == 1:
+            return passages[0]
         words = {w.casefold() for w in content_words(hint)}
         return max(passages, key=lambda n: len(words & _word_set(self.texts[n])))
 
 
+@lru_cache(maxsize=5_000)
 def _word_set(text: str) -> set[str]:
     return {w.casefold() for w in content_words(text)}
 

@@ -13,7 +13,7 @@ from recollect.models.pieces import Pieces
 from recollect.models.reranker import AUTHOR_PIECES, QUERY_PIECES
 from recollect.models.static import default_table
 from tools.reranker.corpora import Corpus
-from tools.reranker.questions import content_words
+from tools.reranker.words import content_words
 
 WRONG = 7
 LONGEST = 60  # pieces of a passage
@@ -70,7 +70,8 @@ def wrong_passages(corpus: Corpus, seed: int) -> list[list[int]]:
         choice.add(rng.sample(similar, len(similar)), _SIMILAR)
         nearby = members[corpus.places[answer]]
         choice.add(rng.sample(nearby, min(len(nearby), 8)), _NEARBY)
-        choice.add(rng.sample(range(len(corpus.texts)), 3 * WRONG), WRONG - len(choice.numbers))
+        count = min(3 * WRONG, len(corpus.texts))
+        choice.add(rng.sample(range(len(corpus.texts)), count), WRONG - len(choice.numbers))
         result.append(choice.numbers)
     return result
 

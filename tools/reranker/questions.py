@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from recollect.language.languages.english import ENGLISH
+from tools.reranker.words import content_words
 
 _IRREGULAR = """
 bought buy|went go|saw see|got get|made make|took take|had have|found find|met meet|ate eat
@@ -269,12 +269,6 @@ def requests(text: str, topic: str, person: Person, rng: random.Random) -> list[
 
 
 # -- keywords ------------------------------------------------------------------
-
-_WORD = re.compile(r"[^\W_][\w'.-]*[^\W_]|[^\W_]")
-
-
-def content_words(text: str) -> list[str]:
-    return [w for w in _WORD.findall(text) if w.casefold() not in ENGLISH.stop_words and len(w) > 2]
 
 
 def keywords(text: str, rng: random.Random) -> str:
