@@ -45,6 +45,12 @@ def test_everything_of_the_time_is_listed_newest_first(
     assert page.note == "Searched by time only: 2026-03-02 to 2026-03-08."
 
 
+def test_a_time_can_have_no_beginning(diary: recollect.Library) -> None:
+    page = search(diary, "before March 2026")
+    assert [hit.message_id for hit in page.hits] == ["2026-02-20"]
+    assert page.note == "Searched by time only: up to 2026-02-28."
+
+
 def test_a_time_without_messages_has_no_hits(diary: recollect.Library) -> None:
     page = search(diary, "what happened on March 9?")
     assert (page.hits, page.total, page.nearest) == ((), 0, ())
@@ -78,6 +84,16 @@ def test_a_question_with_a_topic_is_ranked(diary: recollect.Library) -> None:
     assert not page.note
 
 
+def test_a_time_is_no_word_that_no_message_mentions(diary: recollect.Library) -> None:
+    page = search(diary, "what is in the barrel before 2028?")
+    assert (page.missing, page.note) == ((), "")
+    page = search(diary, "was haben wir im März über barrel und Dünger gesagt")
+    assert page.missing == ("dünger",)
+    assert page.note == "No message mentions “dünger”."
+    (hit, *_) = page.hits
+    assert (hit.message_id, hit.terms) == ("2026-03-03", ("barrel",))
+
+
 def test_all_kinds_and_memory_answer_in_the_same_way(diary: recollect.Library) -> None:
     assert diary.knowledge.search("What did we do in 1999?")["results"] == []
     (of_day,) = diary.knowledge.search("What did we do on March 6, 2026?")["results"]
@@ -105,6 +121,18 @@ def test_all_kinds_and_memory_answer_in_the_same_way(diary: recollect.Library) -
         "昨天我们做了什么？",
         "昨日は何をしましたか",
         "어제 무엇을 했나요?",
+        "last week",
+        "in February",
+        "before 2026",
+        "the last three days",
+        "im Februar",
+        "letzte Woche",
+        "la semaine dernière",
+        "la semana pasada",
+        "em fevereiro",
+        "先週",
+        "上个月",
+        "지난주",
     ],
 )
 def test_a_question_about_a_time_is_recognized_in_each_language(question: str) -> None:
@@ -120,6 +148,11 @@ def test_a_question_about_a_time_is_recognized_in_each_language(question: str) -
         "what did I cook yesterday?",
         "what did we decide last week or yesterday",
         "yesterday",
+        "vorgestern",
+        "2026-03-06",
+        "barrel last week",
+        '"last week"',
+        "last week OR yesterday",
         "may I push to main?",
         '"what did we do" last week',
         "what do we do?",

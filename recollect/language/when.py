@@ -26,7 +26,7 @@ that language (`language.languages`), so they mean exactly the same.
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cache, lru_cache
 from typing import NamedTuple
 
@@ -37,6 +37,10 @@ from recollect.language.periods.calendar import DIGITS, MOMENTS, NUMERIC_DATE, C
 from recollect.language.periods.encoding import MONTHS, WEEKDAYS, EncodedText
 from recollect.language.periods.english_rules import UNIT_NAMES, Rules, compile_rule, english_rules
 from recollect.language.periods.translation import translated_rules
+from recollect.language.text import tokens
+
+
+_LATE = datetime(2999, 1, 1, tzinfo=UTC)  # no period is in its future
 
 
 class Window(NamedTuple):
@@ -73,6 +77,11 @@ def windows(text: str, now: datetime) -> tuple[Window, ...]:
         Window(start.replace(tzinfo=now.tzinfo), end.replace(tzinfo=now.tzinfo), text[first:last])
         for (start, end), (first, last) in sorted(places.items(), key=lambda item: item[1])
     )
+
+
+def period_words(text: str) -> frozenset[str]:
+    """The words with which a text names periods, as they are indexed."""
+    return frozenset(word for window in windows(text, _LATE) for word in tokens(window.words))
 
 
 def date_words(moment: datetime) -> str:

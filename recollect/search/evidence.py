@@ -19,6 +19,7 @@ from typing import NamedTuple
 from recollect.language.detection import language_of
 from recollect.language.languages.english import ENGLISH
 from recollect.language.queries.intent import KEYWORDS, QUESTION
+from recollect.language.when import period_words
 from recollect.language.words.names import names_in
 from recollect.language.words.synonyms import synonyms
 from recollect.model.kinds import CONVERSATION
@@ -226,8 +227,16 @@ def _best_exchanges(question: Question, ranking: Sequence[ScoredCandidate]) -> l
 
 
 def _largest_share(question: Question, term_sets: Iterable[set[int]]) -> float:
-    """The largest share of the query, by weight, that one of these sets of terms is."""
-    shares = evidence_shares(question.terms)
+    """The largest share of the query, by weight, that one of these sets of terms is.
+
+    Words for a time that occur nowhere do not count: what was written "before 2024" rarely says so.
+    """
+    times = period_words(question.text)
+    terms = [
+        term._replace(weight=0.0) if term.name in times and not term.frequency else term
+        for term in question.terms
+    ]
+    shares = evidence_shares(terms)
     return max(math.fsum([shares[number] for number in each]) for each in term_sets)
 
 

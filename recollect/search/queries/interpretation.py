@@ -15,7 +15,7 @@ from recollect.language.queries.intent import IDENTIFIER, KEYWORDS, classify
 from recollect.language.queries.query import Query
 from recollect.language.queries.query_tree import And, Node, Word
 from recollect.language.text import tokens
-from recollect.language.when import windows
+from recollect.language.when import period_words, windows
 from recollect.model.search import Filter, SearchOptions
 from recollect.models.embeddings import is_remote
 from recollect.search.deadline import Deadline
@@ -34,6 +34,9 @@ from recollect.search.queries.terms import (
 from recollect.search.ranking.scored import Question
 from recollect.store.base import Store
 from recollect.store.values import Space, TermPlan
+
+
+_EDGES = string.punctuation + "“”‘’„«»…¿¡"
 
 
 class Interpretation:
@@ -153,23 +156,32 @@ class Interpretation:
 
     @cached_property
     def missing_words(self) -> tuple[str, ...]:
-        """The words of a plain query that no message contains.
+        """The words of a plain query that no message contains, with their accents.
 
-        An identifier such as `ERR_AUTH` is named as it was typed, without its parts.
+        An identifier such as `ERR_AUTH` is named as it was typed, without its parts. The words for
+        a time are not named.
         """
         if not self._plain:
             return ()
-        names = [term.name for term in self._own_terms if not term.frequency]
+        times = period_words(self._query.rest)
+        absent = [term.name for term in self._own_terms if not term.frequency]
+        names = [name for name in absent if name not in times]
         if not names:
             return ()
-        identifiers = {}
+        typed_words = {}
+        parts_of_identifiers: set[str] = set()
         for word in self._query.rest.split():
             parts = tokens(word)
-            if len(parts) > 1 and form_name(parts) in names:
-                identifiers[form_name(parts)] = word.strip(string.punctuation)
-        parts_of_identifiers = {part for name in identifiers for part in name.split()}
+            name = form_name(parts)
+            if name not in names:
+                continue
+            typed_words[name] = word.strip(_EDGES)
+            if len(parts) > 1:
+                parts_of_identifiers.update(parts)
+            else:
+                typed_words[name] = typed_words[name].lower()
         return tuple(
-            identifiers.get(name, name) for name in names if name not in parts_of_identifiers
+            typed_words.get(name, name) for name in names if name not in parts_of_identifiers
         )
 
     def _remarks(self) -> list[str]:

@@ -1,7 +1,7 @@
-"""Questions about nothing but a time: "What did we do last week?"
+"""Queries about nothing but a time: "What did we do last week?", or only "last week".
 
-Any message may contain the words of such a question, so they are no evidence. The answer is what
-was written at that time.
+Any message may contain the words of such a query, so they are no evidence. The answer is what
+was written at that time. A single word such as "yesterday" may be a name, so it is searched for.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from datetime import datetime, timedelta
 
-from recollect.language.queries.intent import QUESTION, classify
+from recollect.language.queries.intent import KEYWORDS, QUESTION, classify
 from recollect.language.queries.query import Query, QueryTooLong, parse_query
 from recollect.language.text import tokens
 from recollect.language.when import Window, windows
@@ -22,7 +22,7 @@ _LAST_MOMENT = timedelta(microseconds=1)
 
 
 def read_query(text: str, store: Store, options: SearchOptions) -> Query:
-    """Parse a query. A question about nothing but a time becomes a query for that time."""
+    """Parse a query. One about nothing but a time becomes a query for that time."""
     return _read(parse_any_length(text, store), options)
 
 
@@ -42,7 +42,7 @@ def _read(query: Query, options: SearchOptions) -> Query:
 
 def as_period(query: Query, now: datetime) -> Query:
     """The query; with fields instead of words if it asks about nothing but a time."""
-    if not query.plain or query.note or classify(query.rest) != QUESTION:
+    if not query.plain or query.note or not _may_ask_for_time(query):
         return query
     periods = windows(query.rest, now)
     if len(periods) != 1 or _has_topic(query, periods[0]):
@@ -55,6 +55,13 @@ def as_period(query: Query, now: datetime) -> Query:
     )
     note = _note(period, last)
     return query._replace(node=None, fields=fields, plain=False, rest="", note=note)
+
+
+def _may_ask_for_time(query: Query) -> bool:
+    intent = classify(query.rest)
+    if intent == KEYWORDS:
+        return query.language.unspaced or len(query.rest.split()) > 1
+    return intent == QUESTION
 
 
 def _has_topic(query: Query, period: Window) -> bool:
@@ -71,6 +78,8 @@ def _has_topic(query: Query, period: Window) -> bool:
 
 def _note(period: Window, last: datetime) -> str:
     dates = f"{period.start:%Y-%m-%d} to {last:%Y-%m-%d}"
-    if period.start.date() == last.date():
+    if period.start.year == 1:
+        dates = f"up to {last:%Y-%m-%d}"
+    elif period.start.date() == last.date():
         dates = f"{last:%Y-%m-%d}"
     return f"Searched by time only: {dates}."

@@ -19,7 +19,7 @@ from recollect.language.queries.intent import QUESTION, classify, is_identifier
 from recollect.language.queries.query import Query
 from recollect.language.queries.query_tree import And, Node, Or, Word, words
 from recollect.language.text import is_unspaced, tokens
-from recollect.language.when import date_words
+from recollect.language.when import date_words, period_words
 from recollect.language.words.content_words import content_words
 from recollect.language.words.names import names_in
 from recollect.language.words.spelling import may_be_misspelled
@@ -377,6 +377,8 @@ def _topic_words(query: Query) -> Sequence[Word]:
     if len(candidates) == 1:
         return candidates
     framing = {word for frame in language.frames_in(query.rest) for word in tokens(frame)}
+    if language is not ENGLISH:  # in English, they also match the dates of messages
+        framing |= period_words(query.rest)
     topic = [word for word in candidates if not framing.issuperset(tokens(word.text))]
     return topic or candidates
 
