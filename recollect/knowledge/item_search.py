@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from math import inf
 
@@ -20,11 +20,10 @@ from recollect.knowledge.result_pages import (
 from recollect.knowledge.results import SnippetOptions, result
 from recollect.language.queries.query import query_words
 from recollect.language.queries.query_tree import Word
-from recollect.language.text import identifier
 from recollect.model.audience import Audience
 from recollect.model.documents import Json, Passage, Summary
 from recollect.model.kinds import CONVERSATION, MEDIA
-from recollect.model.search import Filter, SearchOptions
+from recollect.model.search import SearchOptions
 from recollect.search.everything import MOST_SORTED, Entry, Results
 from recollect.search.results.snippet import first_match
 from recollect.settings import LIMITS
@@ -124,18 +123,18 @@ class ItemSearch:
         audience: Audience,
     ) -> dict[str, dict[str, Json]]:
         """The results of a page by URI, without items that were deleted meanwhile."""
-        summaries = self._summaries({entry.candidate.document for entry in entries})
-        passages = self._store.passages_by_key([entry.candidate.key for entry in entries])
+        keys = [entry.candidate.key for entry in entries]
+        passages = self._store.passages_with_summaries(keys)
         recent_words: list[Word] = []
         for text in reversed(options.recent_queries):
             recent_words += query_words(text)
         by_uri: dict[str, dict[str, Json]] = {}
         for entry in entries:
             candidate = entry.candidate
-            if candidate.key not in passages or candidate.document not in summaries:
+            if candidate.key not in passages:
                 continue
-            about = summaries[candidate.document]
-            passage = with_page_breaks(self._store, about, passages[candidate.key][1])
+            about, passage = passages[candidate.key]
+            passage = with_page_breaks(self._store, about, passage)
             if entry.by_title:
                 passage = self._opening(about, passage, audience)
             snippet_words = results.words
@@ -160,14 +159,6 @@ class ItemSearch:
         if not len(units):
             return passage
         return units.passage(0)
-
-    def _summaries(self, ids: Iterable[str]) -> dict[str, Summary]:
-        names = tuple(map(identifier, ids))
-        if not names:
-            return {}
-        filter_ = Filter(conversations=names, hidden=True)
-        summaries, _ = self._store.summaries(filter_, "", len(names), 0)
-        return {identifier(summary.id): summary for summary in summaries}
 
 
 def _remarks(results: Results, page: ResultPage) -> dict[str, Json]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from recollect.errors import InvalidInput, NotFound
 from recollect.language.text import fold, identifier, storable, truncate
@@ -11,26 +10,23 @@ from recollect.memory.names import conversation_path
 from recollect.memory.observe import from_passage
 from recollect.memory.request_filters import parse_texts
 from recollect.memory.results import ObservationHit
-from recollect.model.documents import Passage, Summary
+from recollect.model.documents import Passage
 from recollect.model.kinds import CONVERSATION, OBSERVATION, OBSERVATIONS
 from recollect.model.projects import is_folder, project_name
 from recollect.model.search import Filter
 from recollect.store.base import Store
 
-_MAX_OBSERVATIONS = 10_000
-
 
 def observations_by_key(store: Store, keys: Iterable[int]) -> dict[int, ObservationHit]:
     """The observations with these keys, without those that were deleted in the meantime."""
-    passages = store.passages_by_key(list(keys))
-    summaries = _summaries(store, {document for document, _ in passages.values()})
+    keys = list(keys)
+    if not keys:
+        return {}
     hits = {}
-    for key, (document, passage) in passages.items():
-        summary = summaries.get(identifier(document))
-        if summary is not None:
-            observation = from_passage(passage, summary.project)
-            path = conversation_path(summary.project, summary.source_id)
-            hits[key] = ObservationHit(observation, path)
+    for key, (summary, passage) in store.passages_with_summaries(keys).items():
+        observation = from_passage(passage, summary.project)
+        path = conversation_path(summary.project, summary.source_id)
+        hits[key] = ObservationHit(observation, path)
     return hits
 
 
@@ -54,14 +50,6 @@ def observations_by_id(store: Store, ids: Sequence[str]) -> dict[str, Observatio
     return {id_: hits[key] for id_, key in keys.items()}
 
 
-def _summaries(store: Store, documents: Iterable[str]) -> dict[str, Summary]:
-    ids = tuple(map(identifier, documents))
-    if not ids:
-        return {}
-    summaries, _ = store.summaries(Filter(conversations=ids, hidden=True), "", len(ids), 0)
-    return {identifier(summary.id): summary for summary in summaries}
-
-
 def full_names(store: Store, projects: Sequence[str]) -> tuple[str, ...]:
     """The projects of these names; if there is none, those whose folder has the name."""
     names = parse_texts(projects, "projects")
@@ -82,9 +70,8 @@ class Coverage:
 
     def __init__(self, store: Store, filter_: Filter) -> None:
         self._store = store
-        self._filter = Filter(
-            kinds=(OBSERVATION,), hidden=True, after=filter_.after, before=filter_.before
-        )
+        self._after = filter_.after
+        self._before = filter_.before
         self._conversations: set[str] = set()
         self._ids_by_message: dict[tuple[str, str], list[str]] = {}
         self._passages: dict[str, tuple[str, Passage]] = {}
@@ -99,22 +86,27 @@ class Coverage:
         if not ids:
             return
         self._conversations |= ids
-        documents = tuple(identifier(f"{OBSERVATIONS}:{id_}") for id_ in sorted(ids))
-        filter_ = replace(self._filter, conversations=documents)
-        candidates, _ = self._store.newest(filter_, _MAX_OBSERVATIONS, 0)
-        passages = self._store.passages_by_key([candidate.key for candidate in candidates])
-        for candidate in candidates:
-            if candidate.key in passages:
-                _, passage = passages[candidate.key]
-                self._passages[passage.id] = (candidate.project, passage)
-        self._index(candidate.id for candidate in candidates)
+        documents = self._store.documents([f"{OBSERVATIONS}:{id_}" for id_ in sorted(ids)])
+        observations: dict[str, tuple[str, Passage]] = {}
+        for document in documents.values():
+            if document.kind == OBSERVATION:
+                within = filter(self._is_within_dates, document.passages)
+                observations |= {passage.id: (document.project, passage) for passage in within}
+        self._passages |= observations
+        self._index(observations)
+
+    def _is_within_dates(self, passage: Passage) -> bool:
+        time = passage.created_at
+        if time is None:
+            return self._after is None and self._before is None
+        is_late_enough = self._after is None or time >= self._after
+        return is_late_enough and (self._before is None or time <= self._before)
 
     def _index(self, ids: Iterable[str]) -> None:
         """Add observations to the index of messages, the most specific ones first."""
         messages: dict[str, list[str]] = {}
         for id_ in ids:
-            if id_ in self._passages:
-                messages[id_] = self._passages[id_][1].metadata.get("passages") or []
+            messages[id_] = self._passages[id_][1].metadata.get("passages") or []
         for id_ in sorted(messages, key=lambda each: (len(messages[each]), each)):
             conversation = str(self._passages[id_][1].metadata.get("conversation"))
             for message in messages[id_]:

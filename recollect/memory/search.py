@@ -45,7 +45,7 @@ from recollect.store.views.observed import ObservationStore
 
 _MAX_UNRANKED = 1_000
 """The most matches beyond the ranking that are read to fill a page."""
-_COVERED_AT_ONCE = 5
+_COVERED_AT_ONCE = 16
 """Of how many conversations the observations are read at once."""
 _FEW_CONVERSATIONS = 16
 """With so many conversations at most, the observations of all are read and results counted."""
@@ -135,6 +135,7 @@ def search_conversations(
         replace(options, group="conversation"),
     )
     texts = ConversationTexts(store, audience)
+    texts.read(hit.conversation_id for hit in page.hits)
     hits = []
     for hit in page.hits:
         text = texts.text(hit.conversation_id)
@@ -348,18 +349,46 @@ class _Results:
         conversations = [m.candidate.document for m in matches if not m.is_observation]
         unread = deque(dict.fromkeys(conversations))
         is_few = len(unread) <= _FEW_CONVERSATIONS
-        for match in matches:
-            if not match.is_observation and (is_few or not self.is_full):
-                self._load_coverage(match.candidate.document, unread)
+        for number, match in enumerate(matches):
+            needs_coverage = not match.is_observation and (is_few or not self.is_full)
+            if needs_coverage and self._load_coverage(match.candidate.document, unread):
+                self._texts.read(self._next_exchanges(matches[number:]))
             identity = self._identity(match)
             if identity is not None:
                 self._matches.setdefault(identity, match)
 
-    def _load_coverage(self, conversation: str, unread: deque[str]) -> None:
-        """Read the observations of a conversation, and those of the ones that follow."""
+    def _load_coverage(self, conversation: str, unread: deque[str]) -> bool:
+        """Read the observations of a conversation, and those of the ones that follow.
+
+        Returns False if they were read before.
+        """
+        is_new = False
         while unread and not self._coverage.is_loaded(conversation):
             batch = [unread.popleft() for _ in range(min(_COVERED_AT_ONCE, len(unread)))]
             self._coverage.load(batch)
+            is_new = True
+        return is_new
+
+    def _next_exchanges(self, matches: Sequence[_Match]) -> list[str]:
+        """The conversations of the next results that are exchanges, as far as that is known."""
+        results = set(self._matches)
+        conversations: dict[str, None] = {}
+        for match in matches:
+            candidate = match.candidate
+            if len(results) >= self._limit:
+                break
+            if match.is_observation:
+                results.add((_OBSERVATION, candidate.id))
+                continue
+            if not self._coverage.is_loaded(candidate.document):
+                break
+            ids = self._coverage.ids(candidate.document, candidate.id)
+            if ids:
+                results.add((_OBSERVATION, ids[0]))
+            else:
+                results.add((_CONVERSATION, candidate.document))
+                conversations[candidate.document] = None
+        return list(conversations)
 
     def _identity(self, match: _Match) -> _Identity | None:
         """The result that a match belongs to; None if it is unknown or was deleted meanwhile."""

@@ -46,9 +46,7 @@ def search(
     says how the query was handled.
     """
     with store.snapshot():
-        query = read_query(text, store, options)
-        store.expect_terms(term_plan(query, options, meaning, bool(filter.kinds)))
-        prepared = prepare_search(store, meaning, text, filter, options, query=query)
+        prepared = prepare_search(store, meaning, text, filter, options)
         if prepared is None:
             return search_without_words(store, text, filter, options)
         return prepared.page()
@@ -63,9 +61,13 @@ def prepare_search(
     search_type: type[Search] | None = None,
     query: Query | None = None,
 ) -> Search | None:
-    """The search for a query, which may have been read; None if the query has no words."""
+    """The search for a query; None if it has no words.
+
+    If the query has been read, its terms have been announced.
+    """
     if query is None:
         query = read_query(text, store, options)
+        store.expect_terms(term_plan(query, options, meaning, bool(filter.kinds)))
     filter = narrow_filter(filter, query, store)
     if not has_words(query):
         return None

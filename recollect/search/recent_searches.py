@@ -15,6 +15,7 @@ from recollect.model.audience import Audience
 from recollect.model.search import Filter, Page, SearchOptions
 from recollect.search.engine import Search, prepare_search
 from recollect.search.observed import ObservedSearch
+from recollect.search.queries.long_queries import expect_words
 from recollect.search.queries.period_questions import read_short_query
 from recollect.search.queries.terms import term_plan
 from recollect.search.queries.without_words import search_without_words
@@ -73,6 +74,8 @@ class RecentSearches:
             store.expect_terms(earlier_search.term_plan)
         else:
             query = read_short_query(text, options)
+            if query is None:
+                expect_words(text, store)
         if query is not None:
             with_kinds = options.observations or bool(filter.kinds)
             store.expect_terms(term_plan(query, options, meaning, with_kinds))

@@ -13,6 +13,7 @@ from messages import NOON, conversation, message
 from recollect.errors import Conflict, NotFound
 from recollect.language.queries.query import parse
 from recollect.language.queries.query_tree import Word
+from recollect.language.text import identifier
 from recollect.model.documents import Document
 from recollect.model.search import Filter
 from recollect.store.base import Store
@@ -98,6 +99,46 @@ def test_passages_are_read_by_key_and_missing_keys_are_skipped(store: Store) -> 
     ]
     assert len(passages) == 3
     assert store.passages_by_key([]) == {}
+
+
+def test_passages_are_read_with_the_summaries_of_their_documents(store: Store) -> None:
+    store.save(
+        [
+            conversation(message("a", "one"), message("b", "two")),
+            conversation(message("a", "three"), id="c2"),
+        ]
+    )
+    keys = [position.key for document in ("c2", "c1") for position in store.positions(document)]
+    passages = store.passages_with_summaries([*keys, 10_000])
+    by_key = store.passages_by_key(keys)
+    assert {key: (about.id, passage) for key, (about, passage) in passages.items()} == by_key
+    assert {about.id: about for about, _ in passages.values()} == {
+        id_: store.summary(id_) for id_ in ("c1", "c2")
+    }
+
+
+def test_several_documents_are_read_at_once_and_missing_ids_are_skipped(store: Store) -> None:
+    long_id = "long" * 1_000  # is stored as a hash
+    store.save(
+        [
+            conversation(message("b", "two", minutes=1), message("a", "one")),
+            conversation(message("a", "three"), id="c2"),
+            conversation(message("a", "four"), id=long_id),
+        ]
+    )
+    documents = store.documents(["c2", "c1", "ghost", long_id])
+    assert documents == {identifier(id_): store.document(id_) for id_ in ("c1", "c2", long_id)}
+    assert store.documents([]) == {}
+
+
+def test_summaries_of_named_documents_are_in_the_order_of_the_list(store: Store) -> None:
+    for number in range(4):
+        store.save([conversation(message("a", minutes=number), id=f"c{number}")])
+    named = Filter(conversations=("c0", "c3", "ghost", "c1"))
+    summaries, total = store.summaries(named, "", 10, 0)
+    assert ([summary.id for summary in summaries], total) == (["c3", "c1", "c0"], 3)
+    assert store.summaries(named, "", 1, 0) == (summaries[:1], 3)
+    assert store.summaries(named, "", 10, 1) == (summaries[1:], 3)
 
 
 def test_a_page_of_passages_starts_at_a_position_and_has_a_total(store: Store) -> None:

@@ -35,6 +35,11 @@ TEXTS = (
 )
 
 
+PASTED = (
+    "The tourist ticket is valid on every tram to the castle. "
+    + " ".join(f"Line{number} stops there." for number in range(60))
+    + " It costs twelve euros, and the castles on the river have towers."
+)
 DECISION = "We decided to use PostgreSQL for the timetable of the tram instead of a spreadsheet."
 
 
@@ -139,6 +144,16 @@ def test_a_search_is_one_transaction_with_at_most_four_statements(
     assert len(search(library, text, mode).statements) <= 4
 
 
+@pytest.mark.parametrize(("mode", "limit"), [("text", 4), ("both", 5)])
+def test_the_words_of_a_pasted_text_are_counted_with_the_first_statement(
+    library: tuple[recollect.Library, Tap], mode: str, limit: int
+) -> None:
+    """Another one looks up the forms of those that are searched for."""
+    traffic = search(library, PASTED, mode)
+    assert traffic.transactions == 1
+    assert len(traffic.statements) <= limit, "\n".join(s[:60] for s in traffic.statements)
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_a_search_in_a_project_has_as_many_statements(
     library: tuple[recollect.Library, Tap], mode: str
@@ -208,14 +223,35 @@ def test_a_search_by_an_agent_from_whom_nothing_is_hidden_has_as_many_statements
     assert (traffic.transactions, len(traffic.statements) <= 4) == (1, True)
 
 
-def test_a_search_of_everything_is_one_transaction(
-    library: tuple[recollect.Library, Tap],
+def test_a_search_of_everything_reads_its_results_with_one_more_statement(
+    library: tuple[recollect.Library, Tap], on_cluster: bool
 ) -> None:
     opened, traces = library
-    assert opened.knowledge.search("castle")["results"]
-    assert traces.take().transactions == 1
-    assert opened.memory.search("castle").hits
-    assert traces.take().transactions == 1
+    limits = {"castle": 4, "which tram goes to the castle": 5, "castel": 5}
+    for text, limit in limits.items():
+        assert opened.knowledge.search(text)["results"]
+        traffic = traces.take()
+        assert traffic.transactions == 1
+        if not on_cluster:
+            assert len(traffic.statements) <= limit, "\n".join(s[:60] for s in traffic.statements)
+
+
+def test_a_search_of_the_memory_does_not_read_its_results_one_by_one(
+    library: tuple[recollect.Library, Tap], on_cluster: bool
+) -> None:
+    """The observations of conversations, the conversations, the results and later decisions."""
+    opened, traces = library
+    for number in range(5):
+        exchange = (Passage("q", "user", f"Where is castle {number}? On a hill?", created_at=NOON),)
+        opened._store.save([Document("test", f"hill {number}", passages=exchange)])
+    opened.memory.search("warm up")
+    traces.take()
+    for text in ("castle", "which tram goes to the castle", "castle on a hill"):
+        assert len(opened.memory.search(text).hits) > 1
+        traffic = traces.take()
+        assert traffic.transactions == 1
+        if not on_cluster:
+            assert len(traffic.statements) <= 10, "\n".join(s[:60] for s in traffic.statements)
 
 
 def test_the_next_page_of_a_search_is_one_statement(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from recollect.errors import NotFound
+from recollect.language.text import identifier
 from recollect.memory.observe import ConversationText, conversation_text
 from recollect.memory.results import ObservationHit
 from recollect.model.audience import Audience, is_human_only
@@ -18,15 +20,29 @@ class ConversationTexts:
     def __init__(self, store: Store, audience: Audience) -> None:
         self._store = store
         self.audience = audience
+        self._documents: dict[str, Document] = {}
+        """Those that were read, but whose texts were not needed yet."""
         self._texts: dict[str, ConversationText | None] = {}
+
+    def read(self, conversations: Iterable[str]) -> None:
+        """Read several conversations at once. Their texts are made when they are needed."""
+        ids = [
+            id_ for id_ in conversations if id_ not in self._texts and id_ not in self._documents
+        ]
+        if ids:
+            documents = self._store.documents(ids)
+            self._documents |= {
+                id_: documents[identifier(id_)] for id_ in ids if identifier(id_) in documents
+            }
 
     def text(self, conversation: str) -> ConversationText | None:
         """The text of a conversation; None if there is no such conversation."""
         if conversation not in self._texts:
-            document = visible_document(self._store, conversation, self.audience)
+            self.read([conversation])
+            document = self._documents.pop(conversation, None)
             text = None
             if document is not None:
-                text = conversation_text(document)
+                text = conversation_text(visible_part(document, self.audience))
             self._texts[conversation] = text
         return self._texts[conversation]
 
@@ -35,11 +51,15 @@ class ConversationTexts:
 
 
 def visible_document(store: Store, conversation: str, audience: Audience) -> Document | None:
-    """A conversation as this audience reads it. Masks are left to `conversation_text`."""
+    """A conversation as this audience reads it; None if there is no such conversation."""
     try:
-        document = store.document(conversation)
+        return visible_part(store.document(conversation), audience)
     except NotFound:
         return None
+
+
+def visible_part(document: Document, audience: Audience) -> Document:
+    """A conversation as this audience reads it. Masks are left to `conversation_text`."""
     if audience is Audience.AGENT_MASKED or not any(map(is_human_only, document.passages)):
         return document
     if audience is Audience.AGENT_HIDDEN:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import lru_cache
 from itertools import groupby, pairwise
 
 from recollect.language.detection import language_of
+from recollect.language.languages.english import ENGLISH
 from recollect.language.queries.intent import is_identifier
 from recollect.language.queries.query import Query, QueryTooLong, check_size, parse_query
 from recollect.language.queries.query_fields import Fields
@@ -15,6 +18,7 @@ from recollect.language.queries.query_tree import And, Node, Word
 from recollect.language.text import fold, is_unspaced, tokens
 from recollect.settings import LIMITS
 from recollect.store.base import Store
+from recollect.store.values import TermPlan
 
 _MOST_WORDS = 24
 _NAMED_IN_NOTE = 8
@@ -56,10 +60,8 @@ def distinctive_words(text: str, store: Store) -> list[str]:
 
     If it contains none of them, those that are probably the most distinctive.
     """
-    candidates = _candidates(text)
-    likely = sorted(candidates, key=lambda word: (not candidates[word], -len(word)))
-    likely = likely[:_MOST_CANDIDATES]
-    best = _rarest({word: candidates[word] for word in likely}, store) or likely
+    candidates = _likely_candidates(text)
+    best = _rarest(candidates, store) or candidates
     words: list[str] = []
     parts_of_words: set[str] = set()
     for word in best:
@@ -68,6 +70,22 @@ def distinctive_words(text: str, store: Store) -> list[str]:
             words.append(word)
             parts_of_words.update(parts)
     return words[:_MOST_WORDS]
+
+
+def expect_words(text: str, store: Store) -> None:
+    """Announce what `parse_any_length` will ask a store about a query that is too long."""
+    with suppress(QueryTooLong):
+        check_size(text, LIMITS.long_query_bytes)
+        nodes = list(map(Word, _likely_candidates(text)))
+        store.expect_terms(TermPlan({}, ENGLISH, nodes, with_kinds=True))
+
+
+@lru_cache(2)  # they are announced first
+def _likely_candidates(text: str) -> Mapping[str, bool]:
+    """The words that are probably the most distinctive, and whether each is an identifier."""
+    candidates = _candidates(text)
+    likely = sorted(candidates, key=lambda word: (not candidates[word], -len(word)))
+    return {word: candidates[word] for word in likely[:_MOST_CANDIDATES]}
 
 
 def _candidates(text: str) -> dict[str, bool]:

@@ -152,6 +152,14 @@ class Documents(ABC):
 
     @reader
     @abstractmethod
+    def documents(self, ids: Sequence[str]) -> dict[str, Document]:
+        """Documents with all their passages, by their identifiers (`language.text.identifier`).
+
+        Those that the library does not have are left out.
+        """
+
+    @reader
+    @abstractmethod
     def header(self, id: str) -> Document:
         """A document without its passages. Raises NotFound."""
 
@@ -262,6 +270,11 @@ class Documents(ABC):
     @abstractmethod
     def passages_by_key(self, keys: Sequence[int]) -> dict[int, tuple[str, Passage]]:
         """The passages with these keys, each with the id of its document."""
+
+    @reader
+    @abstractmethod
+    def passages_with_summaries(self, keys: Sequence[int]) -> dict[int, tuple[Summary, Passage]]:
+        """The same, each with the summary of its document."""
 
     @reader
     @abstractmethod

@@ -16,7 +16,7 @@ from typing import Any
 from recollect.errors import InvalidInput
 from recollect.language.queries.query_tree import Node, Word
 from recollect.model.audience import Audience, is_human_only
-from recollect.model.documents import Document, Passage, Position
+from recollect.model.documents import Document, Passage, Position, Summary
 from recollect.model.search import Filter
 from recollect.model.undo import Change
 from recollect.store.base import Store
@@ -103,6 +103,10 @@ class AudienceStore(StoreView):
     def document(self, id: str) -> Document:
         return _visible_part(self._store.document(id))
 
+    def documents(self, ids: Sequence[str]) -> dict[str, Document]:
+        documents = self._store.documents(ids)
+        return {id_: _visible_part(document) for id_, document in documents.items()}
+
     def iter_documents(
         self, filter: Filter, on_damage: OnDamage | None = None
     ) -> Iterator[Document]:
@@ -133,6 +137,13 @@ class AudienceStore(StoreView):
         return {
             key: (document, passage)
             for key, (document, passage) in self._store.passages_by_key(keys).items()
+            if not is_human_only(passage)
+        }
+
+    def passages_with_summaries(self, keys: Sequence[int]) -> dict[int, tuple[Summary, Passage]]:
+        return {
+            key: (summary, passage)
+            for key, (summary, passage) in self._store.passages_with_summaries(keys).items()
             if not is_human_only(passage)
         }
 

@@ -123,6 +123,9 @@ class StoreView(Store):
     def document(self, id: str) -> Document:
         return self._store.document(id)
 
+    def documents(self, ids: Sequence[str]) -> dict[str, Document]:
+        return self._store.documents(ids)
+
     def header(self, id: str) -> Document:
         return self._store.header(id)
 
@@ -176,6 +179,9 @@ class StoreView(Store):
 
     def passages_by_key(self, keys: Sequence[int]) -> dict[int, tuple[str, Passage]]:
         return self._store.passages_by_key(keys)
+
+    def passages_with_summaries(self, keys: Sequence[int]) -> dict[int, tuple[Summary, Passage]]:
+        return self._store.passages_with_summaries(keys)
 
     def human_only(self, keys: Sequence[int] | None = None) -> dict[int, str]:
         return self._store.human_only(keys)

@@ -403,9 +403,15 @@ class Transactions:
         self._snapshot.end()
 
     def look_up(self, lookups: Lookups) -> None:
-        """Look this up when the transaction of a snapshot begins."""
-        if self._snapshot.depth:
-            self._snapshot.lookups = lookups
+        """Look this up when the transaction of a snapshot begins.
+
+        If it has begun, words will be looked up together with their relatives.
+        """
+        snapshot = self._snapshot
+        if snapshot.depth:
+            snapshot.lookups = lookups
+        if snapshot.db is not None:
+            snapshot.db.terms.relatives = {**snapshot.db.terms.relatives, **lookups.relatives}
 
     def expect(self, plans: Sequence[SearchPlan]) -> None:
         """See Store.expect. Without a snapshot, each step is read when it is needed."""

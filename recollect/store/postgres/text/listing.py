@@ -77,11 +77,13 @@ def newest(
     parameters = (db.owner, *values)
     if by_document:
         return _newest_by_document(db, source, parameters, limit, offset)
-    total = db.get(f"select count(*) from {source}", parameters)
     rows = db.rows(
         f"select {COLUMNS} from {source} order by {_NEWEST_FIRST} limit ? offset ?",
         (*parameters, limit, offset),
     )
+    total = len(rows)
+    if offset or total == limit:  # there may be others
+        total = db.get(f"select count(*) from {source}", parameters)
     return decode_candidates(rows), total
 
 

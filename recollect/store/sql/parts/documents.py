@@ -130,6 +130,9 @@ class SqlDocuments(SqlTransactions[Connection], Documents):
     def document(self, id: str) -> Document:
         return self._read(lambda db: lookup.read(db, lookup.key_of(db, id)))
 
+    def documents(self, ids: Sequence[str]) -> dict[str, Document]:
+        return self._read(lambda db: lookup.read_all(db, ids))
+
     def header(self, id: str) -> Document:
         return self._read(lambda db: lookup.read_header(db, lookup.key_of(db, id)))
 
@@ -202,6 +205,9 @@ class SqlDocuments(SqlTransactions[Connection], Documents):
 
     def passages_by_key(self, keys: Sequence[int]) -> dict[int, tuple[str, Passage]]:
         return self._read(lambda db: lookup.passages_by_key(db, keys))
+
+    def passages_with_summaries(self, keys: Sequence[int]) -> dict[int, tuple[Summary, Passage]]:
+        return self._read(lambda db: lookup.passages_with_summaries(db, keys))
 
     def human_only(self, keys: Sequence[int] | None = None) -> dict[int, str]:
         return self._search(lambda db: db.human_only(keys))

@@ -111,6 +111,33 @@ def read(db: Database, key: int) -> Document:
     return replace(read_header(db, key), passages=tuple(decode_passage(row) for row in rows))
 
 
+def read_all(db: Database, ids: Sequence[str]) -> dict[str, Document]:
+    """See Store.documents."""
+    if not ids:
+        return {}
+    members, value = db.in_list([identifier(id_) for id_ in ids])
+    headers = {
+        key: decode_document(dict(zip(DOCUMENT_COLUMNS, row, strict=True)))
+        for key, *row in db.rows(
+            f"select key, {', '.join(DOCUMENT_COLUMNS)} from document "
+            f"where {db.own()} and id in ({members})",
+            (value,),
+        )
+    }
+    if not headers:
+        return {}
+    members, value = db.in_list(list(headers))
+    passages: dict[int, list[Passage]] = {key: [] for key in headers}
+    for key, *row in db.rows(
+        f"select p.document, {_PASSAGE_COLUMNS} from passage p "
+        f"where {db.own('p')} and p.document in ({members}) order by p.document, p.position",
+        (value,),
+    ):
+        passages[key].append(decode_passage(tuple(row)))
+    documents = (replace(headers[key], passages=tuple(passages[key])) for key in headers)
+    return {identifier(document.id): document for document in documents}
+
+
 def read_header(db: Database, key: int) -> Document:
     """A document without its passages. Raises NotFound."""
     rows = db.rows(
@@ -184,6 +211,8 @@ def summaries(
 ) -> tuple[list[Summary], int]:
     """See Store.summaries."""
     where, values = db.conditions(resolve_senders(db, filter), search)
+    if filter.conversations and offset == 0 and len(filter.conversations) <= limit:
+        return _all_summaries(db, where, values)
     total: int = db.get(f"select count(*) from document d where {db.own('d')} and {where}", values)
     rows = db.rows(
         f"""select d.key from document d where {db.own("d")} and {where}
@@ -192,6 +221,16 @@ def summaries(
         (*values, limit, offset),
     )
     return summaries_by_key(db, [key for (key,) in rows]), total
+
+
+def _all_summaries(db: Database, where: str, values: Sequence[Any]) -> tuple[list[Summary], int]:
+    """Those of few documents, which need not be counted first."""
+    rows = db.rows(
+        f"""select {SUMMARY_COLUMNS} from document d where {db.own("d")} and {where}
+        order by coalesce(d.updated_at, d.created_at) desc nulls last, d.key desc""",
+        values,
+    )
+    return list(map(decode_summary, rows)), len(rows)
 
 
 def summaries_by_key(db: Database, keys: Sequence[int]) -> list[Summary]:
@@ -297,6 +336,23 @@ def passages_by_key(db: Database, keys: Sequence[int]) -> dict[int, tuple[str, P
         (value,),
     )
     return {key: (document, decode_passage(tuple(row))) for key, document, *row in rows}
+
+
+def passages_with_summaries(
+    db: Database, keys: Sequence[int]
+) -> dict[int, tuple[Summary, Passage]]:
+    """See Store.passages_with_summaries."""
+    members, value = db.in_list(list(keys))
+    rows = db.rows(
+        f"select p.key, {SUMMARY_COLUMNS}, {_PASSAGE_COLUMNS} "
+        "from passage p join document d on d.key = p.document "
+        f"where {db.own('p', 'd')} and p.key in ({members})",
+        (value,),
+    )
+    size = len(PASSAGE_COLUMNS)
+    return {
+        key: (decode_summary(row[:-size]), decode_passage(tuple(row[-size:]))) for key, *row in rows
+    }
 
 
 def read_row(db: Database, key: int) -> tuple[Any, ...]:
