@@ -523,7 +523,7 @@ def test_words_between_the_colours_of_a_terminal_are_found_and_marked(
         '"Failed tests"': "[Failed tests]: ERR_AUTH_42 (line 7)",
         '"failed tests: ERR_AUTH_42"': "[Failed tests: ERR_AUTH_42] (line 7)",
         "fail*": "[Fail]ed tests: ERR_AUTH_42 (line 7)",
-        "ERR_AUTH_42": "Failed tests: [ERR]_[AUTH]_42 (line 7)",
+        "ERR_AUTH_42": "Failed tests: [ERR_AUTH_42] (line 7)",
         "why did the tests fail": "[Failed] [tests]: ERR_AUTH_42 (line 7)",
     }.items():
         for mode in ("text", "both"):

@@ -29,6 +29,10 @@ def mark_matches(content: str, query: str, length: int = 60) -> str:
         ("call asyncio.gather(a, b)", "asyncio.gather()", "call [asyncio.gather](a, b)"),
         ("a\n\n  b\tc", "b", "a [b] c"),
         ("café au lait", "cafe", "[café] au lait"),
+        ("Das Ausdehnungsgefäß leckt", "ausdehnungsgefass", "Das [Ausdehnungsgefäß] leckt"),
+        ("Lange Straße, lange STRASSE", "Straße", "Lange [Straße], lange [STRASSE]"),
+        ("the ﬁrst oﬃce", "first office", "the [ﬁrst] [oﬃce]"),
+        ("ticket PROJ-1234 of PROJ", "PROJ PROJ-1234", "ticket [PROJ-1234] of [PROJ]"),
         ("これは非同期処理です", "非同期", "これは[非同期]処理です"),
         ("这是蓝色自行车和自行", "自行 行车", "这是蓝色[自行车]和[自行]"),
         ("강아지와 고양이", "고양", "강아지와 [고양]이"),
@@ -63,6 +67,12 @@ def test_different_words_count_more_than_the_same_word_in_several_forms() -> Non
     )
     text, _ = snippet(content, [Word(w) for w in ("test", "tests", "testing", "failing", "fail")])
     assert "why the tests are failing now" in text
+
+
+def test_a_whole_identifier_counts_as_much_as_its_parts() -> None:
+    filler = "filler text here " * 20
+    content = f"src and pool {filler} at src/db/pool.ts:48 {filler}"
+    assert "[src/db/pool.ts]" in mark_matches(content, "src pool src/db/pool.ts")
 
 
 def test_a_snippet_of_a_message_with_100_000_matches_is_short() -> None:

@@ -227,7 +227,8 @@ def _window_start(folded: str, matches: Sequence[Span], length: int) -> int:
 def _best_match(folded: str, matches: Sequence[Span], length: int) -> int:
     """The start of the match from which a snippet of this length has the most different words.
 
-    Of several, the one with the most matches, then the first one.
+    A phrase or an identifier is as many words as it has. Of several, the one with the most
+    matches, then the first one.
     """
     if len(matches) == 1:
         return matches[0][0]
@@ -235,22 +236,27 @@ def _best_match(folded: str, matches: Sequence[Span], length: int) -> int:
     words = [folded[start:end] for start, end in matches]
     distinct = sorted(set(words))
     stem_of = dict(zip(distinct, stems(distinct), strict=True))
+    size_of = {stem_of[word]: max(1, len(_TOKEN.findall(word))) for word in distinct}
     counts: dict[str, int] = {}
     """How often each stem is in the snippet."""
+    different = 0
     best, best_quality = 0, (0, 0)
     end = 0
     for first, (start, _) in enumerate(matches):
         while end < len(matches) and (end == first or matches[end][1] - start <= room):
             name = stem_of[words[end]]
+            if name not in counts:
+                different += size_of[name]
             counts[name] = counts.get(name, 0) + 1
             end += 1
-        quality = len(counts), end - first
+        quality = different, end - first
         if quality > best_quality:
             best, best_quality = start, quality
         name = stem_of[words[first]]
         counts[name] -= 1
         if not counts[name]:
             del counts[name]
+            different -= size_of[name]
     return best
 
 

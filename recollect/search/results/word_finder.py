@@ -16,6 +16,10 @@ _MOST_MATCHES = 64
 _MAX_FOLDED_SINGLY = 8
 _WORD_CHARACTER = re.compile(r"[^\W_]")
 _TOKEN = re.compile(r"[^\W_]+")
+# Characters that stand for several letters. Each is folded into one character, so it stays itself.
+_LIGATURES = {"ss": "ß", "ffi": "ﬃ", "ffl": "ﬄ", "ff": "ﬀ", "fi": "ﬁ", "fl": "ﬂ"}
+_LETTERS = re.compile("|".join(_LIGATURES))
+_LIGATURE = re.compile("|".join(_LIGATURES.values()))
 
 Span = tuple[int, int]
 """A start and an end."""
@@ -43,7 +47,10 @@ def _word_finder(words: tuple[Word, ...]) -> WordFinder:
         if len(tokens) != 1 or not tokens[0].isascii():
             return _PatternFinder(words)
         plain_words.append((tokens[0], word.prefix))
-    return _PlainFinder(plain_words)
+    finder = _PlainFinder(plain_words)
+    if any(_LETTERS.search(text) for text, _ in plain_words):
+        return _LigatureFinder(finder, _PatternFinder(words))
+    return finder
 
 
 def _tokens(word: Word) -> list[str]:
@@ -80,11 +87,31 @@ def _places(word: str, is_prefix: bool, text: str) -> Iterator[int]:
         start = text.find(word, end)
 
 
+class _LigatureFinder:
+    """For words that a text may have with a ligature: "strasse" is also "straße"."""
+
+    def __init__(self, plain: WordFinder, pattern: WordFinder) -> None:
+        self._plain = plain
+        self._pattern = pattern
+
+    def first(self, text: str) -> int | None:
+        return self._finder(text).first(text)
+
+    def matches(self, text: str) -> list[Span]:
+        return self._finder(text).matches(text)
+
+    def _finder(self, text: str) -> WordFinder:
+        if text.isascii() or not _LIGATURE.search(text):
+            return self._plain
+        return self._pattern
+
+
 class _PatternFinder:
-    """For any words."""
+    """For any words. Where several match, a phrase is marked, not its first word."""
 
     def __init__(self, words: Sequence[Word]) -> None:
-        alternatives = [_alternative(word) for word in words if word.text]  # no empty quotes
+        longest_first = sorted(words, key=lambda word: -len(_tokens(word)))
+        alternatives = [_alternative(word) for word in longest_first if word.text]  # no empty quotes
         self._pattern: re.Pattern[str] | None = None
         if alternatives:
             self._pattern = re.compile("|".join(alternatives))
@@ -107,10 +134,14 @@ def _alternative(word: Word) -> str:
     tokens = _tokens(word)
     if not tokens:
         return re.escape(fold(word.text))
-    alternative = r"[\W_]*".join(map(re.escape, tokens))
+    alternative = r"[\W_]*".join(_LETTERS.sub(_with_ligature, re.escape(t)) for t in tokens)
     if tokens[-1].isascii() and not word.prefix:
         alternative += r"(?![^\W_])"
     return alternative
+
+
+def _with_ligature(letters: re.Match[str]) -> str:
+    return f"(?:{letters[0]}|{_LIGATURES[letters[0]]})"
 
 
 def _next_match(pattern: re.Pattern[str], text: str, start: int = 0) -> re.Match[str] | None:
@@ -176,6 +207,10 @@ def fold(text: str) -> str:
 @lru_cache(maxsize=4096)
 def _fold_character(character: str) -> str:
     """Exactly one character: lower case, in compatibility form, without accents."""
+    if character in _LIGATURES.values():
+        return character
+    if character == "ẞ":
+        return "ß"
     if is_unspaced(character):  # the marks of kana and the parts of Hangul tell words apart
         return unicodedata.normalize("NFKC", character)[0]
     return (unicodedata.normalize("NFKD", character).casefold() or character)[0]
