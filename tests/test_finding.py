@@ -248,6 +248,16 @@ def test_all_words_come_before_some_of_them(garden: recollect.Library) -> None:
     assert ids(page)[0] == "tomatoes-1"
 
 
+@pytest.mark.parametrize("query", ["T-Rex", "t rex", "what did I say about the T-Rex?"])
+def test_a_single_letter_is_no_evidence(library: recollect.Library, query: str) -> None:
+    add(library, "dinosaurs", "The T-Rex was in the museum.", "A king is a rex in Latin.")
+    add(library, "plans", "I can't come, I won't come, and I don't want to.")
+    page = search(library, query, mode="text")
+    assert (ids(page), page.total) == (["dinosaurs-0", "dinosaurs-1"], 2)
+    assert page.hits[0].terms == ("t", "rex")
+    assert ids(search(library, "t", mode="text")) == ["plans-0", "dinosaurs-0"]
+
+
 def test_at_most_two_messages_of_a_conversation_come_before_others(
     garden: recollect.Library,
 ) -> None:

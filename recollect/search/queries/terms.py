@@ -137,12 +137,18 @@ def own_terms(terms: Sequence[Term]) -> tuple[Term, ...]:
 def any_term(terms: Sequence[Term]) -> Node:
     """A query for passages that contain at least one of the terms.
 
-    Each term is one alternative, also if it is the only one and has several forms.
+    Each term is one alternative, also if it is the only one and has several forms. A single letter
+    counts only next to others: "don't" is no evidence for "T-Rex".
     """
-    nodes = tuple(term.node for term in terms)
+    longer = [term for term in terms if not _is_letter(term)]
+    nodes = tuple(term.node for term in longer or terms)
     if len(nodes) == 1 and isinstance(nodes[0], Word):
         return nodes[0]
     return Or(nodes)
+
+
+def _is_letter(term: Term) -> bool:
+    return all(len(form) == 1 and len(form[0]) == 1 and "a" <= form[0] <= "z" for form in term.forms)
 
 
 def term_plan(query: Query, options: SearchOptions, meaning: Meaning, with_kinds: bool) -> TermPlan:
