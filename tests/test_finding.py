@@ -532,6 +532,8 @@ def test_german_compounds_are_found_by_their_parts(library: recollect.Library) -
     assert ids(page) == ["price-0"]
     assert page.missing == ("stehen", "geldbeträge")
     assert not search(library, "Wo sind die Geldbeträge?", mode="text").weak
+    add(library, "paris", "Où est la gare ?")
+    assert not search(library, "vorgestern", mode="text").hits
 
 
 @pytest.mark.parametrize(

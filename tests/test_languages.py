@@ -228,10 +228,12 @@ def has_answer(question: str, text: str) -> bool:
         ("de", "rechnung rechnungen"),
         ("de", "haus hauser hausern"),
         ("de", "gehen ging gingen gegangen"),
+        ("de", "lesen las lasen gelesen"),
         ("de", "kaufen gekauft kaufte kauften"),
         ("fr", "avion avions"),
         ("fr", "acheter achete achetes achetees"),
         ("fr", "cheval chevaux"),
+        ("fr", "venir venu venue venues"),
         ("es", "cancion canciones"),
         ("es", "comprar compre compraron comprado"),
         ("es", "ir fui fueron"),
@@ -246,6 +248,23 @@ def has_answer(question: str, text: str) -> bool:
 def test_inflected_forms_have_the_same_stem(code: str, words: str) -> None:
     language = next(language for language in LATIN if language.code == code)
     assert len({stem(word, language) for word in words.split()}) == 1
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("de", "essen assets"),
+        ("de", "gehen ginger"),
+        ("de", "lesen laser"),
+        ("fr", "vivre visit"),
+        ("fr", "mettre meter"),
+        ("nl", "eten attend"),
+        ("pt", "propor proposes"),
+    ],
+)
+def test_english_words_are_no_forms_of_irregular_verbs(code: str, words: str) -> None:
+    language = next(language for language in LATIN if language.code == code)
+    assert len({stem(word, language) for word in words.split()}) == 2
 
 
 def test_many_words_have_the_same_stems_as_one_by_one() -> None:

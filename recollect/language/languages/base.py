@@ -79,6 +79,8 @@ class Language:
     """Words that ask for anything that was done or said at some time, such as `happened`."""
     irregular_forms: str = ""
     """Base forms, each followed by its irregular forms. Entries are separated by | or lines."""
+    irregular_endings: str = ""
+    """What may follow an irregular form, such as the `en` of `gingen`."""
     derivations: str = ""
     """Endings that words of one family can have (`vote voter`), a group on each line.
 

@@ -252,6 +252,7 @@ boeken boekte geboekt|repareren repareerde gerepareerd|verhuizen verhuisde verhu
 fietsen fiets fietst gefietst
 boek boeken|kind kinderen|stad steden|ei eieren|schip schepen|lid leden
 """,
+    irregular_endings="en",
     joiners="'",
     typical_words="""
         vorige vorig afgelopen geleden gezegd zei gekocht gevraagd gemaakt gesproken

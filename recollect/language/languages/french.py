@@ -244,6 +244,7 @@ répondre répondu|attendre attendu|choisir choisi|finir fini|mourir mort|naîtr
 payer payé paie paye|acheter acheté achète|appeler appelle appelé|œil yeux|cheval chevaux
 travail travaux|animal animaux|journal journaux
 """,
+    irregular_endings="e es s",
     joiners="'-",
     endings={"ee": "e", "ees": "e"},
     typical_words="""

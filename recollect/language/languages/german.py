@@ -309,6 +309,7 @@ erzählen erzählt|besuchen besucht|verkaufen verkauft|benutzen benutzt|brauchen
 haus häuser|buch bücher|kind kinder|mann männer|land länder|rad räder|stadt städte
 mutter mütter|vater väter|bruder brüder|baum bäume|zahn zähne|stuhl stühle
 """,
+    irregular_endings="e en st t",
     typical_words="""
         anfang mitte ende letzte letzten letztes letzter vorige vergangene gesagt gemacht gekauft 
         gesprochen besprochen gefragt geschrieben erzählt erwähnt über

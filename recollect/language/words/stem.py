@@ -35,9 +35,11 @@ _local = threading.local()
 def stem(word: str, language: Language = ENGLISH) -> str:
     """The stem of a lower-case word. Words with digits or of other scripts stay as they are."""
     result = _stem(language.base_forms.get(word, word), language)
-    if language is not ENGLISH and result in language.base_forms:  # gingen, ging, gehen
-        return _stem(language.base_forms[result], language)
-    return result
+    if language is ENGLISH or result not in language.base_forms:
+        return result
+    if word.removeprefix(result) not in language.irregular_endings.split():  # ginger
+        return result
+    return _stem(language.base_forms[result], language)  # gingen, ging, gehen
 
 
 def stems(words: Iterable[str]) -> list[str]:

@@ -59,6 +59,7 @@ def _forms_in_library(
     variants = store.variants(parts, language)
     library_words = store.known_words(sorted({form for forms in variants for form in forms}))
     library_words -= language.stop_words
+    library_words = {word for word in library_words if len(word) >= _MIN_PART}
     pairs = zip(parts, variants, strict=True)
     return {part: tuple(form for form in forms if form in library_words) for part, forms in pairs}
 
