@@ -58,7 +58,7 @@ def search(
         "uses_filters": kind == CONVERSATIONS and bool(filters.count),
         "corrected_query": corrected_query(request.query, results["corrections"]),
         "suggestions": [],
-        "verb": matching_verb(request.query),
+        "verb": matching_verb(request.query, search_options(request).now),
         "next_offset": request.offset + _RESULTS_PER_PAGE,
     }
     if not results["results"]:
@@ -153,7 +153,8 @@ def _search_items(
         views = []
         for result in response.get(name, ()):
             title = library.label(result["id"], result["title"] or "")
-            views.append(item_result(hit_view({**result, "title": title}, request.query)))
+            view = hit_view({**result, "title": title}, request.query)
+            views.append(item_result(view, is_hit=name == "results"))
         return views
 
     return {

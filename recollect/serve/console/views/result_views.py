@@ -97,13 +97,13 @@ def _labels(hit: Hit) -> list[str]:
     return labels
 
 
-def item_result(hit: HitView) -> Result:
-    """A note, media item, character or prompt."""
+def item_result(hit: HitView, *, is_hit: bool = True) -> Result:
+    """A note, media item, character or prompt, which may be no hit, only the nearest."""
     snippet, marks = plain_snippet(hit.snippet, hit.marks)
     explanation = ""
     if marks:
         explanation = "Contains words of the search."
-    elif hit.is_by_meaning:
+    elif hit.is_by_meaning and is_hit:
         explanation = "Similar in meaning."
     line = ResultLine(
         url=hit.url,
@@ -147,7 +147,7 @@ def explain(hit: Hit, page: Page) -> str:
 def _explain_match(hit: Hit, page: Page) -> str:
     if page.matched == "literal" and not hit.terms:
         return "Contains this text."
-    if not hit.arms:
+    if not hit.arms or page.nearest:  # the nearest are not similar
         return ""
     words = _words(hit.terms)
     if "vector" not in hit.arms:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from datetime import datetime
 from typing import NamedTuple
 
 from recollect.language.queries.query import parse_query
+from recollect.language.queries.query_fields import Fields
 from recollect.language.text import storable, tokens
+from recollect.search.queries.period_questions import as_period
 from recollect.serve.console.request_params import ListFilters, SearchRequest
 from recollect.serve.console.tabs import ALL_KINDS
 
@@ -46,9 +49,13 @@ def suggest(request: SearchRequest, filters: ListFilters, kind: str) -> list[Sug
     return suggestions
 
 
-def matching_verb(query: str) -> str:
-    """How a hit relates to the query: it mentions words, or it matches operators."""
-    if parse_query(storable(query)).plain:
+def matching_verb(query: str, now: datetime) -> str:
+    """How a hit relates to the query: it mentions words, or it matches operators, fields or a time.
+
+    Messages may mention all the words of a query with fields, only not there or then.
+    """
+    parsed = as_period(parse_query(storable(query)), now)
+    if parsed.plain and parsed.fields == Fields():
         return "mentions"
     return "matches"
 

@@ -7,7 +7,7 @@ if (highlight) CSS.highlights.set("query", highlight);
 // Scripts without spaces between words: Thai, Lao, Burmese, Khmer, Japanese, Chinese, Korean.
 const UNSPACED = /[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7ff]/;
 
-const fold = (text) => text.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase();
+const fold = (text) => text.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase().replaceAll("ß", "ss");
 
 /** Whether a word is one of the terms, or an inflected form of one. */
 function matches(word, terms) {
