@@ -129,4 +129,4 @@ def _remark_on_rest(page: Page, end: int) -> str:
 def _remark_on_operators(page: Page) -> str:
     if page.matched != "literal":
         return ""
-    return "The operators in the query do not fit together, so it was searched for as plain words."
+    return "The query was searched as plain text: its operators do not fit, or it has no words."
