@@ -39,7 +39,7 @@ from recollect.search.results.hits import make_hit
 from recollect.search.results.variety import merge_copies, spread
 from recollect.search.variants.concepts import search_concepts
 from recollect.store.base import Store
-from recollect.store.values import Candidate, SubstringMatches
+from recollect.store.values import Candidate, SearchPlan, SubstringMatches
 from recollect.store.views.audience import visible_store
 from recollect.store.views.observed import ObservationStore
 
@@ -66,8 +66,11 @@ class _Scope(NamedTuple):
     store: Store
     filter: Filter
 
-    def has_match(self, node: Node) -> bool:
-        return bool(self.store.match(node, self.filter, 1))
+
+def _have_match(scopes: Sequence[_Scope], node: Node) -> bool:
+    plans = [SearchPlan((node,), scope.filter, 1) for scope in scopes]
+    scopes[0].store.expect(*plans)
+    return any(scope.store.match(node, scope.filter, 1) for scope in scopes)
 
 
 def search_concept(
@@ -152,7 +155,7 @@ def _literal_query(text: str, scopes: Sequence[_Scope]) -> str:
     query = parse_query(text)
     if not query.plain or query.rest != text or not has_token(text):
         return text
-    if any(scope.has_match(Word(text)) for scope in scopes):
+    if _have_match(scopes, Word(text)):
         return f'"{text}"'
     return " ".join(f'"{word}"' for word in text.split())
 
@@ -189,7 +192,7 @@ class _ConceptSearch:
         self._options = options
         observations, messages = scopes
         assert query.node is not None
-        if may_relax(query) and not any(scope.has_match(query.node) for scope in scopes):
+        if may_relax(query) and not _have_match(scopes, query.node):
             query = query._replace(plain=True)
         search = Search(messages.store, meaning, query, Filter(), options)
         search.absence = "Nothing"

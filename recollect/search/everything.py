@@ -35,7 +35,7 @@ from recollect.search.results.snippet import first_match
 from recollect.search.results.variety import merge_copies, spread
 from recollect.settings import LIMITS
 from recollect.store.base import Store
-from recollect.store.values import Candidate, Space
+from recollect.store.values import Candidate, SearchPlan, Space
 from recollect.store.views.base import StoreView
 
 ORDERS = ("relevance", "recent")
@@ -130,7 +130,9 @@ class Results:
 
     def _has_match(self, query: Query) -> bool:
         assert query.node is not None
-        return any(self._store.match(query.node, q.filter, 1) for q in self._queries)
+        plans = [SearchPlan((query.node,), q.filter, 1) for q in self._queries]
+        self._store.expect(*plans)
+        return any(self._store.match(query.node, plan.filter, 1) for plan in plans)
 
     def _store_for(self, query: KindQuery, search: Search) -> Store:
         """The part of the store in which the words may be."""

@@ -60,6 +60,8 @@ class CandidatePool(Interpretation):
     """The nearest neighbours, if they are no evidence."""
     candidate_read = CandidateRead()
     """The candidates that `find` has found."""
+    _text_keys: Sequence[int] = ()
+    """Those that `find_matches` has found."""
     _new_text_keys: AbstractSet[int] = frozenset()
     _neighbours: dict[int, float]
 
@@ -176,10 +178,11 @@ class CandidatePool(Interpretation):
 
     # -- the vector arm ---
 
-    def _nearest(self, has_word: bool) -> list[tuple[int, float]]:
+    def _nearest(self, has_word: bool, has_hits: bool) -> list[tuple[int, float]]:
         """The keys that the vector arm finds, with their cosines.
 
-        `has_word`: the text arm found messages with a word of the query.
+        `has_word`: the text arm found messages with a word of the query. `has_hits`: so did another
+        search whose hits are in the same ranking.
 
         Nothing for a query with operators, since every hit must satisfy them, nor for a concept,
         since a conversation must contain its words. If nothing satisfies the operators, the
@@ -187,7 +190,7 @@ class CandidatePool(Interpretation):
         """
         if self._vector is None or self._space is None:
             return []
-        if not self._plain and (has_word or self.node is None or excludes_words(self.node)):
+        if not self._plain and (has_word or has_hits or self._excludes_words()):
             return []
         if self._every_term and self._options.mode == "both":
             return []
@@ -200,6 +203,9 @@ class CandidatePool(Interpretation):
         if not evidence:
             self._distant = neighbours[:_DISTANT]
         return evidence
+
+    def _excludes_words(self) -> bool:
+        return self.node is None or excludes_words(self.node)
 
     def _nearest_in(
         self, period: Filter, neighbours: Sequence[tuple[int, float]], has_word: bool
@@ -266,12 +272,20 @@ class CandidatePool(Interpretation):
         )
         return [plan, *(period_plan._replace(filter=period) for period in self._periods())]
 
-    def find(self) -> None:
-        """Find the candidates of both arms, by their keys."""
-        text_keys: list[int] = []
+    def find_matches(self) -> bool:
+        """Find the candidates of the text arm. Returns whether there are any."""
+        self._text_keys = []
         if self.node is not None:
-            text_keys = self.text_matches(self._arm_size)
-        neighbours = self._nearest(bool(text_keys))
+            self._text_keys = self.text_matches(self._arm_size)
+        return bool(self._text_keys)
+
+    def find(self, has_hits: bool) -> None:
+        """Find the candidates of both arms, by their keys. Only after `find_matches`.
+
+        `has_hits`: a search has found matches whose hits are in the same ranking.
+        """
+        text_keys = list(self._text_keys)
+        neighbours = self._nearest(bool(text_keys), has_hits)
         self._count = None
         self._all_matches = None
         if len(text_keys) < self._arm_size and not self._deadline.stopped_steps:
@@ -389,15 +403,18 @@ class CandidatePool(Interpretation):
 
 def read_pools(searches: Sequence[CandidatePool]) -> list[list[ScoredCandidate]]:
     """The pools of several searches in a library. A store on a server reads them together."""
-    return add_context(searches, read_candidates(searches))
+    return add_context(searches, read_candidates(searches, in_one_ranking=True))
 
 
-def read_candidates(searches: Sequence[CandidatePool]) -> list[list[ScoredCandidate]]:
+def read_candidates(
+    searches: Sequence[CandidatePool], *, in_one_ranking: bool = False
+) -> list[list[ScoredCandidate]]:
     """The same without the messages before the candidates."""
     store = searches[0].store
     store.expect(*(plan for search in searches for plan in search.plans()))
+    have_matches = [search.find_matches() for search in searches]
     for search in searches:
-        search.find()
+        search.find(in_one_ranking and any(have_matches))
     store.expect_candidates(*(search.candidate_read for search in searches))
     return [search.read() for search in searches]
 
