@@ -37,6 +37,14 @@ def check_ranks(library: recollect.Library, path: Path) -> None:
     assert share_first(ranks) >= 0.75, ranks
 
 
+def test_most_hits_have_a_word_of_the_question(library: recollect.Library) -> None:
+    questions = TestSet(FOLDER / "de.json")
+    questions.fill(library)
+    hits = [hit for text in questions.questions for hit in library.search(text).hits]
+    without_words = [hit for hit in hits if not hit.terms]
+    assert len(without_words) < len(hits) / 3  # the built-in model knows no German
+
+
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
 def test_the_language_of_every_question_is_recognized(path: Path) -> None:
     texts = TestSet(path).questions

@@ -113,10 +113,10 @@ def query_terms(query: Query, store: Store, typing: bool = False) -> tuple[Term,
     terms = _without_accidental_pairs(_weighted(terms, store))
     if query.plain:
         compounds = _compounds(terms, store, query.language)
-        terms = _split_terms(terms, compounds, store)
+        terms, head_terms = _with_parts(terms, compounds, store)
         terms = _with_relatives(terms, store, query)
         terms += _synonym_terms(terms, store, query.language)
-        terms += _head_terms(compounds, store)
+        terms += head_terms
     return tuple(terms)
 
 
@@ -148,7 +148,9 @@ def any_term(terms: Sequence[Term]) -> Node:
 
 
 def _is_letter(term: Term) -> bool:
-    return all(len(form) == 1 and len(form[0]) == 1 and "a" <= form[0] <= "z" for form in term.forms)
+    return all(
+        len(form) == 1 and len(form[0]) == 1 and "a" <= form[0] <= "z" for form in term.forms
+    )
 
 
 def term_plan(query: Query, options: SearchOptions, meaning: Meaning, with_kinds: bool) -> TermPlan:
@@ -329,27 +331,31 @@ def _may_have_relatives(term: Term) -> bool:
     return is_word and term.frequency <= _RARE
 
 
-def _split_terms(terms: Sequence[Term], compounds: Mapping[str, Parts], store: Store) -> list[Term]:
-    """The terms, where the parts of a compound are forms of it if the library has them all."""
-    result = []
+def _with_parts(
+    terms: Sequence[Term], compounds: Mapping[str, Parts], store: Store
+) -> tuple[list[Term], list[Term]]:
+    """The terms, where the parts of a compound are forms of it if the library has them all.
+
+    Also a weak term for the last part of each compound whose first part the library lacks.
+    """
+    split_terms = []
     for term in terms:
         parts = compounds.get(term.name)
         if parts is not None and parts.modifier:
             words = dict.fromkeys([*parts.modifier, *parts.head])
             forms = (*term.forms, *((word,) for word in words))
-            (term,) = _weighted([term._replace(forms=forms)], store)
-        result.append(term)
-    return result
-
-
-def _head_terms(compounds: Mapping[str, Parts], store: Store) -> list[Term]:
-    """A weak term for the last part of each compound whose first part the library lacks."""
+            split_terms.append(term._replace(forms=forms))
     heads = {word: parts.head for word, parts in compounds.items() if not parts.modifier}
-    terms = [
+    head_terms = [
         Term(tuple((form,) for form in head), weak=True, stands_for=word, is_head=True)
         for word, head in heads.items()
     ]
-    return [term._replace(weight=_WEAK * term.weight) for term in _weighted(terms, store)]
+    weighted = _weighted([*split_terms, *head_terms], store)
+    by_name = {term.name: term for term in weighted[: len(split_terms)]}
+    return (
+        [by_name.get(term.name, term) for term in terms],
+        [term._replace(weight=_WEAK * term.weight) for term in weighted[len(split_terms) :]],
+    )
 
 
 def _with_identifier(terms: list[Term], form: Form) -> list[Term]:
