@@ -39,7 +39,6 @@ from recollect.language.periods.english_rules import UNIT_NAMES, Rules, compile_
 from recollect.language.periods.translation import translated_rules
 from recollect.language.text import tokens
 
-
 _LATE = datetime(2999, 1, 1, tzinfo=UTC)  # no period is in its future
 
 

@@ -12,9 +12,11 @@ from dataclasses import replace
 from functools import cached_property
 
 from recollect.errors import SearchTimeout
+from recollect.language.languages.english import ENGLISH
 from recollect.language.queries.intent import IDENTIFIER, KEYWORDS, QUESTION
 from recollect.language.queries.query_tree import And, Node, excludes_words
 from recollect.model.search import Filter
+from recollect.models.embeddings import STATIC
 from recollect.search import rank
 from recollect.search.deadline import NOTHING_IN_TIME
 from recollect.search.queries.interpretation import Interpretation
@@ -235,11 +237,19 @@ class CandidatePool(Interpretation):
         """Whether only a similarity above that of unrelated words is evidence.
 
         It is if the library has none of the words. Keywords name words, so messages with other
-        words must be very similar. The answer to a question often has other words.
+        words must be very similar. The answer to a question often has other words, but the built-in
+        model knows only those of English.
         """
         if self._options.mode == "both" and self.question.intent == KEYWORDS:
             return True
+        if self._options.mode == "both" and self._is_in_unknown_language():
+            return True
         return not has_word and not self._has_word_in_filter()
+
+    def _is_in_unknown_language(self) -> bool:
+        """Whether the model does not know the language of the query."""
+        is_built_in = self._space is not None and self._space.name == STATIC
+        return is_built_in and self._query.language is not ENGLISH
 
     def _has_word_in_filter(self) -> bool:
         """Whether a message that passes the filter contains a word of the query.

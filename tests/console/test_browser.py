@@ -302,7 +302,8 @@ def test_going_back_to_the_hits_restores_the_scroll_position(
 
 
 def test_a_word_with_a_sharp_s_is_highlighted(site: Site, open_page: OpenPage) -> None:
-    site.library.add_conversation("c", messages=[{"role": "user", "content": "Das Gefäß ist voll."}])
+    messages = [{"role": "user", "content": "Das Gefäß ist voll."}]
+    site.library.add_conversation("c", messages=messages)
     page = open_page("/c/c?q=Gef%C3%A4%C3%9F")
     page.wait_for_function("CSS.highlights.get('query').size == 1")
 

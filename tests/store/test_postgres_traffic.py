@@ -154,6 +154,17 @@ def test_the_words_of_a_pasted_text_are_counted_with_the_first_statement(
     assert len(traffic.statements) <= limit, "\n".join(s[:60] for s in traffic.statements)
 
 
+def test_the_parts_of_all_compounds_are_looked_up_and_counted_at_once(
+    library: tuple[recollect.Library, Tap],
+) -> None:
+    """The library has none of these words, but words that they consist of, or end with."""
+    text = "Welche Burgfahrkarte und welche Straßenbahnfahrkarte kostet zwölf Schifffahrkarten?"
+    for mode in ("text", "both"):
+        traffic = search(library, text, mode)
+        assert traffic.transactions == 1
+        assert len(traffic.statements) <= 6, "\n".join(s[:60] for s in traffic.statements)
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_a_search_in_a_project_has_as_many_statements(
     library: tuple[recollect.Library, Tap], mode: str

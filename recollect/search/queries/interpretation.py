@@ -35,7 +35,6 @@ from recollect.search.ranking.scored import Question
 from recollect.store.base import Store
 from recollect.store.values import Space, TermPlan
 
-
 _EDGES = string.punctuation + "“”‘’„«»…¿¡"
 
 

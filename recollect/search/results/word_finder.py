@@ -111,7 +111,8 @@ class _PatternFinder:
 
     def __init__(self, words: Sequence[Word]) -> None:
         longest_first = sorted(words, key=lambda word: -len(_tokens(word)))
-        alternatives = [_alternative(word) for word in longest_first if word.text]  # no empty quotes
+        # An empty pair of quotes is a word without text.
+        alternatives = [_alternative(word) for word in longest_first if word.text]
         self._pattern: re.Pattern[str] | None = None
         if alternatives:
             self._pattern = re.compile("|".join(alternatives))
