@@ -200,8 +200,8 @@ class _ConceptSearch:
         self._search = search
         self._words = search.words
         self._names = [term.name for term in search.question.terms]
-        self._observations = search.with_filter(observations.filter, observations.store)
-        self._messages = search.with_filter(messages.filter, messages.store)
+        self._observations = search.with_filter(observations.filter, observations.store, CANDIDATES)
+        self._messages = search.with_filter(messages.filter, messages.store, CANDIDATES)
 
     def search(self, results: _Results) -> MemoryResults:
         ranking = self._ranking()

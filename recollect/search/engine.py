@@ -17,7 +17,7 @@ from recollect.search import rank
 from recollect.search.deadline import NOTE
 from recollect.search.evidence import CERTAIN, UNRELATED, Assessment, assess
 from recollect.search.partial_store import PartialStore
-from recollect.search.pool import CANDIDATES, CandidatePool
+from recollect.search.pool import CandidatePool
 from recollect.search.queries.period_questions import read_query
 from recollect.search.queries.query_filter import has_words, may_relax, narrow_filter
 from recollect.search.queries.terms import term_plan
@@ -90,7 +90,7 @@ class Search(CandidatePool):
     _assessment: Assessment | None = None
     _scale: Scale | None = None
 
-    def with_filter(self, filter: Filter, store: Store, candidates: int = CANDIDATES) -> Search:
+    def with_filter(self, filter: Filter, store: Store, candidates: int) -> Search:
         """The same search with another filter and store, and so many candidates of each arm."""
         other = copy(self)
         other._arm_size = min(candidates, self._arm_size)

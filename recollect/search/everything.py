@@ -25,7 +25,7 @@ from recollect.search import rank
 from recollect.search.deadline import NOTE
 from recollect.search.engine import NEAREST, Search
 from recollect.search.evidence import UNRELATED, Assessment
-from recollect.search.pool import CANDIDATES, read_pools
+from recollect.search.pool import MATCHES_OF_QUESTION, read_pools
 from recollect.search.queries.period_questions import read_query
 from recollect.search.queries.query_filter import has_words, may_relax, narrow_filter
 from recollect.search.queries.terms import term_plan
@@ -423,7 +423,7 @@ class Results:
 def _candidates(query: KindQuery) -> int:
     """The candidates of each arm. Items are found by their best passage, so few are enough."""
     if query.filter.kinds == (CONVERSATION,):
-        return CANDIDATES
+        return MATCHES_OF_QUESTION
     return _ITEM_CANDIDATES
 
 

@@ -27,11 +27,21 @@ from recollect.store.base import Store
 from recollect.store.values import Candidate, CandidateRead, SearchPlan, Space
 
 CANDIDATES = 150
-"""Candidates of each arm. A list of conversations ranks all: it judges each by its messages."""
+"""Candidates of each arm."""
+MATCHES_OF_QUESTION = 300
+"""The arms of a question find more, of which a shortlist is ranked."""
+_SHORTLIST = 160
+_SHORTLIST_FOR_CONVERSATIONS = 250
+"""Longer, because a list of conversations judges each by its messages."""
+_LARGE_LIBRARY = 20_000
+"""In a library with fewer messages, the candidates of the arms include most answers, so a list of
+conversations ranks them all."""
+_ALWAYS_RANKED = 50
+"""The first of each arm are in the shortlist in any case."""
 _RANKED_MESSAGES = 100
-"""Fewer are ranked in a list of messages, where an answer is rarely among the others."""
+"""Candidates of each arm that are ranked if there is no shortlist."""
 _RANKED_KEYWORDS = 60
-"""Even fewer for keywords, because the text arm finds them in almost the same order."""
+"""Fewer for keywords, because the text arm finds them in almost the same order."""
 _CANDIDATES_WHILE_TYPING = 60
 """Fewer, because each key is a search, and the next key replaces its result."""
 # The weight of a term in a tenth of all messages. Terms with less say little and match many
@@ -40,7 +50,7 @@ _COMMON_WEIGHT = math.log(1 + 0.9 / 0.1)
 _CANDIDATES_AT_ONCE = 100
 _CHARACTERS_AT_ONCE = 300_000  # the deadline is checked after each batch
 # For the best candidates, the previous message is read as well.
-_MESSAGES_WITH_CONTEXT = 24
+_MESSAGES_WITH_CONTEXT = 16
 _CONVERSATIONS_WITH_CONTEXT = 64
 _CANDIDATES_OF_PERIOD = 50  # of each arm, for each period that a question names
 _PERIODS = 3  # as many are searched
@@ -76,11 +86,20 @@ class CandidatePool(Interpretation):
         """How many candidates each arm may have."""
         if self._options.typing:
             return _CANDIDATES_WHILE_TYPING
-        return CANDIDATES
+        if self.question.intent != QUESTION or not self._plain:
+            return CANDIDATES
+        if self._options.group == "conversation" and self._store.size() < _LARGE_LIBRARY:
+            return CANDIDATES
+        return MATCHES_OF_QUESTION
+
+    @property
+    def _has_shortlist(self) -> bool:
+        """Whether only some of the candidates of the arms are read and ranked, see `shortlist`."""
+        return self._arm_size > CANDIDATES
 
     @cached_property
     def _ranked_size(self) -> int:
-        """How many candidates of each arm are read and ranked."""
+        """How many candidates of each arm are read and ranked if there is no shortlist."""
         if self._options.group == "conversation":
             return self._arm_size
         if self.question.intent == KEYWORDS:
@@ -90,6 +109,8 @@ class CandidatePool(Interpretation):
     @property
     def _many_matches(self) -> int:
         """If the text arm finds so many, there may be more than are ranked."""
+        if self._has_shortlist:
+            return _ALWAYS_RANKED + 1
         return min(self._arm_size, self._ranked_size + 1)
 
     def restrict_to(self, conversations: Iterable[str]) -> None:
@@ -301,9 +322,9 @@ class CandidatePool(Interpretation):
         if len(text_keys) < self._arm_size and not self._deadline.stopped_steps:
             self._count = len(text_keys), True
             self._all_matches = text_keys
-        self.has_more_matches = len(text_keys) >= self._many_matches
-        text_keys = text_keys[: self._ranked_size]
-        neighbours = neighbours[: self._ranked_size]
+        matches = len(text_keys)
+        text_keys, neighbours = self._ranked(text_keys, neighbours)
+        self.has_more_matches = matches >= self._arm_size or len(text_keys) < matches
         self.is_exhausted = not self.has_more_matches and not neighbours
         for period in self._periods():
             text_keys += self._matches_in(period)
@@ -313,6 +334,23 @@ class CandidatePool(Interpretation):
         new_keys = self._new_text_keys | ({key for key, _ in neighbours} - self._pool_keys)
         self._pool_keys |= new_keys
         self.candidate_read = CandidateRead(tuple(new_keys), self._filter)
+
+    def _ranked(
+        self, text_keys: list[int], neighbours: list[tuple[int, float]]
+    ) -> tuple[list[int], list[tuple[int, float]]]:
+        """Those of the candidates of both arms that are read and ranked."""
+        if not self._has_shortlist:
+            return text_keys[: self._ranked_size], neighbours[: self._ranked_size]
+        from recollect.search.shortlist import shortlist  # imports numpy
+
+        size = _SHORTLIST
+        if self._options.group == "conversation":
+            size = _SHORTLIST_FOR_CONVERSATIONS
+        keys = shortlist([text_keys, [key for key, _ in neighbours]], size, _ALWAYS_RANKED)
+        return (
+            [key for key in text_keys if key in keys],
+            [(key, cosine) for key, cosine in neighbours if key in keys],
+        )
 
     def read(self) -> list[ScoredCandidate]:
         """The new candidates that both arms have found, as many as there is time for."""

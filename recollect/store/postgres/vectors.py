@@ -45,7 +45,7 @@ _PADDING = 128
 GRAPH_FROM = 100_000
 _ROWS_PER_PRODUCT = 4_096
 # Candidates that a search of the graph considers (hnsw.ef_search).
-_GRAPH_CANDIDATES = 260
+_GRAPH_CANDIDATES = 450
 # More rows than passages are read, because long passages have several, and because pgvector's order
 # differs slightly from our scores.
 _ROWS_PER_PASSAGE = 1.3

@@ -1,0 +1,51 @@
+"""Which matches of a question are ranked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+import recollect
+from recollect.model.search import SearchOptions
+from recollect.search.shortlist import shortlist
+
+KEYS = st.lists(st.integers(1, 5_000), max_size=300, unique=True)
+
+
+@given(st.lists(KEYS, max_size=3), st.integers(1, 400), st.integers(0, 50))
+def test_a_shortlist_has_the_first_of_each_arm_and_no_more_than_its_size(
+    arms: list[list[int]], size: int, first: int
+) -> None:
+    keys = shortlist(arms, size, first)
+    all_keys = {key for arm in arms for key in arm}
+    first_keys = {key for arm in arms for key in arm[:first]}
+    assert len(keys) == min(size, len(all_keys))
+    assert keys <= all_keys
+    if len(first_keys) <= size:
+        assert first_keys <= keys
+
+
+def test_a_match_near_other_matches_comes_before_a_lonely_one_of_the_same_rank() -> None:
+    lonely, near = 1_000, 2_000
+    others = [2_002, 2_004]
+    by_words = [*others, lonely, 3_000]
+    by_meaning = [4_000, 5_000, near]
+    assert near in shortlist([by_words, by_meaning], 5, 0)
+    assert lonely not in shortlist([by_words, by_meaning], 5, 0)
+
+
+def test_every_match_is_a_hit_on_some_page_although_only_some_are_ranked(tmp_path: Path) -> None:
+    with recollect.open(tmp_path, background=False) as library:
+        for number in range(30):
+            texts = [f"My dentist has the number {number * 12 + place}." for place in range(12)]
+            messages = [{"role": "user", "content": text} for text in texts]
+            library.add_conversation(f"conversation {number}", messages=messages)
+        library.index()
+        ids: list[str] = []
+        for offset in range(0, 400, 100):
+            options = SearchOptions(limit=100, offset=offset)
+            page = library.search("Which dentist did I go to?", options=options)
+            ids += [hit.message_id for hit in page.hits]
+    assert len(ids) == len(set(ids)) == page.total == 360
