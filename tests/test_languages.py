@@ -43,6 +43,10 @@ from recollect.store.values import Candidate
         ("Wat zei ik over de fiets?", "nl"),
         ("wanneer hebben we het huis gekocht", "nl"),
         ("WAS HAT DER KUNDE GESAGT", "de"),
+        ("Was kostet das Arbeitszimmer", "de"),
+        ("Wie funktioniert asyncio?", "de"),
+        ("Come funziona asyncio?", "it"),
+        ("Quanto custa o sofá?", "pt"),
     ],
 )
 def test_a_query_in_another_language_is_recognized_by_its_words(text: str, code: str) -> None:

@@ -257,6 +257,7 @@ boek boeken|kind kinderen|stad steden|ei eieren|schip schepen|lid leden
     typical_words="""
         vorige vorig afgelopen geleden gezegd zei gekocht gevraagd gemaakt gesproken
         verteld heet heette volgende
+        kost kostte betekent werkt werkte
     """,
     letters="ë",
     derivations="""

@@ -250,6 +250,7 @@ travail travaux|animal animaux|journal journaux
     typical_words="""
         dernier dernière passé prochain souviens rappelles dit parlé acheté demandé hier
         semaine prévu choisi trouvé
+        coûte coûté fonctionne signifie
     """,
     letters="àâçèêëîïôùûœ",
 )

@@ -313,6 +313,7 @@ mutter mütter|vater väter|bruder brüder|baum bäume|zahn zähne|stuhl stühle
     typical_words="""
         anfang mitte ende letzte letzten letztes letzter vorige vergangene gesagt gemacht gekauft 
         gesprochen besprochen gefragt geschrieben erzählt erwähnt über
+        kostet kosten kostete bedeutet funktioniert funktionierte heißt
     """,
     letters="äöüß",
     optional_accents=False,

@@ -256,6 +256,7 @@ uovo uova|uomo uomini|dito dita|braccio braccia|città
     typical_words="""
         fa scorso scorsa prossimo detto parlato comprato chiesto chiama chiamava ultimo
         ultima fatto consigliato
+        costava funziona significa
     """,
     letters="àèìòù",
 )

@@ -272,6 +272,7 @@ ganhar ganho ganhei|gastar gasto gastei|mão mãos|pão pães|cão cães|alemão
     typical_words="""
         passado passada próximo disse disseste falei falamos comprei perguntei chama
         chamava último última faz atrás
+        custa custou funciona significa
     """,
     letters="ãõâêôç",
 )

@@ -260,6 +260,7 @@ elegir elijo elige eligió|vez veces|lápiz lápices|luz luces|pez peces
     typical_words="""
         hace pasado pasada próximo dije dijo dijiste hablé hablamos compré pregunté llama
         llamaba último última
+        cuesta costó costaba funciona significa
     """,
     letters="ñ¿¡áíóú",
 )
