@@ -294,6 +294,13 @@ def test_a_typing_error_is_corrected_visibly_and_reversibly(garden: recollect.Li
     assert (ids(as_typed), as_typed.corrections) == ([], {})
 
 
+def test_umlauts_may_be_written_with_an_e(library: recollect.Library) -> None:
+    add(library, "heating", "Das Ausdehnungsgefäß und die Umwälzpumpe sind neu.")
+    for typed in ("umwaelzpumpe", "Ausdehnungsgefaess"):
+        assert ids(search(library, typed)) == ["heating-0"]
+        assert not search(library, typed, correct=False).hits
+
+
 def test_the_word_being_typed_is_corrected_if_no_word_begins_with_it(
     garden: recollect.Library,
 ) -> None:

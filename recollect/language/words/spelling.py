@@ -1,12 +1,15 @@
-"""Spelling: the words that are one edit away from a word."""
+"""Spelling: the words that are one edit away from a word, or the same without umlauts."""
 
 from __future__ import annotations
+
+import re
 
 MIN_CHARACTERS = 5
 """Shorter words have too many neighbours to guess which one was meant."""
 MAX_CHARACTERS = 24
 """Longer words are rarely words, and the number of neighbours grows with the length."""
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
+_TRANSCRIBED_UMLAUT = re.compile("([aou])e")
 
 
 def may_be_misspelled(word: str) -> bool:
@@ -14,9 +17,20 @@ def may_be_misspelled(word: str) -> bool:
     return MIN_CHARACTERS <= len(word) <= MAX_CHARACTERS and word.isascii() and word.isalpha()
 
 
+def with_umlauts(word: str) -> str:
+    """A word whose umlauts may be written as `ae`, `oe` and `ue`, as it is indexed with umlauts.
+
+    `ä` is indexed as `a`.
+    """
+    return _TRANSCRIBED_UMLAUT.sub(r"\1", word)
+
+
 def neighbours(word: str) -> set[str]:
-    """All words that differ from this one by one letter added, removed, replaced or swapped."""
-    words: set[str] = set()
+    """All words that differ from this one by one letter added, removed, replaced or swapped.
+
+    Also the word with umlauts.
+    """
+    words = {with_umlauts(word)}
     for index in range(len(word) + 1):
         head, tail = word[:index], word[index:]
         words |= {head + letter + tail for letter in LETTERS}

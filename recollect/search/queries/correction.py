@@ -1,7 +1,7 @@
 """Correcting misspelled words of a query.
 
 A word is corrected only if it occurs nowhere in the library, is not an English word that the model
-knows, and a frequent word of the library is one edit away.
+knows, and a frequent word of the library is one edit away, or any word is the same with umlauts.
 The page says what was corrected, and the caller can turn it off.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from recollect.language.languages.base import Language
 from recollect.language.queries.query_tree import Word
-from recollect.language.words.spelling import may_be_misspelled
+from recollect.language.words.spelling import may_be_misspelled, with_umlauts
 from recollect.model.search import Filter
 from recollect.search.queries.terms import Term, form_name, inflected_term
 from recollect.store.base import Store
@@ -42,7 +42,9 @@ def correct_terms(
     corrections: dict[str, str] = {}
     corrected = []
     for term, spelling in zip(terms, spellings, strict=True):
-        word = _most_frequent(sorted(similar_words.get(spelling, ())), store, filter)
+        candidates = similar_words.get(spelling, set())
+        word = _most_frequent(sorted(candidates & {with_umlauts(spelling)}), store, filter, 1)
+        word = word or _most_frequent(sorted(candidates), store, filter, _FREQUENT)
         if word:
             corrections[spelling] = word
             term = inflected_term(word, store, language)
@@ -60,13 +62,13 @@ def _may_be_misspelled(term: Term, spelling: str) -> bool:
     return may_be_misspelled(spelling)
 
 
-def _most_frequent(words: Sequence[str], store: Store, filter: Filter) -> str:
-    """The most frequent of these words of the library; empty if it is not frequent."""
+def _most_frequent(words: Sequence[str], store: Store, filter: Filter, least: int) -> str:
+    """The most frequent of these words of the library; empty if it is in too few messages."""
     if not words:
         return ""
     frequencies, _ = store.frequencies([Word(word) for word in words])
     frequency, best = max(zip(frequencies, words, strict=True))
     # The filter may exclude all messages with the word, or the caller may not see them.
-    if frequency < _FREQUENT or not store.has_match(Word(best), filter):
+    if frequency < least or not store.has_match(Word(best), filter):
         return ""
     return best
