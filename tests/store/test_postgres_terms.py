@@ -16,6 +16,7 @@ from recollect.language.words.spelling import neighbours
 from recollect.model.documents import Document, Passage
 from recollect.model.search import Filter
 from recollect.store.postgres import PostgresStore
+from recollect.store.postgres.text import vocabulary
 from recollect.store.values import TermPlan
 
 TEXTS = (
@@ -101,3 +102,23 @@ def test_similar_words_are_the_neighbours_of_a_word(store: PostgresStore) -> Non
     assert {word for (word,) in rows} == (neighbours("castle") & set(words)) | {
         "castles"
     } & neighbours("castle")
+
+
+@pytest.mark.parametrize("newest", [1, 1_000])
+def test_a_word_stays_in_the_vocabulary_while_any_passage_has_it(
+    database: str, user: str, monkeypatch: pytest.MonkeyPatch, newest: int
+) -> None:
+    """Whether it is among the newest passages, whose words are left out first, or not."""
+    monkeypatch.setattr(vocabulary, "_NEWEST", newest)
+    store = PostgresStore(database, user)
+    for number, text in enumerate(("heron bittern", "bittern egret", "egret ibis")):
+        passage = Passage("m", "user", text)
+        store.save([Document("test", f"c{number}", id=f"c{number}", passages=(passage,))])
+    words = ["heron", "bittern", "egret", "ibis"]
+    store.delete("c0")
+    assert store.known_words(words) == {"bittern", "egret", "ibis"}
+    store.delete("c2")
+    assert store.known_words(words) == {"bittern", "egret"}
+    store.delete("c1")
+    assert store.known_words(words) == set()
+    store.close()

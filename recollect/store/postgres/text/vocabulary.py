@@ -23,6 +23,7 @@ from recollect.store.postgres.text.term_lookups import (
 )
 
 _CACHE_SIZE = 500_000
+_NEWEST = 1_000  # passages
 _MIN_SUBSTRING_CHARACTERS = 5  # shorter words are in too many others
 
 
@@ -73,7 +74,21 @@ def insert_words(db: Connection, words: Sequence[str]) -> None:
 
 
 def delete_unused_words(db: Connection, words: Sequence[str]) -> None:
-    unused = db.rows(f"select absent({OWNER}, ?::text[])", (list(words),))
+    """Delete those of the words that no passage has.
+
+    The index finds all passages with a word before we know that there is one. So the words of the
+    newest passages, which include the frequent ones, are left out first.
+    """
+    rare_words = db.rows(
+        f"""select w.term from unnest(?::text[]) w(term) where w.term not in (
+          select unnest(tsvector_to_array(t.words)) from (
+            select n.words from passage_text n where n.owner = {OWNER}
+            order by n.key desc limit ?) t)""",
+        (list(words), _NEWEST),
+    )
+    if not rare_words:
+        return
+    unused = db.rows(f"select absent({OWNER}, ?::text[])", ([word for (word,) in rare_words],))
     if unused:
         db.run(
             "delete from word where owner = ?::integer and term = any(?::text[])",
