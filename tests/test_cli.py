@@ -33,6 +33,11 @@ def test_import_prints_a_receipt_for_people_and_for_programs(run: Any) -> None:
     assert again["files"][0]["messages"]["same"] > 0
 
 
+def test_no_progress_is_printed_without_a_terminal(run: Any, tmp_path: Path) -> None:
+    output = run("import", str(tmp_path / "missing.zip"), fails=True)
+    assert output.startswith("recollect: Cannot read")
+
+
 def test_search_prints_hits_and_a_total(run_with_examples: Any) -> None:
     result = json.loads(run_with_examples("search", "event", "loop", "--json"))
     assert result["total"] == len(result["hits"]) >= 1

@@ -45,14 +45,16 @@ class ProgressBar:
     """
 
     def __init__(self, description: str, amount: str = "messages", *, files: bool = False) -> None:
+        out = console(stderr=True)
         self._bar = Progress(
             TextColumn("[bold]{task.description}"),
             BarColumn(),
             _AMOUNTS[amount](),
             TimeRemainingColumn(),
             TextColumn("[dim]{task.fields[detail]}"),
-            console=console(stderr=True),
+            console=out,
             transient=True,
+            disable=not out.is_terminal,  # otherwise, it prints an empty line
         )
         self._has_files = files
         self._step = ""
