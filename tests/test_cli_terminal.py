@@ -277,6 +277,7 @@ def test_a_conversation_is_exported_by_its_number(filled_run: Any) -> None:
         (["knowledge", "serch"], "Did you mean `recollect knowledge search`?"),
         (["knowledge", "list", "notes", "--tga", "x"], "Did you mean --tag?"),
         (["search", "x", "-role:tool"], "Put a query with a minus in quotes: 'words -role:tool'"),
+        (["search", "x", "-staging"], "Put a query with a minus in quotes: 'words -staging'"),
         (["search", "x", "--mode", "txt"], "Did you mean `text`?"),
         (["search", "x", "--limit", "0"], "must be a whole number from 1 to 200, not '0'"),
         (["list", "--limit", "many"], "must be a whole number from 1 to 200, not 'many'"),

@@ -33,8 +33,8 @@ SYNONYMS = {
     "web": "serve",
 }
 """What other programs call a command, and its name here."""
-_EXCLUSION = re.compile(r"-\w+:.")
-"""A field of a query that excludes: -role:tool."""
+_EXCLUSION = re.compile(r"-\w+:.|-[^\W\d_]{3,}\Z")
+"""A part of a query that excludes: -role:tool, -staging."""
 _MOST = 20
 """How many valid values an error lists."""
 
@@ -96,7 +96,8 @@ def describe_unknown_words(
     name = option.partition("=")[0]
     options = [text for text in parser._option_string_actions if text.startswith("--")]
     text = f"`{parser.prog}` has no option {printable(name)}."
-    if _EXCLUSION.match(option):
+    takes_query = any(action.dest == "query" for action in parser._actions)
+    if takes_query and _EXCLUSION.match(option):
         return f"{text} Put a query with a minus in quotes: 'words {printable(option)}'{hint}"
     guesses = similar(name, options)
     if guesses:
