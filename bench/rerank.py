@@ -3,7 +3,8 @@
     python -m bench.rerank [FOLDER] [--candidates N] [--length N]
 
 The question files are those of `bench.quality`. Each question is searched in mode `both` on SQLite;
-the reranker reorders the first hits. The tables show hit@1, any@5 and all@5 for several weights
+the reranker reorders the first hits, all of them (a search leaves out those that are far behind the
+fifth, see `search.rerank`). The tables show hit@1, any@5 and all@5 for several weights
 (0 is the order of the search), and the median CPU time of the reranker per question.
 """
 

@@ -394,6 +394,17 @@ def test_auto_does_not_rerank_on_a_slow_computer(
     assert is_reranked(search(dinners, QUESTION_ABOUT_DINNER))
 
 
+def test_messages_far_behind_the_first_five_are_not_judged(dinners: recollect.Library) -> None:
+    for number in range(4, 8):
+        add(dinners, f"c{number}", f"We went to dinner at restaurant number {number}.")
+    add(dinners, "far", "The children went to bed early.")
+    dinners.index()
+    hits = search(dinners, QUESTION_ABOUT_DINNER, rerank=True, limit=20).hits
+    judged = [hit.conversation_id for hit in hits if "rerank" in hit.parts]
+    assert sorted(judged) == [f"c{number}" for number in range(8)]
+    assert hits[-1].conversation_id == "far"
+
+
 def test_the_speed_of_the_computer_is_measured() -> None:
     assert rerank._expected_seconds() > 0
 

@@ -132,8 +132,8 @@ class SearchOptions:
     correct: bool = True
     """Search for the word that was probably meant if a word occurs nowhere."""
     rerank: bool | None = None
-    """Let the reranker judge the first twelve hits. Better for questions; takes a quarter of a
-    second on a slow core. None: as the setting `rerank` says."""
+    """Let the reranker judge the best of the first sixteen hits. Better for questions; takes a
+    quarter of a second on a slow core. None: as the setting `rerank` says."""
     snippet_length: int = LIMITS.snippet_length
     """About how many characters of a message a hit shows."""
     observations: bool = False

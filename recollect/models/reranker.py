@@ -27,10 +27,11 @@ from recollect.models.static import default_table
 
 MODEL = Path(__file__).with_name("reranker.npz")
 LENGTH = 48  # word pieces of a query and a passage together
+DIALOGUE_LENGTH = 52  # for messages between people; half of LoCoMo's fit as a whole
 SHORTEST, LONGEST = 40, 128
-CANDIDATES = 12
+CANDIDATES = 16
 HEADS = 12
-_AT_ONCE = 8  # passages computed in one step; their intermediate results fit the CPU's cache
+_AT_ONCE = 5  # passages computed in one step; their intermediate results fit the CPU's cache
 _QUERY_CHARACTERS = 2_000
 
 OPENING, CLOSING = 101, 102  # [CLS] and [SEP]
