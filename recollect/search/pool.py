@@ -29,7 +29,7 @@ from recollect.store.values import Candidate, CandidateRead, SearchPlan, Space
 CANDIDATES = 150
 """Candidates of each arm."""
 MATCHES_OF_QUESTION = 300
-"""The arms of a question find more, of which a shortlist is ranked."""
+"""If a question has both arms, they find more, of which a shortlist is ranked."""
 _SHORTLIST = 160
 _SHORTLIST_FOR_CONVERSATIONS = 250
 """Longer, because a list of conversations judges each by its messages."""
@@ -86,7 +86,8 @@ class CandidatePool(Interpretation):
         """How many candidates each arm may have."""
         if self._options.typing:
             return _CANDIDATES_WHILE_TYPING
-        if self.question.intent != QUESTION or not self._plain:
+        has_both_arms = self.node is not None and self._vector is not None
+        if self.question.intent != QUESTION or not self._plain or not has_both_arms:
             return CANDIDATES
         if self._options.group == "conversation" and self._store.size() < _LARGE_LIBRARY:
             return CANDIDATES
