@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -82,6 +83,20 @@ def test_a_wide_page_previews_the_selected_result_in_context(
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile("/c/c"))
     expect(page.locator(".row[aria-current]")).to_have_count(1)
+
+
+def test_results_for_an_earlier_text_never_arrive_in_the_palette(
+    site: Site, open_page: OpenPage
+) -> None:
+    fill(site.library, 1)
+    page = open_page()
+    page.clock.install(time=datetime(2030, 1, 1, tzinfo=UTC))
+    page.clock.pause_at(datetime(2030, 1, 2, tzinfo=UTC))  # the pause after typing does not end
+    page.route("**/console/palette?text=", lambda _route: None)  # no answer
+    with page.expect_request("**/console/palette?text="):
+        page.keyboard.press("Control+k")
+    with page.expect_event("requestfailed"):
+        page.keyboard.type("s")
 
 
 def test_the_palette_searches_jumps_completes_and_runs_commands(

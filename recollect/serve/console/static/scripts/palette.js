@@ -44,6 +44,8 @@ export function startPalette() {
     else if (!find("dialog[open]")) openPalette();
   });
   input.addEventListener("input", () => {
+    pendingRequest?.abort(); // its results are for another text
+    pendingRequest = null;
     filterStaticParts();
     clearTimeout(timer);
     timer = setTimeout(load, TYPING_PAUSE);
