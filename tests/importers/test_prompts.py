@@ -279,6 +279,7 @@ def test_an_unclosed_field_does_not_exhaust_memory() -> None:
 # -- properties -----------------------------------------------------------
 
 
+@pytest.mark.full  # tests/fuzz tries some on every run
 @given(values, st.lists(st.integers(0, 20), max_size=4))
 def test_no_json_raises(value: Any, path: list[int]) -> None:
     for content in (

@@ -361,7 +361,14 @@ def items_of_every_source(library: Library) -> list[tuple[str, str]]:
     ]
 
 
-@pytest.mark.parametrize("mode", ["snippet", "chunk", "chunk_with_siblings", "full"])
+@pytest.mark.parametrize(
+    "mode",
+    [
+        "snippet",
+        "full",
+        *(pytest.param(m, marks=pytest.mark.full) for m in ("chunk", "chunk_with_siblings")),
+    ],
+)
 def test_the_budget_covers_the_whole_answer(agent: Caller, library: Library, mode: str) -> None:
     for source, id_ in items_of_every_source(library):
         for budget in (1, 15, 120, 180, 200, 250, 400, 1_500, 6_000):

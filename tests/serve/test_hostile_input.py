@@ -145,7 +145,7 @@ def ask(client: TestClient, path: str, **parameters: Any) -> Any:
     return body
 
 
-@pytest.mark.parametrize("share", [3, pytest.param(1, marks=pytest.mark.full)])
+@pytest.mark.parametrize("share", [6, pytest.param(1, marks=pytest.mark.full)])
 def test_no_query_syntax_makes_a_search_fail(client: TestClient, share: int) -> None:
     """One text in `share` is searched for on every route, and all of them on one."""
     for text in SYNTAX:
@@ -247,7 +247,7 @@ INJECTIONS = [
 ]
 
 
-@pytest.mark.parametrize("share", [12, pytest.param(1, marks=pytest.mark.full)])
+@pytest.mark.parametrize("share", [24, pytest.param(1, marks=pytest.mark.full)])
 def test_no_parameter_of_any_route_is_interpreted_as_code(
     world: World, client: TestClient, share: int
 ) -> None:

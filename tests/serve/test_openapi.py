@@ -36,7 +36,7 @@ OPERATIONS = sorted(
 IS_THOROUGH = settings.default.max_examples > 100
 """In `make test-all`."""
 EXAMPLES = settings(
-    max_examples=max(2, settings.default.max_examples // 20),
+    max_examples=max(1, settings.default.max_examples // 20),
     deadline=None,
     derandomize=True,
     database=None,
