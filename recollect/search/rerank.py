@@ -1,10 +1,10 @@
 """Reordering the best candidates with the reranker.
 
 The reranker reads the query and a message together, so it recognizes an answer in other words. It
-takes about 18 ms per message on a slow core, so only those candidates are judged that it may lift
-to the first five: twelve of the first sixteen, on average. By default
-(`rerank = auto`) it is used only where it pays: for an English question whose best candidates have
-similar scores, on a computer that is fast enough.
+takes about 18 ms per message on a slow core, so it judges only candidates that can reach the first
+five: on average, twelve of the first sixteen. By default (`rerank = auto`), it is used only where
+it pays: for an English question whose best candidates have similar scores, on a computer that is
+fast enough.
 """
 
 from __future__ import annotations
