@@ -2,8 +2,9 @@
 
 python -m tools.sqlite_schema
 
-It has what all migrations together make of an empty file. Creating that takes a tenth of the time.
-Migrations that are added later run after it, so it need not be written again for each of them.
+It has what all migrations together, and then opening the library, make of an empty file. Creating
+that takes a tenth of the time. Migrations that are added later run after it, so it need not be
+written again for each of them.
 `tests/store/test_sqlite_schema.py` compares both ways.
 """
 
@@ -16,6 +17,7 @@ import apsw
 
 from recollect.store.sqlite.connections.connection import connect
 from recollect.store.sqlite.schema.migrations import MIGRATIONS, SCHEMA, run_migrations
+from recollect.store.sqlite.store import SqliteStore
 
 # FTS5 creates these tables, and stores its settings in one of them.
 _INDEX = "passage_text"
@@ -24,8 +26,12 @@ _SETTINGS = f"{_INDEX}_config"
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        db = connect(Path(folder) / "library.db")
-        run_migrations(db, Path(folder))
+        path = Path(folder) / "library.db"
+        db = connect(path)
+        run_migrations(db, path)
+        db.close()
+        SqliteStore(path).close()
+        db = connect(path)
         SCHEMA.write_text(f"-- {MIGRATIONS[-1][0]}\n{schema_script(db)}")
         db.close()
 

@@ -34,9 +34,10 @@ _SHORTLIST = 160
 _SHORTLIST_FOR_CONVERSATIONS = 250
 """Longer, because a list of conversations judges each by its messages."""
 _LARGE_LIBRARY = 20_000
-"""In a library with fewer messages, the candidates of the arms include most answers, so a list of
-conversations ranks them all."""
-_ALWAYS_RANKED = 50
+"""In a library with fewer messages, the first candidates of the arms include most answers. Then the
+shortlist is shorter, and a list of conversations ranks all candidates without one."""
+_SHORTLIST_IN_SMALL_LIBRARY = 100
+_ALWAYS_RANKED = 30
 """The first of each arm are in the shortlist in any case."""
 _RANKED_MESSAGES = 100
 """Candidates of each arm that are ranked if there is no shortlist."""
@@ -347,6 +348,8 @@ class CandidatePool(Interpretation):
         size = _SHORTLIST
         if self._options.group == "conversation":
             size = _SHORTLIST_FOR_CONVERSATIONS
+        elif self._store.size() < _LARGE_LIBRARY:
+            size = _SHORTLIST_IN_SMALL_LIBRARY
         keys = shortlist([text_keys, [key for key, _ in neighbours]], size, _ALWAYS_RANKED)
         return (
             [key for key in text_keys if key in keys],

@@ -7,20 +7,23 @@ from typing import Any
 
 import pytest
 
+from recollect.store.sqlite.care import verification
 from recollect.store.sqlite.connections.connection import connect
 from recollect.store.sqlite.schema import migrations
 from recollect.store.sqlite.schema.migrations import MIGRATIONS, migrate, run_migrations
+from recollect.store.sqlite.store import SqliteStore
 
 Contents = dict[str, list[tuple[Any, ...]]]
 
 
 def contents(path: Path, is_created: bool) -> Contents:
-    """The objects of a new file, its numbers, and the columns and rows of every table."""
-    db = connect(path)
-    if is_created:
-        migrate(db, path)
-    else:
+    """The objects of a new library, its numbers, and the columns and rows of every table."""
+    if not is_created:
+        db = connect(path)
         run_migrations(db, path)
+        db.close()
+    SqliteStore(path).close()
+    db = connect(path)
     objects = db.rows("select type, name, tbl_name, sql from sqlite_schema order by name")
     numbers = [(db.pragma("user_version"), db.pragma("application_id"))]
     result = {"objects": objects, "numbers": numbers}
@@ -38,6 +41,13 @@ def test_a_new_library_is_the_same_as_a_migrated_one(tmp_path: Path) -> None:
     assert created.keys() == migrated.keys()
     for name, rows in migrated.items():
         assert created[name] == rows, name
+
+
+def test_a_new_library_needs_no_repair(tmp_path: Path) -> None:
+    db = connect(tmp_path / "library.db")
+    migrate(db, tmp_path)
+    assert not verification.is_index_behind(db)
+    db.close()
 
 
 def test_migrations_that_the_schema_lacks_run_after_it(

@@ -506,13 +506,14 @@ def migrate(db: apsw.Connection, path: Path, stop_before: str | None = None) -> 
 def run_migrations(db: apsw.Connection, path: Path, stop_before: str | None = None) -> list[str]:
     """The same one by one, also for an empty file."""
     names: list[str] = []
+    version = _version(db, path)
     for number, (name, script) in enumerate(MIGRATIONS, 1):
         if name == stop_before:
             break
-        if _version(db, path) >= number:
+        if version >= number:
             continue
         with _transaction(db):
-            # Another process may have run it since the first check.
+            # Another process may have run it meanwhile.
             if _version(db, path) < number:
                 if not names:
                     back_up_before_migration(db, VERSION)

@@ -58,9 +58,6 @@ CREATE TABLE passage (
 CREATE INDEX passage_order on passage (document, position);
 CREATE INDEX passage_shared on passage (id) where shared;
 CREATE INDEX passage_time on passage (created_at);
-CREATE VIRTUAL TABLE passage_text using fts5(
-  title, content, content='', tokenize='unicode61 remove_diacritics 0'
-);
 CREATE VIRTUAL TABLE passage_word using fts5vocab(passage_text, row);
 CREATE TABLE derived (name text primary key, version integer not null) without rowid;
 CREATE TABLE receipt (
@@ -216,9 +213,15 @@ CREATE TABLE human_only (passage integer primary key);
 CREATE TRIGGER human_only_removed after delete on passage begin
   delete from human_only where passage = old.key;
 end;
+CREATE VIRTUAL TABLE passage_text using fts5(
+  content, title, content='', tokenize='unicode61 remove_diacritics 0'
+);
 insert into last_key values (0, NULL);
-insert into derived values ('text', 1);
-insert into derived values ('words', 0);
+insert into derived values ('counts', 2);
+insert into derived values ('terminal_codes', 0);
+insert into derived values ('text', 2);
+insert into derived values ('word_removals', 1);
+insert into derived values ('words', 2);
 insert into passage_text (passage_text, rank) values ('automerge', 16);
 insert into passage_text (passage_text, rank) values ('hashsize', 16777216);
 insert into passage_text (passage_text, rank) values ('secure-delete', 1);
