@@ -414,6 +414,17 @@ def test_a_server_is_not_ready_if_a_library_cannot_be_read(
     assert "users" not in message
 
 
+def test_a_server_is_ready_while_a_library_is_being_created(tmp_path: Path) -> None:
+    file = library_file(tmp_path, "ann")
+    file.parent.mkdir(parents=True)
+    service = Service(tmp_path, ServiceConfig())
+    client = TestClient(make_app(service), "http://127.0.0.1:8765", client=("127.0.0.1", 50_000))
+    with closing(connect(file)):
+        answer = client.get("/readyz")
+    service.close()
+    assert answer.status_code == 200, answer.text
+
+
 def test_the_report_is_also_json(
     damaged: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -216,9 +216,28 @@ class Server:
     def stop(self, number: int) -> int:
         self.process.send_signal(number)
         status = self.process.wait(10)
+        self.close()
+        return status
+
+    def close(self) -> None:
+        """Kill it if it still runs."""
+        self.process.kill()
+        self.process.wait()
         assert self.process.stdout is not None
         self.process.stdout.close()
-        return status
+
+
+@pytest.fixture
+def start_server(tmp_path: Path) -> Iterator[Callable[[], Server]]:
+    servers: list[Server] = []
+
+    def start() -> Server:
+        servers.append(Server(tmp_path / "home"))
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        server.close()
 
 
 def was_attempted(home: Path, number: int) -> bool:
@@ -228,25 +247,29 @@ def was_attempted(home: Path, number: int) -> bool:
 
 
 @pytest.mark.full
-def test_a_server_answers_during_a_hostile_import_and_stops_at_once(tmp_path: Path) -> None:
-    server = Server(tmp_path / "home")
+def test_a_server_answers_during_a_hostile_import_and_stops_at_once(
+    start_server: Callable[[], Server],
+) -> None:
+    server = start_server()
     server.upload("a.hostile", b"sleep")
     wait_until(partial(server.has_states, "running"))
     assert httpx.get(f"{server.address}/readyz", timeout=5).status_code == 200
     assert server.stop(signal.SIGTERM) == 0
-    again = Server(tmp_path / "home")
+    again = start_server()
     wait_until(partial(again.has_states, "running"))
     assert again.stop(signal.SIGTERM) == 0
 
 
 @pytest.mark.full
-def test_a_killed_server_tries_an_upload_once_more_and_then_gives_up(tmp_path: Path) -> None:
-    server = Server(tmp_path / "home")
+def test_a_killed_server_tries_an_upload_once_more_and_then_gives_up(
+    start_server: Callable[[], Server], tmp_path: Path
+) -> None:
+    server = start_server()
     server.upload("a.hostile", b"sleep")
     for number in (1, 2):
         wait_until(partial(was_attempted, tmp_path / "home", number))
         server.stop(signal.SIGKILL)
-        server = Server(tmp_path / "home")
+        server = start_server()
     wait_until(partial(server.has_states, "done"))
     receipts = httpx.get(f"{server.address}/api/receipts", timeout=60).json()["receipts"]
     (reason,) = receipts[0]["left_out"]["failed"]

@@ -98,6 +98,8 @@ def reason_unreadable(path: Path) -> str:
         db = apsw.Connection(str(path), apsw.SQLITE_OPEN_READONLY)
         with closing(db):
             apply_key(db, data_key(path))
+            if not db.execute("select count(*) from sqlite_schema").get:
+                return ""  # a process is creating the library
             for table in ("document", "passage"):
                 db.execute(f"select key from {table} limit 1").fetchall()
     except DamagedLibrary:
