@@ -12,6 +12,7 @@ from itertools import islice
 from typing import Any
 
 from recollect.errors import IndexingStopped, RecollectError
+from recollect.garbage import rare_garbage_collection
 from recollect.index.calibration import calibrate, needs_calibration
 from recollect.index.chunks import split_text
 from recollect.index.lock import OnWait, index_lock
@@ -47,7 +48,7 @@ def refresh(
     """
     with index_lock(store, on_wait) as is_held:
         if is_held:
-            with suppress(IndexingStopped):
+            with suppress(IndexingStopped), rare_garbage_collection():
                 _refresh(store, setting, progress or _ignore_progress, stop)
         return is_held
 

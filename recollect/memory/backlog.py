@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from recollect.errors import InvalidInput, NotFound, RecollectError
+from recollect.garbage import rare_garbage_collection
 from recollect.index.lock import OnWait, index_lock
 from recollect.language.text import truncate
 from recollect.memory.observe import MAKER, as_document, forgotten_ids, observe
@@ -49,7 +50,8 @@ def catch_up(
     with index_lock(store, on_wait) as acquired:
         if not acquired:
             return 0
-        return _observe_all(store, observer, progress or _ignore_progress, stop or _never_stop)
+        with rare_garbage_collection():
+            return _observe_all(store, observer, progress or _ignore_progress, stop or _never_stop)
 
 
 def _ignore_progress(description: str, count: int, total: int) -> None:

@@ -7,13 +7,12 @@ Another process reads (`recollect.importers.sandbox`), so reading and writing ov
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 
 from recollect.errors import InvalidInput
+from recollect.garbage import rare_garbage_collection
 from recollect.importers.sandbox.files import FileEnd, Files
 from recollect.model.documents import Document
 from recollect.model.receipts import Counts, FileReceipt, Problem, Receipt
@@ -52,7 +51,7 @@ def import_files(
     if job:
         run.resume()
     try:
-        with _rare_garbage_collection():
+        with rare_garbage_collection():
             run.read_all(files)
             run.save()
         files.raise_if_stopped()  # what was read last may be incomplete
@@ -110,18 +109,6 @@ def admission(store: Store, exclusion: Exclusion) -> Admission:
         return replace(decision, reason=f"{decision.reason}; {STILL_STORED}")
 
     return admit
-
-
-@contextmanager
-def _rare_garbage_collection() -> Iterator[None]:
-    """Collect garbage less often: an import makes millions of values without reference cycles,
-    and looking for cycles would take five percent of its time."""
-    thresholds = gc.get_threshold()
-    gc.set_threshold(100_000, 20, 100)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*thresholds)
 
 
 class _Run:
