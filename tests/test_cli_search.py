@@ -223,6 +223,17 @@ def test_duplicates_are_counted_with_their_representative(imported_run: Any) -> 
     assert "1 copy" in imported_run("search", "thank you all")
 
 
+def test_names_of_emoji_in_a_title_are_shown_as_they_are(run: Any, tmp_path: Path) -> None:
+    message = {"id": "m1", "role": "user", "content": "The build :rocket: fails."}
+    conversation = {"id": "c1", "title": "Fix :bug: in parser", "messages": [message]}
+    file = tmp_path / "emoji.json"
+    file.write_text(json.dumps({"conversations": [conversation]}))
+    run("import", str(file))
+    for command in (["search", "build"], ["list"], ["read", "c1"]):
+        assert "Fix :bug: in parser" in run(*command), command
+    assert "The build :rocket: fails." in run("read", "c1")
+
+
 def test_fields_and_tags_narrow_a_search(imported_run: Any) -> None:
     def ids(*arguments: str) -> set[str]:
         return {

@@ -213,7 +213,8 @@ class Terminal(Console):
 
 
 def console(*, stderr: bool = False) -> Console:
-    return Terminal(stderr=stderr, highlight=False)
+    # Text is shown as it is: without this, `:bug:` would become an emoji.
+    return Terminal(stderr=stderr, highlight=False, emoji=False)
 
 
 def at_terminal() -> bool:

@@ -481,9 +481,9 @@ def render(
     out = Console(width=width, force_terminal=True, color_system="truecolor", highlight=False)
     for passage in visible(passages, hidden=False, marked_id=marked_id):
         if is_folded(passage) and not shows_tools and passage.id != marked_id:
-            yield Text.from_markup(fold(passage), overflow="ellipsis")
+            yield Text.from_markup(fold(passage), emoji=False, overflow="ellipsis")
             continue
-        yield Text.from_markup(heading(passage, is_marked=passage.id == marked_id))
+        yield Text.from_markup(heading(passage, is_marked=passage.id == marked_id), emoji=False)
         yield body(passage, out)
         yield Text()
 
