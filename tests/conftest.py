@@ -6,6 +6,7 @@ import functools
 import gc
 import os
 import shutil
+import signal
 import ssl
 import sys
 import tempfile
@@ -45,6 +46,10 @@ settings.load_profile("quick")
 # Tests start hundreds of Python processes. Without cached bytecode, each would compile the package.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# A shell lets jobs in the background ignore Ctrl+C, and so would the servers that tests start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 SLOW_IMPORTS = ("test_agents.py", "test_openai_agents.py")

@@ -136,10 +136,16 @@ class Candidate(NamedTuple):
     """The number of passages in its document."""
     content: str
     visibility: str = "all"
+    heading: str | None = None
+    """The title of a note or media item with its keywords. None for other kinds."""
 
     @property
     def conversation_id(self) -> str:
         return self.document
+
+    @property
+    def indexed_title(self) -> str:
+        return self.heading or self.title
 
 
 class SubstringMatches(NamedTuple):

@@ -65,6 +65,14 @@ def test_items_are_found_by_their_keywords(store: Store) -> None:
     assert matches(store, "untagged") == {"untagged"}
 
 
+def test_keywords_are_indexed_with_the_title_but_are_not_part_of_it(store: Store) -> None:
+    save_items(store)
+    keys = store.match(Word("xylophone"), EVERYTHING, 100)
+    candidates = store.candidates(keys, EVERYTHING)
+    assert {each.title for each in candidates} == {"Title of tagged", "Title of paper"}
+    assert "Title of tagged\nxylophone, Blue Whale" in {each.indexed_title for each in candidates}
+
+
 def test_keywords_of_older_libraries_are_indexed_in_the_background(
     reopen: Callable[[], Store],
 ) -> None:

@@ -78,7 +78,9 @@ class _Batch:
         if max(map(len, contents)) > LIMITS.ranked_characters:
             contents = [ranked_part(content, question.terms) for content in contents]
         # The titles of all candidates, then their metadata. Many are the same.
-        labels = [candidate.title for candidate in candidates] + _metadata(question, candidates)
+        labels = [candidate.indexed_title for candidate in candidates] + _metadata(
+            question, candidates
+        )
         distinct_labels = _labels_to_search(question, labels)
         self.texts = Texts(current_vocabulary(), contents + distinct_labels)
         """Those of the candidates, then others."""

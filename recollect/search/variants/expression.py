@@ -55,7 +55,7 @@ def _title_errors(store: Store, node: Node, filter: Filter) -> tuple[set[int], s
     wrong: set[int] = set()
     missing: set[int] = set()
     for candidate in store.candidates(store.title_matches(list(all_words(node))), filter):
-        with_title = matches(node, candidate.title, candidate.content)
+        with_title = matches(node, candidate.indexed_title, candidate.content)
         without_title = matches(node, "", candidate.content)
         if with_title and not without_title:
             wrong.add(candidate.key)

@@ -6,11 +6,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from recollect.language.text import from_micros
-from recollect.store.sql.encoding import HEADING
 from recollect.store.values import Candidate
 
-COLUMNS = f"""p.key, p.id, d.id, {HEADING}, p.role, p.author, p.type, p.created_at, d.source,
-  d.kind, d.project, p.position, p.canonical, d.passages, p.content, p.visibility"""
+COLUMNS = """p.key, p.id, d.id, d.title, p.role, p.author, p.type, p.created_at, d.source, d.kind,
+  d.project, p.position, p.canonical, d.passages, p.content, p.visibility, d.heading"""
 _CREATED_AT = Candidate._fields.index("created_at")
 _CANONICAL = Candidate._fields.index("canonical")
 
