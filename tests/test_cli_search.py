@@ -88,6 +88,15 @@ def more(tmp_path: Path) -> str:
 
 
 @pytest.fixture
+def many_roses(tmp_path: Path) -> str:
+    messages = [{"role": "user", "content": f"Roses of type {n}"} for n in range(70)]
+    path = tmp_path / "roses.json"
+    conversation = {"id": "types", "title": "", "messages": messages}
+    path.write_text(json.dumps({"conversations": [conversation]}))
+    return str(path)
+
+
+@pytest.fixture
 def indexed_run(imported_run: Any) -> Any:
     imported_run("index")
     return imported_run
@@ -127,7 +136,7 @@ def test_every_part_of_a_score_is_explained() -> None:
 def test_json_contains_the_mode_and_the_parts_of_scores(indexed_run: Any) -> None:
     result = json.loads(indexed_run("search", "pruned roses", "--json"))
     assert (result["exact"], result["mode"], result["embedded"], result["note"]) == (
-        False,
+        True,
         "both",
         1.0,
         "",
@@ -143,18 +152,21 @@ def test_json_contains_the_mode_and_the_parts_of_scores(indexed_run: Any) -> Non
     )
     by_vector = json.loads(indexed_run("search", "pruned roses", "--json", "--mode", "vector"))
     assert (by_vector["exact"], by_vector["mode"], by_vector["hits"][0]["arms"]) == (
-        False,
+        True,
         "vector",
         ["vector"],
     )
 
 
-def test_a_total_that_is_only_a_lower_bound_is_marked(indexed_run: Any) -> None:
-    assert " of at least " in indexed_run("search", "roses")
-    assert "1 to 3 of 3 messages\n" in indexed_run("search", "roses", "--mode", "text")
+def test_a_total_that_is_only_a_lower_bound_is_marked(indexed_run: Any, many_roses: str) -> None:
+    for mode in ("both", "text"):
+        assert "1 to 3 of 3 messages\n" in indexed_run("search", "roses", "--mode", mode)
     assert "No more hits; there are 3 messages." in indexed_run(
         "search", "roses", "--mode", "text", "--offset", "50"
     )
+    indexed_run("import", many_roses)
+    assert "1 to 10 of at least 73 messages\n" in indexed_run("search", "roses")
+    assert "1 to 10 of 73 messages\n" in indexed_run("search", "roses", "--mode", "text")
 
 
 def test_a_note_says_when_a_search_used_only_words(
@@ -232,6 +244,16 @@ def test_names_of_emoji_in_a_title_are_shown_as_they_are(run: Any, tmp_path: Pat
     for command in (["search", "build"], ["list"], ["read", "c1"]):
         assert "Fix :bug: in parser" in run(*command), command
     assert "The build :rocket: fails." in run("read", "c1")
+
+
+def test_a_title_of_several_lines_is_shown_in_one(run: Any, tmp_path: Path) -> None:
+    message = {"id": "m1", "role": "user", "content": "The build fails."}
+    conversation = {"id": "c1", "title": "First\r\nsecond\tthird", "messages": [message]}
+    file = tmp_path / "lines.json"
+    file.write_text(json.dumps({"conversations": [conversation]}))
+    run("import", str(file))
+    assert " 1  First  user" in run("search", "build")
+    assert "First second third" in run("list")
 
 
 def test_fields_and_tags_narrow_a_search(imported_run: Any) -> None:

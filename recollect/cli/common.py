@@ -15,7 +15,7 @@ from rich.markup import escape
 
 from recollect.cli import add_library, sentence
 from recollect.errors import InvalidInput, NotFound
-from recollect.language.text import iso, printable
+from recollect.language.text import iso, printable, printable_line
 from recollect.library import Library
 from recollect.model.kinds import KIND_TABLE
 from recollect.model.sources import SOURCES
@@ -225,6 +225,11 @@ def at_terminal() -> bool:
 def safe(value: str | None) -> str:
     """Stored text for the terminal: no control sequences, no markup."""
     return escape(printable(value or ""))
+
+
+def safe_line(value: str | None) -> str:
+    """The same in one line, such as a title."""
+    return escape(printable_line(value or ""))
 
 
 def when(value: datetime | None) -> str:

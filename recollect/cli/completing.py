@@ -14,7 +14,7 @@ from typing import NamedTuple
 from recollect.cli import define_all
 from recollect.cli.common import KINDS, define, existing, short_id
 from recollect.errors import RecollectError
-from recollect.language.text import printable
+from recollect.language.text import printable, printable_line
 from recollect.library import Library
 
 SHELLS = ("bash", "zsh", "fish")
@@ -229,7 +229,7 @@ def _facets(field: str) -> Callable[[Library], Iterator[Candidate]]:
         from recollect.cli.checking import facet_names
 
         for name in facet_names(library, field):
-            yield Candidate(" ".join(printable(name).split()))
+            yield Candidate(printable_line(name))
 
     return names
 
@@ -237,7 +237,7 @@ def _facets(field: str) -> Callable[[Library], Iterator[Candidate]]:
 def _conversations(library: Library) -> Iterator[Candidate]:
     summaries, _ = library.conversation_page(limit=_RECENT)
     for summary in summaries:
-        label = " ".join(printable(library.label(summary.id, summary.title)).split())
+        label = printable_line(library.label(summary.id, summary.title))
         yield Candidate(printable(short_id(library, summary.id)), label[:60])
 
 

@@ -234,6 +234,11 @@ def printable(value: str) -> str:
     return _CONTROL.sub("\ufffd", _without_invisible(value))
 
 
+def printable_line(value: str) -> str:
+    """The same in one line."""
+    return printable(" ".join(value.split()))
+
+
 def for_model(value: str) -> str:
     """Text that is safe to give to a language model.
 

@@ -208,9 +208,7 @@ class Search(CandidatePool):
         if end > len(ranking) and self.has_more_matches and self.node is not None:
             first = max(start - len(ranking), 0)
             hits += self._hits_beyond_pool(ranking, first, end - max(start, len(ranking)))
-        total, is_exact = self._total(len(ranking))
-        if self.is_partial:
-            total, is_exact = max(total, len(ranking)), False
+        total, is_exact = self._total(ranking)
         page = replace(self.empty_page(), hits=tuple(hits), total=total, exact=is_exact)
         return self._with_nearest(page, ranking)
 
@@ -284,13 +282,18 @@ class Search(CandidatePool):
                 documents.add(candidate.document)
                 yield candidate
 
-    def _total(self, ranking_size: int) -> tuple[int, bool]:
-        """How many messages match, and whether that is exact or a minimum."""
+    def _total(self, ranking: Sequence[ScoredCandidate]) -> tuple[int, bool]:
+        """How many messages are hits, and whether that is exact or a minimum."""
+        ranked = sum(1 + scored.copies for scored in ranking)
+        if self.is_exhausted and not self.is_partial:
+            return ranked, True
         if self.node is None:
-            return ranking_size, False
+            return ranked, False
         total, is_exact = self.count()
-        if self._vector is not None and self._plain:
-            return max(total, ranking_size), False
+        # Similarity in meaning has no sharp limit.
+        is_by_meaning = self._vector is not None and self._plain
+        if is_by_meaning or self.is_partial:
+            return max(total, ranked), False
         return total, is_exact
 
     def empty_page(self) -> Page:

@@ -324,10 +324,11 @@ class CandidatePool(Interpretation):
         if len(text_keys) < self._arm_size and not self._deadline.stopped_steps:
             self._count = len(text_keys), True
             self._all_matches = text_keys
-        matches = len(text_keys)
+        matches, similar = len(text_keys), len(neighbours)
         text_keys, neighbours = self._ranked(text_keys, neighbours)
         self.has_more_matches = matches >= self._arm_size or len(text_keys) < matches
-        self.is_exhausted = not self.has_more_matches and not neighbours
+        has_more_neighbours = similar >= self._arm_size or len(neighbours) < similar
+        self.is_exhausted = not self.has_more_matches and not has_more_neighbours
         for period in self._periods():
             text_keys += self._matches_in(period)
             neighbours += self._nearest_in(period, neighbours, bool(text_keys))

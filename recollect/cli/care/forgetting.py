@@ -19,6 +19,7 @@ from recollect.cli.common import (
     print_json,
     print_purge,
     safe,
+    safe_line,
     when,
 )
 from recollect.cli.content.references import REFERENCE, resolve
@@ -190,7 +191,7 @@ def _show_examples(out: Console, report: ForgetReport) -> None:
     for example in report.examples:
         table.add_row(
             safe(example.conversation_id),
-            safe(example.title),
+            safe_line(example.title),
             when(example.created_at),
             safe(example.role or example.kind),
             safe(example.excerpt),

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from recollect.cli.common import console, define, existing, print_json, safe
+from recollect.cli.common import console, define, existing, print_json, safe, safe_line
 from recollect.cli.progress import ProgressBar
 from recollect.transfer.redaction import Redaction
 
@@ -54,7 +54,7 @@ def _show(redaction: Redaction) -> None:
         messages = ", ".join(safe(message) for message in document.messages[:3])
         if len(document.messages) > 3:
             messages += " …"
-        table.add_row(safe(document.id), safe(document.title), kinds, messages)
+        table.add_row(safe(document.id), safe_line(document.title), kinds, messages)
     out.print(table)
     if len(redaction.documents) > _ROWS:
         out.print(f"and {len(redaction.documents) - _ROWS:,} more; --json lists them all")

@@ -6,7 +6,7 @@ import argparse
 from dataclasses import asdict
 
 from recollect.cli.care.indexing import index_after_import
-from recollect.cli.common import add_no_index, console, define, plural, print_json, safe
+from recollect.cli.common import add_no_index, console, define, plural, print_json, safe, safe_line
 from recollect.cli.progress import ProgressBar
 from recollect.errors import InvalidInput
 from recollect.places import open, salvage
@@ -106,7 +106,7 @@ def _findings(report: SalvageReport) -> list[str]:
 def _describe_loss(loss: Loss) -> str:
     line = f"[red]incomplete[/]: {safe(repr(loss.id))}"
     if loss.title:
-        line += f" ({safe(loss.title)})"
+        line += f" ({safe_line(loss.title)})"
     line += f": {plural(loss.rescued, 'message')} rescued, {loss.missing} missing"
     if loss.missing_ids:
         names = ", ".join(loss.missing_ids[:_MAX_NAMES])

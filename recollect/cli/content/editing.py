@@ -16,6 +16,7 @@ from recollect.cli.common import (
     print_json,
     print_purge,
     safe,
+    safe_line,
     short_id,
     when,
 )
@@ -168,7 +169,7 @@ def rename(arguments: argparse.Namespace) -> int:
         arguments,
         [arguments.conversation],
         lambda library, id_: library.rename(id_, title),
-        f"Renamed {{}} to “{safe(title)}”.",
+        f"Renamed {{}} to “{safe_line(title)}”.",
         "{} has this title already.",
     )
 
@@ -224,7 +225,7 @@ def _resolve_all(
 
 def _label(library: Library, id_: str) -> str:
     summary = library.summary(id_)
-    return f"“{safe(library.label(id_, summary.title))}”"
+    return f"“{safe_line(library.label(id_, summary.title))}”"
 
 
 def _pronoun(tags: Sequence[str]) -> str:
@@ -283,7 +284,7 @@ def _describe_undo(library: Library, change: Change) -> str:
     if change.action == DELETE:
         return f"Restored {label}."
     if change.action == RENAME:
-        return f"Renamed “{safe(change.title)}” back to {label}."
+        return f"Renamed “{safe_line(change.title)}” back to {label}."
     if change.action == TAG:
         return f"Removed the tags that were added to {label}."
     if change.action == UNTAG:
@@ -317,7 +318,7 @@ def _list_changes(library: Library, arguments: argparse.Namespace) -> int:
             id_ = short_id(library, id_)
         out.print(
             f"[bold cyan]{change.number:>4}[/]  {when(change.changed_at)}  "
-            f"{_NOUNS[change.action]:<8}  {safe(change.title)} [dim]{safe(id_)}[/]",
+            f"{_NOUNS[change.action]:<8}  {safe_line(change.title)} [dim]{safe(id_)}[/]",
             soft_wrap=True,
         )
     return 0

@@ -28,7 +28,7 @@ from recollect.cli.common import (
     when,
 )
 from recollect.cli.content.references import REFERENCE, Reference, remember, resolve
-from recollect.language.text import printable
+from recollect.language.text import printable_line
 from recollect.library import Library
 from recollect.model.documents import Document, Passage, Summary
 from recollect.model.search import Filter
@@ -223,7 +223,7 @@ def _day(summary: Summary) -> str:
 
 
 def _one_line(text: str) -> str:
-    return " ".join(printable(text).encode("utf-8", "replace").decode().split())
+    return printable_line(text).encode("utf-8", "replace").decode()
 
 
 # -- reading -----------------------------------------------------------------

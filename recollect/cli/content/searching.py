@@ -22,6 +22,7 @@ from recollect.cli.common import (
     plural,
     print_json,
     safe,
+    safe_line,
     short_id,
     when,
 )
@@ -399,7 +400,7 @@ def _show_title(results: Results, number: int, hit: Hit, details: list[str]) -> 
     """The number and the title on one line, and what else is known about the hit."""
     out = console()
     short_id = results.short_ids.get(hit.conversation_id)
-    title = f"[bold]{safe(hit.title)}[/]"
+    title = f"[bold]{safe_line(hit.title)}[/]"
     if short_id is not None:
         title = f"[bold cyan]{number:>2}[/]  {title}"
     line = " · ".join(details)

@@ -26,7 +26,7 @@ from recollect.cli.checking import facet_names
 from recollect.cli.common import plural, safe, short_id, when
 from recollect.cli.content.messages import body, fold, heading, is_folded, visible
 from recollect.errors import RecollectError
-from recollect.language.text import printable
+from recollect.language.text import printable, printable_line
 from recollect.library import Library
 from recollect.model.documents import Passage
 from recollect.model.search import Filter, Hit, SearchOptions
@@ -450,7 +450,7 @@ def _entry_of(library: Library, hit: Hit) -> Entry:
 
 
 def _one_line(text: str) -> str:
-    return " ".join(printable(text).split())
+    return printable_line(text)
 
 
 def _row(entry: Entry) -> RenderableType:

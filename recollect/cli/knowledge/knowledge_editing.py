@@ -22,6 +22,7 @@ from recollect.cli.common import (
     print_json,
     print_purge,
     safe,
+    safe_line,
     writable,
 )
 from recollect.errors import Conflict, InvalidInput
@@ -191,7 +192,7 @@ def _print_summary(arguments: argparse.Namespace, item: Summary, action: str) ->
 
         print_json(list_entry(item))
         return
-    title = safe(item.title) or "Untitled"
+    title = safe_line(item.title) or "Untitled"
     name = f"{arguments.kind} {safe(item.id)}"
     console().print(f"{action} [bold]{title}[/], version {item.version}. [dim]{name}[/]")
 
@@ -308,7 +309,7 @@ def delete(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json({"deleted": item.id, "source": arguments.kind, "purge": purge.state})
         return 0
-    message = f"Deleted [bold]{safe(item.title) or 'Untitled'}[/]."
+    message = f"Deleted [bold]{safe_line(item.title) or 'Untitled'}[/]."
     if arguments.keep:
         message += f" Restore it with: recollect import {safe(arguments.keep)}"
     console().print(message, soft_wrap=True)

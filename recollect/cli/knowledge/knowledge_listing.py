@@ -23,7 +23,7 @@ from recollect.cli.common import (
     safe,
 )
 from recollect.errors import InvalidInput
-from recollect.language.text import printable
+from recollect.language.text import printable_line
 
 _LIST_EXAMPLES = """\
   recollect knowledge list notes
@@ -112,7 +112,7 @@ def _print_lines(items: list[dict[str, Any]]) -> None:
             ", ".join(item["tags"] or ()),
             item["media_type"] or "",
         )
-        lines = (" ".join(printable(field).split()) for field in fields)
+        lines = map(printable_line, fields)
         sys.stdout.write("\t".join(lines).encode("utf-8", "replace").decode() + "\n")
 
 
@@ -134,7 +134,7 @@ def _print_table(kind: str, items: list[dict[str, Any]]) -> None:
         cells.append((item["last_modified"] or "")[:10])
         cells.append(str(item["version"]))
         for text in (item["title"] or "Untitled", ", ".join(item["tags"] or ())):
-            line = " ".join(printable(text).split())
+            line = printable_line(text)
             cells.append(Text(line, no_wrap=True, overflow="ellipsis"))
         table.add_row(*cells)
     console().print(table)

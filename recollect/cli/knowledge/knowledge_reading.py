@@ -17,6 +17,7 @@ from recollect.cli.common import (
     existing,
     print_json,
     safe,
+    safe_line,
 )
 from recollect.cli.knowledge import knowledge_editing
 from recollect.language.text import printable
@@ -115,7 +116,7 @@ def _show_item(answer: Mapping[str, Any]) -> None:
         *(f"#{tag}" for tag in meta["tags"] or ()),
     ]
     subtitle = safe(" · ".join(detail for detail in details if detail))
-    title = safe(meta["title"]) or "Untitled"
+    title = safe_line(meta["title"]) or "Untitled"
     out.print(f"[bold]{title}[/]  [dim]{subtitle}[/]\n", soft_wrap=True)
     content = answer["content"]
     if isinstance(content, str):

@@ -21,6 +21,7 @@ from recollect.cli.common import (
     kind_argument,
     print_json,
     safe,
+    safe_line,
 )
 from recollect.knowledge.preferences import preference
 from recollect.library import Library
@@ -208,7 +209,7 @@ def _show_result(result: Mapping[str, Any]) -> None:
     details += [f"#{tag}" for tag in result["tags"] or ()]
     details.append(f"score {result['score']:.2f}")
     subtitle = safe(" · ".join(detail for detail in details if detail))
-    title = safe(result["title"])
+    title = safe_line(result["title"])
     out.print(
         f"[bold]{title}[/]  [{_COLOURS[source]}]{source}[/] [dim]{subtitle}[/]", soft_wrap=True
     )

@@ -69,13 +69,11 @@ class _SimilarSearch(Search):
         """Similar messages need not contain most of the message, as hits should of a query."""
         return CERTAIN
 
-    def _total(self, ranking_size: int) -> tuple[int, bool]:
-        total, is_exact = super()._total(ranking_size)
-        if not is_exact:
-            return total, False
-        if self.node is not None and self.candidates([self._candidate.key]):
-            total -= 1  # the message itself matches
-        return max(total, ranking_size), True
+    def _total(self, ranking: Sequence[ScoredCandidate]) -> tuple[int, bool]:
+        total, is_exact = super()._total(ranking)
+        if is_exact and not self.is_exhausted and self.candidates([self._candidate.key]):
+            total -= 1  # the text index counts the message itself
+        return max(total, len(ranking)), is_exact
 
 
 def _truncate_query(text: str) -> str:
