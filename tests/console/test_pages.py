@@ -127,6 +127,22 @@ def test_a_search_works_without_script(client: TestClient, library: recollect.Li
     assert "Results for sencha" in visible_text(html)
 
 
+def test_a_search_for_blanks_is_the_start_page(
+    client: TestClient, library: recollect.Library
+) -> None:
+    library.add_conversation("tea", "On tea", messages=[{"role": "user", "content": "Sencha"}])
+    response = client.get("/?q=%20%20")
+    assert response.status_code == 200
+    assert "What are you looking for?" in response.text
+    assert "data-matches" not in client.get("/c/tea?q=%20").text
+
+
+def test_the_page_about_an_invalid_search_keeps_it(client: TestClient) -> None:
+    response = client.get("/?q=tea+before:2026-99")
+    assert response.status_code == 400
+    assert 'value="tea before:2026-99"' in response.text
+
+
 @pytest.mark.parametrize("kind", ["chats", "all"])
 def test_a_correction_is_shown_with_a_button_to_search_as_typed(
     client: TestClient, library: recollect.Library, kind: str

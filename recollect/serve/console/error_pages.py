@@ -102,7 +102,7 @@ def error_page(request: Request, problem: Problem) -> Response:
         code=status,
         retry_url=retry_url,
         request_id=getattr(request.state, "request_id", ""),
-        q="",
+        q=request.query_params.get("q", ""),
         filters=ListFilters(),
         facets={"projects": [], "sources": [], "tags": []},
         list_tab=TABS[CONVERSATIONS],

@@ -13,7 +13,7 @@ from recollect.serve import links
 from recollect.serve.console.error_pages import PageRoute
 from recollect.serve.console.first_run import prepare_first_run
 from recollect.serve.console.frame import frame
-from recollect.serve.console.request_params import Filters, Search
+from recollect.serve.console.request_params import Filters, Search, query_text
 from recollect.serve.console.search_results import search
 from recollect.serve.console.tabs import ALL_KINDS, CONVERSATIONS, TABS, count_items
 from recollect.serve.console.templating import html, page, render
@@ -43,7 +43,7 @@ _MAX_RECEIPTS = 100
 def start(access: AccessTo, request: Search, filters: Filters) -> Response:
     """The start page, or the results of a search."""
     with access.read() as library:
-        if request.query.strip():
+        if request.query:
             results = search(access, library, request, filters)
             kind = results["search_kind"]
             if kind == ALL_KINDS:
@@ -81,7 +81,7 @@ def conversation(
     values |= {
         "window": window,
         "tags": tags_of(window.document.metadata),
-        "q": q,
+        "q": query_text(q),
         "terms": rendering.query_terms(q),
     }
     return page(access.request, "conversation.html", **values)

@@ -141,7 +141,14 @@ def _search_request(
     typing: bool = False,
     correct: bool = True,
 ) -> SearchRequest:
-    return SearchRequest(q, mode or "both", offset, kind, typing, correct)
+    return SearchRequest(query_text(q), mode or "both", offset, kind, typing, correct)
+
+
+def query_text(query: str) -> str:
+    """The text of the search box; nothing if it consists of blanks."""
+    if query.isspace():
+        return ""
+    return query
 
 
 Search = Annotated[SearchRequest, Depends(_search_request)]
