@@ -98,8 +98,11 @@ def test_other_files_are_not_claimed(foreign):
     assert not own.claims(entry(foreign))
 
 
-def test_only_json_files_are_claimed():
+def test_only_json_files_and_exports_are_claimed():
     assert not own.claims(entry([conversation(GREETING)], "conversations.jsonl"))
+    export = {"format": "recollect", "version": 2, "conversations": [conversation(GREETING)]}
+    for name in ("library.jsonl", "library.backup", "library"):
+        assert own.claims(entry(export, name))
 
 
 # -- conversations ----------------------------------------------------------------

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from recollect.importers.boundary import contain_errors
 from recollect.importers.entries import Entry
 from recollect.importers.items import drop_invalid_metadata
-from recollect.importers.jsonstream import peek
+from recollect.importers.jsonstream import UNREADABLE, peek
 from recollect.importers.records import convert_records
 from recollect.language.text import moment
 from recollect.model.audience import HUMAN_ONLY, is_marked_human_only
@@ -29,7 +29,7 @@ from recollect.model.receipts import Problem
 from recollect.model.sources import RECOLLECT
 
 SOURCE = RECOLLECT
-DESCRIPTION = "Recollect JSON (*.json)"
+DESCRIPTION = "Recollect JSON (*.json, or an export under any name)"
 
 
 class _Names(NamedTuple):
@@ -75,6 +75,7 @@ _FOREIGN_KEYS = frozenset(
     }
 )
 _FORMAT = re.compile(rb'"format"\s*:\s*"recollect"')
+_EXPORT = re.compile(rb'\{\s*"format"\s*:\s*"recollect"')
 _ROLE = re.compile(rb'"role"\s*:')
 _CONTENT = re.compile(rb'"content"\s*:')
 
@@ -84,7 +85,7 @@ _CONTENT = re.compile(rb'"content"\s*:')
 
 def claims(entry: Entry) -> bool:
     if not entry.basename.lower().endswith(".json"):
-        return False
+        return _is_export(entry)
     keys = peek(entry)
     if keys & _FOREIGN_KEYS:
         return False
@@ -92,6 +93,14 @@ def claims(entry: Entry) -> bool:
     if _FORMAT.search(head[:200]):
         return True
     return {"id", "messages"} <= keys and bool(_ROLE.search(head) and _CONTENT.search(head))
+
+
+def _is_export(entry: Entry) -> bool:
+    """Whether the file begins as `recollect export` begins it. Such a file may have any name."""
+    try:
+        return _EXPORT.match(entry.head(100)) is not None
+    except UNREADABLE:
+        return False
 
 
 # -- conversations -----------------------------------------------------------
