@@ -103,6 +103,7 @@ class AsyncLibrary:
     message = _in_thread(Library.message)
     read_path = _in_thread(Library.read_path)
     messages = _in_thread(Library.messages)
+    messages_with_ids = _in_thread(Library.messages_with_ids)
     view = _in_thread(Library.view)
     facets = _in_thread(Library.facets)
     activity = _in_thread(Library.activity)

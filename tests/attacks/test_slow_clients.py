@@ -18,6 +18,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from http.client import HTTPResponse
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -79,13 +80,12 @@ class Target:
 
 
 def ask(connection: socket.socket, request: bytes) -> int:
+    """The status of the answer. It is read to its end, so the connection can be used again."""
     connection.sendall(request)
-    data = b""
-    while b"\r\n\r\n" not in data:
-        part = connection.recv(65_536)
-        assert part, "the server closed the connection"
-        data += part
-    return int(data.split()[1])
+    with HTTPResponse(connection) as answer:
+        answer.begin()
+        answer.read()
+        return answer.status
 
 
 @contextmanager

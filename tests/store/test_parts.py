@@ -316,6 +316,38 @@ def test_extending_adds_missing_messages_which_can_be_looked_up(store: Store) ->
         store.extend("nowhere", [message("x")])
 
 
+def test_messages_added_together_are_stored_like_those_added_one_by_one(store: Store) -> None:
+    for id_ in ("c1", "c2"):
+        store.save([replace(conversation(id=id_), title="Trip", passages=())])
+    messages = [
+        message("a", "one", minutes=5),
+        message("b", "two", minutes=2),
+        message("c", "three", parent="a", minutes=9),
+        message("d", "four", minutes=7),
+        message("e", "five", parent="b"),
+        message("f", "six", parent="e", minutes=8),
+    ]
+    assert store.extend("c1", [*messages, messages[0]]) == len(messages)
+    for each in messages:
+        store.append("c2", each)
+    together, one_by_one = store.document("c1"), store.document("c2")
+    assert together.passages == one_by_one.passages
+    assert [p.id for p in together.passages if p.canonical] == ["a", "b", "e", "f"]
+    for name in ("head", "created_at", "updated_at"):
+        assert getattr(together, name) == getattr(one_by_one, name)
+    assert len(store.match(parse("trip"), Filter(), 10)) == 2, "the title is indexed once for each"
+    assert {p.content for p in store.passages_by_id("c1", ["a", "f", "zz"])} == {"one", "six"}
+
+
+def test_messages_are_added_together_or_not_at_all(store: Store) -> None:
+    store.save([replace(conversation(id="c1"), passages=())])
+    with pytest.raises(NotFound):
+        store.extend("c1", [message("a"), message("b", parent="nowhere")])
+    assert store.document("c1").passages == ()
+    with pytest.raises(NotFound):
+        store.passages_by_id("nowhere", ["a"])
+
+
 def test_a_popped_document_is_gone_and_can_be_saved_again(store: Store) -> None:
     document = conversation(
         message("a", "walrus"),

@@ -289,6 +289,22 @@ def test_an_append_is_one_transaction_with_few_statements(
         assert traffic.round_trips <= begin_messages + 2
 
 
+def test_many_messages_are_added_with_as_many_statements_as_two(
+    library: tuple[recollect.Library, Tap],
+) -> None:
+    opened, traces = library
+    counts = []
+    for number in (2, 2, 100):  # a connection has other plans after a while
+        messages = [
+            Passage(f"{len(counts)}-{n}", "user", "Does the tram run at night?")
+            for n in range(number)
+        ]
+        traces.take()
+        assert opened.add_messages("trip", messages) == number
+        counts.append(len(traces.take().statements))
+    assert counts[1] == counts[2]
+
+
 def test_candidates_are_planned_once_for_a_connection(database: str, user: str) -> None:
     store = PostgresStore(database, user)
     store.save([Document("test", "c", passages=(Passage("m", "user", "a castle"),))])

@@ -221,6 +221,7 @@ def test_an_agent_cannot_look_up_a_hidden_message(agent: AudienceStore) -> None:
     with pytest.raises(NotFound) as missing:
         agent.passage_key("c1", "zz")
     assert str(hidden.value).replace("h0", "zz") == str(missing.value)
+    assert [p.id for p in agent.passages_by_id("c1", ["a", *HIDDEN, "zz"])] == ["a"]
     assert agent.documents_containing("test", ["a", *HIDDEN]) == [("c1", "a")]
 
 

@@ -268,6 +268,11 @@ class Documents(ABC):
 
     @reader
     @abstractmethod
+    def passages_by_id(self, document: str, ids: Sequence[str]) -> list[Passage]:
+        """Those of the passages of a document that have these ids. Raises NotFound."""
+
+    @reader
+    @abstractmethod
     def passages_by_key(self, keys: Sequence[int]) -> dict[int, tuple[str, Passage]]:
         """The passages with these keys, each with the id of its document."""
 

@@ -50,6 +50,10 @@ class AbbreviatedStore(StoreView):
     def passage_key(self, document: str, passage: str) -> int:
         return self._find_passage(self._store.passage_key, document, passage, Purpose.READ)
 
+    def passages_by_id(self, document: str, ids: Sequence[str]) -> list[Passage]:
+        """The ids of passages must be complete."""
+        return self._find(lambda full: self._store.passages_by_id(full, ids), document)
+
     # -- writing ---
 
     def rewrite(

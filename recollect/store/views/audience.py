@@ -133,6 +133,10 @@ class AudienceStore(StoreView):
             raise missing_passage(document, passage)
         return key
 
+    def passages_by_id(self, document: str, ids: Sequence[str]) -> list[Passage]:
+        passages = self._store.passages_by_id(document, ids)
+        return [passage for passage in passages if not is_human_only(passage)]
+
     def passages_by_key(self, keys: Sequence[int]) -> dict[int, tuple[str, Passage]]:
         return {
             key: (document, passage)

@@ -177,6 +177,9 @@ class StoreView(Store):
     def passage_key(self, document: str, passage: str) -> int:
         return self._store.passage_key(document, passage)
 
+    def passages_by_id(self, document: str, ids: Sequence[str]) -> list[Passage]:
+        return self._store.passages_by_id(document, ids)
+
     def passages_by_key(self, keys: Sequence[int]) -> dict[int, tuple[str, Passage]]:
         return self._store.passages_by_key(keys)
 

@@ -253,7 +253,7 @@ def _add_new_messages(library: Library, conversation_id: str, passages: Sequence
     Raises Conflict if an id is used for another message, InvalidInput if a parent is unknown, and
     NotFound if the conversation has been deleted.
     """
-    new = [passage for passage in passages if not _exists(library, conversation_id, passage)]
+    new = _missing_messages(library, conversation_id, passages)
     if not new:
         return 0
     try:
@@ -263,22 +263,30 @@ def _add_new_messages(library: Library, conversation_id: str, passages: Sequence
         raise _unknown_parent() from None
     if added != len(new):
         # Another request was faster with one of these ids. It must have saved the same message.
-        for passage in new:
-            _exists(library, conversation_id, passage)
+        _missing_messages(library, conversation_id, new)
     return added
 
 
-def _exists(library: Library, conversation_id: str, passage: Passage) -> bool:
-    """Whether the same message is stored. Fields left out in the request are not compared.
+def _missing_messages(
+    library: Library, conversation_id: str, passages: Sequence[Passage]
+) -> list[Passage]:
+    """Those that the conversation does not have. Raises Conflict if it has another message with the
+    same id, and NotFound."""
+    ids = [passage.id for passage in passages]
+    messages = library.messages_with_ids(conversation_id, ids)
+    stored = {identifier(message.id): message for message in messages}
+    missing = []
+    for passage in passages:
+        message = stored.get(identifier(passage.id))
+        if message is None:
+            missing.append(passage)
+        else:
+            _require_same(passage, message)
+    return missing
 
-    Raises Conflict if the id is used for another message.
-    """
-    try:
-        stored = library.message(conversation_id, passage.id)
-    except NotFound:
-        return False
-    if identifier(stored.id) != identifier(passage.id):
-        return False  # an abbreviation of another id
+
+def _require_same(passage: Passage, stored: Passage) -> None:
+    """Raise Conflict if a message differs. Fields left out in the request are not compared."""
     expected = passage._replace(
         parent=passage.parent or stored.parent,
         created_at=passage.created_at or stored.created_at,
@@ -290,7 +298,6 @@ def _exists(library: Library, conversation_id: str, passage: Passage) -> bool:
             f"The message id {passage.id[:80]!r} is already used in this conversation for a "
             "message with other contents."
         )
-    return True
 
 
 def _default_title(messages: Sequence[schemas.NewMessage]) -> str:

@@ -203,6 +203,9 @@ class SqlDocuments(SqlTransactions[Connection], Documents):
     def passage_key(self, document: str, passage: str) -> int:
         return self._search(lambda db: lookup.passage_key(db, document, passage))
 
+    def passages_by_id(self, document: str, ids: Sequence[str]) -> list[Passage]:
+        return self._read(lambda db: lookup.passages_by_id(db, document, ids))
+
     def passages_by_key(self, keys: Sequence[int]) -> dict[int, tuple[str, Passage]]:
         return self._read(lambda db: lookup.passages_by_key(db, keys))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -33,72 +33,111 @@ def append(
     db: Database, id: str, passage: Passage, index: TextIndex, expected_passages: int | None = None
 ) -> Appended:
     """See Store.append."""
-    appended = _append(db, id, passage, index, expected_passages=expected_passages)
-    if appended:
-        _mark_extended(db, id)
-    return appended
+    extension = _Extension(db, id)
+    stored_keys = _stored_keys(db, extension.document, [passage])
+    stored_key = stored_keys.get(identifier(passage.id))
+    if stored_key is not None:
+        return _require_same(passage, read_row(db, stored_key))
+    position = extension.position
+    if expected_passages not in (None, position):
+        raise outdated_position(id, position, expected_passages)
+    extension.add(passage, stored_keys.keys())
+    extension.store(index, shared=False)
+    return Appended(position, True)
 
 
 def extend(db: Database, id: str, passages: Sequence[Passage], index: TextIndex) -> int:
     """See Store.extend."""
-    key = key_of(db, id)
-    passages = tombstones.remembered_passages(db, key, passages)
+    extension = _Extension(db, id)
+    passages = tombstones.remembered_passages(db, extension.document, passages)
     if not passages:
         return 0
-    members, value = db.in_list([identifier(passage.id) for passage in passages])
-    rows = db.rows(
-        f"select id from passage where {db.own()} and document = ? and id in ({members})",
-        (key, value),
-    )
-    stored_ids = {id_ for (id_,) in rows}
-    count = 0
+    known_ids = set(_stored_keys(db, extension.document, passages))
     for passage in passages:
-        if identifier(passage.id) not in stored_ids:
-            stored_ids.add(identifier(passage.id))
-            _append(db, id, passage, index, shared=True)
-            count += 1
-    if count:
-        _mark_extended(db, id)
-    return count
+        if identifier(passage.id) not in known_ids:
+            extension.add(passage, known_ids)
+            known_ids.add(identifier(passage.id))
+    return extension.store(index, shared=True)
 
 
-def _append(
-    db: Database,
-    id: str,
-    passage: Passage,
-    index: TextIndex,
-    *,
-    shared: bool = False,
-    expected_passages: int | None = None,
-) -> Appended:
-    key, head, started_at, updated_at, position = _document_end(db, id)
-    id_, parent = identifier(passage.id), identifier(passage.parent or "")
-    stored_keys: dict[str, int] = dict(
+def _stored_keys(db: Database, document: int, passages: Sequence[Passage]) -> dict[str, int]:
+    """The keys of those of the passages and of their parents that a document has, by id."""
+    ids = {identifier(passage.id) for passage in passages}
+    ids.update(identifier(passage.parent) for passage in passages if passage.parent)
+    members, value = db.in_list(sorted(ids))
+    return dict(
         db.rows(
-            f"select id, key from passage where {db.own()} and document = ? and id in (?, ?)",
-            (key, id_, parent),
+            f"select id, key from passage where {db.own()} and document = ? and id in ({members})",
+            (document, value),
         )
     )
-    if id_ in stored_keys:
-        return _require_same(passage, read_row(db, stored_keys[id_]))
-    if expected_passages not in (None, position):
-        raise outdated_position(id, position, expected_passages)
-    follows_head = passage.parent is None or parent == head
-    if not follows_head and parent not in stored_keys:
-        raise _missing_parent(id, passage.parent or "")
-    created_at = passage.created_at or datetime.now(UTC)
-    passage = passage._replace(parent=passage.parent or head, created_at=created_at)
-    _insert(db, key, passage, position, index, shared)
-    dates = extended_dates(from_micros(started_at), from_micros(updated_at), created_at)
-    if position == 0:
-        # A conversation without messages has the dates of its creation, not those of its content.
-        dates = (dates[0], created_at)
-    _advance_end(db, key, id_, dates)
-    if not follows_head:
-        _mark_path(db, key, id_)
-    if position == 0:
-        passage_sql.ensure_opening(db, key, index)
-    return Appended(position, True)
+
+
+class _Extension:
+    """New passages at the end of a document. They are stored together, in few statements."""
+
+    def __init__(self, db: Database, id: str) -> None:
+        self._db = db
+        self._id = id
+        self.document, self._head, started_at, updated_at, self._start = _document_end(db, id)
+        self._dates = (from_micros(started_at), from_micros(updated_at))
+        self._rows: list[tuple[Any, ...]] = []
+        self._has_branches = False
+
+    @property
+    def position(self) -> int:
+        """The position of the next passage."""
+        position: int = self._start + len(self._rows)
+        return position
+
+    def add(self, passage: Passage, known_ids: Collection[str]) -> None:
+        """Add a passage after its parent, which must be one of the known ids, or after the head."""
+        parent = identifier(passage.parent or "")
+        if passage.parent is not None and parent != self._head:
+            if parent not in known_ids:
+                raise _missing_parent(self._id, passage.parent)
+            self._has_branches = True
+        created_at = passage.created_at or datetime.now(UTC)
+        dates = extended_dates(*self._dates, created_at)
+        if self.position == 0:
+            # A conversation without messages has the dates of its creation, not of its content.
+            dates = (dates[0], created_at)
+        passage = passage._replace(parent=passage.parent or self._head, created_at=created_at)
+        self._rows.append(passage_row(passage, self.position))
+        self._dates = dates
+        self._head = identifier(passage.id)
+
+    def store(self, index: TextIndex, *, shared: bool) -> int:
+        """Store and index the passages under the next keys. Returns their number."""
+        if not self._rows:
+            return 0
+        db = self._db
+        last_key: int = db.get(
+            f"update last_key set passage = passage + ? where {db.own()} returning passage",
+            (len(self._rows),),
+        )
+        keys = range(last_key - len(self._rows) + 1, last_key + 1)
+        keyed_rows = list(zip(keys, self._rows, strict=True))
+        passage_sql.insert_passages(
+            db, [(key, self.document, None, shared, *row) for key, row in keyed_rows]
+        )
+        index.add([(key, "", row[-1]) for key, row in keyed_rows])
+        self._advance_end()
+        if self._has_branches:
+            _mark_path(db, self.document, self._head)
+        if self._start == 0:
+            passage_sql.ensure_opening(db, self.document, index)
+        _mark_extended(db, self._id)
+        return len(self._rows)
+
+    def _advance_end(self) -> None:
+        """Store that the document has more passages, and that the last one is its head."""
+        record_move(self._db, self.document)
+        self._db.run(
+            "update document set head = ?, passages = passages + ?, created_at = ?, "
+            f"updated_at = ? where {self._db.own()} and key = ?",
+            (self._head, len(self._rows), *map(micros, self._dates), self.document),
+        )
 
 
 def _document_end(db: Database, id: str) -> tuple[Any, ...]:
@@ -111,30 +150,6 @@ def _document_end(db: Database, id: str) -> tuple[Any, ...]:
     if not rows:
         raise missing_document(id)
     return rows[0]
-
-
-def _advance_end(
-    db: Database, key: int, head: str, dates: tuple[datetime | None, datetime | None]
-) -> None:
-    """Store that a document has one more passage, which is its head."""
-    record_move(db, key)
-    db.run(
-        "update document set head = ?, passages = passages + 1, created_at = ?, updated_at = ? "
-        f"where {db.own()} and key = ?",
-        (head, micros(dates[0]), micros(dates[1]), key),
-    )
-
-
-def _insert(
-    db: Database, document: int, passage: Passage, position: int, index: TextIndex, shared: bool
-) -> None:
-    """Store and index a passage under the next key."""
-    row = passage_row(passage, position)
-    key: int = db.get(
-        f"update last_key set passage = passage + 1 where {db.own()} returning passage"
-    )
-    passage_sql.insert_passages(db, [(key, document, None, shared, *row)])
-    index.add([(key, "", row[-1])])
 
 
 def outdated_position(id: str, passages: int, expected: int | None) -> OutdatedPosition:
