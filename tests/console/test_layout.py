@@ -1,0 +1,74 @@
+"""The layout in a real browser: whatever a library contains, pages can be read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from sites import Site
+
+import recollect
+
+OpenPage = Callable[..., Any]
+
+# How many pixels an element is wider than what it shows.
+EXCESS = "element => element.scrollWidth - element.clientWidth"
+
+
+def add(library: recollect.Library, *contents: str, model: str = "", **more: Any) -> None:
+    messages = [{"role": "assistant", "content": text, "model": model} for text in contents]
+    library.add_conversation("c", "On tea", messages=messages, **more)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("phone", [False, True], ids=["desktop", "phone"])
+def test_long_names_and_formulas_do_not_widen_a_conversation(
+    site: Site, open_page: OpenPage, phone: bool
+) -> None:
+    formula = "+".join(f"x_{{{number}}}" for number in range(80))
+    add(site.library, f"The sum ${formula}$", f"- a list: ${formula}$", model="m" * 300)
+    page = open_page("/c/c", phone=phone)
+    assert page.locator("math").count() == 2
+    assert page.locator("[data-scroller]").evaluate(EXCESS) <= 0
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("phone", [False, True], ids=["desktop", "phone"])
+def test_long_words_do_not_widen_results_or_push_them_away(
+    site: Site, open_page: OpenPage, phone: bool
+) -> None:
+    word = "w" * 900
+    add(site.library, f"The {word}")
+    page = open_page(f"/?q={word}", phone=phone)
+    assert page.locator("main").evaluate(EXCESS) <= 0
+    assert page.locator("h1").bounding_box()["height"] < 120
+    assert page.locator(".hit").bounding_box()["height"] < 250
+
+
+@pytest.mark.full
+def test_hundreds_of_tags_leave_room_for_the_messages(site: Site, open_page: OpenPage) -> None:
+    add(site.library, "Sencha", metadata={"tags": [f"tag {number}" for number in range(300)]})
+    page = open_page("/c/c", phone=True)
+    assert page.locator("[data-remove-tag]").count() == 300
+    assert page.locator("[data-scroller]").bounding_box()["height"] > 300
+
+
+@pytest.mark.full
+def test_code_in_right_to_left_text_reads_from_left_to_right(
+    site: Site, open_page: OpenPage
+) -> None:
+    add(site.library, "שלום `tea.brew()` $a < b$\n\n```python\nbrew('שלום')\n```")
+    page = open_page("/c/c")
+    direction = "element => getComputedStyle(element).direction"
+    assert page.locator(".body").evaluate(direction) == "rtl"
+    for selector in (".body p code", ".body pre", ".body math"):
+        assert page.locator(selector).evaluate(direction) == "ltr"
+
+
+@pytest.mark.full
+def test_the_api_reference_fits_a_phone(open_page: OpenPage) -> None:
+    page = open_page("/docs", phone=True, ready=False)
+    for details in page.locator("details").all():
+        details.evaluate("element => (element.open = true)")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
