@@ -130,6 +130,17 @@ def test_the_kind_and_the_types_of_messages_are_preserved():
     assert [p.type for p in document.passages] == ["chunk"]
 
 
+def test_a_conversation_without_dates_has_those_of_its_messages():
+    days = ["2026-03-02T10:00:00Z", "2026-03-05T10:00:00Z"]
+    messages = [GREETING | {"timestamp": days[0]}, REPLY | {"timestamp": days[1]}]
+    record = {"id": "c1", "messages": messages}
+    (document,), _ = read([record])
+    assert document.created_at == datetime.fromisoformat(days[0])
+    assert document.updated_at == datetime.fromisoformat(days[1])
+    (document,), _ = read([record | {"created_at": None, "updated_at": None}])
+    assert (document.created_at, document.updated_at) == (None, None)
+
+
 def test_an_unknown_kind_or_type_is_stored_in_metadata():
     document = only({**GREETING, "type": "text"}, kind="thread")
     assert (document.kind, document.metadata) == ("conversation", {"kind": "thread"})

@@ -122,14 +122,18 @@ def _conversation(record: Json, where: str) -> Iterator[Document | Problem]:
     for number, message in enumerate(record["messages"]):
         messages.add(message, number)
     yield from messages.problems
+    # An export says if it does not know a date. Files written by hand often have those of messages.
+    times = [p.created_at for p in messages.usable.values() if p.created_at is not None]
+    created_at = moment(record.get("created_at", min(times, default=None)))
+    updated_at = moment(record.get("updated_at", max(times, default=None)))
     document = Document(
         source=_string(record.get(names.source)) or SOURCE.name,
         source_id=_identity(record.get(names.source_id)) or identity,
         title=_string(record.get("title")) or "",
         kind=_one_of(KINDS, record.get(names.kind)),
         project=_string(record.get("namespace")) or "default",
-        created_at=moment(record.get("created_at")),
-        updated_at=moment(record.get("updated_at")),
+        created_at=created_at,
+        updated_at=updated_at,
         head=messages.nearest_usable(_identity(record.get("head"))),
         passages=messages.passages(),
         metadata=_conversation_metadata(record, identity, names),
