@@ -216,6 +216,21 @@ def test_line_breaks_are_kept() -> None:
     assert "one<br>\ntwo" in markdown("one\ntwo")
 
 
+@pytest.mark.parametrize(
+    ("text", "blanks"),
+    [
+        ("def f():\n    if x:\n\t\treturn 1", ["    ", "\t\t"]),
+        ("name    price\ngreen   2.50", ["    ", "   "]),
+        ("- a list\n      with an indented line", ["    "]),
+        ("**bold**  and   more", ["  ", "   "]),
+    ],
+)
+def test_indentation_and_columns_are_kept(text: str, blanks: list[str]) -> None:
+    html = markdown(text)
+    assert re.findall(r'<span class="blanks">(\s+)</span>', html) == blanks
+    assert ParsedHtml(html).text.split() == re.sub(r"[*]|^- ", "", text).split()
+
+
 def test_code_is_highlighted_if_its_language_is_given() -> None:
     assert '<span class="k">def</span>' in markdown("```python\ndef f(): pass\n```")
     assert "<span" not in markdown("```\ndef f(): pass\n```")

@@ -32,6 +32,7 @@ from recollect.language.words.content_words import content_words
 from recollect.language.words.stem import stem
 from recollect.serve import links
 from recollect.serve.console.views.markup import formulas
+from recollect.serve.console.views.markup.blanks import add_blanks
 from recollect.serve.console.views.markup.formulas import add_formulas
 from recollect.serve.console.views.markup.task_lists import add_task_lists
 
@@ -256,6 +257,7 @@ def _parser() -> MarkdownIt:
         parser.add_render_rule(cell, _table_cell)
     parser.add_render_rule("table_open", _open_table)
     parser.add_render_rule("table_close", _close_table)
+    add_blanks(parser)
     add_formulas(parser)
     add_task_lists(parser)
     return parser
