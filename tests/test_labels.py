@@ -73,6 +73,27 @@ def test_the_label_is_the_title_if_there_is_one(library: recollect.Library) -> N
     assert library.label("deleted", "") == UNTITLED
 
 
+@pytest.mark.parametrize(
+    ("title", "label"),
+    [
+        ("\x1b[31mred\x1b[0m tram", "red tram"),
+        ("\u200b\u2060", "Which tram?"),
+        ("\x1b[31m\x1b[0m \ufeff", "Which tram?"),
+        ("א\u200f", "א\u200f"),
+        ("👨\u200d👩", "👨\u200d👩"),
+    ],
+)
+def test_a_title_is_shown_without_colours_and_only_if_it_can_be_seen(
+    library: recollect.Library, title: str, label: str
+) -> None:
+    messages = [
+        {"role": "user", "content": text} for text in ("\u200b", "\x1b[1mWhich\x1b[0m tram?")
+    ]
+    library.add_conversation("c", title, messages=messages)
+    assert library.label("c", title) == label
+    assert library.summary("c").title == title
+
+
 def test_lists_and_hits_show_labels_and_json_keeps_the_title(run: Any, place: str) -> None:
     with recollect.open(place) as library:
         for id_ in ("67b0f5c2-1", "67b0f5c2-2"):

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from recollect.errors import NotFound
 from recollect.knowledge.branches import missing_message, page_start, path_page, path_through
-from recollect.language.text import for_model
 from recollect.model.documents import Document, MessageView, Passage, View
-from recollect.model.labels import MESSAGES_FOR_LABEL, UNTITLED, label_of
+from recollect.model.labels import MESSAGES_FOR_LABEL, UNTITLED, label_of, readable_title
 from recollect.store.base import Store
 
 
@@ -73,8 +72,9 @@ def read_message(store: Store, conversation_id: str, message_id: str) -> Passage
 
 def read_label(store: Store, id_: str, title: str) -> str:
     """The title to show for a conversation: its own, or else its first words."""
-    if for_model(title).strip():
-        return title
+    readable = readable_title(title)
+    if readable:
+        return readable
     try:
         passages, _ = store.passage_page(id_, 0, MESSAGES_FOR_LABEL)
     except NotFound:  # deleted in the meantime

@@ -1,10 +1,12 @@
-"""Labels: what is shown for a conversation without a title."""
+"""Labels: what is shown as the title of a conversation, also if it has none."""
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable
 
+from recollect.language.terminal_codes import without_terminal_codes
 from recollect.language.text import storable
 from recollect.model.audience import ALL, is_human_only
 from recollect.model.documents import Passage
@@ -32,13 +34,28 @@ _CODE_BLOCK = re.compile(
 )
 
 
+_INVISIBLE = frozenset({"Cc", "Cf", "Zl", "Zp", "Zs"})  # categories of characters
+
+
+def readable_title(title: str) -> str:
+    """A title without the colours of a terminal; empty if nothing of it can be seen."""
+    readable = without_terminal_codes(title)
+    if _is_visible(readable):
+        return readable
+    return ""
+
+
+def _is_visible(text: str) -> bool:
+    return any(unicodedata.category(character) not in _INVISIBLE for character in text)
+
+
 def label_of(passages: Iterable[Passage]) -> str:
     """The first words of the user that say something, or else of anybody; `Untitled` if none do.
 
     Everybody may see a label, so human-only messages are left out.
     """
     visible = [p for p in passages if p.visibility == ALL and not is_human_only(p)]
-    messages = [p for p in visible if p.type == "message" and p.content.strip()]
+    messages = [p for p in visible if p.type == "message" and _is_visible(p.content)]
     prompts = [p for p in messages if p.role == "user"]
     questions = [p for p in prompts if not _GREETING.fullmatch(p.content.strip()[:40])]
     for passage in questions or prompts or messages:
@@ -51,7 +68,7 @@ def first_words(text: str) -> str:
 
     Code in a block counts only if there is nothing else.
     """
-    start = storable(text[: 20 * LABEL_LENGTH])
+    start = without_terminal_codes(storable(text[: 20 * LABEL_LENGTH]))
     prose = _CODE_BLOCK.sub("", start)
     line = ""
     for candidate in (_without_markdown(prose), _without_markdown(start), start):

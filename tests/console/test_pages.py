@@ -127,6 +127,15 @@ def test_a_search_works_without_script(client: TestClient, library: recollect.Li
     assert "Results for sencha" in visible_text(html)
 
 
+def test_a_title_is_suggested_only_if_the_conversation_says_something(
+    client: TestClient, library: recollect.Library
+) -> None:
+    for id, content in (("empty", ""), ("tea", "Which tea?")):
+        library.add_conversation(id, "", messages=[{"role": "user", "content": content}])
+    assert "data-use-title" in client.get("/c/tea").text
+    assert "data-use-title" not in client.get("/c/empty").text
+
+
 def test_a_search_for_blanks_is_the_start_page(
     client: TestClient, library: recollect.Library
 ) -> None:

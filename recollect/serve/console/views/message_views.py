@@ -13,6 +13,7 @@ from recollect.errors import NotFound
 from recollect.library import Library
 from recollect.model.documents import Document, Passage, View
 from recollect.model.documents import MessageView as Step
+from recollect.model.labels import UNTITLED, readable_title
 from recollect.serve.console.views import attachments, tool_rows
 from recollect.serve.console.views.markup import rendering
 from recollect.serve.console.views.markup.diffs import FileDiff, edit_diffs, render_diffs
@@ -129,9 +130,9 @@ class ConversationWindow(NamedTuple):
     """The message to scroll to, if any."""
 
     @property
-    def is_untitled(self) -> bool:
-        """Whether the label is a suggestion: the source gave the conversation no title."""
-        return not self.document.title.strip()
+    def suggests_title(self) -> bool:
+        """Whether the label is a suggestion: the conversation has words, but no title."""
+        return not readable_title(self.document.title) and self.label != UNTITLED
 
     @property
     def end(self) -> int:
