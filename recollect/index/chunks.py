@@ -46,6 +46,8 @@ def _end_of_part(text: str, start: int) -> int:
     first_words = window.split(None, WORDS)
     if len(first_words) > WORDS:  # the last one is the rest; this is faster than the pattern
         return start + len(window) - len(first_words[-1])
+    if first_words and len(window) <= CHARACTERS:  # the rest of the text
+        return len(text)
     words = _UP_TO_120_WORDS.match(text, start, start + CHARACTERS + 1)
     if words and words.end() <= start + CHARACTERS:
         return words.end()

@@ -174,15 +174,24 @@ def _replace_symbols(value: str) -> str:
 
 def tokens(text: str) -> list[str]:
     """The words of a text, as the index has them."""
-    prepared = indexable(text)
-    if prepared.isascii():
-        return prepared.encode().translate(_SEPARATORS_TO_SPACE).decode().split()
-    return _WORD.findall(prepared.replace("_", " "))
+    text = without_terminal_codes(text)
+    words = _ascii_words(text)
+    if words is None:
+        return _other_words(text)
+    return words.decode().split()
 
 
 def separated_words(text: str) -> bytes:
     """The words of a text, as the index has them, in UTF-8 with spaces between them."""
     text = without_terminal_codes(text)
+    words = _ascii_words(text)
+    if words is None:
+        return " ".join(_other_words(text)).encode()
+    return words
+
+
+def _ascii_words(text: str) -> bytes | None:
+    """The words of a text with spaces between them; None if it has words that are not ASCII."""
     encoded = text.encode("utf-8", "surrogatepass")
     if not text.isascii():
         others = _decode_others(encoded)
@@ -190,11 +199,15 @@ def separated_words(text: str) -> bytes:
             for character in set(others):
                 form = _form_in_ascii(character)
                 if form is None:
-                    return " ".join(tokens(text)).encode()
+                    return None
                 text = text.replace(character, form)
             encoded = text.encode()
     # The bytes of symbols are separators.
     return encoded.translate(_WORDS_IN_LOWER_CASE)
+
+
+def _other_words(text: str) -> list[str]:
+    return _WORD.findall(indexable_with_codes(text).replace("_", " "))
 
 
 @cache

@@ -258,7 +258,7 @@ class _Words(NamedTuple):
         data = np.frombuffer(self.text, np.uint8)
         windows = np.lib.stride_tricks.sliding_window_view(data, _KEY_BYTES)[self.starts]
         keys: NDArray[np.uint64] = windows.view(np.uint64)
-        return keys & _KEY_MASKS[np.minimum(self.lengths, _KEY_BYTES)]
+        return keys & _KEY_MASKS.take(self.lengths, axis=0, mode="clip")
 
     def at(self, indexes: Integers) -> list[str]:
         """Some of the words."""
@@ -292,8 +292,9 @@ class _WordNumbers(dict[str, int]):
         keys = words.keys()
         hashes = keys[:, 0] * _MULTIPLIERS[0] + keys[:, 1] * _MULTIPLIERS[1]
         slots = (hashes >> np.uint64(64 - _SLOT_BITS)).astype(np.intp)
-        numbers: Integers = self._slot_numbers[slots]
-        slot_keys = self._slot_keys[slots]
+        # `take` is faster than brackets.
+        numbers: Integers = self._slot_numbers.take(slots)
+        slot_keys = self._slot_keys.take(slots, axis=0)
         is_other = (slot_keys[:, 0] != keys[:, 0]) | (slot_keys[:, 1] != keys[:, 1])
         is_other |= words.lengths > _KEY_BYTES
         others = np.flatnonzero(is_other)
@@ -315,10 +316,10 @@ class _WordNumbers(dict[str, int]):
     def pieces(self, numbers: Integers) -> tuple[Integers, Integers]:
         """The pieces of these words, one after the other, and how many each word has."""
         ends = np.frombuffer(self._ends, np.int32)
-        starts = ends[numbers]
-        lengths = ends[numbers + 1] - starts
+        starts = ends.take(numbers)
+        lengths = ends.take(numbers + 1) - starts
         starts -= np.cumsum(lengths, dtype=np.int32)
         starts += lengths
         indexes = np.repeat(starts, lengths)
         indexes += np.arange(len(indexes), dtype=np.int32)
-        return np.frombuffer(self._all_pieces, np.int32)[indexes], lengths
+        return np.frombuffer(self._all_pieces, np.int32).take(indexes), lengths

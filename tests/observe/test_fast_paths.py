@@ -7,7 +7,7 @@ import re
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from recollect.memory.observe import cues, prose, salience
+from recollect.memory.observe import cues, pasted_text, prose, salience
 from recollect.memory.observe.phrases import concepts
 from recollect.memory.observe.salience import Salience
 from recollect.memory.observe.sentence_words import (
@@ -24,6 +24,7 @@ _FRAGMENTS = st.sampled_from(
         *("I", "I'm", "OK", "AI", "USA", "NASA7", "McDonald", "New York", "'Dune'", "iPhone"),
         *("**", "~~", "](", "```", "~~~", "=>", "&&", "().", "--- ", "1) ", "a) ", "- ", "> "),
         *("let x = 1", "at f (", "2024-01-02 10:30", "caf\xe9", "<private>", "</private>", "\r"),
+        *("KeyError: ", "E  x.Exception: ", ".> a", ": "),
         *("`code`", "` `", "`two words`", "[link](https://a.b/c)", "*emphasis*", "# ", "| "),
     ]
 )
@@ -59,10 +60,16 @@ def test_code_is_recognized_as_by_the_plain_pattern(sentence: str) -> None:
     assert prose.is_prose(sentence) == expected
 
 
+@given(_TEXTS)
+def test_a_text_without_marks_of_output_contains_no_inline_output(text: str) -> None:
+    if not any(mark in text for mark in pasted_text._MARKS_OF_INLINE_OUTPUT):
+        assert not pasted_text._INLINE_OUTPUT.search(text)
+
+
 def plain_lines(text: str) -> list[tuple[str, str]]:
     """What `prose._lines` must yield, with every pattern applied to every line."""
     lines = []
-    text = prose.FENCE.sub("\n", prose._HIDDEN_TAG.sub(" ", text[: prose.MAX_LENGTH]))
+    text = prose._FENCE.sub("\n", prose._HIDDEN_TAG.sub(" ", text[: prose.MAX_LENGTH]))
     for raw_line in text.split("\n"):
         line = prose._QUOTE.sub("", raw_line)
         if prose._RULE.match(line) or prose._TABLE.match(line):

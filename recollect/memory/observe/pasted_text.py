@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from recollect.memory.observe.prose import FENCE
+from recollect.memory.observe.prose import without_fences
 
 _LOG_LINES = 3  # with so many lines of output, the lines between them are output as well
 _MAX_STATUS_LENGTH = 200
@@ -46,6 +46,7 @@ _STEP = re.compile(r"\s*Run \S+")  # the heading of a step, above what it prints
 _INLINE_OUTPUT = re.compile(
     r"(?<=[:,.] )(?:E +)?(?:\w+\.)*\w+(?:Error|Exception): |(?<=[.:])> (?=\w)"
 )
+_MARKS_OF_INLINE_OUTPUT = ("Error: ", "Exception: ", "> ")
 _SENTENCE_END = re.compile(r"[.?!:,;。？！]\s*$")
 
 
@@ -59,18 +60,19 @@ class Parts(NamedTuple):
 
 def split_pasted(text: str) -> Parts:
     """Separate what a person wrote from the output of programs. Code blocks belong to neither."""
-    lines = FENCE.sub("\n", text).split("\n")
+    lines = without_fences(text).split("\n")
     numbers = [number for number, line in enumerate(lines) if _is_output(line)]
     if len(numbers) >= _LOG_LINES:
         numbers = list(range(_start_of_log(lines, numbers[0]), numbers[-1] + 1))
     pasted = [lines[number] for number in numbers]
     for number in numbers:
         lines[number] = ""
-    for number, line in enumerate(lines):
-        output = _INLINE_OUTPUT.search(line)
-        if output is not None:
-            pasted.append(line[output.start() :])
-            lines[number] = line[: output.start()]
+    if any(mark in text for mark in _MARKS_OF_INLINE_OUTPUT):  # few messages
+        for number, line in enumerate(lines):
+            output = _INLINE_OUTPUT.search(line)
+            if output is not None:
+                pasted.append(line[output.start() :])
+                lines[number] = line[: output.start()]
     if not pasted:
         return Parts(text, "")
     return Parts("\n".join(lines), "\n".join(pasted))

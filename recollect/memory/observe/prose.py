@@ -16,7 +16,7 @@ from recollect.language.chunking import sentences
 MAX_LENGTH = 60_000
 """How many characters of a message are analyzed: a pasted log is not prose."""
 _MAX_CACHED_LENGTH = 20_000
-FENCE = re.compile(r"^[ \t]*(```+|~~~+).*?(?:^[ \t]*\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(r"^[ \t]*(```+|~~~+).*?(?:^[ \t]*\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 _HIDDEN_TAG = re.compile(r"<(system-reminder|private)\b[^>]*>.*?(?:</\1\s*>|\Z)", re.DOTALL)
 _LINK = re.compile(r"!?\[([^\[\]\n]{1,300})\]\([^()\s]*(?:\([^()\s]*\)[^()\s]*)*\)")
 _STRONG = re.compile(r"\*\*+|~~")
@@ -90,6 +90,13 @@ def strip_markdown(text: str) -> str:
     return "\n".join(line for line, _ in _lines(text))
 
 
+def without_fences(text: str) -> str:
+    """The text without code blocks."""
+    if "```" in text or "~~~" in text:
+        text = _FENCE.sub("\n", text)
+    return text
+
+
 def fold_spaces(text: str) -> str:
     return " ".join(text.split())
 
@@ -116,15 +123,9 @@ def split_sentences(text: str) -> list[Sentence]:
         for place, (start, end) in enumerate(sentences(block)):
             sentence = block[start:end].strip()
             if sentence:
-                result.append(
-                    Sentence(
-                        sentence,
-                        number,
-                        item=mark == "item" and place == 0,
-                        heading=mark == "heading",
-                        question=sentence[-1] in "?？؟",
-                    )
-                )
+                is_item = mark == "item" and place == 0
+                is_question = sentence[-1] in "?？؟"
+                result.append(Sentence(sentence, number, is_item, mark == "heading", is_question))
     return result
 
 
@@ -193,9 +194,7 @@ def _lines(text: str) -> Iterator[tuple[str, str]]:
     text = text[:MAX_LENGTH]
     if "<" in text:
         text = _HIDDEN_TAG.sub(" ", text)
-    if "```" in text or "~~~" in text:
-        text = FENCE.sub("\n", text)
-    for raw_line in text.split("\n"):
+    for raw_line in without_fences(text).split("\n"):
         if not raw_line or _PLAIN_START.match(raw_line):
             yield fold_spaces(_strip_inline(raw_line)), ""
             continue

@@ -158,8 +158,11 @@ def is_reply(text: str, request: str, answer: str) -> bool:
         return False
     if TRIVIAL.match(text) or _ACCEPTS.match(text):
         return True
-    is_offer = _QUESTION.search(request) or _OFFER.search(answer) or _ANAPHOR.search(text)
-    return is_offer is not None and _is_choice(text)
+    if not _is_choice(text):
+        return False
+    # The answer may be long, so it is searched last.
+    is_offer = _QUESTION.search(request) or _ANAPHOR.search(text) or _OFFER.search(answer)
+    return is_offer is not None
 
 
 def _is_choice(text: str) -> bool:

@@ -109,7 +109,7 @@ class Cue:
     def search_words(self, text: str, text_words: Words) -> re.Match[str] | None:
         """Search a text with these words."""
         match = None
-        if not text_words.is_plain or self._has_stem(text):
+        if not text_words.is_plain or (self._stems and self._has_stem(text)):
             match = self._pattern.search(text)
         elif not self._words.isdisjoint(text_words.all):
             match = self._search_patterns(text, text_words.all)
@@ -118,7 +118,7 @@ class Cue:
         return match
 
     def _has_stem(self, text: str) -> bool:
-        if text.isascii() or not self._stems:
+        if text.isascii():
             return False
         lower = text.lower()
         return any(stem in lower for stem in self._stems)
@@ -134,11 +134,11 @@ class Cue:
 
 def split_words(text: str) -> Words:
     all_words = tokens(text)
-    stems = _stems(all_words)
+    text_terms = _stems(all_words)
     is_plain = text.isascii() or all(map(_is_symbol, non_ascii_characters(text)))
     distinct_words = frozenset(all_words)
     is_foreign = not is_plain or not _FOREIGN_WORDS.isdisjoint(distinct_words)
-    return Words(distinct_words, stems, frozenset(stems), is_plain, is_foreign)
+    return Words(distinct_words, text_terms, frozenset(text_terms), is_plain, is_foreign)
 
 
 def words_of_all(sentences: Iterable[str]) -> Words:
@@ -191,9 +191,12 @@ def terms(text: str) -> tuple[str, ...]:
 
 def terms_of_word(word: str) -> tuple[str, ...]:
     """The same for a word of a phrase, which is not worth a place in the cache of sentences."""
-    if word.isascii() and word.isalnum():
-        return _stems((word.lower(),))
-    return _stems(tokens(word))
+    if not word.isascii() or not word.isalnum():
+        return _stems(tokens(word))
+    term = _TERMS[word.lower()]
+    if not term:
+        return ()
+    return (term,)
 
 
 def overlap(text: str, others: Iterable[str]) -> float:

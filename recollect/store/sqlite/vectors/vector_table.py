@@ -84,11 +84,17 @@ def decode_rows(rows: list[tuple[Any, ...]], space: Space) -> tuple[NDArray[Any]
     attributes["passage"] = passages
     attributes["document"] = documents
     attributes["created_at"] = [NO_DATE if date is None else date for date in dates]
-    attributes["role"] = [name_code(role) for role in roles]
-    attributes["author"] = [name_code(author) for author in authors]
+    attributes["role"] = _name_codes(roles)
+    attributes["author"] = _name_codes(authors)
     attributes["hidden"] = hidden
     attributes["scale"] = scales
     return attributes, np.ascontiguousarray(integers)
+
+
+def _name_codes(names: Sequence[str | None]) -> list[int]:
+    """The code of each name. Few of them are distinct."""
+    codes = {name: name_code(name) for name in set(names)}
+    return [codes[name] for name in names]
 
 
 def uncopied_rows(
