@@ -301,6 +301,15 @@ def test_umlauts_may_be_written_with_an_e(library: recollect.Library) -> None:
         assert not search(library, typed, correct=False).hits
 
 
+@pytest.mark.both_stores
+def test_a_single_word_stands_for_its_forms_in_other_languages(library: recollect.Library) -> None:
+    add(library, "cat", "Die Katze schläft auf dem Stuhl.")
+    add(library, "book", "Ha comprato una bicicletta rossa e un libro.")
+    for typed, word, id_ in (("Katzen", "katze", "cat-0"), ("libri", "libro", "book-0")):
+        page = search(library, typed)
+        assert (ids(page), page.corrections) == ([id_], {typed.lower(): word})
+
+
 def test_the_word_being_typed_is_corrected_if_no_word_begins_with_it(
     garden: recollect.Library,
 ) -> None:

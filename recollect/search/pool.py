@@ -36,7 +36,7 @@ _SHORTLIST_FOR_CONVERSATIONS = 250
 _LARGE_LIBRARY = 20_000
 """In a library with fewer messages, the first candidates of the arms include most answers. Then the
 shortlist is shorter, and a list of conversations ranks all candidates without one."""
-_SHORTLIST_IN_SMALL_LIBRARY = 100
+_SHORTLIST_IN_SMALL_LIBRARY = 120
 _ALWAYS_RANKED = 30
 """The first of each arm are in the shortlist in any case."""
 _RANKED_MESSAGES = 100

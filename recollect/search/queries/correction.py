@@ -1,17 +1,22 @@
 """Correcting misspelled words of a query.
 
 A word is corrected only if it occurs nowhere in the library, is not an English word that the model
-knows, and a frequent word of the library is one edit away, or any word is the same with umlauts.
+knows, and a frequent word of the library is one edit away. Any word will do if it is the same with
+umlauts, or another form of the word in some language: a single word does not tell its language.
 The page says what was corrected, and the caller can turn it off.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 
+from recollect.language.languages import LATIN
 from recollect.language.languages.base import Language
+from recollect.language.languages.english import ENGLISH
 from recollect.language.queries.query_tree import Word
 from recollect.language.words.spelling import may_be_misspelled, with_umlauts
+from recollect.language.words.stem import stem
 from recollect.model.search import Filter
 from recollect.search.queries.terms import Term, form_name, inflected_term
 from recollect.store.base import Store
@@ -44,6 +49,7 @@ def correct_terms(
     for term, spelling in zip(terms, spellings, strict=True):
         candidates = similar_words.get(spelling, set())
         word = _most_frequent(sorted(candidates & {with_umlauts(spelling)}), store, filter, 1)
+        word = word or _most_frequent(_other_forms(spelling, candidates), store, filter, 1)
         word = word or _most_frequent(sorted(candidates), store, filter, _FREQUENT)
         if word:
             corrections[spelling] = word
@@ -60,6 +66,16 @@ def _may_be_misspelled(term: Term, spelling: str) -> bool:
     if term.frequency or term.exact or len(term.forms[0]) > 1:
         return False
     return may_be_misspelled(spelling)
+
+
+def _other_forms(word: str, candidates: AbstractSet[str]) -> list[str]:
+    """Those that are another form of the word in a language other than English."""
+    others = [language for language in LATIN if language is not ENGLISH]
+    return sorted(
+        candidate
+        for candidate in candidates
+        if any(stem(candidate, language) == stem(word, language) for language in others)
+    )
 
 
 def _most_frequent(words: Sequence[str], store: Store, filter: Filter, least: int) -> str:
