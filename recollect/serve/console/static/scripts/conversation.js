@@ -2,7 +2,7 @@
 
 import { fetchFragment, find, findAll, formatNumber, isAborted, plural, wait } from "./dom.js";
 import { highlightTerms } from "./highlight.js";
-import { onPage, page, pageName, updateSignal } from "./navigation.js";
+import { keepPlace, onPage, page, pageName, updateSignal } from "./navigation.js";
 import { showToast } from "./toast.js";
 
 const WINDOW = 40; // messages per request
@@ -28,6 +28,7 @@ export const addStepper = (stepper) => steppers.push(stepper);
 
 export function startConversation() {
   onPage(openPage);
+  keepPlace(readPlace, restorePlace);
   document.addEventListener("click", (event) => {
     const button = event.target.closest("[data-command='show-all']");
     if (button) showWholeMessage(button);
@@ -81,9 +82,20 @@ function openPage() {
   find("[data-new-messages]", root).addEventListener("click", () => goToEnd());
   announceMessages(state.messages);
   scrollToTarget();
+  state.openedAt = scroller.scrollTop;
   updatePosition();
   observeEdges();
   if (state.query) loadMatches();
+}
+
+/** The message at the top of the page, unless the page is at the place where it was opened. */
+function readPlace() {
+  if (!state || state.scroller.scrollTop === state.openedAt) return {};
+  return { message: Number(firstVisibleMessage()?.dataset.index ?? 0) };
+}
+
+async function restorePlace({ message }) {
+  if (state && message !== undefined) await showMessage(message);
 }
 
 function announceMessages(root) {

@@ -33,6 +33,12 @@ export function setFilters(values) {
   notify();
 }
 
+/** Whether a URL has filters that apply to a search. */
+export function hasFilters(address) {
+  const parameters = new URL(address, location.origin).searchParams;
+  return NAMES.some((name) => name !== "title" && parameters.get(name));
+}
+
 export const onFiltersChange = (listener) => listeners.push(listener);
 
 /** Set the form from a URL without notifying listeners. Returns whether anything changed. */

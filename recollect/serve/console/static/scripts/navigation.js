@@ -1,12 +1,14 @@
 // Go from page to page without reloading the frame. Reload, back and new tabs keep working.
 
 import { fetchFragment, find, findAll, isAborted, saveSetting } from "./dom.js";
-import { readFilters, withFilters } from "./filters.js";
+import { hasFilters, readFilters, withFilters } from "./filters.js";
 import { listedKind, markCurrent, refreshList, switchKind } from "./sidebar.js";
 import { showToast } from "./toast.js";
 
 const main = find("#main");
+const searchInput = find("#q");
 const listeners = [];
+const placeListeners = [];
 let pendingRequest = null;
 let updates = new AbortController(); // background requests for the current page
 let visits = 0;
@@ -18,29 +20,44 @@ export const pageName = () => page()?.dataset.page ?? "";
 /** Call a function whenever a page is shown. */
 export const onPage = (listener) => listeners.push(listener);
 
+/** Say where a person is in the page: `read` when it is left, `restore` when going back to it. */
+export const keepPlace = (read, restore) => placeListeners.push({ read, restore });
+
 const isConsolePath = (path) =>
   ["/", "/activity", "/imports", "/settings"].includes(path) || path.startsWith("/c/") || path.startsWith("/knowledge/");
+
+/** The kind that the filters of a search belong to; empty for other pages, and without filters. */
+function filteredKind(address) {
+  const { pathname, searchParams } = new URL(address, location.origin);
+  if (pathname !== "/" || !searchParams.get("q") || !hasFilters(address)) return "";
+  const kind = searchParams.get("kind") ?? "all";
+  const tab = kind === "all" ? "conversations" : kind;
+  return find(`[data-tab="${CSS.escape(tab)}"]`) ? tab : "";
+}
 
 /** Whether a URL shows another kind than the sidebar. The filters do not apply to it then. */
 function isOtherKind(address) {
   const url = new URL(address, location.origin);
-  if (url.searchParams.get("q") && url.pathname === "/") return false;
+  if (url.searchParams.get("q") && url.pathname === "/") {
+    const kind = filteredKind(address);
+    return kind !== "" && kind !== listedKind();
+  }
   if (url.pathname.startsWith("/knowledge/")) return url.pathname.split("/")[2] !== listedKind();
   return (url.pathname === "/" || url.pathname.startsWith("/c/")) && listedKind() !== "conversations";
 }
 
 /** Show the page at a URL. Returns whether it could be loaded. */
-export async function goTo(address, { history: historyMode = "push", focus = true, scrollTop = 0 } = {}) {
+export async function goTo(address, { history: historyMode = "push", focus = true, place = {} } = {}) {
   let target = address;
   if (historyMode !== "none" && !isOtherKind(address)) target = withFilters(address);
   pendingRequest?.abort();
   const controller = (pendingRequest = new AbortController());
   visits += 1;
-  let previousScrollTop = 0;
+  let previousPlace = {};
   main.setAttribute("aria-busy", "true");
   try {
     const fragment = await fetchFragment(target, { part: "main", signal: controller.signal });
-    previousScrollTop = main.scrollTop;
+    previousPlace = readPlace();
     main.replaceChildren(fragment);
     main.scrollTop = 0;
   } catch (error) {
@@ -55,18 +72,36 @@ export async function goTo(address, { history: historyMode = "push", focus = tru
   const isNoteLink = new URL(target, location.origin).searchParams.has("link");
   if (isNoteLink && page()?.dataset.url) target = page().dataset.url;
   if (historyMode === "push") {
-    history.replaceState({ scrollTop: previousScrollTop }, "");
+    history.replaceState(previousPlace, "");
     history.pushState(null, "", target);
   }
   if (historyMode === "replace") history.replaceState(null, "", target);
   toggleDrawer(false);
+  if (document.activeElement !== searchInput) showQuery(target);
   showPage();
-  if (scrollTop) main.scrollTop = scrollTop;
+  await restorePlace(place);
   if (focus && !main.contains(document.activeElement)) {
     const element = find("[autofocus]", main) ?? find("h1[tabindex]", main) ?? main;
     element.focus({ preventScroll: true });
   }
   return true;
+}
+
+function readPlace() {
+  const place = { scrollTop: main.scrollTop };
+  for (const { read } of placeListeners) Object.assign(place, read());
+  return place;
+}
+
+async function restorePlace(place) {
+  const visit = visits;
+  for (const { restore } of placeListeners) await restore(place);
+  if (place.scrollTop && visit === visits) main.scrollTop = place.scrollTop;
+}
+
+/** Show the query of a URL in the search box. */
+function showQuery(address) {
+  searchInput.value = new URL(address, location.origin).searchParams.get("q") ?? "";
 }
 
 /** The signal that ends background requests for the current page. */
@@ -100,7 +135,8 @@ export function showPage() {
   document.title = page()?.dataset.title ?? "Recollect";
   currentAddress = location.pathname + location.search;
   markCurrent(page()?.dataset.id ?? "");
-  if (page()?.dataset.kind) switchKind(page().dataset.kind, currentAddress);
+  const kind = page()?.dataset.kind ?? filteredKind(currentAddress);
+  if (kind) switchKind(kind, currentAddress);
   for (const link of findAll("[data-page-link]")) {
     if (link.dataset.pageLink === pageName()) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
@@ -146,11 +182,10 @@ export function startNavigation() {
   });
   addEventListener("popstate", (event) => {
     const address = location.pathname + location.search;
-    const searchInput = find("#q");
-    if (location.pathname === "/") searchInput.value = new URLSearchParams(location.search).get("q") ?? "";
+    showQuery(address);
     if (address === currentAddress && !event.state) return; // another anchor on the same page
     if (!isOtherKind(address) && readFilters(address)) refreshList({ fromTop: true });
-    goTo(address, { history: "none", focus: false, scrollTop: event.state?.scrollTop ?? 0 });
+    goTo(address, { history: "none", focus: false, place: event.state ?? {} });
   });
 }
 

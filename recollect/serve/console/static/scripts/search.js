@@ -1,8 +1,8 @@
 // Search as you type. Responses to outdated queries are dropped.
 
 import { fetchFragment, find, findAll, isAborted } from "./dom.js";
-import { clearFilters, currentFilters, onFiltersChange, setFilters, withFilters } from "./filters.js";
-import { goTo, page, pageName } from "./navigation.js";
+import { clearFilters, currentFilters, hasFilters, onFiltersChange, setFilters, withFilters } from "./filters.js";
+import { goTo, keepPlace, onPage, page, pageName } from "./navigation.js";
 import { rememberSearch } from "./recent.js";
 import { showResults } from "./results.js";
 import { listedKind } from "./sidebar.js";
@@ -17,9 +17,8 @@ let mode = "both";
 let kind = ""; // empty: the server chooses
 
 export function startSearch() {
-  const parameters = new URLSearchParams(location.search);
-  mode = parameters.get("mode") || mode;
-  kind = parameters.get("kind") || kind;
+  onPage(readOptions);
+  keepPlace(readPlace, restorePlace);
   input.addEventListener("input", () => {
     clearTimeout(timer);
     pendingRequest?.abort();
@@ -49,6 +48,15 @@ export function startSearch() {
     else if (pageName() === "start") history.replaceState(null, "", withFilters(location.pathname));
     else history.replaceState(null, "", withFilters(location.pathname + location.search));
   });
+}
+
+/** Take over how the results in the page were searched. Filters imply the kind in the list. */
+function readOptions() {
+  if (pageName() !== "search") return;
+  const parameters = new URLSearchParams(location.search);
+  mode = parameters.get("mode") || "both";
+  kind = parameters.get("kind") || "";
+  if (kind === listedKind() && hasFilters(location.href)) kind = "";
 }
 
 /** Whether the person is choosing the value of a field. An incomplete field is not searched. */
@@ -145,8 +153,9 @@ async function search({ isTyping = false } = {}) {
   }
 }
 
+/** Load the next page of results. Returns whether that worked. */
 export async function loadMoreHits(button) {
-  const parameters = searchParameters();
+  const parameters = new URLSearchParams(location.search);
   const lastPage = findAll("[data-hits]").at(-1).dataset;
   parameters.set("offset", lastPage.next);
   if ("typing" in lastPage) parameters.set("typing", "1");
@@ -158,10 +167,30 @@ export async function loadMoreHits(button) {
     const firstHit = find(".hit-link", fragment);
     find("[data-results]").append(fragment);
     firstHit?.focus({ preventScroll: true });
+    return true;
   } catch (error) {
     button.disabled = false;
     showToast(error.message);
+    return false;
   }
+}
+
+/** How many results are in the page, and which one has the focus. */
+function readPlace() {
+  if (pageName() !== "search") return {};
+  const link = document.activeElement?.closest("a[data-preview]");
+  return { hits: findAll("[data-hit]", page()).length, hit: link?.getAttribute("href") ?? "" };
+}
+
+async function restorePlace({ hits = 0, hit = "" }) {
+  if (pageName() !== "search") return;
+  const shown = page();
+  while (shown === page() && findAll("[data-hit]", shown).length < hits) {
+    const button = find("[data-command='more-hits']", shown);
+    if (!button || !(await loadMoreHits(button))) break;
+  }
+  const lines = findAll(".hit-link, .line-link", shown);
+  lines.find((line) => line.getAttribute("href") === hit)?.focus({ preventScroll: true });
 }
 
 /** Focus the next or previous line. Before the first line is the search box. */
