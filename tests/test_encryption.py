@@ -373,19 +373,25 @@ def run_and_kill(point: int, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+# Together, the last ones are all points.
 @needs_encryption
-@pytest.mark.parametrize("step", [17, pytest.param(1, marks=pytest.mark.full)])
-def test_a_killed_conversion_is_resumed_or_undone(home: Path, tmp_path: Path, step: int) -> None:
+@pytest.mark.parametrize(
+    ("first", "step"),
+    [(3, 17), *(pytest.param(first, 10, marks=pytest.mark.full) for first in range(3, 13))],
+)
+def test_a_killed_conversion_is_resumed_or_undone(
+    home: Path, tmp_path: Path, first: int, step: int
+) -> None:
     fill(home, tmp_path / "transcripts")
     original = tmp_path / "original"
     subprocess.run(["cp", "-a", home, original], check=True)
     points = int(run_and_kill(0, "encrypt", "--home", str(home)).stdout.split()[-1])
-    for number, point in enumerate(range(3, points, step)):
+    for point in range(first, points, step):
         subprocess.run(["rm", "-rf", home], check=True)
         subprocess.run(["cp", "-a", original, home], check=True)
         assert run_and_kill(point, "encrypt", "--home", str(home)).returncode == -9
         forget_keys()
-        if number % 2 and (home / KEY_FILE).exists():
+        if point % 2 and (home / KEY_FILE).exists():
             decrypt_home(home)
         else:
             if not (home / KEY_FILE).exists() or not _is_complete(home):

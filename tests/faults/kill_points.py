@@ -20,6 +20,7 @@ from typing import Any
 
 import apsw
 
+from recollect import passphrases
 from recollect.cli import main
 from recollect.serve.http.service import Service
 from recollect.settings import place
@@ -70,6 +71,7 @@ def _is_written(arguments: tuple[Any, ...]) -> bool:
 
 
 if __name__ == "__main__":
+    passphrases.SCRYPT = {"n": 16, "r": 8, "p": 1}  # many are stretched, so it must be fast
     counter = Counter(int(sys.argv[1]))
     apsw.connection_hooks.append(counter.trace)
     sys.addaudithook(counter.audit)
