@@ -23,19 +23,17 @@ def shortlist(arms: Sequence[Sequence[int]], size: int, first: int) -> frozenset
 
     The first ones of each arm are always among them.
     """
-    scores: dict[int, float] = {}
-    for arm in arms:
-        for place, key in enumerate(arm):
-            scores[key] = scores.get(key, 0.0) + 1 / (_OFFSET + place)
-    if len(scores) <= size:
-        return frozenset(scores)
-    keys = np.array(sorted(scores))
-    own_scores = np.array([scores[key] for key in keys.tolist()])
-    sums = np.concatenate([[0.0], np.cumsum(own_scores)])
+    matches = np.concatenate([np.array(arm, np.int64) for arm in arms])
+    keys, rows = np.unique(matches, return_inverse=True)
+    if len(keys) <= size:
+        return frozenset(keys.tolist())
+    places = np.concatenate([np.arange(len(arm)) for arm in arms])
+    scores = np.bincount(rows, 1 / (_OFFSET + places))
+    sums = np.concatenate([[0.0], np.cumsum(scores)])
     starts = np.searchsorted(keys, keys - _NEARBY_KEYS)
     ends = np.searchsorted(keys, keys + _NEARBY_KEYS, "right")
-    others = sums[ends] - sums[starts] - own_scores
-    order = np.argsort(-(own_scores + _SHARE_OF_NEARBY * others), kind="stable")
-    chosen = dict.fromkeys(key for arm in arms for key in arm[:first])
-    chosen.update(dict.fromkeys(keys[order].tolist()))
+    others = sums[ends] - sums[starts] - scores
+    order = np.argsort(-(scores + _SHARE_OF_NEARBY * others), kind="stable")
+    first_keys = [key for arm in arms for key in arm[:first]]
+    chosen = dict.fromkeys([*first_keys, *keys[order].tolist()])
     return frozenset(list(chosen)[:size])
