@@ -472,7 +472,7 @@ def test_ids_with_special_characters_work_everywhere(site: Site, open_page: Open
     assert "USER: one" in waiting.value.path().read_text()
     page.keyboard.press("#")
     expect(page.locator(".row")).to_have_count(0)
-    page.locator(".toast").get_by_role("button", name="Undo").click()
+    page.locator(".toast", has_text="Deleted").get_by_role("button", name="Undo").click()
     expect(page.locator("h1")).to_have_text("Renamed")
     assert site.library.conversation(id).title == "Renamed"
 

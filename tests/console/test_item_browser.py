@@ -268,6 +268,7 @@ def test_a_note_can_be_created_and_edited_with_the_keyboard(
     page.keyboard.press("Tab")
     page.keyboard.type("It likes **shade**.\n\nc and # are letters here.")
     page.get_by_label("Tags", exact=True).fill("garden, green")
+    page.locator("main h1").focus()  # the form is saved wherever the focus is
     page.keyboard.press("Control+Enter")
     expect(page.locator(".note-body strong")).to_have_text("shade")
     expect(page.locator(".facts .tag")).to_have_text(["garden", "green"])

@@ -296,10 +296,13 @@ def test_fields_are_completed_with_counts(
 def test_changes_from_the_row_menu_can_be_undone(
     client: TestClient, library: recollect.Library
 ) -> None:
-    library.add_conversation("c", "Pears", messages=[{"role": "user", "content": "pear"}])
+    metadata = {"tags": ["ripe"]}
+    messages = [{"role": "user", "content": "pear"}]
+    library.add_conversation("c", "Pears", messages=messages, metadata=metadata)
     for action, text, message in [
         ("rename", "Apples", "Renamed to “Apples”."),
         ("tag", "fruit", "Tagged “Pears” with “fruit”."),
+        ("untag", "ripe", "Removed the tag “ripe” from “Pears”."),
         ("pin", "", "Pinned “Pears”."),
         ("delete", "", "Deleted “Pears”."),
     ]:
@@ -308,7 +311,7 @@ def test_changes_from_the_row_menu_can_be_undone(
         assert change["message"] == message
         client.post(f"/console/undo?number={change['number']}", headers=ORIGIN)
         summary = library.summary("c")
-        assert (summary.title, summary.metadata.get("tags")) == ("Pears", None)
+        assert (summary.title, summary.metadata.get("tags")) == ("Pears", ["ripe"])
         assert not summary.metadata.get("pinned")
     answer = client.post("/console/edit?id=c&action=explode", headers=ORIGIN)
     assert (answer.status_code, "no action" in answer.text) == (400, True)

@@ -254,7 +254,7 @@ def test_an_untitled_conversation_gets_the_suggested_title(site: Site, open_page
     site.library.add_conversation("untitled", "", messages=messages)
     page = open_page("/c/untitled")
     expect(page.locator("h1")).to_have_text("Why is the tram late?")
-    with page.expect_response(lambda response: response.request.method == "PUT"):
+    with page.expect_response(lambda response: response.request.method == "POST"):
         page.get_by_role("button", name="Save suggested title").click()
     expect(page.get_by_role("button", name="Save suggested title")).to_be_hidden()
     expect(page.locator("h1")).to_have_text("Why is the tram late?")

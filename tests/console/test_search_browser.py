@@ -193,6 +193,32 @@ def test_the_menu_of_a_row_changes_the_conversation_and_can_be_undone(
 
 
 @pytest.mark.full
+def test_changes_in_an_open_conversation_can_be_undone(site: Site, open_page: OpenPage) -> None:
+    messages = [{"role": "user", "content": "How do I water tomatoes?"}]
+    tags = {"tags": ["one", "two", "three"]}
+    site.library.add_conversation("c", "Tomatoes", messages=messages, metadata=tags)
+    page = open_page("/c/c")
+    page.keyboard.press("r")
+    page.get_by_label("New title").fill("Beans")
+    page.keyboard.press("Enter")
+    expect(page.locator(".toast")).to_have_count(1)
+    page.keyboard.press("u")
+    expect(page.locator("h1")).to_have_text("Tomatoes")
+    page.locator("[data-remove-tag='two']").press("Enter")
+    expect(page.locator("[data-remove-tag='three']")).to_be_focused()
+    expect(page.locator("[data-remove-tag]")).to_have_count(2)
+    page.keyboard.press("u")
+    expect(page.locator("[data-remove-tag]")).to_have_count(3)
+    page.locator("[data-menu='project'] summary").click()
+    page.locator("[data-project] input").fill("garden")
+    page.keyboard.press("Enter")
+    expect(page.locator("[data-menu='project'] summary")).to_have_text("garden")
+    page.keyboard.press("u")
+    expect(page.locator("[data-menu='project'] summary")).to_have_text("default")
+    assert site.library.summary("c").title == "Tomatoes"
+
+
+@pytest.mark.full
 def test_opening_a_hit_shows_its_row_far_down_the_list(site: Site, open_page: OpenPage) -> None:
     fill(site.library, 3)
     for n in range(400):

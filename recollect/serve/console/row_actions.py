@@ -1,4 +1,4 @@
-"""What the menu of a row does, and where a row is in the list."""
+"""Changes to a conversation that can be undone, and where a row is in the list."""
 
 from __future__ import annotations
 
@@ -45,12 +45,14 @@ def edit(access: AccessTo, id: str, action: str, text: str = "") -> dict[str, An
 
 
 def _apply(library: Library, id: str, action: str, text: str) -> Change | None:
-    if action in ("rename", "tag") and not text:
+    if action in ("rename", "tag", "untag") and not text:
         raise InvalidInput("Type a name first.")
     if action == "rename":
         return library.rename(id, text)
     if action == "tag":
         return library.tag(id, text)
+    if action == "untag":
+        return library.untag(id, text)
     if action == "pin":
         return library.pin(id)
     if action == "unpin":
@@ -67,6 +69,7 @@ def _describe(action: str, title: str, text: str, change: Change | None) -> str:
     return {
         "rename": f"Renamed to “{truncate(text, _MAX_TITLE)}”.",
         "tag": f"Tagged {name} with “{truncate(text, _MAX_TITLE)}”.",
+        "untag": f"Removed the tag “{truncate(text, _MAX_TITLE)}” from {name}.",
         "pin": f"Pinned {name}.",
         "unpin": f"Unpinned {name}.",
         "delete": f"Deleted {name}.",

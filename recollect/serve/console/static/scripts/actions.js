@@ -1,7 +1,8 @@
 // Actions on conversations and items: rename, tag, move, export, delete, copy.
 
 import { showName } from "./conversation.js";
-import { fetchFragment, find, findAll, request } from "./dom.js";
+import { find, findAll, request } from "./dom.js";
+import { editConversation, moveConversation, showTags } from "./edits.js";
 import { goTo, page, pageName, stopUpdates } from "./navigation.js";
 import { neighbourUrl, refreshList } from "./sidebar.js";
 import { showToast } from "./toast.js";
@@ -47,7 +48,7 @@ function runAction(button, event) {
   if (field !== undefined) copyItemText(field);
   else if (command) copy(command, "Command copied. Run it in a terminal.");
   else if (format) exportAs(format);
-  else if (tag !== undefined) changeTags((tags) => tags.filter((other) => other !== tag));
+  else if (tag !== undefined) removeTag(button);
   else if (button.matches("[data-permalink]")) {
     event.preventDefault();
     copy(button.href, "Link copied.");
@@ -77,49 +78,53 @@ export function showRenameForm(visible) {
   input.select();
 }
 
-async function updateConversation(parameters) {
-  await request(conversationApi(conversationId(), `?${new URLSearchParams(parameters)}`), { method: "PUT" });
-}
-
 async function saveName(form) {
   const title = form.elements.title.value.trim();
-  await updateConversation([["title", title]]);
+  const offerUndo = await editConversation(conversationId(), "rename", title);
   showRenameForm(false);
   showName(title);
   find("[data-name]", page()).focus();
   refreshList();
+  offerUndo();
 }
 
 async function moveToProject(form) {
-  const project = form.elements.project.value.trim();
-  await updateConversation([["namespace", project]]);
+  const { value, defaultValue } = form.elements.project;
   const menu = form.closest(".menu");
   menu.open = false;
-  const folders = project.split(/[\\/]/).filter(Boolean);
-  find("summary", menu).textContent = folders.at(-1) ?? project;
-  refreshList();
+  find("summary", menu).focus();
+  if (value.trim() !== defaultValue) await moveConversation(conversationId(), value.trim(), defaultValue);
 }
-
-const currentTags = () => findAll("[data-remove-tag]", page()).map((button) => button.dataset.removeTag);
 
 async function addTag(form) {
   const tag = form.elements.tag.value.trim();
   if (!tag) return;
   form.elements.tag.value = "";
-  await changeTags((tags) => (tags.includes(tag) ? tags : [...tags, tag]));
+  await changeTags("tag", tag);
   focusTagInput();
 }
 
-async function changeTags(change) {
-  const tags = change(currentTags());
+/** Remove a tag. The focus goes to the next one. */
+async function removeTag(button) {
+  const index = findAll("[data-remove-tag]", page()).indexOf(button);
   try {
-    await updateConversation(tags.length ? tags.map((tag) => ["tags", tag]) : [["tags", ""]]);
-    const fragment = await fetchFragment(`/console/tags?${new URLSearchParams({ id: conversationId() })}`);
-    find("[data-tags]", page()).replaceWith(fragment);
-    refreshList();
+    await changeTags("untag", button.dataset.removeTag);
   } catch (error) {
     showToast(error.message);
+    return;
   }
+  const buttons = findAll("[data-remove-tag]", page());
+  const next = buttons[index] ?? buttons.at(-1);
+  if (next) next.focus();
+  else focusTagInput();
+}
+
+async function changeTags(action, tag) {
+  const id = conversationId();
+  const offerUndo = await editConversation(id, action, tag);
+  await showTags(id);
+  refreshList();
+  offerUndo();
 }
 
 export function focusTagInput() {

@@ -1,6 +1,6 @@
 // Forms of items. Unsaved text is kept in the session storage until the window is closed.
 
-import { find, findAll } from "./dom.js";
+import { find, findAll, isTextField } from "./dom.js";
 import { onPage, pageName } from "./navigation.js";
 import { showToast } from "./toast.js";
 
@@ -24,9 +24,10 @@ export function startDrafts() {
     find("[data-save]", event.target).disabled = true;
   });
   document.addEventListener("keydown", (event) => {
-    const form = event.target.closest?.("[data-item-form]");
+    const form = openForm();
     if (!form || event.isComposing || !(event.ctrlKey || event.metaKey)) return;
-    if (!["Enter", "s"].includes(event.key)) return;
+    if (!["Enter", "s"].includes(event.key) || find("dialog[open]")) return;
+    if (isTextField(event.target) && !form.contains(event.target)) return;
     event.preventDefault();
     form.requestSubmit();
   });

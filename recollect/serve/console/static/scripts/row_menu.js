@@ -1,7 +1,8 @@
 // The menu of a row in the list of conversations. Every change can be undone.
 
 import { download } from "./actions.js";
-import { find, findAll, request } from "./dom.js";
+import { find, findAll } from "./dom.js";
+import { editConversation } from "./edits.js";
 import { goTo, page, reloadPage, stopUpdates } from "./navigation.js";
 import { currentRow, neighbourUrl, refreshList } from "./sidebar.js";
 import { showToast } from "./toast.js";
@@ -102,19 +103,12 @@ async function change(action, text = "") {
   const nextPage = neighbourUrl(id);
   if (isOpen && action === "delete") stopUpdates();
   try {
-    const response = await request(`/console/edit?${new URLSearchParams({ id, action, text })}`, { method: "POST" });
-    const { number, message } = await response.json();
+    const offerUndo = await editConversation(id, action, text);
     if (isOpen && action === "delete") await goTo(nextPage, { history: "replace" });
     else if (isOpen) await reloadPage();
     await refreshList();
-    if (number === null) showToast(message);
-    else showToast(message, { action: () => undoChange(number) });
+    offerUndo();
   } catch (error) {
     showToast(error.message);
   }
-}
-
-async function undoChange(number) {
-  await request(`/console/undo?number=${number}`, { method: "POST" });
-  await refreshList();
 }
