@@ -6,6 +6,7 @@ import math
 import re
 import unicodedata
 from bisect import bisect
+from collections.abc import Iterable
 from datetime import UTC, date, datetime, time, timedelta
 from functools import cache
 from hashlib import blake2b
@@ -196,10 +197,10 @@ def _ascii_words(text: str) -> bytes | None:
     if not text.isascii():
         others = _decode_others(encoded)
         if not _ONLY_SYMBOLS.fullmatch(others):
-            for character in set(others):
-                form = _form_in_ascii(character)
-                if form is None:
-                    return None
+            forms = _forms_in_ascii(others)
+            if forms is None:
+                return None
+            for character, form in forms.items():
                 text = text.replace(character, form)
             encoded = text.encode()
     # The bytes of symbols are separators.
@@ -208,6 +209,17 @@ def _ascii_words(text: str) -> bytes | None:
 
 def _other_words(text: str) -> list[str]:
     return _WORD.findall(indexable_with_codes(text).replace("_", " "))
+
+
+def _forms_in_ascii(characters: Iterable[str]) -> dict[str, str] | None:
+    """What the index has for each of these characters; None if one of them is not ASCII there."""
+    forms: dict[str, str] = {}
+    for character in characters:
+        form = _form_in_ascii(character)
+        if form is None:
+            return None
+        forms[character] = form
+    return forms
 
 
 @cache

@@ -163,7 +163,7 @@ SECURITY = Cue(
     (
         "cve injection auth authentication authorization vulnerability vulnerabilities xss csrf"
         " ssrf rce privilege traversal leaked exposed security",
-        r"\bCVE-\d{4}-\d+|\b(?:sql|command|prompt|code|header|html) injection\b"
+        r"\bcve-\d{4}-\d+|\b(?:sql|command|prompt|code|header|html) injection\b"
         r"|\bauth(?:entication|orization)? bypass\b"
         r"|\b(?:vulnerabilit(?:y|ies)|xss|csrf|ssrf|rce|privilege escalation|path traversal"
         r"|leaked (?:key|token|secret|password|credential)s?"
