@@ -23,11 +23,11 @@ def shortlist(arms: Sequence[Sequence[int]], size: int, first: int) -> frozenset
 
     The first ones of each arm are always among them.
     """
-    matches = np.concatenate([np.array(arm, np.int64) for arm in arms])
+    matches = np.array([key for arm in arms for key in arm], np.int64)
+    places = np.array([place for arm in arms for place in range(len(arm))])
     keys, rows = np.unique(matches, return_inverse=True)
     if len(keys) <= size:
         return frozenset(keys.tolist())
-    places = np.concatenate([np.arange(len(arm)) for arm in arms])
     scores = np.bincount(rows, 1 / (_OFFSET + places))
     sums = np.concatenate([[0.0], np.cumsum(scores)])
     starts = np.searchsorted(keys, keys - _NEARBY_KEYS)
