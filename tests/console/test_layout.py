@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from sites import Site
+from sites import Site, expect
 
 import recollect
 
@@ -72,3 +72,21 @@ def test_the_api_reference_fits_a_phone(open_page: OpenPage) -> None:
     for details in page.locator("details").all():
         details.evaluate("element => (element.open = true)")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+@pytest.mark.full
+def test_collapsed_messages_show_what_they_are_about(site: Site, open_page: OpenPage) -> None:
+    messages = [
+        {"role": "user", "content": "Which sencha is there?"},
+        {"role": "assistant", "type": "thinking", "content": "Let me look"},
+        {"role": "assistant", "type": "tool_call", "tool": "bash", "content": "ls sencha"},
+    ]
+    site.library.add_conversation("c", "On tea", messages=messages)
+    page = open_page("/c/c")
+    for text in ("Let me look", "ls sencha"):
+        expect(page.locator("summary").get_by_text(text)).to_be_visible()
+    page = open_page("/?q=which+sencha")
+    page.set_viewport_size({"width": 1680, "height": 900})
+    row = page.locator("[data-preview-pane] summary", has_text="Let me look")
+    expect(row).to_be_visible()
+    assert row.bounding_box()["height"] < 60
