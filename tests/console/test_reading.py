@@ -34,6 +34,26 @@ With $p$ as the share: $$S = \\frac{1}{1 - p}$$ It costs $5 or $6.
 """
 
 
+# Whether the page shows the first highlight with a name within a minute.
+IS_SHOWN = """name => new Promise((resolve) => {
+  const isShown = () => {
+    const [match] = CSS.highlights.get(name) ?? [];
+    if (!match) return false;
+    const range = new Range();
+    range.setStart(match.startContainer, match.startOffset);
+    range.setEnd(match.endContainer, match.endOffset);
+    const box = range.getBoundingClientRect();
+    const element = document.elementFromPoint(box.x + 1, box.y + 1);
+    return element !== null && element.contains(match.startContainer);
+  };
+  const check = () => {
+    if (isShown() || performance.now() > 60_000) resolve(isShown());
+    else requestAnimationFrame(check);
+  };
+  check();
+})"""
+
+
 def save(library: recollect.Library, id: str, passages: list[Passage]) -> None:
     document = recollect.Document("recollect", id, id.capitalize(), passages=tuple(passages))
     library._store.save([document])
@@ -193,6 +213,23 @@ def test_a_session_shows_tools_diffs_code_formulas_and_pictures(
     page.locator(".code", has_text="compute").get_by_role("button", name="Copy").click()
     expect(page.get_by_text("Code copied.")).to_be_visible()
     assert page.evaluate("navigator.clipboard.readText()").startswith("value = compute('long'")
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("paragraphs", [60, 700, 2_000], ids=["all", "cut", "plain"])
+def test_a_hit_in_a_long_message_is_shown_at_the_match(
+    site: Site, open_page: OpenPage, paragraphs: int
+) -> None:
+    text = (
+        "A paragraph about nothing at all.\n\n" * paragraphs + "The needle.\n\n" + "Rest.\n\n" * 60
+    )
+    save(site.library, "c", [Passage("m", "assistant", text)])
+    page = open_page("/c/c?m=m&q=needle")
+    assert page.evaluate(IS_SHOWN, "query")
+    page.locator("[data-scroller]").evaluate("scroller => (scroller.scrollTop = 0)")
+    page.keyboard.press("Control+f")
+    page.keyboard.type("needle")
+    assert page.evaluate(IS_SHOWN, "find-current")
 
 
 @pytest.mark.full

@@ -1,7 +1,7 @@
 // A conversation. The window of messages grows at both ends while scrolling, up to a limit.
 
 import { fetchFragment, find, findAll, formatNumber, isAborted, plural, wait } from "./dom.js";
-import { highlightTerms } from "./highlight.js";
+import { highlightTerms, scrollToMessage } from "./highlight.js";
 import { keepPlace, onPage, page, pageName, updateSignal } from "./navigation.js";
 import { showToast } from "./toast.js";
 
@@ -95,7 +95,9 @@ function readPlace() {
 }
 
 async function restorePlace({ message }) {
-  if (state && message !== undefined) await showMessage(message);
+  if (!state || message === undefined) return;
+  state.isRestored = true;
+  await showMessage(message);
 }
 
 function announceMessages(root) {
@@ -110,14 +112,20 @@ function readRange(windowElement) {
   state.total = Number(windowElement.dataset.total);
 }
 
-function scrollToTarget() {
+async function scrollToTarget() {
+  const opened = state;
   const target = find("[data-target]", state.messages);
   if (!target) return;
   const details = find(".collapsed", target);
   if (details) details.open = true;
-  const isTall = target.offsetHeight > state.scroller.clientHeight * 0.8;
-  target.scrollIntoView({ block: isTall ? "start" : "center" });
+  const hasMatch = scrollToMessage(target, state.scroller);
   target.focus({ preventScroll: true });
+  const rest = find("[data-command='show-all']", target);
+  if (hasMatch || !state.terms.length || !rest) return;
+  await showWholeMessage(rest); // the match is in the part that was left out
+  if (state !== opened || state.isRestored) return;
+  scrollToMessage(target, state.scroller);
+  state.openedAt = state.scroller.scrollTop;
 }
 
 // -- loading ---

@@ -11,12 +11,12 @@ import {
   showWholeMessage,
 } from "./conversation.js";
 import { find, findAll, isAborted, plural, request, wait } from "./dom.js";
+import { scrollToRange } from "./highlight.js";
 import { onPage, page, pageName } from "./navigation.js";
 import { showToast } from "./toast.js";
 
 const TYPING_PAUSE = 150; // milliseconds
 const MAX_RANGES = 3000;
-const MARGIN = 60; // pixels between a match and the edge of the page
 const allRanges = "highlights" in CSS ? new Highlight() : null;
 const currentRange = "highlights" in CSS ? new Highlight() : null;
 if (allRanges) {
@@ -193,11 +193,7 @@ async function goTo(at, which) {
 function showRange(range) {
   currentRange?.clear();
   currentRange?.add(range);
-  const { scroller } = openConversation();
-  const box = range.getBoundingClientRect();
-  const area = scroller.getBoundingClientRect();
-  const isVisible = box.top >= area.top + MARGIN && box.bottom <= area.bottom - MARGIN;
-  if (!isVisible) scroller.scrollTop += box.top - area.top - area.height / 3;
+  scrollToRange(range, openConversation().scroller);
 }
 
 /** The element that has the text of a message: the row of a tool has the texts of two. */

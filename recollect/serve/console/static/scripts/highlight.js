@@ -1,6 +1,7 @@
 // Highlight the words of a search without changing the markup.
 
 const MAX_RANGES = 5000;
+const MARGIN = 60; // pixels between a match and the edge of a box
 const highlight = "highlights" in CSS ? new Highlight() : null;
 if (highlight) CSS.highlights.set("query", highlight);
 
@@ -47,12 +48,48 @@ function removeDetachedRanges() {
   for (const range of [...highlight]) if (!range.startContainer.isConnected) highlight.delete(range);
 }
 
-/** The element with the first highlight, to scroll to it. */
-export function firstHighlight(root) {
+/** The first highlight in an element, or null. */
+function firstRange(root) {
   for (const range of highlight ?? []) {
-    if (root.contains(range.startContainer)) return range.startContainer.parentElement;
+    if (root.contains(range.startContainer)) return range;
   }
   return null;
+}
+
+/** The element with the first highlight, to scroll to it. */
+export const firstHighlight = (root) => firstRange(root)?.startContainer.parentElement ?? null;
+
+/** Scroll to a message. In one that does not fit, scroll to the first highlight. Returns whether there is one. */
+export function scrollToMessage(message, scroller) {
+  const isTall = message.offsetHeight > scroller.clientHeight * 0.8;
+  message.scrollIntoView({ block: isTall ? "start" : "center" });
+  const match = firstRange(message);
+  if (isTall && match) {
+    const range = new Range();
+    range.setStart(match.startContainer, match.startOffset);
+    range.setEnd(match.endContainer, match.endOffset);
+    scrollToRange(range, scroller);
+  }
+  return match !== null;
+}
+
+/** Scroll to a range, also inside boxes that scroll themselves, unless it is visible. */
+export function scrollToRange(range, scroller) {
+  for (const box of [...scrollingParents(range, scroller), scroller]) {
+    const place = range.getBoundingClientRect();
+    const area = box.getBoundingClientRect();
+    const isVisible = place.top >= area.top + MARGIN && place.bottom <= area.bottom - MARGIN;
+    if (!isVisible) box.scrollTop += place.top - area.top - area.height / 3;
+  }
+}
+
+function scrollingParents(range, scroller) {
+  const parents = [];
+  for (let element = range.startContainer.parentElement; element && element !== scroller; element = element.parentElement) {
+    const scrolls = ["auto", "scroll"].includes(getComputedStyle(element).overflowY);
+    if (scrolls && element.scrollHeight > element.clientHeight) parents.push(element);
+  }
+  return parents;
 }
 
 function addRange(node, start, length) {

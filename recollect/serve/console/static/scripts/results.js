@@ -2,7 +2,7 @@
 
 import { fetchFragment, find, findAll, isAborted } from "./dom.js";
 import { setFilters } from "./filters.js";
-import { highlightTerms } from "./highlight.js";
+import { highlightTerms, scrollToMessage } from "./highlight.js";
 import { onPage, page, pageName } from "./navigation.js";
 import { rememberSearch } from "./recent.js";
 import { searchKind } from "./search.js";
@@ -134,7 +134,8 @@ async function loadPreview(url) {
     pane().replaceChildren(fragment);
     const body = find("[data-preview-body]", pane());
     highlightTerms(body, body.dataset.terms.split(" ").filter(Boolean));
-    find("[data-target]", body)?.scrollIntoView({ block: "center" });
+    const target = find("[data-target]", body);
+    if (target) scrollToMessage(target, find("[data-preview-scroller]", body));
   } catch (error) {
     if (!isAborted(error) && pane()) showPreviewText(error.message);
   }
