@@ -90,3 +90,13 @@ def test_collapsed_messages_show_what_they_are_about(site: Site, open_page: Open
     row = page.locator("[data-preview-pane] summary", has_text="Let me look")
     expect(row).to_be_visible()
     assert row.bounding_box()["height"] < 60
+
+
+@pytest.mark.full
+def test_completions_can_be_read_on_a_phone(site: Site, open_page: OpenPage) -> None:
+    add(site.library, "Sencha", metadata={"tags": ["green and roasted tea"]})
+    page = open_page("/", phone=True)
+    page.locator("#q").press_sequentially("tag:gre")
+    completion = page.locator("#completions [data-completion] code")
+    expect(completion).to_be_in_viewport()
+    assert completion.evaluate(EXCESS) <= 0
