@@ -341,6 +341,11 @@ class SqliteStore(SqlStore[Connection]):
         self._write(request_purge)
         self.purge()
 
+    def unembedded(self, space: Space, limit: int) -> tuple[list[Unembedded], int]:
+        from recollect.store.sqlite.vectors.vector_table import unembedded
+
+        return self._read(lambda db: unembedded(db, space, limit))
+
     def add_vectors(self, space: Space, vectors: Mapping[Unembedded, Sequence[Any]]) -> None:
         from recollect.store.sqlite.vectors.vector_table import insert_vectors, pack
 

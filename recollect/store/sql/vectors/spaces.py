@@ -78,7 +78,7 @@ def clear_dropped(db: Database) -> bool:
 # -- passages without vectors ---
 # New passages have keys after the last embedded one (`done`). Changed ones are in `unembedded`.
 
-_TEXT = f"p.key, {INDEXED_TITLE}, p.author, p.content"
+_HEAD = f"p.key, {INDEXED_TITLE}, p.author"
 
 
 def _queued(db: Database) -> str:
@@ -86,11 +86,13 @@ def _queued(db: Database) -> str:
       and exists (select 1 from passage p where {db.own("p")} and p.key = q.passage)"""
 
 
-def unembedded(db: Database, space: Space, limit: int) -> tuple[list[Unembedded], int]:
-    """See Store.unembedded."""
+def unembedded(
+    db: Database, space: Space, limit: int, content: str = "p.content"
+) -> tuple[list[Unembedded], int]:
+    """See Store.unembedded. `content` is the column that the text is read from."""
     last: int = db.get(f"select done from space where {db.own()} and id = ?", (space.id,)) or 0
     rows = db.rows(
-        f"""select {_TEXT}, coalesce(u.mark, 0)
+        f"""select {_HEAD}, {content}, coalesce(u.mark, 0)
         from (select q.passage as key {_queued(db)}
           union all select key from
             (select key from passage where {db.own()} and key > ? order by key limit ?) n
@@ -113,7 +115,7 @@ def unembedded(db: Database, space: Space, limit: int) -> tuple[list[Unembedded]
 def vectorless(db: Database, space: Space, after: int, limit: int) -> list[Unembedded]:
     """See Store.vectorless."""
     rows = db.rows(
-        f"""select {_TEXT}, 0
+        f"""select {_HEAD}, p.content, 0
         from passage p join document d on d.key = p.document
         where {db.own("p", "d")} and p.key > ?
           and p.key <= (select s.done from space s where {db.own("s")} and s.id = ?)
