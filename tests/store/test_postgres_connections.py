@@ -1172,8 +1172,8 @@ def test_the_background_indexer_continues_after_the_server_was_down(
         library.add_conversation("c1", "Talk", messages=[{"role": "user", "content": "a zebra"}])
         wait_until(lambda: [space.ready for space in library._store.spaces()] == [True])
         library._store.append("c1", message("m2", "a giraffe"))
+        set_limits(monkeypatch, write_wait_seconds=0.3)
         with stopped_server(server):
-            set_limits(monkeypatch, write_wait_seconds=0.3)
             with pytest.raises(StoreUnavailable):
                 library.search("zebra")
             wait_until(lambda: "Indexing in the background stopped" in caplog.text)
