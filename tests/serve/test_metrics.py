@@ -148,6 +148,7 @@ def test_the_api_reference_has_all_operations_with_examples(
     script = re.search(r'src="(/static/[^"]+)"', scripts[0])
     assert script is not None
     assert client.get(script[1]).headers["content-type"].startswith("text/javascript")
+    assert "retry_after: integer or null " in page.text
     assert page.text.count('<form class="try"') > 50
     assert page.text.count("<code>curl ") == page.text.count("<details>")
     assert not re.findall(r"(?:src|href)=\"(?!/)", page.text), "no external resources"

@@ -310,7 +310,10 @@ def _type(schema: Schema) -> str:
         return " or ".join(map(str, schema["enum"]))
     if schema.get("type") == "array":
         return f"list of {_type(schema.get('items', {}))}"
-    return str(schema.get("type", "any"))
+    types = schema.get("type", "any")
+    if isinstance(types, list):
+        return " or ".join(types)
+    return str(types)
 
 
 def _reference(schema: Schema) -> str:
