@@ -1,5 +1,6 @@
 """What can go wrong, one sentence each. Every message says what to do next."""
 
+LIST_ADVICE = "`recollect list` shows what there is."
 DAMAGE_ADVICE = (
     "Run `recollect doctor` to see what is wrong, and `recollect salvage` to rescue what can be "
     "read."

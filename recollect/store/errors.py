@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from recollect.errors import DAMAGE_ADVICE, DamagedLibrary, NotFound, RecollectError
+from recollect.errors import DAMAGE_ADVICE, LIST_ADVICE, DamagedLibrary, NotFound, RecollectError
 from recollect.language.text import truncate
 
 
 def missing_document(id: str) -> NotFound:
     return NotFound(
-        f"There is no conversation {truncate(id, 80)!r} in this library. "
-        "`recollect list` shows what there is."
+        f"There is no conversation {truncate(id, 80)!r} in this library. " + LIST_ADVICE
     )
 
 

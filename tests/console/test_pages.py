@@ -579,6 +579,7 @@ def test_error_pages_are_inside_the_frame_and_say_what_to_do(
     response = client.get(path)
     assert response.status_code == status
     assert message in response.text
+    assert "recollect list" not in response.text
     assert 'role="search"' in response.text
     assert 'href="/"' in response.text
     assert response.headers["x-request-id"] in response.text

@@ -10,7 +10,7 @@ from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from recollect.errors import RecollectError
+from recollect.errors import LIST_ADVICE, RecollectError
 from recollect.serve.console.request_params import ListFilters
 from recollect.serve.console.tabs import CONVERSATIONS, TABS
 from recollect.serve.console.templating import FRAGMENT_HEADER, page
@@ -79,7 +79,7 @@ def error_page(request: Request, problem: Problem) -> Response:
     """An error as a page. It does not use the library, which may be what failed."""
     status = problem.status_code
     heading = _HEADINGS.get(status) or "Something went wrong"
-    message = problem.detail
+    message = problem.detail.replace(LIST_ADVICE, "")  # the page has a list
     if status == HTTPStatus.NOT_FOUND and message == DEFAULT_MESSAGES[404]:
         message = "There is no page at this address."
     retry_url = ""
