@@ -8,6 +8,7 @@ import { clearFilters, openFilters } from "./filters.js";
 import { goTo, page, pageName, toggleDrawer, toggleSidebar } from "./navigation.js";
 import { backToResults, focusSearch, leaveSearch, loadMoreHits, searchAsTyped, stepHit } from "./search.js";
 import { openRowMenu } from "./row_menu.js";
+import { scrollByKey } from "./scrolling.js";
 import { stepRow } from "./sidebar.js";
 import { switchTheme } from "./theme_choice.js";
 import { undo } from "./toast.js";
@@ -73,6 +74,7 @@ export function startKeyboard() {
     if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
     if (event.defaultPrevented || find("dialog[open], :popover-open")) return;
     if (event.key === "Escape") onEscape(event);
+    else if (scrollByKey(event)) event.preventDefault();
     else if (event.key === "ArrowDown" || event.key === "ArrowUp") onArrow(event);
     else if (checkbox.checked) onShortcut(event);
   });
