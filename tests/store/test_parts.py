@@ -337,6 +337,7 @@ def test_messages_added_together_are_stored_like_those_added_one_by_one(store: S
         assert getattr(together, name) == getattr(one_by_one, name)
     assert len(store.match(parse("trip"), Filter(), 10)) == 2, "the title is indexed once for each"
     assert {p.content for p in store.passages_by_id("c1", ["a", "f", "zz"])} == {"one", "six"}
+    assert store.passages_by_id("c1", []) == []
 
 
 def test_messages_are_added_together_or_not_at_all(store: Store) -> None:

@@ -253,6 +253,8 @@ def _add_new_messages(library: Library, conversation_id: str, passages: Sequence
     Raises Conflict if an id is used for another message, InvalidInput if a parent is unknown, and
     NotFound if the conversation has been deleted.
     """
+    if not passages:
+        return 0
     new = _missing_messages(library, conversation_id, passages)
     if not new:
         return 0

@@ -328,11 +328,14 @@ def passage_page(db: Database, id: str, position: int, limit: int) -> tuple[list
 
 def passages_by_id(db: Database, document: str, ids: Sequence[str]) -> list[Passage]:
     """See Store.passages_by_id."""
+    key = key_of(db, document)
+    if not ids:
+        return []
     members, value = db.in_list([identifier(id_) for id_ in ids])
     rows = db.rows(
         f"select {_PASSAGE_COLUMNS} from passage p "
         f"where {db.own('p')} and p.document = ? and p.id in ({members})",
-        (key_of(db, document), value),
+        (key, value),
     )
     return [decode_passage(row) for row in rows]
 
