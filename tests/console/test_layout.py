@@ -30,6 +30,7 @@ def test_long_names_and_formulas_do_not_widen_a_conversation(
     add(site.library, f"The sum ${formula}$", f"- a list: ${formula}$", model="m" * 300)
     page = open_page("/c/c", phone=phone)
     assert page.locator("math").count() == 2
+    assert page.locator(".body[tabindex='0']").count() == 2  # the keyboard reaches what scrolls
     assert page.locator("[data-scroller]").evaluate(EXCESS) <= 0
 
 

@@ -48,6 +48,7 @@ function addTools(root) {
     frame.append(tools(block), block);
   }
   for (const table of findAll(".body .table", root)) table.tabIndex = 0;
+  for (const body of findAll(".body:has(math)", root)) if (body.scrollWidth > body.clientWidth) body.tabIndex = 0;
 }
 
 function tools(block) {
