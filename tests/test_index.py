@@ -843,7 +843,7 @@ READERS = {
       exclusion facets find_id
       find_text list_position
       resolve_id index knowledge label match_expression memory message message_ids messages
-      missing_features preview_forget
+      messages_with_ids missing_features preview_forget
       index_status pause_indexing resume_indexing
       purge_status read_only receipts recent related search short_id size stats summary verify
       version view wake_indexer prepare_imports read_path record_failed_import
