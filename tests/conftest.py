@@ -12,6 +12,7 @@ import sys
 import tempfile
 import uuid
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from typing import Any
 import postgres
 import pytest
 from _pytest.assertion import rewrite
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, settings, strategies
 from hypothesis.internal.conjecture import providers
 
 import recollect
@@ -113,7 +114,11 @@ def pytest_configure(config: pytest.Config) -> None:
     if has_memory_for_files():
         os.environ["TMPDIR"] = str(MEMORY)
         tempfile.tempdir = None
-    postgres.start()
+    # After a fresh checkout, Hypothesis makes tables of all characters. They are made once, while
+    # PostgreSQL starts, or else every test process would make them.
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(strategies.text().validate)
+        postgres.start()
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

@@ -161,3 +161,19 @@ def test_a_question_about_a_time_is_recognized_in_each_language(question: str) -
 def test_other_questions_are_not_taken_for_one_about_a_time(question: str) -> None:
     query = parse_query(question)
     assert as_period(query, NOW) is query
+
+
+@pytest.mark.parametrize("group", ["message", "conversation"])
+def test_a_note_says_if_no_hit_is_of_the_time_that_a_question_names(
+    library: recollect.Library, group: str
+) -> None:
+    message = {"role": "user", "content": "We decided to paint the fence green.", "id": "m1"}
+    day = "2025-11-03T10:00:00Z"
+    library.add_conversation("fence", "", messages=[message | {"created_at": day}])
+    question = "What did we decide about the fence last week?"
+    page = search(library, question, group=group)
+    assert [hit.message_id for hit in page.hits] == ["m1"]
+    remark = "None of the best hits was written in that time (2026-03-02 to 2026-03-08)."
+    assert remark in page.note
+    for other in ("last November", "next week", "in the 1990s"):
+        assert "that time" not in search(library, question.replace("last week", other)).note

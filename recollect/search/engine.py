@@ -10,6 +10,7 @@ from typing import Any
 
 from recollect.errors import InvalidInput
 from recollect.index.meaning import Meaning
+from recollect.language.queries.intent import QUESTION
 from recollect.language.queries.query import Query
 from recollect.language.text import comparable
 from recollect.model.search import Filter, Hit, Page, SearchOptions
@@ -18,7 +19,7 @@ from recollect.search.deadline import NOTE
 from recollect.search.evidence import CERTAIN, UNRELATED, Assessment, assess
 from recollect.search.partial_store import PartialStore
 from recollect.search.pool import CandidatePool
-from recollect.search.queries.period_questions import read_query
+from recollect.search.queries.period_questions import period_remark, read_query
 from recollect.search.queries.query_filter import has_words, may_relax, narrow_filter
 from recollect.search.queries.terms import term_plan
 from recollect.search.queries.without_words import search_without_words
@@ -30,6 +31,7 @@ from recollect.search.results.variety import merge_copies, spread
 from recollect.store.base import Store
 from recollect.store.values import Candidate
 
+_BEST_HITS = 10
 _MORE_MESSAGES = 2  # of a conversation, besides its best
 NEAREST = 3
 """The most messages that are shown if there are no hits."""
@@ -232,11 +234,20 @@ class Search(CandidatePool):
     def _with_nearest(self, page: Page, ranking: Sequence[ScoredCandidate]) -> Page:
         """If nothing is a hit, add what is the closest in meaning."""
         if ranking:
-            return page
+            return self._with_remark(page, ranking)
         nearest = [
             self._hit(candidate, cosine, arms=("vector",)) for candidate, cosine in self.nearest()
         ]
         return replace(page, nearest=tuple(nearest))
+
+    def _with_remark(self, page: Page, ranking: Sequence[ScoredCandidate]) -> Page:
+        """Say so if a question names a time from which none of the best hits is."""
+        question = self.question
+        if question.intent != QUESTION or not question.windows:
+            return page
+        times = [scored.candidate.created_at for scored in ranking[:_BEST_HITS]]
+        remark = period_remark(question.windows, question.now, times)
+        return replace(page, note=" ".join(filter(None, (page.note, remark))))
 
     def _hits_beyond_pool(
         self, ranking: Sequence[ScoredCandidate], start: int, count: int

@@ -7,6 +7,7 @@ was written at that time. A single word such as "yesterday" may be a name, so it
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
 from recollect.language.queries.intent import KEYWORDS, QUESTION, classify
@@ -19,6 +20,7 @@ from recollect.store.base import Store
 
 _WORD = re.compile(r"\w+")
 _LAST_MOMENT = timedelta(microseconds=1)
+_FIRST_YEAR = 2000
 
 
 def read_query(text: str, store: Store, options: SearchOptions) -> Query:
@@ -53,7 +55,7 @@ def as_period(query: Query, now: datetime) -> Query:
         after=max(filter(None, (query.fields.after, period.start))),
         before=min(filter(None, (query.fields.before, last))),
     )
-    note = _note(period, last)
+    note = f"Searched by time only: {_dates(period)}."
     return query._replace(node=None, fields=fields, plain=False, rest="", note=note)
 
 
@@ -76,10 +78,27 @@ def _has_topic(query: Query, period: Window) -> bool:
     return not no_topic.issuperset(words)
 
 
-def _note(period: Window, last: datetime) -> str:
-    dates = f"{period.start:%Y-%m-%d} to {last:%Y-%m-%d}"
+def period_remark(
+    periods: Sequence[Window], now: datetime, times: Iterable[datetime | None]
+) -> str:
+    """What to say if a question names periods and no hit was written in one of them.
+
+    In the future, and long ago, no messages were written: such a period is what they are about.
+    """
+    past = [period for period in periods if period.start.year >= _FIRST_YEAR and period.start < now]
+    if not past or len(past) < len(periods):
+        return ""
+    for time in times:
+        if time is not None and any(period.start <= time < period.end for period in past):
+            return ""
+    dates = " or ".join(dict.fromkeys(map(_dates, past)))
+    return f"None of the best hits was written in that time ({dates})."
+
+
+def _dates(period: Window) -> str:
+    last = period.end - _LAST_MOMENT
     if period.start.year == 1:
-        dates = f"up to {last:%Y-%m-%d}"
-    elif period.start.date() == last.date():
-        dates = f"{last:%Y-%m-%d}"
-    return f"Searched by time only: {dates}."
+        return f"up to {last:%Y-%m-%d}"
+    if period.start.date() == last.date():
+        return f"{last:%Y-%m-%d}"
+    return f"{period.start:%Y-%m-%d} to {last:%Y-%m-%d}"
