@@ -145,6 +145,9 @@ def move_messages(db: Database, document: int, old_project: str, new_project: st
 def recount(db: Database) -> None:
     """Count all passages."""
     db.run(f"delete from {db.own_rows('tally')}")
+    set_marker(db, COUNTS, VERSION)
+    if not db.get(f"select exists (select 1 from passage where {db.own()})"):
+        return
     role = _short("coalesce(p.role, 'unknown')")
     day, time = _floor_day("p.created_at")
     by_people = (
@@ -169,7 +172,6 @@ def recount(db: Database) -> None:
     ):
         rows = db.rows(sql)
         db.add_counts({(name, value): count for name, value, count in rows if count})
-    set_marker(db, COUNTS, VERSION)
 
 
 def _short(column: str) -> str:
