@@ -225,6 +225,8 @@ class Report:
         generator = random.Random(1)
         own = [q.text for q in questions]
         others = [text for text in self._other_questions if text not in own]
+        if not others:  # the folder has only one library
+            return
         now = max(q.asked_at for q in questions)
         own, others = (
             [
@@ -247,6 +249,8 @@ class Report:
         print("\n| known items | right, mean of the libraries | worst library |\n|---|---|---|")
         for part, shares in self._known.items():
             print(f"| {part} | {sum(shares) / len(shares):.3f} | {min(shares):.3f} |")
+        if not self._separation:
+            return
         mean = sum(self._separation) / len(self._separation)
         print(f"| AUC of the first score | {mean:.3f} | {min(self._separation):.3f} |", flush=True)
 
