@@ -17,6 +17,7 @@ import tomllib
 import zipfile
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import httpx
 import postgres
@@ -219,8 +220,16 @@ def test_servers_in_the_docs_start(line: str, place: str) -> None:
             server.terminate()
 
 
+def programs() -> list[Any]:
+    """Those of `agents-sdk.md` import large packages, so only `make test-all` runs them."""
+    return [
+        pytest.param(page, code, marks=[pytest.mark.full] if page == "agents-sdk.md" else [])
+        for page, code in blocks("python")
+    ]
+
+
 @pytest.mark.usefixtures("place")
-@pytest.mark.parametrize(("page", "code"), blocks("python"))
+@pytest.mark.parametrize(("page", "code"), programs())
 def test_the_programs_in_the_docs_run(page: str, code: str, folder: Path) -> None:
     program = folder / "program.py"
     program.write_text(code, encoding="utf-8")

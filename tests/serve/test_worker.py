@@ -40,7 +40,6 @@ EXPORT = json.dumps(
         ]
     }
 ).encode()
-pytestmark = pytest.mark.both_stores
 
 
 @pytest.fixture(autouse=True)
@@ -83,6 +82,7 @@ def wait_until(condition: Callable[[], Any]) -> None:
     pytest.fail("the condition did not become true")
 
 
+@pytest.mark.both_stores
 def test_a_worker_imports_and_indexes_what_a_server_received(
     servers: Callable[..., Service], run: Callable[..., str], place: str
 ) -> None:
@@ -99,6 +99,7 @@ def test_a_worker_imports_and_indexes_what_a_server_received(
         assert library.search("castle").hits[0].conversation_id == "tram"
 
 
+@pytest.mark.both_stores
 def test_a_scan_that_was_started_on_one_server_is_seen_on_another(
     servers: Callable[..., Service], run: Callable[..., str]
 ) -> None:
@@ -114,6 +115,7 @@ def test_a_scan_that_was_started_on_one_server_is_seen_on_another(
     assert task is not None and task.is_running
 
 
+@pytest.mark.both_stores
 def test_a_message_stored_by_a_server_that_died_is_indexed(
     servers: Callable[..., Service],
     run: Callable[..., str],
@@ -158,6 +160,7 @@ def no_library(user: str) -> Any:
     raise AssertionError("the sweep opens no library")
 
 
+@pytest.mark.both_stores
 def test_a_failed_index_job_is_reported_and_runs_again_after_the_next_change(
     servers: Callable[..., Service], monkeypatch: pytest.MonkeyPatch, run: Callable[..., str]
 ) -> None:
@@ -175,6 +178,7 @@ def test_a_failed_index_job_is_reported_and_runs_again_after_the_next_change(
         assert library.index_status().problem == ""
 
 
+@pytest.mark.both_stores
 def test_a_server_without_jobs_runs_what_only_its_machine_can(
     servers: Callable[..., Service],
 ) -> None:
@@ -189,6 +193,7 @@ def test_a_server_without_jobs_runs_what_only_its_machine_can(
     )
 
 
+@pytest.mark.both_stores
 def test_a_job_of_another_process_is_signalled(
     servers: Callable[..., Service], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -202,6 +207,7 @@ def test_a_job_of_another_process_is_signalled(
     wait_until(lambda: second.imports.get(default_user(), id).state == DONE)
 
 
+@pytest.mark.both_stores
 def test_a_job_that_waits_for_its_time_is_run_then(servers: Callable[..., Service]) -> None:
     jobs = servers().jobs
     kind = new_id()
@@ -213,6 +219,7 @@ def test_a_job_that_waits_for_its_time_is_run_then(servers: Callable[..., Servic
     assert jobs.seconds_until_due([kind]) == 0.0
 
 
+@pytest.mark.both_stores
 def test_options_of_the_worker_are_checked(run: Callable[..., str]) -> None:
     problem = run("worker", "--jobs", "music", fails=True)
     assert "'music' is none of imports, index, tasks" in problem
@@ -220,6 +227,7 @@ def test_options_of_the_worker_are_checked(run: Callable[..., str]) -> None:
     assert "at least 1" in run("worker", "--concurrency", "0", fails=True)
 
 
+@pytest.mark.both_stores
 def test_a_runner_survives_a_database_that_is_away(
     servers: Callable[..., Service], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -240,6 +248,7 @@ def test_a_runner_survives_a_database_that_is_away(
     assert failures
 
 
+@pytest.mark.both_stores
 def test_a_job_whose_lease_was_lost_is_stopped_and_records_nothing(
     servers: Callable[..., Service], place: str
 ) -> None:
