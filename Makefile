@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 # What releases, audits and the documentation need, apart from $(VENV), so that `make test` does not install it.
 TOOLS := build/tools
 # Many tests wait for browsers, servers and disks, so four processes more than cores keep the cores busy.
-PYTEST := $(BIN)/python -m pytest --dist worksteal -n $$(($$(getconf _NPROCESSORS_ONLN) + 4))
+PYTEST := $(BIN)/python -m pytest --dist worksteal -n $$(($$(getconf _NPROCESSORS_ONLN) + 2))
 # Without cached bytecode, every process that a test starts would compile the package.
 unexport PYTHONDONTWRITEBYTECODE
 
