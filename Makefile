@@ -5,7 +5,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 # What releases, audits and the documentation need, apart from $(VENV), so that `make test` does not install it.
 TOOLS := build/tools
-# Many tests wait for browsers, servers and disks, so four processes more than cores keep the cores busy.
+# Many tests wait for browsers, servers and disks, so two processes more than cores keep the cores busy. Each process
+# collects all tests, so more would take longer.
 PYTEST := $(BIN)/python -m pytest --dist worksteal -n $$(($$(getconf _NPROCESSORS_ONLN) + 2))
 # Without cached bytecode, every process that a test starts would compile the package.
 unexport PYTHONDONTWRITEBYTECODE
