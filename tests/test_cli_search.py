@@ -77,23 +77,23 @@ def imported_run(run: Any, export_file: str) -> Any:
     return run
 
 
+def export_of(folder: Path, id: str, title: str, *texts: str) -> str:
+    """The path of an export with one conversation."""
+    messages = [{"role": "user", "content": text} for text in texts]
+    conversation = {"id": id, "title": title, "messages": messages}
+    path = folder / f"{id}.json"
+    path.write_text(json.dumps({"conversations": [conversation]}))
+    return str(path)
+
+
 @pytest.fixture
 def more(tmp_path: Path) -> str:
-    messages = [{"role": "user", "content": f"line {n}"} for n in range(30)]
-    path = tmp_path / "more.json"
-    path.write_text(
-        json.dumps({"conversations": [{"id": "more", "title": "", "messages": messages}]})
-    )
-    return str(path)
+    return export_of(tmp_path, "more", "", *(f"line {n}" for n in range(30)))
 
 
 @pytest.fixture
 def many_roses(tmp_path: Path) -> str:
-    messages = [{"role": "user", "content": f"Roses of type {n}"} for n in range(70)]
-    path = tmp_path / "roses.json"
-    conversation = {"id": "types", "title": "", "messages": messages}
-    path.write_text(json.dumps({"conversations": [conversation]}))
-    return str(path)
+    return export_of(tmp_path, "types", "", *(f"Roses of type {n}" for n in range(70)))
 
 
 @pytest.fixture
@@ -236,22 +236,14 @@ def test_duplicates_are_counted_with_their_representative(imported_run: Any) -> 
 
 
 def test_names_of_emoji_in_a_title_are_shown_as_they_are(run: Any, tmp_path: Path) -> None:
-    message = {"id": "m1", "role": "user", "content": "The build :rocket: fails."}
-    conversation = {"id": "c1", "title": "Fix :bug: in parser", "messages": [message]}
-    file = tmp_path / "emoji.json"
-    file.write_text(json.dumps({"conversations": [conversation]}))
-    run("import", str(file))
+    run("import", export_of(tmp_path, "c1", "Fix :bug: in parser", "The build :rocket: fails."))
     for command in (["search", "build"], ["list"], ["read", "c1"]):
         assert "Fix :bug: in parser" in run(*command), command
     assert "The build :rocket: fails." in run("read", "c1")
 
 
 def test_a_title_of_several_lines_is_shown_in_one(run: Any, tmp_path: Path) -> None:
-    message = {"id": "m1", "role": "user", "content": "The build fails."}
-    conversation = {"id": "c1", "title": "First\r\nsecond\tthird", "messages": [message]}
-    file = tmp_path / "lines.json"
-    file.write_text(json.dumps({"conversations": [conversation]}))
-    run("import", str(file))
+    run("import", export_of(tmp_path, "c1", "First\r\nsecond\tthird", "The build fails."))
     assert " 1  First  user" in run("search", "build")
     assert "First second third" in run("list")
 

@@ -31,7 +31,7 @@ from recollect.search.results.variety import merge_copies, spread
 from recollect.store.base import Store
 from recollect.store.values import Candidate
 
-_BEST_HITS = 10
+_BEST_HITS = 10  # a page, unless the caller asks for another number
 _MORE_MESSAGES = 2  # of a conversation, besides its best
 NEAREST = 3
 """The most messages that are shown if there are no hits."""
@@ -212,7 +212,7 @@ class Search(CandidatePool):
             hits += self._hits_beyond_pool(ranking, first, end - max(start, len(ranking)))
         total, is_exact = self._total(ranking)
         page = replace(self.empty_page(), hits=tuple(hits), total=total, exact=is_exact)
-        return self._with_nearest(page, ranking)
+        return self._with_nearest(self._with_remark(page, ranking), ranking)
 
     def nearest(self) -> list[tuple[Candidate, float]]:
         """Up to three candidates that are the closest in meaning but no hits, and their cosines.
@@ -234,7 +234,7 @@ class Search(CandidatePool):
     def _with_nearest(self, page: Page, ranking: Sequence[ScoredCandidate]) -> Page:
         """If nothing is a hit, add what is the closest in meaning."""
         if ranking:
-            return self._with_remark(page, ranking)
+            return page
         nearest = [
             self._hit(candidate, cosine, arms=("vector",)) for candidate, cosine in self.nearest()
         ]
@@ -243,7 +243,7 @@ class Search(CandidatePool):
     def _with_remark(self, page: Page, ranking: Sequence[ScoredCandidate]) -> Page:
         """Say so if a question names a time from which none of the best hits is."""
         question = self.question
-        if question.intent != QUESTION or not question.windows:
+        if not ranking or question.intent != QUESTION or not question.windows:
             return page
         times = [scored.candidate.created_at for scored in ranking[:_BEST_HITS]]
         remark = period_remark(question.windows, question.now, times)
@@ -283,7 +283,7 @@ class Search(CandidatePool):
             total += len(further)
         is_exact = self.is_exhausted and not self.is_partial
         page = replace(self.empty_page(), hits=tuple(hits), total=total, exact=is_exact)
-        return self._with_nearest(page, ranking)
+        return self._with_nearest(self._with_remark(page, ranking), ranking)
 
     def _conversations_beyond_pool(self, groups: Iterable[str]) -> Iterator[Candidate]:
         """The first match of each conversation that has no ranked message."""
@@ -301,7 +301,7 @@ class Search(CandidatePool):
         if self.node is None:
             return ranked, False
         total, is_exact = self.count()
-        # Similarity in meaning has no sharp limit.
+        # By meaning, only the nearest messages are hits.
         is_by_meaning = self._vector is not None and self._plain
         if is_by_meaning or self.is_partial:
             return max(total, ranked), False

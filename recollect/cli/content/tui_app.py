@@ -401,7 +401,7 @@ def find_entries(library: Library, query: str, filter: Filter) -> tuple[list[Ent
                 Entry(
                     summary.id,
                     short_id(library, summary.id),
-                    _one_line(label),
+                    printable_line(label),
                     " · ".join(details),
                     Text(),
                     None,
@@ -442,15 +442,11 @@ def _entry_of(library: Library, hit: Hit) -> Entry:
     return Entry(
         hit.conversation_id,
         short_id(library, hit.conversation_id),
-        _one_line(label),
+        printable_line(label),
         printable(" · ".join(details)),
         snippet,
         hit.message_id,
     )
-
-
-def _one_line(text: str) -> str:
-    return printable_line(text)
 
 
 def _row(entry: Entry) -> RenderableType:
@@ -478,7 +474,13 @@ def render(
     passages: Sequence[Passage], marked_id: str | None, width: int, *, shows_tools: bool
 ) -> Iterator[RenderableType]:
     """Messages as the command `read` shows them."""
-    out = Console(width=width, force_terminal=True, color_system="truecolor", highlight=False)
+    out = Console(
+        width=width,
+        force_terminal=True,
+        color_system="truecolor",
+        highlight=False,
+        emoji=False,
+    )
     for passage in visible(passages, hidden=False, marked_id=marked_id):
         if is_folded(passage) and not shows_tools and passage.id != marked_id:
             yield Text.from_markup(fold(passage), emoji=False, overflow="ellipsis")

@@ -2,6 +2,8 @@
 
 Any message may contain the words of such a query, so they are no evidence. The answer is what
 was written at that time. A single word such as "yesterday" may be a name, so it is searched for.
+
+A question may also name a time besides a topic. If no hit is from then, a remark says so.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from recollect.store.base import Store
 
 _WORD = re.compile(r"\w+")
 _LAST_MOMENT = timedelta(microseconds=1)
-_FIRST_YEAR = 2000
+_FIRST_YEAR = 2000  # people have not talked to programs for longer than that
 
 
 def read_query(text: str, store: Store, options: SearchOptions) -> Query:

@@ -272,8 +272,10 @@ def _add_new_messages(library: Library, conversation_id: str, passages: Sequence
 def _missing_messages(
     library: Library, conversation_id: str, passages: Sequence[Passage]
 ) -> list[Passage]:
-    """Those that the conversation does not have. Raises Conflict if it has another message with the
-    same id, and NotFound."""
+    """Those that the conversation does not have.
+
+    Raises NotFound without the conversation, and Conflict if another message has one of the ids.
+    """
     ids = [passage.id for passage in passages]
     messages = library.messages_with_ids(conversation_id, ids)
     stored = {identifier(message.id): message for message in messages}
