@@ -513,6 +513,11 @@ def test_only_paths_of_this_server_are_local(target: str, local: bool) -> None:
         ("POST", "/mcp/letta", "read"),
         ("GET", "/nowhere", "read"),
         ("POST", "/nowhere", "write"),
+        ("GET", "/healthz", "anonymous"),
+        ("POST", "/login", "anonymous"),
+        ("POST", "/healthz", "anonymous"),
+        ("GET", "/static/v1/console.css", "static"),
+        ("GET", "/service-worker.js", "static"),
     ],
 )
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)

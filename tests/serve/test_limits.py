@@ -12,7 +12,8 @@ from starlette.testclient import TestClient
 
 from recollect.places import shared_database
 from recollect.serve.app import make_app
-from recollect.serve.http.checks.limits import CHAT, GROUPS, Buckets, Limiter
+from recollect.serve.http import assets
+from recollect.serve.http.checks.limits import ANONYMOUS, CHAT, GROUPS, STATIC, Buckets, Limiter
 from recollect.serve.http.service import Service, ServiceConfig
 from recollect.serve.identity.auth import FAILURES_PER_MINUTE
 from recollect.settings import place as library_place
@@ -141,6 +142,20 @@ def test_invalid_keys_are_limited_by_address_whatever_the_headers_claim(
     # A key that was never used here must wait as well. One that was used need not, or one bad
     # client would lock out everyone behind the same proxy.
     assert statuses[-3:] == [429, 200, 200]
+
+
+@pytest.mark.parametrize(
+    ("group", "static_status", "health_status"), [(ANONYMOUS, 200, 429), (STATIC, 429, 200)]
+)
+def test_static_files_have_a_limit_of_their_own(
+    client: TestClient, service: Service, group: str, static_status: int, health_status: int
+) -> None:
+    service.limiter = Limiter(5, Clock())
+    while not service.limiter.take("127.0.0.1", group):
+        pass
+    assert client.get(assets.url("sources.css")).status_code == static_status
+    assert client.get("/healthz").status_code == health_status
+    assert client.get("/openapi.json").status_code == 200
 
 
 @pytest.mark.both_stores

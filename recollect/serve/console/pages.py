@@ -27,6 +27,7 @@ from recollect.serve.http import (
     routing,  # noqa: F401  registers the path convertor `id`
 )
 from recollect.serve.http.access import AccessTo
+from recollect.serve.http.checks.limits import STATIC
 from recollect.serve.http.checks.route_policy import PUBLIC, route_policy
 from recollect.serve.identity.principal import READ
 
@@ -168,7 +169,7 @@ def imports(access: AccessTo, filters: Filters) -> Response:
 
 
 @router.get("/static/{version}/{name}")
-@route_policy(PUBLIC)
+@route_policy(PUBLIC, rate_limit=STATIC)
 def static(request: Request, version: str, name: str) -> Response:
     return assets.serve(request, version, name)
 
@@ -177,7 +178,7 @@ def static(request: Request, version: str, name: str) -> Response:
 
 
 @router.get("/service-worker.js")
-@route_policy(PUBLIC)
+@route_policy(PUBLIC, rate_limit=STATIC)
 def service_worker() -> Response:
     """At the root, because a service worker controls only pages below its own path."""
     return assets.serve_service_worker()

@@ -154,7 +154,7 @@ class Exchange:
         except Problem as problem:
             if problem.status_code == 401:
                 metrics.auth_failures.inc()
-                self._check_anonymous_rate()
+                self._check_address_rate(limits.ANONYMOUS)
             elif problem.status_code == 429:
                 metrics.rate_limited.labels("auth").inc()
             raise
@@ -169,8 +169,8 @@ class Exchange:
         assert self._principal is not None
         self._take(self._principal.user, group)
 
-    def _check_anonymous_rate(self) -> None:
-        self._take(client_network(self._address), limits.ANONYMOUS)
+    def _check_address_rate(self, group: str) -> None:
+        self._take(client_network(self._address), group)
 
     def _take(self, key: str, group: str) -> None:
         wait = self._service.limiter.take(key, group)

@@ -124,7 +124,7 @@ class HttpExchange(Exchange):
         if self._is_preflight():
             return Response(status_code=204, headers=_PREFLIGHT_HEADERS | self._allowed_headers())
         if self._policy.is_public:
-            self._check_anonymous_rate()
+            self._check_address_rate(self._rate_group)
         else:
             await self._authenticate()
             self._check_rate(self._rate_group)

@@ -17,10 +17,14 @@ log = logging.getLogger(__name__)
 
 READ, SEARCH, WRITE, CHAT, IMPORT = "read", "search", "write", "chat", "import"
 ANONYMOUS = "anonymous"
-"""Requests without a valid credential, by address. The others are by user."""
-GROUPS = (READ, SEARCH, WRITE, CHAT, IMPORT, ANONYMOUS)
+"""Requests without a valid credential, by address."""
+STATIC = "static"
+"""Style sheets, scripts and icons, by address. They come from memory, a page has about twenty of
+them, and many users can share an address."""
+GROUPS = (READ, SEARCH, WRITE, CHAT, IMPORT, ANONYMOUS, STATIC)
 CHATS_PER_MINUTE = IMPORTS_PER_MINUTE = 60
 ANONYMOUS_PER_MINUTE = 600
+STATIC_PER_MINUTE = 12_000
 MAX_BUCKETS = 10_000
 SHARED_GROUPS = (CHAT, IMPORT)
 """Groups whose limits all servers of an installation share. Other requests are counted by each."""
@@ -139,6 +143,7 @@ class Limiter:
         rates[CHAT] = min(per_minute, CHATS_PER_MINUTE)
         rates[IMPORT] = min(per_minute, IMPORTS_PER_MINUTE)
         rates[ANONYMOUS] = ANONYMOUS_PER_MINUTE
+        rates[STATIC] = STATIC_PER_MINUTE
         for group, rate in rates.items():
             self._buckets[group] = Buckets(rate, rate, clock, max_buckets)
             if store is not None and group in SHARED_GROUPS:

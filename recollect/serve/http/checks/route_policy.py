@@ -53,8 +53,9 @@ class RoutePolicy:
     """The parameter in the path or query with the id of a document. The credential must be able to
     reach that document, too; see `Access`."""
     rate_limit: str = ""
-    """The group in `limits` that requests count against. By default WRITE for unsafe methods and
-    READ for others. Requests in SEARCH also take turns."""
+    """The group in `limits` that requests count against. By default ANONYMOUS for public
+    routes, otherwise WRITE for unsafe methods and READ for others. Requests in SEARCH also take
+    turns."""
     body_limit: str = "request_bytes"
     """The setting in LIMITS that bounds the request body."""
     ends_streams: bool = False
@@ -67,6 +68,8 @@ class RoutePolicy:
     def rate_limit_for(self, method: str) -> str:
         if self.rate_limit:
             return self.rate_limit
+        if self.is_public:
+            return limits.ANONYMOUS
         if method in SAFE_METHODS:
             return limits.READ
         return limits.WRITE
