@@ -193,7 +193,7 @@ def fold(text: str) -> str:
     """The text folded for matching. Each character is folded by itself, into one character."""
     if text.isascii():
         return text.lower()
-    others = non_ascii_characters(text)
+    others = [c for c in non_ascii_characters(text) if not _is_folded(c)]
     if len(others) > _MAX_FOLDED_SINGLY:
         return "".join(map(_fold_character, text))
     # With few such characters, this is several times faster.
@@ -217,6 +217,7 @@ def _fold_character(character: str) -> str:
     return (unicodedata.normalize("NFKD", character).casefold() or character)[0]
 
 
+@lru_cache(maxsize=4096)
 def _is_folded(character: str) -> bool:
     """Whether folding the character again changes nothing."""
     return _fold_character(character) == character == character.lower()
