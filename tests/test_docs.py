@@ -425,7 +425,8 @@ def test_the_site_builds_without_warnings(tmp_path: Path) -> None:
 def test_the_version_is_the_same_everywhere() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    assert project["version"] == __version__ == re.findall(r"^## (\S+)", changelog, re.MULTILINE)[0]
+    releases = re.findall(r"^## (\d\S*)", changelog, re.MULTILINE)  # without "Unreleased"
+    assert project["version"] == __version__ == releases[0]
 
 
 def test_every_module_named_in_the_docs_exists() -> None:
