@@ -115,7 +115,9 @@ def test_a_view_shows_the_latest_branch_and_the_siblings(
         ("more", ("more",), 0),
     ]
     assert (view.start, view.total, view.document.passages) == (0, 3, ())
+    assert (view.conversation_total, view.size) == (4, "4 messages, 3 on this branch")
     other = library.view("c", through="a1")
+    assert other.size == "4 messages, 2 on this branch"
     assert [s.passage.content for s in other.messages] == ["question", "first answer"]
 
 

@@ -21,7 +21,8 @@ def view_page(
     document = store.header(conversation_id)
     if store.is_linear(conversation_id):
         return _linear_page(store, document, through, around, start, limit)
-    path = path_through(store.positions(conversation_id), through or around)
+    positions = store.positions(conversation_id)
+    path = path_through(positions, through or around)
     start, page = path_page(path, limit, start, around)
     contents = store.passages_by_key([step.position.key for step in page])
     messages = [
@@ -29,7 +30,7 @@ def view_page(
         for step in page
         if step.position.key in contents
     ]
-    return View(document, tuple(messages), start, len(path))
+    return View(document, tuple(messages), start, len(path), len(positions))
 
 
 def _linear_page(
@@ -51,7 +52,7 @@ def _linear_page(
     start = page_start(total, limit, start, middle)
     passages, total = store.passage_page(document.id, start, limit)
     messages = [MessageView(passage, (passage.id,), 0) for passage in passages]
-    return View(document, tuple(messages), start, total)
+    return View(document, tuple(messages), start, total, total)
 
 
 def _position(store: Store, conversation_id: str, message_id: str) -> int | None:

@@ -166,6 +166,19 @@ class View(NamedTuple):
     """The index of the first message on the path."""
     total: int
     """How many messages the path has."""
+    conversation_total: int
+    """How many messages the conversation has, on all branches."""
+
+    @property
+    def size(self) -> str:
+        """The number of messages for people: "5 messages, 3 on this branch"."""
+        noun = "messages"
+        if self.conversation_total == 1:
+            noun = "message"
+        size = f"{self.conversation_total:,} {noun}"
+        if self.total < self.conversation_total:
+            size += f", {self.total:,} on this branch"
+        return size
 
 
 def arrange(document: Document) -> Document:

@@ -383,6 +383,7 @@ def test_branches_can_be_switched(site: Site, open_page: OpenPage) -> None:
     expect(page.get_by_text("second answer")).to_be_visible()
     page.go_back()
     expect(page.get_by_text("first answer")).to_be_visible()
+    expect(page.locator("[data-message-count]")).to_have_text("4 messages, 3 on this branch")
 
 
 def test_markdown_and_code_are_rendered(site: Site, open_page: OpenPage) -> None:

@@ -384,6 +384,9 @@ def test_branches_can_be_switched(client: TestClient, library: recollect.Library
     assert "first answer" not in html
     assert "/c/tree?m=a1" in html
     assert '<span class="number">2/2</span>' in html
+    assert "<span data-message-count>3 messages, 2 on this branch</span>" in html
+    assert "3 messages, 2 on this branch" in client.get("/console/preview?id=tree").text
+    assert '<span class="details">3 messages</span>' in client.get("/console/rows").text
     other = client.get("/c/tree?m=a1").text
     assert "first answer" in other
     assert "second answer" not in other

@@ -304,7 +304,7 @@ def _print_heading(library: Library, page: _MessagePage, out: Console) -> None:
         source_label(document.source),
         when(document.created_at),
         document.project,
-        plural(page.total, "message"),
+        page.size,
         *(f"#{tag}" for tag in _tags(document)),
     ]
     out.print(f"[bold]{safe(label)}[/]")
@@ -323,6 +323,10 @@ class _MessagePage(NamedTuple):
     passages: tuple[Passage, ...]
     offset: int
     total: int
+    size: str
+    """How many messages there are, for people."""
+    is_branch: bool
+    """Whether there are messages on other branches that are not shown."""
 
 
 def _read_page(library: Library, arguments: argparse.Namespace, offset: int) -> _MessagePage:
@@ -332,13 +336,18 @@ def _read_page(library: Library, arguments: argparse.Namespace, offset: int) -> 
     if arguments.branches and arguments.message is None:
         passages, total = library.messages(id_, offset, limit)
         document = library.view(id_, limit=1).document
-        return _MessagePage(document, tuple(passages), offset, total)
+        return _MessagePage(
+            document, tuple(passages), offset, total, plural(total, "message"), False
+        )
     if arguments.message is None:
         view = library.view(id_, start=offset, limit=limit)
     else:
         view = library.view(id_, around=arguments.message, limit=2 * arguments.around + 1)
     passages = [message.passage for message in view.messages]
-    return _MessagePage(view.document, tuple(passages), view.start, view.total)
+    is_branch = view.total < view.conversation_total
+    return _MessagePage(
+        view.document, tuple(passages), view.start, view.total, view.size, is_branch
+    )
 
 
 def _print_messages(
@@ -368,6 +377,8 @@ def _show_where(page: _MessagePage, arguments: argparse.Namespace) -> None:
         console().print(f"No more messages; there are {page.total:,}.")
         return
     line = f"[dim]{page.offset + 1:,} to {end:,} of {plural(page.total, 'message')}[/]"
+    if page.is_branch:
+        line += "[dim] on this branch[/]"
     if end < page.total:
         id_ = safe(shlex.quote(page.document.id))
         line += f"[dim]. Continue with: recollect read {id_} --offset {end}"

@@ -16,7 +16,7 @@ from recollect.knowledge.retrieval import Retrieval
 from recollect.language.text import for_model, iso, storable, truncate
 from recollect.library import Library
 from recollect.model.audience import MASK, Audience, is_human_only
-from recollect.model.documents import Document, Passage, Summary
+from recollect.model.documents import Passage, Summary, View
 from recollect.model.kinds import CONVERSATION, KINDS
 from recollect.model.search import Filter
 from recollect.serve.mcp.addresses import CHATS, Address, parse_address, parse_start
@@ -213,7 +213,7 @@ def _conversation_markdown(
 ) -> str:
     view = library.view(conversation, start=start, limit=MESSAGES_AT_ONCE)
     label = library.label(view.document.id, view.document.title)
-    parts = [_heading(view.document, label, view.total)]
+    parts = [_heading(view, label)]
     room = PART_LENGTH - len(parts[0])
     position = view.start
     while view.messages:
@@ -233,11 +233,12 @@ def _conversation_markdown(
     return "\n\n".join(parts)
 
 
-def _heading(document: Document, label: str, messages: int) -> str:
+def _heading(view: View, label: str) -> str:
+    document = view.document
     created_at = iso(document.created_at) or "unknown"
     paragraphs = [
         f"# {_one_line(label)}",
-        f"Created: {created_at} · From: {_one_line(document.source)} · Messages: {messages}",
+        f"Created: {created_at} · From: {_one_line(document.source)} · {view.size}",
         QUOTED_TEXT_WARNING,
     ]
     return "\n\n".join(paragraphs)

@@ -124,6 +124,8 @@ class ConversationWindow(NamedTuple):
     messages: Sequence[MessageView]
     start: int
     total: int
+    size: str
+    """How many messages there are, on all branches and on this path."""
     through: str
     """The message that the path goes through; empty for the main path."""
     target: str
@@ -166,7 +168,7 @@ def open_conversation(
     messages = _message_views(view, _tool_pairs(library, view, through), principal)
     label = library.label(view.document.id, view.document.title)
     return ConversationWindow(
-        view.document, label, messages, view.start, view.total, through, around
+        view.document, label, messages, view.start, view.total, view.size, through, around
     )
 
 

@@ -109,7 +109,12 @@ function announceMessages(root) {
 function readRange(windowElement) {
   state.start = Number(windowElement.dataset.start);
   state.end = Number(windowElement.dataset.end);
+  readSize(windowElement);
+}
+
+function readSize(windowElement) {
   state.total = Number(windowElement.dataset.total);
+  state.size = windowElement.dataset.size;
 }
 
 async function scrollToTarget() {
@@ -168,7 +173,7 @@ async function extend(start, limit, edge) {
   try {
     const windowElement = await fetchWindow(start, limit);
     if (!windowElement) return;
-    state.total = Number(windowElement.dataset.total);
+    readSize(windowElement);
     if (edge === "above") {
       const { scroller } = state;
       const height = scroller.scrollHeight;
@@ -305,7 +310,7 @@ function updatePosition() {
   position.max = Math.max(1, state.total);
   position.value = number;
   showPosition(number);
-  find("[data-message-count]", state.root).textContent = plural(state.total, "message");
+  find("[data-message-count]", state.root).textContent = state.size;
   if (atBottom) setUnread(0);
 }
 
@@ -351,9 +356,9 @@ async function appendNewMessages() {
     await showOtherBranch();
     return;
   }
-  const total = Number(windowElement.dataset.total);
-  const newCount = total - state.total;
-  state.total = total;
+  const oldTotal = state.total;
+  readSize(windowElement);
+  const newCount = state.total - oldTotal;
   if (showsEnd && newCount > 0) {
     if (lastMessage) firstMessage.remove();
     state.messages.append(windowElement);
