@@ -246,6 +246,7 @@ def test_a_title_of_several_lines_is_shown_in_one(run: Any, tmp_path: Path) -> N
     run("import", export_of(tmp_path, "c1", "First\r\nsecond\tthird", "The build fails."))
     assert " 1  First  user" in run("search", "build")
     assert "First second third" in run("list")
+    assert run("read", "c1").startswith("First second third  recollect")
 
 
 def test_fields_and_tags_narrow_a_search(imported_run: Any) -> None:

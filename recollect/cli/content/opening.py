@@ -9,7 +9,7 @@ import urllib.error
 import urllib.request
 from urllib.parse import quote
 
-from recollect.cli.common import console, define, existing, print_json, safe
+from recollect.cli.common import console, define, existing, print_json, safe, safe_line
 from recollect.cli.content.references import REFERENCE, Reference, resolve
 from recollect.errors import RecollectError
 from recollect.settings import HOST, PORT
@@ -45,9 +45,9 @@ def open_(arguments: argparse.Namespace) -> int:
         print_json({"id": reference.id, "url": address})
         return 0
     if open_browser(address):
-        console().print(f"Opened [bold]{safe(label)}[/] in the browser.")
+        console().print(f"Opened [bold]{safe_line(label)}[/] in the browser.")
     else:
-        console().print(f"[bold]{safe(label)}[/] is at {safe(address)}", soft_wrap=True)
+        console().print(f"[bold]{safe_line(label)}[/] is at {safe(address)}", soft_wrap=True)
     return 0
 
 

@@ -24,6 +24,7 @@ from recollect.cli.common import (
     plural,
     print_json,
     safe,
+    safe_line,
     short_id,
     when,
 )
@@ -295,7 +296,7 @@ def _print_heading(library: Library, page: _MessagePage, out: Console) -> None:
     label = library.label(document.id, document.title)
     if not at_terminal():
         out.print(
-            f"[bold]{safe(label)}[/]  [dim]{document.source} · "
+            f"[bold]{safe_line(label)}[/]  [dim]{document.source} · "
             f"{when(document.created_at)} · {safe(document.project)}[/]\n"
         )
         return
@@ -307,7 +308,7 @@ def _print_heading(library: Library, page: _MessagePage, out: Console) -> None:
         page.size,
         *(f"#{tag}" for tag in _tags(document)),
     ]
-    out.print(f"[bold]{safe(label)}[/]")
+    out.print(f"[bold]{safe_line(label)}[/]")
     out.print(f"[dim]{safe(' · '.join(details))}[/]\n")
 
 
