@@ -106,6 +106,7 @@ class AsyncLibrary:
     messages_with_ids = _in_thread(Library.messages_with_ids)
     view = _in_thread(Library.view)
     facets = _in_thread(Library.facets)
+    facet_names = _in_thread(Library.facet_names)
     activity = _in_thread(Library.activity)
     stats = _in_thread(Library.stats)
     version = _in_thread(Library.version)

@@ -71,12 +71,8 @@ def _exists(library: Library, filter: Filter) -> bool:
 
 
 def facet_names(library: Library, field: str) -> list[str]:
-    """The projects, sources or tags that are used most, of every kind."""
-    counts: dict[str, int] = {}
-    for kind in KINDS:
-        for name, count in library.facets(kind)[field]:
-            counts[name] = counts.get(name, 0) + count
-    return sorted(counts, key=lambda name: -counts[name])
+    """All projects, sources or tags of every kind, the most frequent first."""
+    return [name for name, _ in library.facet_names(field, kinds=KINDS)]
 
 
 def whole_number(least: int, most: int | None = None) -> Callable[[str], int]:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from recollect.language.text import fold
 from recollect.store.base import Store
+from recollect.store.values import MAX_FACET_NAMES
 
 Facets = dict[str, list[tuple[str, int]]]
 """Names with their numbers of documents, most first, for each facet."""
@@ -24,3 +28,12 @@ class FacetCache:
             facets = self._store.facets(kind)
             self._facets[kind] = (version, facets)
         return {name: list(counts) for name, counts in facets.items()}
+
+    def names(self, facet: str, text: str, kinds: Sequence[str]) -> list[tuple[str, int]]:
+        """All names of a facet that contain a text. See Store.facet_names."""
+        if len(kinds) == 1:
+            names = self.facets(kinds[0])[facet]
+            if len(names) < MAX_FACET_NAMES:  # these are all, and most libraries have fewer
+                part = fold(text)
+                return [(name, count) for name, count in names if part in fold(name)]
+        return self._store.facet_names(facet, text, kinds)

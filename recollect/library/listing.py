@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -104,8 +104,20 @@ class Listing(LibraryCore):
         return export_documents(documents, target, format)
 
     def facets(self, kind: str = CONVERSATION) -> dict[str, list[tuple[str, int]]]:
-        """The projects, sources and tags in use, each with its number of documents, most first."""
+        """The projects, sources and tags in use, each with its number of documents, most first.
+
+        At most 200 of each; `facet_names` searches all of them.
+        """
         return self._facet_cache.facets(kind)
+
+    def facet_names(
+        self, facet: str, text: str = "", kinds: Sequence[str] = (CONVERSATION,)
+    ) -> list[tuple[str, int]]:
+        """All "projects", "sources" or "tags" that contain a text, whatever its case and accents.
+
+        With their numbers of documents of these kinds, most first.
+        """
+        return self._facet_cache.names(facet, text, kinds)
 
     @cached_property
     def _facet_cache(self) -> FacetCache:

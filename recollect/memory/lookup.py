@@ -11,7 +11,7 @@ from recollect.memory.observe import from_passage
 from recollect.memory.request_filters import parse_texts
 from recollect.memory.results import ObservationHit
 from recollect.model.documents import Passage
-from recollect.model.kinds import CONVERSATION, OBSERVATION, OBSERVATIONS
+from recollect.model.kinds import OBSERVATION, OBSERVATIONS
 from recollect.model.projects import is_folder, project_name
 from recollect.model.search import Filter
 from recollect.store.base import Store
@@ -55,7 +55,7 @@ def full_names(store: Store, projects: Sequence[str]) -> tuple[str, ...]:
     names = parse_texts(projects, "projects")
     if all(map(is_folder, names)):  # unambiguous, and listing all projects takes time
         return names
-    stored_names = [name for name, _ in store.facets(CONVERSATION)["projects"]]
+    stored_names = [name for name, _ in store.facet_names("projects")]
     full: dict[str, None] = {}
     for name in names:
         matching: list[str] = []

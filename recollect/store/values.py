@@ -377,6 +377,10 @@ class Findings:
         )
 
 
+MAX_FACET_NAMES = 200
+"""How many projects, sources and tags `Store.facets` lists, each."""
+
+
 class Activity(NamedTuple):
     """Numbers of messages that people wrote, of replies and of tool calls.
 

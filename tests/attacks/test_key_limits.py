@@ -146,6 +146,7 @@ ROUTES: dict[str, tuple[str, tuple[str, ...] | frozenset[str]]] = {
     "GET /console/facets": (READ, CONVERSATIONS),
     "GET /console/preview": (READ, EITHER),
     "GET /console/completions": (READ, CONVERSATIONS),
+    "GET /console/names": (READ, CONVERSATIONS),
     "GET /console/palette": (READ, CONVERSATIONS),
     "GET /console/row-index": (READ, CONVERSATIONS),
     "POST /console/edit": (WRITE, CONVERSATIONS),

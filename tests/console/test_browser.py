@@ -386,6 +386,19 @@ def test_branches_can_be_switched(site: Site, open_page: OpenPage) -> None:
     expect(page.locator("[data-message-count]")).to_have_text("4 messages, 3 on this branch")
 
 
+@pytest.mark.full
+def test_a_rare_tag_is_offered_when_its_beginning_is_typed(site: Site, open_page: OpenPage) -> None:
+    tags = [*(f"tag {n:02}" for n in range(60)), "zebra"]
+    site.library.add_conversation("tagged", metadata={"tags": tags})
+    add(site.library, "c", "C", "hello")
+    page = open_page("/c/c")
+    offers = page.locator("#all-tags option")
+    expect(offers).to_have_count(50)
+    page.get_by_label("Add a tag").press_sequentially("zeb")
+    expect(offers).to_have_count(1)
+    expect(offers).to_have_attribute("value", "zebra")
+
+
 def test_markdown_and_code_are_rendered(site: Site, open_page: OpenPage) -> None:
     site.library.add_conversation(
         "md",

@@ -293,6 +293,22 @@ def test_fields_are_completed_with_counts(
     assert list(zip(texts, details, strict=True)) == expected
 
 
+def test_names_of_tags_and_projects_are_offered(
+    client: TestClient, library: recollect.Library
+) -> None:
+    tags = [f"tag {n}" for n in range(60)]
+    library.add_conversation("c", project="/work/Garten", metadata={"tags": [*tags, "z <rare>"]})
+
+    def names(**parameters: str) -> list[str]:
+        html = client.get("/console/names", params=parameters, headers=PART).text
+        return [unescape(value) for value in re.findall(r'<option value="([^"]*)"', html)]
+
+    assert names(facet="tags", text=" RARE") == ["z <rare>"]
+    assert len(names(facet="tags")) == 50
+    assert names(facet="projects", text="gar") == ["/work/Garten"]
+    assert client.get("/console/names?facet=other", headers=PART).status_code == 400
+
+
 def test_changes_from_the_row_menu_can_be_undone(
     client: TestClient, library: recollect.Library
 ) -> None:

@@ -48,6 +48,13 @@ def test_conversations_are_listed_by_tag_source_and_pin(client: TestClient) -> N
     assert list_ids(source="chatgpt") == []
 
 
+def test_facets_are_searched_by_a_text(client: TestClient) -> None:
+    create(client, "one", metadata={"tags": ["Garden", "work"]})
+    facets = client.get("/api/v1/facets", params={"text": "gard"}).json()
+    assert facets == {"projects": [], "sources": [], "tags": [["Garden", 1]]}
+    assert client.get("/api/v1/facets").json()["tags"] == [["Garden", 1], ["work", 1]]
+
+
 def test_pinned_conversations_come_first_on_request(client: TestClient) -> None:
     create(client, *(f"c{n}" for n in range(6)))
     for id_ in ("c1", "c3"):

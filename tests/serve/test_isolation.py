@@ -217,6 +217,7 @@ SEARCHES: list[tuple[str, dict[str, Any]]] = [
     ("/api/v1/search", {"q": "news from:{}-bot"}),
     ("/api/v1/search", {"q": "news", "author": "{}-bot", "role": ["user", "assistant"]}),
     ("/api/v1/facets", {}),
+    ("/api/v1/facets", {"text": "{}"}),
     ("/api/v1/activity", {}),
     ("/api/knowledge/search", {"query": "{}"}),
     ("/api/knowledge/search", {"query": "{}", "sources": ["notes", "chats"], "order_by": "recent"}),

@@ -401,6 +401,27 @@ def test_facets_count_documents(store: Store) -> None:
     }
 
 
+def test_all_names_are_searched_and_the_most_frequent_are_listed(store: Store) -> None:
+    tags = [f"Tag {n}" for n in range(250)]
+    store.save(
+        [
+            conversation(message("a"), project="/home/Zoé", metadata={"tags": [*tags, "Rare Été"]}),
+            conversation(message("a"), id="c2", metadata={"tags": tags}),
+            conversation(message("a"), id="n", kind="note", metadata={"tags": ["tag 7"]}),
+        ]
+    )
+    assert len(store.facets()["tags"]) == 200
+    assert ("Rare Été", 1) not in store.facets()["tags"]
+    assert store.facet_names("tags", "ÉTÉ") == [("Rare Été", 1)]
+    assert store.facet_names("tags", "tag 24")[:2] == [("Tag 24", 2), ("Tag 240", 2)]
+    assert len(store.facet_names("tags")) == 251
+    assert store.facet_names("tags", "tag 7", ["note"]) == [("tag 7", 1)]
+    assert store.facet_names("tags", "tag 7", ["conversation", "note"])[-1] == ("tag 7", 1)
+    assert store.facet_names("projects", "zoé") == [("/home/Zoé", 1)]
+    assert store.facet_names("sources", "es") == [("test", 2)]
+    assert store.facet_names("tags", "%") == []
+
+
 def test_activity_counts_what_people_wrote(store: Store) -> None:
     store.save(
         [

@@ -42,6 +42,7 @@ _SNIPPET = 120
 _DELAY = 0.12
 """Seconds without a key before a search starts."""
 _FILTERS = ("source", "project", "tag")
+_MAX_FILTER_NAMES = 200
 
 KEYS = """\
 [b]Search[/b]
@@ -239,7 +240,7 @@ class SearchApp(App[None]):
     @work(thread=True, exclusive=True, group="filters")
     def _load_filters(self) -> None:
         for name in _FILTERS:
-            names = facet_names(self._library, f"{name}s")
+            names = facet_names(self._library, f"{name}s")[:_MAX_FILTER_NAMES]
             self.call_from_thread(self._show_filter, name, names)
 
     def _show_filter(self, name: str, names: Sequence[str]) -> None:

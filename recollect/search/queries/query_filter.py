@@ -75,10 +75,10 @@ def _project_names(store: Store, filter: Filter, names: Sequence[str]) -> tuple[
     if not names:
         return ()
     kinds = filter.kinds or KINDS
-    projects = [project for kind in kinds for project, _ in store.facets(kind)["projects"]]
+    projects = [project for project, _ in store.facet_names("projects", kinds=kinds)]
     stored: list[str] = []
     for name in names:
-        stored += projects_named(name, dict.fromkeys(projects)) or (name,)
+        stored += projects_named(name, projects) or (name,)
     return tuple(stored)
 
 

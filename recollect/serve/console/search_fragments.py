@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query
 from starlette.responses import Response
@@ -33,6 +33,7 @@ router = APIRouter(prefix="/console", include_in_schema=False, route_class=Defer
 _PREVIEW_MESSAGES = 9
 _PALETTE_CONVERSATIONS = 7
 _PALETTE_PROJECTS = 5
+_LISTED_NAMES = 50
 
 
 @router.get("/facets")
@@ -116,6 +117,15 @@ def completions(access: AccessTo, text: str, cursor: Annotated[int, Query(ge=0)]
     return fragment("_completions.html", options=options)
 
 
+@router.get("/names")
+@route_policy(READ, CONVERSATIONS)
+def names(access: AccessTo, facet: Literal["projects", "tags"], text: str = "") -> Response:
+    """Projects or tags that contain a text, for the list of an input."""
+    with access.read() as library:
+        names = library.facet_names(facet, text.strip())
+    return fragment("_names.html", names=names[:_LISTED_NAMES])
+
+
 @router.get("/palette")
 @route_policy(READ, CONVERSATIONS)
 def palette(access: AccessTo, text: str = "") -> Response:
@@ -123,9 +133,5 @@ def palette(access: AccessTo, text: str = "") -> Response:
     name = text.strip()
     with access.read() as library:
         rows = first_rows(library, name, _PALETTE_CONVERSATIONS)
-        projects = [
-            (project, count)
-            for project, count in library.facets()["projects"]
-            if name.casefold() in project.casefold()
-        ]
+        projects = library.facet_names("projects", name)
     return fragment("_palette_results.html", rows=rows, projects=projects[:_PALETTE_PROJECTS])

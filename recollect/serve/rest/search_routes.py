@@ -203,10 +203,18 @@ def get_activity(access: AccessTo) -> Response:
 
 @router.get("/facets", summary="List facets", responses={200: {"model": schemas.LibraryFacets}})
 @route_policy(READ, CONVERSATIONS)
-def list_facets(access: AccessTo) -> Response:
-    """Returns all projects, sources and tags with their numbers of conversations."""
+def list_facets(
+    access: AccessTo,
+    text: Annotated[str, Query(description="Only names that contain this text.")] = "",
+) -> Response:
+    """Returns projects, sources and tags with their numbers of conversations.
+
+    Without a text, these are the 200 most frequent ones of each; with a text, all that contain it.
+    """
     with access.read() as library:
         counts = library.facets()
+        if text:
+            counts = {facet: library.facet_names(facet, text) for facet in counts}
     return json_response(counts)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -58,7 +58,20 @@ class Care(ABC):
     @reader
     @abstractmethod
     def facets(self, kind: str = CONVERSATION) -> dict[str, list[tuple[str, int]]]:
-        """The projects, sources and tags of a kind of document with their counts, largest first."""
+        """The projects, sources and tags of a kind of document with their counts, largest first.
+
+        At most MAX_FACET_NAMES of each; `facet_names` searches all of them.
+        """
+
+    @reader
+    @abstractmethod
+    def facet_names(
+        self, facet: str, text: str = "", kinds: Sequence[str] = (CONVERSATION,)
+    ) -> list[tuple[str, int]]:
+        """All "projects", "sources" or "tags" that contain a text, whatever its case and accents.
+
+        With their numbers of documents of these kinds, largest first.
+        """
 
     @reader
     @abstractmethod

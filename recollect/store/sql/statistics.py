@@ -12,14 +12,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from recollect.language.text import from_micros, iso
+from recollect.language.text import fold, from_micros, iso
 from recollect.model.kinds import CHARACTER, CONVERSATION, KINDS, MEDIA, NOTE, PROMPT
 from recollect.settings import LIMITS
 from recollect.store.sql.database import Database
 from recollect.store.sql.encoding import PASSAGE_COLUMNS
 from recollect.store.sql.markers import set_marker
 from recollect.store.sql.tags import count_tags
-from recollect.store.values import Activity
+from recollect.store.values import MAX_FACET_NAMES, Activity
 
 COUNTS = "counts"
 """The marker of a library whose passages are counted."""
@@ -295,21 +295,39 @@ def _largest(counts: Mapping[str, int]) -> list[tuple[str, int]]:
 
 def facets(db: Database, kind: str) -> dict[str, list[tuple[str, int]]]:
     """See Store.facets."""
-    projects: Counter[str] = Counter()
-    sources: Counter[str] = Counter()
-    rows = db.rows(
-        "select source, project, count(*) from document "
-        f"where {db.own()} and kind = ? group by 1, 2",
-        (kind,),
-    )
-    for source, project, count in rows:
-        projects[project] += count
-        sources[source] += count
+    sources, projects = _count_origins(db, (kind,))
     return {
-        "projects": _largest(projects)[:_MAX_NAMES],
-        "sources": _largest(sources)[:_MAX_NAMES],
-        "tags": _largest(count_tags(db, kind))[:_MAX_NAMES],
+        "projects": _largest(projects)[:MAX_FACET_NAMES],
+        "sources": _largest(sources)[:MAX_FACET_NAMES],
+        "tags": _largest(count_tags(db, (kind,)))[:MAX_FACET_NAMES],
     }
+
+
+def facet_names(db: Database, facet: str, text: str, kinds: Sequence[str]) -> list[tuple[str, int]]:
+    """See Store.facet_names."""
+    if facet == "tags":
+        counts = count_tags(db, kinds)
+    else:
+        sources, projects = _count_origins(db, kinds)
+        counts = {"sources": sources, "projects": projects}[facet]
+    part = fold(text)
+    return [(name, count) for name, count in _largest(counts) if part in fold(name)]
+
+
+def _count_origins(db: Database, kinds: Sequence[str]) -> tuple[Counter[str], Counter[str]]:
+    """The numbers of documents of these kinds, by source and by project."""
+    sources: Counter[str] = Counter()
+    projects: Counter[str] = Counter()
+    members, value = db.in_list(list(kinds))
+    rows = db.rows(
+        "select kind, source, project, count(*) from document "  # in the order of an index
+        f"where {db.own()} and kind in ({members}) group by 1, 2, 3",
+        (value,),
+    )
+    for _, source, project, count in rows:
+        sources[source] += count
+        projects[project] += count
+    return sources, projects
 
 
 def media_types(db: Database) -> list[tuple[str, int]]:

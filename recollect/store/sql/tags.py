@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from recollect.language.text import fold, storable
@@ -56,19 +56,20 @@ def _dump_names(tags: Any) -> str:
     return json.dumps([str(tag) for tag in tags if tag])
 
 
-def count_tags(db: Database, kind: str) -> Counter[str]:
-    """The number of documents of a kind with each tag."""
+def count_tags(db: Database, kinds: Sequence[str]) -> Counter[str]:
+    """The number of documents of these kinds with each tag."""
     counts: Counter[str] = Counter()
+    members, value = db.in_list(list(kinds))
     rows = db.rows(
         "select tag_names, count(*) from document "
-        f"where {db.own()} and kind = ? and tag_names is not null group by 1",
-        (kind,),
+        f"where {db.own()} and kind in ({members}) and tag_names is not null group by 1",
+        (value,),
     )
     for names, count in rows:
         for name in json.loads(names):
             counts[name] += count
     for pending_kind, metadata in db.rows(f"select kind, metadata {_pending(db)}"):
-        if pending_kind == kind:
+        if pending_kind in kinds:
             counts.update(json.loads(_dump_names(json.loads(metadata).get("tags"))))
     return counts
 

@@ -72,6 +72,7 @@ SHOWS_NO_TEXT = {
     "closure": "it returns only where the library is now",
     "stats": "it returns only counts and sizes",
     "facets": "it returns projects, sources and tags of documents",
+    "facet_names": "it returns projects, sources and tags of documents",
     "media_types": "it returns only names of types",
     "activity": "it returns only counts",
 }

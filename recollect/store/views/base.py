@@ -403,6 +403,11 @@ class StoreView(Store):
     def facets(self, kind: str = CONVERSATION) -> dict[str, list[tuple[str, int]]]:
         return self._store.facets(kind)
 
+    def facet_names(
+        self, facet: str, text: str = "", kinds: Sequence[str] = (CONVERSATION,)
+    ) -> list[tuple[str, int]]:
+        return self._store.facet_names(facet, text, kinds)
+
     def media_types(self) -> list[tuple[str, int]]:
         return self._store.media_types()
 

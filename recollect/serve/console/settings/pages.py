@@ -82,7 +82,7 @@ def preview_exclusion(access: AccessTo, pattern: str) -> Response:
     """The projects in the person's own library that a pattern matches."""
     _require_person(access)
     with access.read(CONVERSATIONS) as library:
-        counts = dict(library.facets()["projects"])
+        counts = dict(library.facet_names("projects"))
     names = matching_projects(pattern, counts)
     rows = [(name, counts[name]) for name in names]
     return fragment(

@@ -48,7 +48,7 @@ def complete(library: Library, text: str, cursor: int) -> list[Completion]:
     if name not in _VALUES:
         return []
     prefix = fold(value.strip('"'))
-    values = [value for value in _VALUES[name](library) if prefix in fold(value[0])]
+    values = [value for value in _VALUES[name](library, prefix) if prefix in fold(value[0])]
     values.sort(key=lambda value: not fold(value[0]).startswith(prefix))
     return [
         _replace(text, start, cursor, f"{minus}{name}:{_quote(option)} ", details)
@@ -94,30 +94,35 @@ def _quote(value: str) -> str:
 Values = Sequence[tuple[str, str]]
 
 
-def _names(facet: str) -> Callable[[Library], Values]:
-    def values(library: Library) -> Values:
-        return [(name, plural(count, "conversation")) for name, count in library.facets()[facet]]
+ValuesOf = Callable[[Library, str], Values]
+"""Reads the values of a field. Those that do not contain the text may be left out."""
+
+
+def _names(facet: str) -> ValuesOf:
+    def values(library: Library, text: str) -> Values:
+        names = library.facet_names(facet, text)
+        return [(name, plural(count, "conversation")) for name, count in names]
 
     return values
 
 
-def _sources(library: Library) -> Values:
+def _sources(library: Library, text: str) -> Values:
     return [
         (name, f"{source_label(name)} · {plural(count, 'conversation')}")
-        for name, count in library.facets()["sources"]
+        for name, count in library.facet_names("sources", text)
     ]
 
 
-def _roles(library: Library) -> Values:
+def _roles(library: Library, text: str) -> Values:
     stored = library.stats()["roles"]
     assert isinstance(stored, dict)
     return [(role, plural(stored.get(role, 0), "message")) for role in ROLES]
 
 
-def _months(is_after: bool) -> Callable[[Library], Values]:
+def _months(is_after: bool) -> ValuesOf:
     """Months, newest first, with the messages on that side of them."""
 
-    def values(library: Library) -> Values:
+    def values(library: Library, text: str) -> Values:
         months = library.activity()["months"]
         options = []
         total = 0
@@ -133,7 +138,7 @@ def _months(is_after: bool) -> Callable[[Library], Values]:
     return values
 
 
-_VALUES: dict[str, Callable[[Library], Values]] = {
+_VALUES: dict[str, ValuesOf] = {
     "role": _roles,
     "in": _names("projects"),
     "project": _names("projects"),

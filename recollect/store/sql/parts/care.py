@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 from recollect.model.kinds import CONVERSATION
@@ -31,6 +31,11 @@ class SqlCare(SqlTransactions[Connection], Care):
 
     def facets(self, kind: str = CONVERSATION) -> dict[str, list[tuple[str, int]]]:
         return self._read(lambda db: statistics.facets(db, kind))
+
+    def facet_names(
+        self, facet: str, text: str = "", kinds: Sequence[str] = (CONVERSATION,)
+    ) -> list[tuple[str, int]]:
+        return self._read(lambda db: statistics.facet_names(db, facet, text, kinds))
 
     def media_types(self) -> list[tuple[str, int]]:
         return self._read(statistics.media_types)

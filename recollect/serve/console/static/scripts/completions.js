@@ -6,8 +6,10 @@ const FIELD = /(?:^|\s)-?(?:role|in|project|source|tag|before|after):(?:"[^"]*|\
 const input = find("#q");
 const list = find("#completions");
 let pendingRequest = null;
+let pendingNames = null;
 
 export function startCompletions() {
+  document.addEventListener("input", listNames);
   input.addEventListener("input", update);
   input.addEventListener("blur", close);
   input.addEventListener("keydown", onKey);
@@ -16,6 +18,21 @@ export function startCompletions() {
     event.preventDefault(); // the search box keeps the focus
     if (option) accept(option);
   });
+}
+
+/** Offer the projects or tags that contain the text of an input, also rare ones. */
+async function listNames({ target }) {
+  const facet = target.dataset?.names;
+  if (!facet) return;
+  pendingNames?.abort();
+  const controller = (pendingNames = new AbortController());
+  const parameters = new URLSearchParams({ facet, text: target.value });
+  try {
+    const names = await fetchFragment(`/console/names?${parameters}`, { signal: controller.signal });
+    target.list?.replaceChildren(names);
+  } catch {
+    // The names that were offered before remain.
+  }
 }
 
 /** Whether the cursor is in a field that can be completed. */

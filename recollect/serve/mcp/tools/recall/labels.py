@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from recollect.language.text import for_model, storable
@@ -58,12 +57,12 @@ def speaker(author: str | None, role: str | None) -> str:
 
 def matching_projects(library: Library, name: str) -> tuple[str, ...]:
     """The projects with this name, or whose folder has it. Case does not matter."""
-    return projects_named(name, [project for project, _ in library.facets()["projects"]])
+    return projects_named(name, [project for project, _ in library.facet_names("projects")])
 
 
 def list_projects(library: Library) -> str:
     """The projects and how many conversations each has, most first."""
-    projects: Sequence[tuple[str, int]] = library.facets()["projects"]
+    projects = library.facet_names("projects")
     if not projects:
         return ""
     names = [
