@@ -7,9 +7,11 @@ import os
 import threading
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import recollect
 from recollect.cli import main
 from recollect.errors import ImportStopped
 from recollect.importers.items import fields_of, text_of
@@ -235,3 +237,50 @@ def test_a_stopped_import_of_notes_is_resumed_with_the_same_numbers(
     assert sum(file.conversations.new for file in receipt.files) == 2
     assert sum(file.messages.new for file in receipt.files) == 2
     assert sum(file.messages.same for file in receipt.files) == 0
+
+
+# -- an export with several kinds ---
+
+
+@pytest.fixture
+def mixed_export(tmp_path: Path, vault: Path) -> Path:
+    """Recollect's own export of a conversation and two notes."""
+    export = tmp_path / "mine.json"
+    with recollect.open(tmp_path / "other") as other:
+        other.import_path(vault, kind="notes")
+        other.add_conversation("c", messages=[{"role": "user", "content": "hello"}])
+        assert other.export(export) == 3
+    return export
+
+
+@pytest.mark.both_stores
+def test_a_receipt_counts_each_kind_of_an_export(library: Library, mixed_export: Path) -> None:
+    receipt = library.import_path(mixed_export)
+    assert receipt.files[0].kinds == {"conversation": 1, "note": 2}
+    assert (receipt.units, receipt.files[0].conversations.new) == (("items", "parts"), 3)
+    assert receipt.contents == "1 conversation, 2 notes"
+    (stored,) = library.receipts()
+    assert stored.contents == receipt.contents
+    library.export(mixed_export, Filter.of(kinds="conversation"))
+    plain = library.import_path(mixed_export)
+    assert (plain.units, plain.contents) == (("conversations", "messages"), "")
+
+
+def test_the_command_line_names_the_kinds_of_an_export(run: Any, mixed_export: Path) -> None:
+    output = run("import", str(mixed_export), "--no-index")
+    assert "Items: 1 conversation, 2 notes" in output
+    assert "conversations" not in output
+
+
+def test_an_item_without_text_is_not_called_a_conversation(
+    library: Library, tmp_path: Path
+) -> None:
+    messages = [{"role": "user", "content": "hello"}]
+    records = [
+        {"id": "c", "messages": messages},
+        {"id": "n", "kind": "note", "title": "Empty", "messages": []},
+    ]
+    export = write(tmp_path / "export.json", json.dumps({"conversations": records}), 1)
+    (file,) = library.import_path(export).files
+    assert file.conversations.skipped == {"note without text": 1}
+    assert file.units == ("items", "parts")

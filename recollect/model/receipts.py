@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime
+
+from recollect.model.kinds import CONVERSATION, KIND_TABLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +50,15 @@ class FileReceipt:
     samples: dict[str, list[str]] = field(default_factory=dict)
     redacted: dict[str, int] = field(default_factory=dict)
     """Secrets that were taken out, by kind."""
+    kinds: dict[str, int] = field(default_factory=dict)
+    """How many documents of each kind the file has. Empty in receipts of earlier versions."""
 
     @property
     def units(self) -> tuple[str, str]:
         """The units of its two counts, for people to read."""
-        return ("items", "parts") if self.format in _OF_ITEMS else ("conversations", "messages")
+        if self.format in _OF_ITEMS or any(kind != CONVERSATION for kind in self.kinds):
+            return ("items", "parts")
+        return ("conversations", "messages")
 
 
 _OF_ITEMS = ("notes", "media", "transcripts", "characters", "prompts")
@@ -86,3 +93,23 @@ class Receipt:
         """The units of the counts of all its files."""
         units = {file.units for file in self.files} or {("conversations", "messages")}
         return units.pop() if len(units) == 1 else ("items", "parts")
+
+    @property
+    def contents(self) -> str:
+        """How many documents of each kind the files have, for people: "2 conversations, 1 note".
+
+        Empty if all are of one kind.
+        """
+        counts = Counter[str]()
+        for file in self.files:
+            counts.update(file.kinds)
+        if len(counts) < 2:
+            return ""
+        parts = []
+        for kind in KIND_TABLE:
+            count = counts[kind.name]
+            if count == 1:
+                parts.append(f"1 {kind.name}")
+            elif count:
+                parts.append(f"{count:,} {kind.plural}")
+        return ", ".join(parts)

@@ -15,6 +15,7 @@ from recollect.errors import InvalidInput
 from recollect.garbage import rare_garbage_collection
 from recollect.importers.sandbox.files import FileEnd, Files
 from recollect.model.documents import Document
+from recollect.model.kinds import CONVERSATION
 from recollect.model.receipts import Counts, FileReceipt, Problem, Receipt
 from recollect.model.sources import RECOLLECT
 from recollect.store.base import Store
@@ -164,8 +165,11 @@ class _Run:
         if isinstance(item, Problem):
             self._note(file, item)
             return
+        file.kinds[item.kind] = file.kinds.get(item.kind, 0) + 1
         if not item.passages:
             reason = "conversation without messages"
+            if item.kind != CONVERSATION:
+                reason = f"{item.kind} without text"
             self._note(file, Problem(reason, item.title, unit="conversations"))
             return
         decision = self._admit(item)

@@ -117,6 +117,20 @@ def test_a_receipt_names_the_file_not_the_servers_folders(
 
 
 @pytest.mark.full
+def test_a_receipt_says_how_many_of_each_kind_a_file_has(
+    client: TestClient, service: Service
+) -> None:
+    messages = [{"role": "user", "content": "hello"}]
+    records = [{"id": "c", "messages": messages}, {"id": "n", "kind": "note", "messages": messages}]
+    job = send(client, "mine.json", json.dumps({"conversations": records}).encode()).json()
+    receipt = finish_job(service, job["id"]).receipt
+    assert receipt
+    (file,) = client.get("/api/receipts").json()["receipts"][0]["files"]
+    assert file["kinds"] == {"conversation": 1, "note": 1}
+    html = client.get(f"/console/receipts/{receipt.id}").text
+    assert "<strong>Items</strong>" in html and "(1 conversation, 1 note)" in html
+
+
 def test_receipts_are_paginated(client: TestClient, service: Service) -> None:
     for _ in range(3):
         with service.imports.upload(default_user(), "a.json") as upload:

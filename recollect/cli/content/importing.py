@@ -121,6 +121,8 @@ def _show(receipt: Receipt) -> None:
             safe(file.name), file.format, _counts(file.conversations), _counts(file.messages)
         )
     out.print(table)
+    if receipt.contents:
+        out.print(f"{receipt.units[0].capitalize()}: {receipt.contents}")
     for file in receipt.files:
         _show_problems(file)
     for kind, count in _redacted(receipt).items():

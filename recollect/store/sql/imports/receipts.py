@@ -83,6 +83,7 @@ def _decode_file(file: Mapping[str, Any]) -> FileReceipt:
         Counts(**file["messages"]),
         file["samples"],
         file.get("redacted", {}),
+        file.get("kinds", {}),
     )
 
 
