@@ -478,6 +478,25 @@ def test_the_nearest_have_different_texts(library: recollect.Library) -> None:
 
 
 @pytest.mark.both_stores
+@pytest.mark.parametrize("group", ["message", "conversation"])
+def test_a_word_that_only_notes_have_is_in_no_message(
+    library: recollect.Library, group: str
+) -> None:
+    add(library, "c", "A quiet harbour.")
+    library.knowledge.create("notes", {"title": "Plan", "content": "The dahlias need fertiliser."})
+    conversations = Filter(kinds=("conversation",))
+    for text, hits in (("fertiliser", 0), ("harbour fertiliser", 1)):
+        page = library.search(text, conversations, SearchOptions(mode="text", group=group))
+        assert (page.missing, len(page.hits)) == (("fertiliser",), hits)
+        assert page.note == "No message mentions “fertiliser”."
+        assert library.search(text, None, SearchOptions(mode="text", group=group)).note == ""
+    harbour = library.search("harbour", conversations, SearchOptions(group=group))
+    assert (harbour.note, harbour.missing) == ("", ())
+    notes = library.search("harbour", Filter(kinds=("note",)), SearchOptions(group=group))
+    assert notes.missing == ()
+
+
+@pytest.mark.both_stores
 def test_keywords_find_only_messages_with_words_of_them(garden: recollect.Library) -> None:
     page = search(garden, "tomatoes")
     assert page.hits and all("text" in hit.arms for hit in page.hits)

@@ -88,7 +88,6 @@ class Search(CandidatePool):
     """Whether observations are among the candidates."""
 
     _all_terms_match = True
-    _ranking: list[ScoredCandidate] | None = None
     _assessment: Assessment | None = None
     _scale: Scale | None = None
 

@@ -122,7 +122,9 @@ class Results:
         if may_relax(query) and not self._has_match(query):
             query = query._replace(plain=True)
         search = Search(self._store, meaning, query, Filter(), options)
-        search.absence = "Nothing"
+        search.only_conversations = all(q.filter.kinds == (CONVERSATION,) for q in self._queries)
+        if not search.only_conversations:
+            search.absence = "Nothing"
         return [
             search.with_filter(q.filter, self._store_for(q, search), _candidates(q))
             for q in self._queries

@@ -16,6 +16,7 @@ from recollect.language.queries.query import Query
 from recollect.language.queries.query_tree import And, Node, Word
 from recollect.language.text import tokens
 from recollect.language.when import period_words, windows
+from recollect.model.kinds import CONVERSATION
 from recollect.model.search import Filter, SearchOptions
 from recollect.models.embeddings import is_remote
 from recollect.search.deadline import Deadline
@@ -31,16 +32,18 @@ from recollect.search.queries.terms import (
     query_terms,
     term_plan,
 )
-from recollect.search.ranking.scored import Question
+from recollect.search.ranking.scored import Question, ScoredCandidate
 from recollect.store.base import Store
 from recollect.store.values import Space, TermPlan
 
 _EDGES = string.punctuation + "“”‘’„«»…¿¡"
+_CONVERSATIONS = Filter(kinds=(CONVERSATION,))
 
 
 class Interpretation:
     """What one search looks for, and in which store."""
 
+    _ranking: list[ScoredCandidate] | None = None
     absence = "No message"
     """The subject of the remark on words that occur nowhere."""
 
@@ -59,6 +62,8 @@ class Interpretation:
         self._store: Store = store
         self._meaning = meaning
         self._filter = filter
+        self.only_conversations = filter.kinds == (CONVERSATION,)
+        """Whether no other kind is searched. Then words that only others contain are missing."""
         self._options = options
         self._query = query
         self._plain = query.plain
@@ -163,7 +168,11 @@ class Interpretation:
         if not self._plain:
             return ()
         times = period_words(self._query.rest)
-        absent = [term.name for term in self._own_terms if not term.frequency]
+        absent = [
+            term.name
+            for number, term in enumerate(self._terms)
+            if not term.weak and self._is_missing(number, term)
+        ]
         names = [name for name in absent if name not in times]
         if not names:
             return ()
@@ -182,6 +191,15 @@ class Interpretation:
         return tuple(
             typed_words.get(name, name) for name in names if name not in parts_of_identifiers
         )
+
+    def _is_missing(self, number: int, term: Term) -> bool:
+        """Whether no message contains a term; items count as messages if they are searched."""
+        if not term.frequency or not self.only_conversations:
+            return not term.frequency
+        ranking = self._ranking or ()
+        if any(number in scored.terms or number in scored.title_terms for scored in ranking):
+            return False
+        return not self._store.has_match(term.node, _CONVERSATIONS) and not self.is_partial
 
     def _remarks(self) -> list[str]:
         """What the user should know about the words of the query."""
