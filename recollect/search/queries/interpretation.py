@@ -60,6 +60,8 @@ class Interpretation:
         self._deadline = Deadline()
         store = PartialStore(store, self._deadline)
         self._store: Store = store
+        self._whole_store: Store = store
+        """The store with all places where words may be, such as titles and texts."""
         self._meaning = meaning
         self._filter = filter
         self.only_conversations = filter.kinds == (CONVERSATION,)
@@ -199,7 +201,8 @@ class Interpretation:
         ranking = self._ranking or ()
         if any(number in scored.terms or number in scored.title_terms for scored in ranking):
             return False
-        return not self._store.has_match(term.node, _CONVERSATIONS) and not self.is_partial
+        has_match = self._whole_store.has_match(term.node, _CONVERSATIONS)
+        return not has_match and not self.is_partial
 
     def _remarks(self) -> list[str]:
         """What the user should know about the words of the query."""
