@@ -14,7 +14,8 @@ from recollect.model.receipts import Counts, FileReceipt, Receipt
 from recollect.store.sql.database import Database, TextIndex
 from recollect.store.sql.encoding import load_keys, upgrade_row
 from recollect.store.sql.imports import receipt_names
-from recollect.store.sql.writing import changes, passages, rewriting
+from recollect.store.sql.imports.older_versions import OlderVersions
+from recollect.store.sql.writing import changes, passages, rewriting, unused_versions
 
 _COLUMNS = "id, path, started_at, finished_at, undone_at, files, left_out, job"
 
@@ -95,11 +96,8 @@ def undo_import(db: Database, id: int, index: TextIndex) -> Receipt:
     receipt = _read_receipt(db, id)
     if receipt.undone_at is not None:
         raise InvalidInput(f"Import {id} was undone on {receipt.undone_at:%Y-%m-%d %H:%M} UTC.")
-    states = dict(
-        db.rows(
-            f"select document, before from receipt_document where {db.own()} and receipt = ?", (id,)
-        )
-    )
+    states = _states_before(db, id)
+    older_versions = OlderVersions(db, receipt, states)
     rewritten_documents = _rewritten_documents(db, id)
     changed_documents = set()
     for document, before in states.items():
@@ -120,6 +118,7 @@ def undo_import(db: Database, id: int, index: TextIndex) -> Receipt:
     changed_documents.update(document for document, keys in added_passages.items() if keys)
     for document in sorted(changed_documents):
         passages.increment_version(db, document)
+    older_versions.save(index)
     receipt = _read_receipt(db, id)  # names of deleted documents have been removed from it
     receipt.undone_at = datetime.now(UTC)
     for file in receipt.files:
@@ -129,6 +128,16 @@ def undo_import(db: Database, id: int, index: TextIndex) -> Receipt:
         (micros(receipt.undone_at), _encode_files(receipt), id),
     )
     return receipt
+
+
+def _states_before(db: Database, id: int) -> dict[int, str | None]:
+    """The documents of an import, with their states before it changed them."""
+    rows = db.rows(
+        f"select document, before from receipt_document where {db.own()} and receipt = ?", (id,)
+    )
+    return {
+        document: None if unused_versions.is_unused(before) else before for document, before in rows
+    }
 
 
 def _rewritten_documents(db: Database, id: int) -> set[int]:
@@ -145,7 +154,8 @@ def _rewritten_documents(db: Database, id: int) -> set[int]:
     for document, kind, before in rows:
         if not rewriting.is_rewritable(kind):
             continue
-        if before is None or rewriting.is_whole_state(json.loads(before)):
+        has_no_state = before is None or unused_versions.is_unused(before)
+        if has_no_state or rewriting.is_whole_state(json.loads(before)):
             documents.add(document)
     return documents
 
@@ -189,10 +199,10 @@ def _restore_document(
 
 
 def _next_import(db: Database, id: int, document: int) -> int | None:
-    """The next import after this one that contains the document."""
+    """The next import after this one that contains the document as it is now."""
     receipt: int | None = db.get(
         f"select min(receipt) from receipt_document "
-        f"where {db.own()} and document = ? and receipt > ?",
+        f"where {db.own()} and document = ? and receipt > ? and {unused_versions.IS_USED}",
         (document, id),
     )
     return receipt
@@ -285,7 +295,7 @@ def _remove(db: Database, added_passages: dict[int, list[int]], index: TextIndex
     for document, keys in added_passages.items():
         ((remaining, imports),) = db.rows(
             "select d.passages, (select count(*) from receipt_document r "
-            f"where {db.own('r')} and r.document = d.key) "
+            f"where {db.own('r')} and r.document = d.key and {unused_versions.IS_USED}) "
             f"from document d where {db.own('d')} and d.key = ?",
             (document,),
         )

@@ -27,6 +27,15 @@ def merge_fields(document: Document, stored: Document) -> Document:
     )
 
 
+def merge_headers(document: Document, stored: Document) -> Document:
+    """The fields of a stored conversation that this version of it replaces."""
+    return replace(
+        merge_fields(document, stored),
+        head=document.head or stored.head,
+        metadata=keep_personal_metadata(document.metadata, stored.metadata),
+    )
+
+
 def keep_personal_metadata(
     metadata: Mapping[str, Any], stored: Mapping[str, Any]
 ) -> Mapping[str, Any]:

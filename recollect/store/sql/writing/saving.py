@@ -24,12 +24,12 @@ from recollect.store.sql.encoding import (
 )
 from recollect.store.sql.reading.lookup import key_of, read, read_header, read_row
 from recollect.store.sql.writing import passages as passage_sql
-from recollect.store.sql.writing import rewriting
+from recollect.store.sql.writing import rewriting, unused_versions
 from recollect.store.sql.writing.merging import (
     is_older,
     keep_creation_date,
-    keep_personal_metadata,
     merge_fields,
+    merge_headers,
     merge_outlines,
     unique_passages,
 )
@@ -274,7 +274,7 @@ class _Saver:
         unknown = [p for p in document.passages if identifier(p.id) not in stored_passages]
         new, result.copies = self._without_copies(document, unknown, key)
         result.new = len(new)
-        keys = self._merge_passages(document, stored_passages, replaces, result)
+        keys, unused = self._merge_passages(document, stored_passages, replaces, result)
         before = None
         if replaces:
             before = self._update_document(key, stored, document)
@@ -282,8 +282,16 @@ class _Saver:
         if result.new or result.changed or before:
             keys += self._arrange(key, stored, document, new, replaces)
             passage_sql.increment_version(self._db, key)
+        if not replaces and (unused or self._has_other_fields(stored, document, result)):
+            before = unused_versions.dump_version(document, stored.id, unused)
         self._record(key, keys, before)
         return result
+
+    def _has_other_fields(self, stored: Document, document: Document, result: SaveResult) -> bool:
+        """Whether an import contains other fields of a conversation than those that are stored."""
+        if self._receipt is None or document.partial or result.created_earlier:
+            return False
+        return _differ(document_row(stored), document_row(merge_headers(document, stored)))
 
     def _merge_passages(
         self,
@@ -291,18 +299,24 @@ class _Saver:
         stored_passages: Mapping[str, tuple[Any, ...]],
         replaces: bool,
         result: SaveResult,
-    ) -> list[int]:
+    ) -> tuple[list[int], list[Passage]]:
         """Compare passages with the stored ones, replace changed ones, and count both.
 
-        Returns the keys of the stored passages that the document contains.
+        Returns the keys of the stored passages that the document contains, and its passages that
+        are not used because other versions are stored.
         """
         keys: list[int] = []
+        unused: list[Passage] = []
         for passage in document.passages:
             if identifier(passage.id) not in stored_passages:
                 continue
             passage_key, digest, receipt = stored_passages[identifier(passage.id)]
-            keys.append(passage_key)
-            if passage_digest(passage) == digest:
+            is_same = passage_digest(passage) == digest
+            if is_same or replaces or self._receipt is None or receipt == self._receipt:
+                keys.append(passage_key)
+            else:
+                unused.append(passage)
+            if is_same:
                 result.same += 1
                 result.repeated += receipt is not None and receipt == self._receipt
             elif replaces:
@@ -310,7 +324,7 @@ class _Saver:
                 self._replace_passage(passage_key, passage)
             else:
                 result.outdated += 1
-        return keys
+        return keys, unused
 
     def _replace_passage(self, key: int, passage: Passage) -> None:
         """Replace a stored passage, and remember the old one in the receipt."""
@@ -328,12 +342,7 @@ class _Saver:
 
     def _update_document(self, key: int, stored: Document, document: Document) -> str | None:
         """Update title, dates and metadata; returns the row before if anything changed."""
-        updated = replace(
-            merge_fields(document, stored),
-            head=document.head or stored.head,
-            metadata=keep_personal_metadata(document.metadata, stored.metadata),
-        )
-        old_row, new_row = document_row(stored), document_row(updated)
+        old_row, new_row = document_row(stored), document_row(merge_headers(document, stored))
         if old_row == new_row:
             return None
         passage_sql.update_document(self._db, key, new_row, self._index)
@@ -398,7 +407,11 @@ class _Saver:
         same = sum(passage_digest(passage) in keys for passage in document.passages)
         outdated = len(document.passages) - same
         repeated, is_own = self._earlier_attempt(key, document)
-        self._record(key, keys.values(), None)
+        if outdated and not is_own:
+            unused = unused_versions.dump_version(document, stored.id, document.passages)
+            self._record(key, (), unused)
+        else:
+            self._record(key, keys.values(), None)
         return SaveResult(
             stored.id,
             False,
@@ -481,7 +494,8 @@ class _Saver:
             f"select runs, before {where}", (self._receipt, document)
         ):
             keys |= load_keys(earlier_keys)
-            before = earlier or before
+            if before is None or not unused_versions.is_unused(earlier):
+                before = earlier or before
         self._db.run(f"delete {where}", (self._receipt, document))
         self._db.insert(
             "receipt_document",
