@@ -825,6 +825,7 @@ def test_a_new_title_is_kept_when_an_older_version_is_restored(store: Store) -> 
     assert texts_of(store) == ["Mine", "shared", "first"]
 
 
+@pytest.mark.full
 @given(st.data())
 def test_undoing_some_imports_of_different_ages_leaves_only_texts_of_the_others(
     reopen: Callable[[], Store], data: st.DataObject
