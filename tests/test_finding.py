@@ -444,16 +444,6 @@ def test_more_synonyms_come_from_a_file(
         search(garden, "cistern")
 
 
-def test_a_request_finds_what_the_user_likes(library: recollect.Library) -> None:
-    add(library, "films", "I love quiet films without violence.", "Noted.")
-    add(library, "loud", "Films with violence are long.", "They can be.")
-    add(library, "shop", "The shop rents films.", "It does.")
-    library.index()
-    page = search(library, "Can you recommend some films?")
-    assert ids(page)[0] == "films-0"
-    assert page.hits[0].parts["preference"] > 0
-
-
 def test_a_query_with_another_unknown_word_is_not_corrected(garden: recollect.Library) -> None:
     page = search(garden, "tomatoez quagga", mode="text")
     assert (page.corrections, ids(page)) == ({}, [])

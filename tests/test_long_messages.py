@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 import recollect
-from recollect.language.queries.addressee import is_about_user
 from recollect.model.search import SearchOptions
 
 CHAIN = (
@@ -80,34 +79,3 @@ def test_a_message_about_the_topic_ranks_before_a_longer_one_that_mentions_every
     everything = 9 * (TRAVEL + TAXES + TYRES + BREAD + "Clean the bicycle chain. ")
     add(library, everything=everything, topic=TYRES + 2 * CHAIN, other=5 * TAXES, **REMARKS)
     assert nearest(library, QUESTION)[0] == "topic"
-
-
-@pytest.mark.parametrize(
-    "question",
-    [
-        "Which hotel did I book?",
-        "How many cameras do I have?",
-        "Where did Rachel move?",
-        "What is Anna's address?",
-    ],
-)
-def test_questions_about_the_users_life_are_about_the_user(question: str) -> None:
-    assert is_about_user(question)
-
-
-@pytest.mark.parametrize(
-    "question",
-    [
-        "Which hotel did you recommend?",
-        "Remind me of the name of that restaurant",
-        "How do I reset the router?",
-        "Should I use butter or oil?",
-        "I am going to Rome in May. Any tips?",
-        "What are some good books about whales?",
-        "What's the best way to clean a grill?",
-        "How does yeast work?",
-        "Is it safe to eat raw eggs?",
-    ],
-)
-def test_requests_and_general_questions_are_not_about_the_user(question: str) -> None:
-    assert not is_about_user(question)

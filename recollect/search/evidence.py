@@ -175,15 +175,19 @@ def _evidence(exchange: _Exchange, names: Set[int], noise_floor: float) -> float
 
 
 def _rules(ranking: Sequence[ScoredCandidate]) -> set[int]:
-    """The keys of the hits for which an observed preference stands."""
-    return {scored.candidate.key for scored in ranking if scored.part("preference") > 0}
+    """The keys of the hits that are standing instructions or stand for observed preferences."""
+    return {
+        scored.candidate.key
+        for scored in ranking
+        if scored.part("preference") > 0 or scored.part("instruction") > 0
+    }
 
 
 def _lacks_rule(exchange: _Exchange, rules: Set[int] | None) -> bool:
     """Whether a question asks for a rule, and the exchange only mentions what it is about.
 
     Such questions are short and of frequent words, which some exchange has. A rule that was stated
-    has been observed as a preference.
+    is an instruction, or has been observed as a preference.
     """
     if rules is None or exchange.hit.candidate.key in rules:
         return False

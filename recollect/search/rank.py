@@ -25,6 +25,8 @@ on what the query is (`search.ranking.weights`).
   answer: the message has a time or a number if the question asks for one.
 - preference: a request for advice is answered by what the user likes, wants or does; a question for
   what is allowed or preferred, by an observed preference.
+- liking, instruction: an assistant's answer also depends on what the user likes or dislikes, and
+  on what the user told it to do from now on ("Always …"), as far as that is similar in meaning.
 - around: the cosines of the messages before and after it; context: the share of the query that
   only these contain; length: up to 100 words. They count in dialogues between people, whose
   messages are short and depend on each other. There, recency says nothing.

@@ -85,6 +85,8 @@ PARTS = {
     "first_person": "it is about its author",
     "later": "it was written after the question was asked",
     "answer": "it has a time or a number, which the query asks for",
+    "liking": "the user says what they like or dislike, and the query is for the assistant",
+    "instruction": "it tells the assistant what to do from now on, and the query is for it",
     "preference": "it says what the user likes, wants or does, and the query asks for advice",
     "around": "the messages before and after it have a similar meaning",
     "context": "the messages before and after it contain other words of the query",

@@ -75,6 +75,8 @@ class Language:
     """Patterns of phrases that ask for a number, such as "how many"."""
     asks_rule: tuple[str, ...] = ()
     """Patterns of phrases that ask what is allowed, required or preferred, such as "may I"."""
+    standing: tuple[str, ...] = ()
+    """Patterns of how a sentence begins that tells an assistant what to do from now on."""
     events: str = ""
     """Words that ask for anything that was done or said at some time, such as `happened`."""
     irregular_forms: str = ""
@@ -170,6 +172,13 @@ class Language:
         return self._compile(self.asks_rule)
 
     @cached_property
+    def _standing_instruction(self) -> re.Pattern[str]:
+        pattern = self._compile(self.standing).pattern
+        if self.unspaced:
+            return re.compile(pattern)
+        return re.compile(rf"(?:^|[.!?:;]|\n)\s*{pattern}")
+
+    @cached_property
     def _particle(self) -> re.Pattern[str]:
         words = self.words_with_particles.split()
         moments = sorted(self.times.moments, key=len, reverse=True)
@@ -235,6 +244,10 @@ class Language:
         if self.asks_for_number(text):
             return False
         return self._rule_question.search(self._searchable(text)) is not None
+
+    def has_standing_instruction(self, text: str) -> bool:
+        """Whether a text tells an assistant what to do from now on."""
+        return self._standing_instruction.search(self._searchable(text)) is not None
 
     def _compile(self, patterns: Iterable[str]) -> re.Pattern[str]:
         """A pattern for any of the phrases, as whole words if words are separated by spaces."""

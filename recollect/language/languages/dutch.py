@@ -215,6 +215,11 @@ DUTCH = Language(
         "(?:wil|verkies) ik|(?:willen|verkiezen) (?:we|wij)|heb ik liever|hebben we liever",
         "(?:mijn|onze) (?:voorkeur|regel)(?:en|s)?",
     ),
+    standing=(
+        "(?:altijd|nooit|vanaf nu|voortaan|in het vervolg)",
+        "\\w+(?: me| ons)?(?: alsjeblieft)? (?:altijd|nooit)",
+        "(?:telkens )?(?:als|wanneer) ik (?:je |vraag )",
+    ),
     asks_assistant=(
         r"(?:je|jij|u)\b[^.?!]{0,60}\b(?:aanbevolen|aangeraden|voorgesteld|gezegd|zei|genoemd"
         r"|noemde|gegeven|gaf|geschreven|schreef|geadviseerd|uitgelegd|beschreven|gemaakt"

@@ -86,6 +86,17 @@ ENGLISH = Language(
         "(?:talk|talked|speak|spoken|chat|chatted|discuss|discussed|mention|mentioned|say|said|ask"
         "|asked|tell|told|know|remember|recall)",
         "(?:i|we|you) (?:talked|spoke|chatted|discussed|mentioned|said|asked|told)",
+        # The form of the answer: "a summary of everything we covered", "in the order in which …".
+        "(?:give me |provide )?(?:a |an |the )?(?:\\w+ )?(?:summary|overview|recap|timeline) of",
+        "(?:summari[sz]e|everything) (?:that )?(?:i|we)(?:'ve| have)?"
+        " (?:covered|discussed|done|said)",
+        "walk me through",
+        "(?:the )?order in which (?:i|we) (?:brought up|raised|mentioned|discussed|talked about)",
+        "(?:the )?(?:different|various) (?:aspects|parts|topics)",
+        "(?:throughout|across|over|in|during) (?:all )?(?:of )?(?:my|our) (?:\\w+ )?"
+        "(?:conversation|chat|discussion|session)s",
+        "in order",
+        "(?:mention|name|list) (?:only )?\\w+ items?",
         "how (?:long|old|often|far|soon|late|early)",
         "remind me",
         "(?:was|am|were) wondering",
@@ -131,6 +142,11 @@ ENGLISH = Language(
         # Two alternatives and no verb: "Tabs or spaces?"
         "^(?!(?:who|whom|whose|which|what|when|where|why|how|am|is|are|was|were|do|does|did|have|has"
         r"|had|will|would|can|could)\b)[^.?!,;]{1,60} or [^.?!,;]{1,60}(?=\?)",
+    ),
+    standing=(
+        "(?:please )?(?:always (?!\\w+ed\\b)|never (?!mind\\b)|from now on|going forward"
+        "|(?:don't|do not) ever|make sure (?:to|you) (?:always|never)|remember to"
+        "|when(?:ever)? i ask|every time i)",
     ),
     asks_assistant=(
         r"you(?:'ve|r)?\b[^.?!]{0,40}\b(?:recommend|suggest|tell|told|mention|say|said|gave|give"

@@ -216,6 +216,11 @@ FRENCH = Language(
         "est-il (?:permis|interdit)|a-t-on le droit",
         "(?:ma|mes|notre|nos) (?:préférence|règle|convention)s?",
     ),
+    standing=(
+        "désormais|dorénavant|à partir de maintenant|à l'avenir",
+        "(?:s'il te plaît ,? ?)?(?:n')?(?:ne )?\\w+(?:-moi)? (?:toujours|jamais)",
+        "(?:quand|chaque fois que) je (?:te |demande)",
+    ),
     asks_assistant=(
         r"(?:tu|vous)\b[^.?!]{0,60}\b(?:recommand|suggér|conseill|propos|dit|mentionn|donn|écri"
         r"|list|expliqu|décri|cré|partag|aidé|répon)\w*",

@@ -265,6 +265,11 @@ GERMAN = Language(
         "(?:mag|bevorzuge|möchte|will) ich|(?:mögen|bevorzugen|möchten|wollen) wir",
         "(?:meine?|unsere?) (?:vorliebe|regel|konvention)e?n?",
     ),
+    standing=(
+        "(?:bitte )?(?:immer|nie|niemals|ab (?:jetzt|sofort)|von nun an|künftig|in zukunft)",
+        "\\w+(?: mir| uns)?(?: bitte)? (?:immer (?!noch|wieder|mehr)|niemals|nie)",
+        "(?:immer )?wenn ich (?:dich |nach )",
+    ),
     asks_assistant=(
         r"(?:du|sie|dir|dein\w*)\b[^.?!]{0,60}\b(?:empf[aeio]\w*|vorgeschlagen|vorschl\w*|gesagt"
         r"|sagtest|erwähn\w*|genannt|gegeben|geschrieben|aufgelistet|geraten|erstellt|erklär\w*"

@@ -227,6 +227,11 @@ ITALIAN = Language(
         "preferisco|preferiamo|mi piace|ci piace",
         "(?:mia|mie|nostra|nostre) (?:preferenz|regol)[ae]",
     ),
+    standing=(
+        "sempre|mai|d'ora in poi|da ora in poi|da adesso in poi|in futuro",
+        "(?:per favore,? )?(?:non )?\\w+ (?:sempre|mai)",
+        "(?:quando|ogni volta che) (?:ti )?(?:chiedo|chiederò)",
+    ),
     asks_assistant=(
         r"(?:hai|avevi|ha)\b[^.?!]{0,40}\b(?:consigliat|suggerit|raccomandat|dett|menzionat|dat"
         r"|scritt|elencat|spiegat|descritt|creat|condivis|aiutat|rispost|propost)\w*",

@@ -239,6 +239,11 @@ PORTUGUESE = Language(
         "prefiro|preferimos|gosto|gostamos",
         "(?:minha|minhas|nossa|nossas) (?:preferência|regra)s?",
     ),
+    standing=(
+        "sempre|nunca|a partir de agora|de agora em diante|daqui em diante",
+        "(?:por favor,? )?(?:não )?\\w+ (?:sempre|nunca)",
+        "(?:quando|sempre que) eu (?:te )?(?:perguntar|pedir)",
+    ),
     asks_assistant=(
         r"(?:tu|você|me)\b[^.?!]{0,60}\b(?:recomendaste|recomendou|sugeriste|sugeriu|disseste|disse"
         r"|mencionaste|mencionou|deste|deu|escreveste|escreveu|aconselhaste|aconselhou|explicaste"

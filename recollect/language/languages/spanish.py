@@ -222,6 +222,11 @@ SPANISH = Language(
         "prefiero|preferimos|me gustan?|nos gustan?",
         "(?:mi|mis|nuestra|nuestras) (?:preferencia|regla|norma)s?",
     ),
+    standing=(
+        "siempre|nunca|a partir de ahora|de ahora en adelante|en adelante",
+        "(?:por favor,? )?(?:no )?\\w+ (?:siempre|nunca)",
+        "(?:cuando|cada vez que) (?:te )?(?:pregunte|pida)",
+    ),
     asks_assistant=(
         r"(?:tú|me|usted|nos)\b[^.?!]{0,60}\b(?:recomendaste|sugeriste|dijiste|mencionaste|diste"
         r"|escribiste|aconsejaste|explicaste|describiste|creaste|compartiste|ayudaste"

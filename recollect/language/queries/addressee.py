@@ -9,6 +9,9 @@ did I book?"), and the user's own messages answer them. Three kinds of questions
   or "my", or names somebody's things ("What is Anna's address?"), is not general.
 
 The first two are recognized in every language (`language.languages`), the third in English.
+
+"Can you …" is a polite way to ask. "Can you tell me where I parked?" is about the user, and "What
+do you recommend?" is a request, not a question about what the assistant has recommended before.
 """
 
 from __future__ import annotations
@@ -26,6 +29,15 @@ _TO_ASSISTANT = re.compile(
     |\bwhat\ are\ some\b|\bwhat(?:['’]s|\ is|\ are)\ the\ best\b""",
     re.IGNORECASE | re.VERBOSE,
 )
+_POLITE = re.compile(
+    r"\b(?:can|could|would|will|do)\ you\ (?:please\ )?(?!remind\b)", re.IGNORECASE | re.VERBOSE
+)
+_POLITE_QUESTION = re.compile(
+    r"""\s*(?:please\ )?(?:can|could|would|will)\ you\ (?:please\ )?
+    (?:tell|remind|list|recall|walk|show|find)\b(?:\ (?:me|us)\b)?
+    (?P<question>.*)""",
+    re.IGNORECASE | re.VERBOSE | re.DOTALL,
+)
 _ABOUT_WORLD = re.compile(
     r"""\s*(?:(?:what|which|how|why)(?:\ \w+)?(?:['’]s|\ (?:is|are|do|does|can))
     |is|are|do|does)\b""",
@@ -37,15 +49,23 @@ _OWNER = re.compile(r"\s[A-Z]\w*['’]s\b")
 
 def is_about_assistant(question: str) -> bool:
     """Whether it asks what the assistant said."""
-    return language_of(question).is_about_assistant(question)
+    return language_of(question).is_about_assistant(_POLITE.sub("", question))
 
 
 def is_about_user(question: str) -> bool:
     """Whether the user's own messages probably contain the answer."""
     if is_about_assistant(question) or language_of(question).is_request(question):
         return False
+    polite = _POLITE_QUESTION.match(question)
+    if polite is not None and not _TO_ASSISTANT.search(polite["question"]):
+        return _FIRST_PERSON.search(polite["question"]) is not None
     if _TO_ASSISTANT.search(question):
         return False
     if not _ABOUT_WORLD.match(question):
         return True
     return bool(_FIRST_PERSON.search(question) or _OWNER.search(question))
+
+
+def is_to_assistant(question: str) -> bool:
+    """Whether it is for the assistant to answer, now: for advice, or about the world in general."""
+    return not is_about_assistant(question) and not is_about_user(question)

@@ -1,6 +1,6 @@
 """Cues that a passage answers a question.
 
-The tense and the person are recognized in English only.
+The tense, the person and preferences are recognized in English only.
 
 People ask about what happened to somebody, and the answer is usually told by that person, in the
 past tense. A question for a time or a number is answered by a passage that has one.
@@ -27,7 +27,12 @@ _PREFERENCE_WORDS = """
     prefer favorite favourite love like enjoy hate dislike avoid allergic vegetarian vegan always
     never usually interested fan want trying started recently own
 """
+_LIKING_WORDS = """
+    prefer prefers preference preferences favorite favourite love enjoy hate dislike avoid allergic
+    vegetarian vegan always never fan
+"""
 _PREFERENCES = frozenset(_PREFERENCE_WORDS.split())
+_LIKINGS = frozenset(_LIKING_WORDS.split())
 _FIRST_PERSON = frozenset(_FIRST_PERSON_WORDS.split())
 _PAST = frozenset(_PAST_FORMS.split())
 _MIN_REGULAR_PAST = 5  # letters; shorter words in -ed are rarely verbs (`bed`, `need`)
@@ -39,6 +44,7 @@ PAST = 2
 PREFERENCE = 4
 DIGITS = 8
 ANSWER = 16  # only for a certain question
+LIKING = 32
 
 
 def traits(word: str) -> int:
@@ -57,6 +63,7 @@ def _traits_by_word() -> dict[str, int]:
         (FIRST_PERSON, _FIRST_PERSON),
         (PAST, _PAST),
         (PREFERENCE, _PREFERENCES),
+        (LIKING, _LIKINGS),
     ):
         for word in words:
             table[word] = table.get(word, 0) | trait

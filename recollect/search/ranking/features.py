@@ -14,7 +14,7 @@ from itertools import accumulate
 import numpy as np
 
 from recollect.language.detection import language_of
-from recollect.language.queries.addressee import is_about_assistant
+from recollect.language.queries.addressee import is_about_assistant, is_to_assistant
 from recollect.language.queries.intent import QUESTION, identifiers
 from recollect.language.text import tokens
 from recollect.language.when import Window
@@ -30,6 +30,7 @@ from recollect.search.ranking.text_columns import Column, TermMatrix, TextColumn
 _MINIMUM_NEAREST = 0.2  # if the best cosine is lower, no candidate is similar to the query
 _LONG_MESSAGE_WORDS = 100
 _SHORT_MESSAGE_WORDS = 40  # at this length `reply` counts half as much as for an empty message
+_INSTRUCTION_LENGTH = 500  # characters in which a standing instruction begins
 _TITLE_SHARE = 0.9  # an identifier in the title counts this much of one in the text
 _OTHER_SPELLING_SHARE = 0.95  # and its words with other punctuation ("1, 6" for 1-6) this much
 _WEEK = timedelta(days=7)
@@ -79,6 +80,7 @@ class Features:
     def _add_question_features(self) -> None:
         text = self._question.text
         self._asks_assistant = is_about_assistant(text)
+        self._is_to_assistant = is_to_assistant(text)
         self._is_request = language_of(text).is_request(text)
         self._asks_rule = language_of(text).asks_for_rule(text)
         candidates = self._candidates
@@ -98,6 +100,8 @@ class Features:
             "past": self._past,
             "answer": self._answer,
             "preference": self._preference,
+            "liking": self._liking,
+            "instruction": self._instruction,
             "first_person": self._first_person,
             "around": self._around,
             "context": self._context,
@@ -257,6 +261,21 @@ class Features:
         is_observed = np.array([scored.is_observed_preference for scored in self._pool])
         is_stated = self._has_traits(answer.FIRST_PERSON | answer.PREFERENCE) & self._is_by_user
         return (self._asks_rule & is_observed) | (self._is_request & is_stated)
+
+    def _liking(self) -> Column:
+        if not self._is_to_assistant:
+            return self._zeros
+        return self._has_traits(answer.FIRST_PERSON | answer.LIKING) & self._is_by_user
+
+    def _instruction(self) -> Column:
+        if not self._is_to_assistant:
+            return self._zeros
+        language = language_of(self._question.text)
+        is_instruction = [
+            c.role == "user" and language.has_standing_instruction(c.content[:_INSTRUCTION_LENGTH])
+            for c in self._candidates
+        ]
+        return flags(is_instruction) * self._meaning()
 
     def _has_traits(self, traits: int) -> Column:
         """Whether the best window has words with each of these traits."""

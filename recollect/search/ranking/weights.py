@@ -36,11 +36,14 @@ QUESTION_WEIGHTS: Mapping[str, float] = {
     "past": 0.5,
     "answer": 0.5,
     "preference": 3.0,
+    "liking": 1.5,
+    "instruction": 4.0,
     # The reranker's judgement, in standard deviations; only if it is asked (`search.rerank`).
     "rerank": 0.8,
 }
+_ONLY_IN_CHATS = ("recent", "opening", "liking", "instruction")
 DIALOGUE_WEIGHTS: Mapping[str, float] = {
-    **{name: w for name, w in QUESTION_WEIGHTS.items() if name not in ("recent", "opening")},
+    **{name: w for name, w in QUESTION_WEIGHTS.items() if name not in _ONLY_IN_CHATS},
     "topic": 1.5,
     "answer": 1.0,
     "first_person": 3.0,
@@ -50,7 +53,16 @@ DIALOGUE_WEIGHTS: Mapping[str, float] = {
 }
 """The weights of questions for the messages of dialogues between people."""
 # Features that only some queries have, and a share that is never near 1.
-_OPTIONAL = ("exact", "time", "speaker", "rerank", "first_person", "preference")
+_OPTIONAL = (
+    "exact",
+    "time",
+    "speaker",
+    "rerank",
+    "first_person",
+    "preference",
+    "liking",
+    "instruction",
+)
 
 
 def _perfect_score(weights: Mapping[str, float]) -> float:

@@ -1,0 +1,173 @@
+"""Whom a question is for, and what the user told the assistant before."""
+
+from __future__ import annotations
+
+import pytest
+
+import recollect
+from recollect.language.detection import language_of
+from recollect.language.languages import ALL
+from recollect.language.queries.addressee import (
+    is_about_assistant,
+    is_about_user,
+    is_to_assistant,
+)
+from recollect.model.search import Page, SearchOptions
+
+STANDING_INSTRUCTIONS = {
+    "en": "Always include status codes when I ask about errors.",
+    "de": "Verwende immer metrische Einheiten.",
+    "fr": "Utilise toujours des unités métriques.",
+    "es": "Usa siempre unidades métricas.",
+    "it": "Usa sempre unità metriche.",
+    "pt": "Use sempre unidades métricas.",
+    "nl": "Gebruik altijd metrische eenheden.",
+    "zh": "以后请用公制单位。",
+    "ja": "今後はメートル法を使ってください。",
+    "ko": "앞으로 미터법을 사용해 주세요.",
+}
+
+
+def add(library: recollect.Library, name: str, *texts: str) -> None:
+    messages = [
+        {"id": f"{name}-{n}", "role": ("user", "assistant")[n % 2], "content": text}
+        for n, text in enumerate(texts)
+    ]
+    library.add_conversation(name, "", messages=messages)
+
+
+def search(library: recollect.Library, query: str) -> Page:
+    return library.search(query, options=SearchOptions())
+
+
+# -- whom a question is for ----------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Which hotel did I book?",
+        "How many cameras do I have?",
+        "Where did Rachel move?",
+        "What is Anna's address?",
+        "Can you tell me where I parked the car?",
+        "Could you please list the books that I mentioned?",
+    ],
+)
+def test_questions_about_the_users_life_are_about_the_user(question: str) -> None:
+    assert is_about_user(question)
+    assert not is_to_assistant(question)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "How do I reset the router?",
+        "Should I use butter or oil?",
+        "I am going to Rome in May. Any tips?",
+        "What are some good books about whales?",
+        "What's the best way to clean a grill?",
+        "How does yeast work?",
+        "Is it safe to eat raw eggs?",
+        "Can you explain how yeast works?",
+        "Can you show me how to use my camera?",
+        "Could you tell me how I can reset my router?",
+        "What snacks do you recommend for me?",
+        "What would you suggest for my garden?",
+    ],
+)
+def test_requests_and_general_questions_are_for_the_assistant(question: str) -> None:
+    assert is_to_assistant(question)
+    assert not is_about_user(question)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Which hotel did you recommend?",
+        "Remind me of the name of that restaurant",
+        "Can you remind me of the name of that restaurant?",
+        "Can you tell me which hotel you recommended?",
+        "What have you told me about yeast?",
+    ],
+)
+def test_questions_about_earlier_replies_are_about_the_assistant(question: str) -> None:
+    assert is_about_assistant(question)
+    assert not is_about_user(question)
+    assert not is_to_assistant(question)
+
+
+# -- what the user told the assistant ------------------------------------------
+
+
+def test_a_request_finds_what_the_user_likes(library: recollect.Library) -> None:
+    add(library, "films", "I love quiet films without violence.", "Noted.")
+    add(library, "loud", "Films with violence are long.", "They can be.")
+    add(library, "shop", "The shop rents films.", "It does.")
+    library.index()
+    hit = search(library, "Can you recommend some films?").hits[0]
+    assert hit.message_id == "films-0"
+    assert hit.parts["preference"] > 0
+    assert hit.parts["liking"] > 0
+
+
+def test_a_general_question_finds_standing_instructions_about_its_topic(
+    library: recollect.Library,
+) -> None:
+    add(library, "rule", "Always name the kind of flour when I ask about baking.", "I will.")
+    add(library, "other", "Always use metric units when I ask about distances.", "I will.")
+    add(library, "dough", "The dough for the bread rests overnight.", "A good plan.")
+    add(library, "oven", "Our oven for bread and cake is new.", "Congratulations.")
+    library.index()
+    question = "How do I bake bread?"
+    hits = {hit.message_id: hit for hit in search(library, question).hits}
+    assert next(iter(hits)) == "rule-0"
+    assert hits["rule-0"].parts["instruction"] > 0
+    assert "instruction" not in hits["dough-0"].parts
+
+
+def test_a_question_about_the_user_is_not_answered_by_instructions(
+    library: recollect.Library,
+) -> None:
+    add(library, "rule", "Always name the kind of flour when I ask about bread.", "I will.")
+    add(library, "bread", "I baked bread with rye on Sunday.", "Well done.")
+    library.index()
+    hits = search(library, "Which bread did I bake on Sunday?").hits
+    assert hits[0].message_id == "bread-0"
+    assert not any("instruction" in hit.parts for hit in hits)
+
+
+@pytest.mark.parametrize(("code", "text"), STANDING_INSTRUCTIONS.items())
+def test_a_standing_instruction_is_recognized_in_every_language(code: str, text: str) -> None:
+    (language,) = (language for language in ALL if language.code == code)
+    assert language.has_standing_instruction(text)
+    assert language.has_standing_instruction(f"OK.\n{text}")
+
+
+def test_every_language_has_an_example_of_a_standing_instruction() -> None:
+    assert {language.code for language in ALL} == set(STANDING_INSTRUCTIONS)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Never mind, it works.",
+        "Always wanted to see Rome.",
+        "The bakery is always open.",
+        "Das Brot ist immer noch warm.",
+        "Ich habe immer Brot gekauft.",
+        "J'ai toujours aimé le pain.",
+    ],
+)
+def test_other_sentences_with_the_same_words_are_no_instructions(text: str) -> None:
+    assert not language_of(text).has_standing_instruction(text)
+
+
+def test_words_about_the_form_of_an_answer_are_not_searched(library: recollect.Library) -> None:
+    add(library, "bread", "I bake bread with rye.", "Tell me the order of the steps.")
+    add(library, "steps", "The order of different aspects and items.", "Throughout.")
+    library.index()
+    question = "Can you list the order in which I brought up different aspects of bread?"
+    page = search(library, question)
+    assert page.hits[0].message_id == "bread-0"
+    assert "steps-0" not in [hit.message_id for hit in page.hits if "text" in hit.arms]
