@@ -12,7 +12,7 @@ from recollect.language.queries.addressee import (
     is_about_user,
     is_to_assistant,
 )
-from recollect.model.search import Page, SearchOptions
+from recollect.model.search import Filter, Page, SearchOptions
 
 STANDING_INSTRUCTIONS = {
     "en": "Always include status codes when I ask about errors.",
@@ -124,6 +124,19 @@ def test_a_general_question_finds_standing_instructions_about_its_topic(
     assert next(iter(hits)) == "rule-0"
     assert hits["rule-0"].parts["instruction"] > 0
     assert "instruction" not in hits["dough-0"].parts
+
+
+@pytest.mark.both_stores
+def test_preferences_are_found_among_many_messages_about_the_topic(
+    library: recollect.Library,
+) -> None:
+    add(library, "bread", *(f"I bake bread number {number}." for number in range(400)))
+    add(library, "taste", "I never buy the kind of bread that comes in slices.", "Noted.")
+    question, by_words = "How do I bake bread?", SearchOptions(mode="text")
+    page = library.search(question, options=by_words)
+    assert "taste-0" in [hit.message_id for hit in page.hits]
+    page = library.search(question, Filter.of(roles="assistant"), by_words)
+    assert {hit.role for hit in page.hits} == {"assistant"}
 
 
 def test_a_question_about_the_user_is_not_answered_by_instructions(

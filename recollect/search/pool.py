@@ -13,8 +13,9 @@ from functools import cached_property
 
 from recollect.errors import SearchTimeout
 from recollect.language.languages.english import ENGLISH
+from recollect.language.queries.addressee import is_to_assistant
 from recollect.language.queries.intent import IDENTIFIER, KEYWORDS, QUESTION
-from recollect.language.queries.query_tree import And, Node, excludes_words
+from recollect.language.queries.query_tree import And, Node, Or, Word, excludes_words
 from recollect.model.search import Filter
 from recollect.models.embeddings import STATIC
 from recollect.search import rank
@@ -54,6 +55,7 @@ _CHARACTERS_AT_ONCE = 300_000  # the deadline is checked after each batch
 _MESSAGES_WITH_CONTEXT = 16
 _CONVERSATIONS_WITH_CONTEXT = 64
 _CANDIDATES_OF_PERIOD = 50  # of each arm, for each period that a question names
+_STATEMENTS = 50  # preferences and instructions, if a question is for the assistant
 _PERIODS = 3  # as many are searched
 _DISTANT = 12  # more than are shown, because some have the same text
 
@@ -201,6 +203,34 @@ class CandidatePool(Interpretation):
             return []
         return self._store.match(self.node, period, self._period_arm_size)
 
+    # -- what the user told the assistant ---
+
+    @property
+    def _statements(self) -> SearchPlan | None:
+        """The search for preferences and instructions, if a question is for the assistant.
+
+        They have few words of the question, so in a large library they are no candidates otherwise.
+        """
+        words = sorted(self._query.language.statement_words)
+        if self._options.typing or not self._plain or not words or self.node is None:
+            return None
+        if self.question.intent != QUESTION or not is_to_assistant(self.question.text):
+            return None
+        roles = self._filter.roles or ("user",)
+        if "user" not in roles:
+            return None
+        node = And((self.node, Or(tuple(map(Word, words)))))
+        filter = replace(self._filter, roles=("user",))
+        return SearchPlan((node,), filter, _STATEMENTS, after_matches=self._many_matches)
+
+    def _matching_statements(self) -> list[int]:
+        """The keys of preferences and instructions, if the text arm has not found all matches."""
+        plan = self._statements
+        if plan is None or not self.has_more_matches:
+            return []
+        (node,) = plan.nodes
+        return self._store.match(node, plan.filter, plan.limit)
+
     # -- the vector arm ---
 
     def _nearest(self, has_word: bool, has_hits: bool) -> list[tuple[int, float]]:
@@ -303,7 +333,11 @@ class CandidatePool(Interpretation):
         period_plan = plan._replace(
             nodes=nodes[-1:], limit=self._period_arm_size, after_matches=self._many_matches
         )
-        return [plan, *(period_plan._replace(filter=period) for period in self._periods())]
+        plans = [plan, *(period_plan._replace(filter=period) for period in self._periods())]
+        statements = self._statements
+        if statements is not None:
+            plans.append(statements)
+        return plans
 
     def find_matches(self) -> bool:
         """Find the candidates of the text arm. Returns whether there are any."""
@@ -332,6 +366,7 @@ class CandidatePool(Interpretation):
         for period in self._periods():
             text_keys += self._matches_in(period)
             neighbours += self._nearest_in(period, neighbours, bool(text_keys))
+        text_keys += self._matching_statements()
         self._neighbours = dict(neighbours)
         self._new_text_keys = set(text_keys) - self._pool_keys
         new_keys = self._new_text_keys | ({key for key, _ in neighbours} - self._pool_keys)

@@ -215,6 +215,7 @@ DUTCH = Language(
         "(?:wil|verkies) ik|(?:willen|verkiezen) (?:we|wij)|heb ik liever|hebben we liever",
         "(?:mijn|onze) (?:voorkeur|regel)(?:en|s)?",
     ),
+    statements="altijd nooit liever voorkeur favoriete graag haat vermijd",
     standing=(
         "(?:altijd|nooit|vanaf nu|voortaan|in het vervolg)",
         "\\w+(?: me| ons)?(?: alsjeblieft)? (?:altijd|nooit)",

@@ -216,6 +216,7 @@ FRENCH = Language(
         "est-il (?:permis|interdit)|a-t-on le droit",
         "(?:ma|mes|notre|nos) (?:préférence|règle|convention)s?",
     ),
+    statements="toujours jamais préfère préféré adore aime déteste évite",
     standing=(
         "désormais|dorénavant|à partir de maintenant|à l'avenir",
         "(?:s'il te plaît ,? ?)?(?:n')?(?:ne )?\\w+(?:-moi)? (?:toujours|jamais)",

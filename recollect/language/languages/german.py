@@ -265,6 +265,7 @@ GERMAN = Language(
         "(?:mag|bevorzuge|möchte|will) ich|(?:mögen|bevorzugen|möchten|wollen) wir",
         "(?:meine?|unsere?) (?:vorliebe|regel|konvention)e?n?",
     ),
+    statements="immer nie niemals bevorzuge lieber lieblings liebe hasse vermeide mag",
     standing=(
         "(?:bitte )?(?:immer|nie|niemals|ab (?:jetzt|sofort)|von nun an|künftig|in zukunft)",
         "\\w+(?: mir| uns)?(?: bitte)? (?:immer (?!noch|wieder|mehr)|niemals|nie)",

@@ -227,6 +227,7 @@ ITALIAN = Language(
         "preferisco|preferiamo|mi piace|ci piace",
         "(?:mia|mie|nostra|nostre) (?:preferenz|regol)[ae]",
     ),
+    statements="sempre mai preferisco preferito preferita adoro odio evita evito",
     standing=(
         "sempre|mai|d'ora in poi|da ora in poi|da adesso in poi|in futuro",
         "(?:per favore,? )?(?:non )?\\w+ (?:sempre|mai)",

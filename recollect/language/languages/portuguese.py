@@ -239,6 +239,7 @@ PORTUGUESE = Language(
         "prefiro|preferimos|gosto|gostamos",
         "(?:minha|minhas|nossa|nossas) (?:preferência|regra)s?",
     ),
+    statements="sempre nunca prefiro favorito favorita adoro odeio evite evito",
     standing=(
         "sempre|nunca|a partir de agora|de agora em diante|daqui em diante",
         "(?:por favor,? )?(?:não )?\\w+ (?:sempre|nunca)",

@@ -222,6 +222,7 @@ SPANISH = Language(
         "prefiero|preferimos|me gustan?|nos gustan?",
         "(?:mi|mis|nuestra|nuestras) (?:preferencia|regla|norma)s?",
     ),
+    statements="siempre nunca prefiero favorito favorita encanta odio evita evito",
     standing=(
         "siempre|nunca|a partir de ahora|de ahora en adelante|en adelante",
         "(?:por favor,? )?(?:no )?\\w+ (?:siempre|nunca)",

@@ -30,7 +30,7 @@ from recollect.search.ranking.text_columns import Column, TermMatrix, TextColumn
 _MINIMUM_NEAREST = 0.2  # if the best cosine is lower, no candidate is similar to the query
 _LONG_MESSAGE_WORDS = 100
 _SHORT_MESSAGE_WORDS = 40  # at this length `reply` counts half as much as for an empty message
-_INSTRUCTION_LENGTH = 500  # characters in which a standing instruction begins
+_INSTRUCTION_LENGTH = 200  # characters in which a standing instruction begins
 _TITLE_SHARE = 0.9  # an identifier in the title counts this much of one in the text
 _OTHER_SPELLING_SHARE = 0.95  # and its words with other punctuation ("1, 6" for 1-6) this much
 _WEEK = timedelta(days=7)
