@@ -132,6 +132,31 @@ def test_what_was_forgotten_is_not_imported_again(
     assert sum(receipt.files[0].messages.skipped.values()) > 0
 
 
+@pytest.mark.both_stores
+@pytest.mark.parametrize("newest_first", [True, False])
+def test_a_text_is_forgotten_in_versions_that_undoing_an_import_would_restore(
+    library: recollect.Library, tmp_path: Path, newest_first: bool
+) -> None:
+    versions = [("2024-01-01", f"The {CANARY} of the first version"), ("2024-06-01", "Another one")]
+    if newest_first:
+        versions.reverse()
+    for date, text in versions:
+        message = {"id": "m", "role": "user", "content": text}
+        other = {"id": "n", "role": "user", "content": "A second message"}
+        conversation = {"id": "c", "updated_at": date, "messages": [message, other]}
+        path = tmp_path / f"{date}.json"
+        path.write_text(json.dumps({"conversations": [conversation]}), encoding="utf-8")
+        library.import_path(path)
+    selection = Selection.of(text=CANARY)
+    preview = library.preview_forget(selection)
+    assert (counts(preview), preview.earlier_versions) == ((0, 0, 0, 0, 0), 1)
+    assert library.forget(selection).earlier_versions == 1
+    assert not library.preview_forget(selection)
+    library.undo_import(library.receipts()[0].id)
+    assert not library.preview_forget(selection)
+    assert not library.search(CANARY).hits
+
+
 def test_dates_select_messages_of_every_kind(library: recollect.Library) -> None:
     library.add_conversation(
         "old",

@@ -107,6 +107,11 @@ class Selection(NamedTuple):
         return bool(self.text or self.pattern)
 
     @property
+    def is_text_only(self) -> bool:
+        """Whether it selects a text wherever it is."""
+        return self.has_pattern and self._replace(text="", pattern="") == Selection()
+
+    @property
     def of_messages(self) -> bool:
         """Whether it selects messages rather than whole conversations."""
         return bool(self.has_named_messages or self.has_pattern or self.after or self.before)

@@ -8,6 +8,7 @@ leave a copy of something the library no longer has.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -67,6 +68,8 @@ class ForgetReport:
     items: int = 0
     titles: int = 0
     """Titles that are removed from conversations which stay."""
+    earlier_versions: int = 0
+    """Versions, kept for undoing imports, that contain the text."""
     archived_files: int = 0
     """Files whose copies in the archive are deleted; 0 in a preview."""
     purge: str | None = None
@@ -79,7 +82,9 @@ class ForgetReport:
     note: str = BACKUPS
 
     def __bool__(self) -> bool:
-        return bool(self.conversations or self.changed_conversations or self.items)
+        return bool(
+            self.conversations or self.changed_conversations or self.items or self.earlier_versions
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +101,8 @@ def preview(store: Store, selection: Selection, progress: Progress | None = None
     report = ForgetReport(done=False)
     for match in _matches(store, selection, progress):
         _count(report, match)
+    if selection.is_text_only:
+        report.earlier_versions = store.count_undo_states(_state_matcher(selection))
     return report
 
 
@@ -104,6 +111,9 @@ def forget(
 ) -> ForgetReport:
     """Delete what a selection matches, with everything derived from it."""
     report = ForgetReport(done=True)
+    if selection.is_text_only:
+        selection.validate()
+        report.earlier_versions = store.delete_undo_states(_state_matcher(selection))
     batch: list[_Match] = []
     size = 0
     for match in _matches(store, selection, progress):
@@ -321,6 +331,16 @@ def _text_matcher(selection: Selection) -> Callable[[str], bool]:
         return True
 
     return contains
+
+
+def _state_matcher(selection: Selection) -> Callable[[str], bool]:
+    """The same for the JSON of a state that undoing an import would restore."""
+    contains = _text_matcher(selection)
+
+    def has_text(state: str) -> bool:
+        return any(contains(text) for text in _texts(json.loads(state)))
+
+    return has_text
 
 
 def _escape(text: str) -> str:

@@ -162,6 +162,9 @@ def _summary(report: ForgetReport) -> str:
         parts.append(plural(report.items, "item"))
     if report.titles:
         parts.append(plural(report.titles, "title"))
+    if report.earlier_versions:
+        versions = plural(report.earlier_versions, "earlier version")
+        parts.append(f"{versions} kept for undoing imports")
     return ", ".join(parts)
 
 

@@ -70,6 +70,9 @@ class ForgetResult(BaseModel):
     messages: int
     items: int
     titles: int = Field(description="Titles removed from conversations that stay.")
+    earlier_versions: int = Field(
+        description="Versions, kept for undoing imports, that contain the text."
+    )
     archived_files: int = Field(description="Files whose archived copies were deleted.")
     purge: PurgeState | None = Field(description="Null for a preview.")
     by_source: dict[str, int]

@@ -104,6 +104,11 @@ class Documents(ABC):
         """
 
     @reader
+    @abstractmethod
+    def count_undo_states(self, is_unwanted: Callable[[str], bool]) -> int:
+        """How many earlier states `delete_undo_states` would delete."""
+
+    @reader
     @writer
     @abstractmethod
     def delete_undo_states(self, is_unwanted: Callable[[str], bool]) -> int:

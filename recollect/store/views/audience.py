@@ -325,6 +325,9 @@ class AudienceStore(StoreView):
     def revise(self, document: str, change: Callable[[Document], Document]) -> int:
         raise _refusal("Revising a document")
 
+    def count_undo_states(self, is_unwanted: Callable[[str], bool]) -> int:
+        raise _refusal("Counting earlier states")
+
     def delete_undo_states(self, is_unwanted: Callable[[str], bool]) -> int:
         raise _refusal("Deleting earlier states")
 

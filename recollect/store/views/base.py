@@ -87,6 +87,9 @@ class StoreView(Store):
     def revise(self, document: str, change: Callable[[Document], Document]) -> int:
         return self._store.revise(document, change)
 
+    def count_undo_states(self, is_unwanted: Callable[[str], bool]) -> int:
+        return self._store.count_undo_states(is_unwanted)
+
     def delete_undo_states(self, is_unwanted: Callable[[str], bool]) -> int:
         return self._store.delete_undo_states(is_unwanted)
 

@@ -96,6 +96,9 @@ class SqlDocuments(SqlTransactions[Connection], Documents):
 
         self._purge_if(self._write_text(work))
 
+    def count_undo_states(self, is_unwanted: Callable[[str], bool]) -> int:
+        return self._read(lambda db: rewriting.count_undo_states(db, is_unwanted))
+
     def delete_undo_states(self, is_unwanted: Callable[[str], bool]) -> int:
         def work(db: Connection) -> int:
             self._request_purge(db)

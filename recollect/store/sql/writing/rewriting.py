@@ -237,20 +237,37 @@ def _delete_passage_states(db: Database, key: int) -> None:
     )
 
 
+def count_undo_states(db: Database, is_unwanted: Callable[[str], bool]) -> int:
+    """See Store.count_undo_states."""
+    documents, revisions = _undo_states(db, is_unwanted)
+    return len(documents) + len(revisions)
+
+
 def delete_undo_states(db: Database, is_unwanted: Callable[[str], bool]) -> int:
     """See Store.delete_undo_states."""
+    documents, revisions = _undo_states(db, is_unwanted)
+    for document in sorted(set(documents)):
+        _clear_before(db, document)
+    db.run_many(
+        f"delete from receipt_revision where {db.own()} and receipt = ? and passage = ?", revisions
+    )
+    return len(documents) + len(revisions)
+
+
+def _undo_states(
+    db: Database, is_unwanted: Callable[[str], bool]
+) -> tuple[list[int], list[tuple[int, int]]]:
+    """The documents with unwanted earlier states, and the receipts and passages with such states.
+
+    A document is listed once for each of its states.
+    """
     states = db.rows(
         f"select document, before from receipt_document where {db.own()} and before <> ?", (NEW,)
     )
     documents = [document for document, before in states if is_unwanted(before)]
-    for document in sorted(set(documents)):
-        _clear_before(db, document)
-    revisions = db.rows(f"select receipt, passage, before from {db.own_rows('receipt_revision')}")
-    deleted = [(receipt, passage) for receipt, passage, before in revisions if is_unwanted(before)]
-    db.run_many(
-        f"delete from receipt_revision where {db.own()} and receipt = ? and passage = ?", deleted
-    )
-    return len(documents) + len(deleted)
+    rows = db.rows(f"select receipt, passage, before from {db.own_rows('receipt_revision')}")
+    revisions = [(receipt, passage) for receipt, passage, before in rows if is_unwanted(before)]
+    return documents, revisions
 
 
 def _clear_before(db: Database, key: int) -> None:
