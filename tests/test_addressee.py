@@ -184,3 +184,10 @@ def test_words_about_the_form_of_an_answer_are_not_searched(library: recollect.L
     page = search(library, question)
     assert page.hits[0].message_id == "bread-0"
     assert "steps-0" not in [hit.message_id for hit in page.hits if "text" in hit.arms]
+
+
+def test_words_that_only_praise_are_no_topic(library: recollect.Library) -> None:
+    add(library, "bread", "I bake bread with rye.", "A good choice.")
+    library.index()
+    page = search(library, "What are some good breads?")
+    assert (page.hits[0].message_id, page.missing) == ("bread-0", ())

@@ -91,6 +91,8 @@ ENGLISH = Language(
         "(?:summari[sz]e|everything) (?:that )?(?:i|we)(?:'ve| have)?"
         " (?:covered|discussed|done|said)",
         "walk me through",
+        "(?:what are )?some (?:good|great|nice|common|typical|popular)",
+        "what(?:'s| is| are) the best(?: ways?)?",
         "(?:the )?order in which (?:i|we) (?:brought up|raised|mentioned|discussed|talked about)",
         "(?:the )?(?:different|various) (?:aspects|parts|topics)",
         "(?:throughout|across|over|in|during) (?:all )?(?:of )?(?:my|our) (?:\\w+ )?"
