@@ -100,7 +100,7 @@ def test_words_have_traits() -> None:
         answer.FIRST_PERSON,
         answer.PAST,
         0,
-        answer.PREFERENCE,
+        answer.PREFERENCE | answer.LIKING,
         answer.DIGITS,
         0,
     ]
