@@ -244,7 +244,7 @@ def test_names_of_emoji_in_a_title_are_shown_as_they_are(run: Any, tmp_path: Pat
 
 def test_a_title_of_several_lines_is_shown_in_one(run: Any, tmp_path: Path) -> None:
     run("import", export_of(tmp_path, "c1", "First\r\nsecond\tthird", "The build fails."))
-    assert " 1  First  user" in run("search", "build")
+    assert " 1  First second third  user" in run("search", "build")
     assert "First second third" in run("list")
     assert run("read", "c1").startswith("First second third  recollect")
 

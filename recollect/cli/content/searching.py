@@ -291,8 +291,7 @@ def _with_labels(library: Library, page: Page) -> Page:
     """The page as it is shown: every conversation has a title."""
 
     def label(hit: Hit) -> Hit:
-        title = library.label(hit.conversation_id, hit.title)
-        return replace(hit, title=title.strip().partition("\n")[0])
+        return replace(hit, title=library.label(hit.conversation_id, hit.title))
 
     return replace(page, hits=tuple(map(label, page.hits)), nearest=tuple(map(label, page.nearest)))
 
