@@ -145,7 +145,10 @@ ENGLISH = Language(
         "^(?!(?:who|whom|whose|which|what|when|where|why|how|am|is|are|was|were|do|does|did|have|has"
         r"|had|will|would|can|could)\b)[^.?!,;]{1,60} or [^.?!,;]{1,60}(?=\?)",
     ),
-    statements="always never prefer favorite favourite love enjoy hate dislike avoid",
+    statements="""
+        always never prefer prefers preference preferences favorite favourite love enjoy hate
+        dislike avoid allergic vegetarian vegan fan
+    """,
     standing=(
         "(?:please )?(?:always (?!\\w+ed\\b)|never (?!mind\\b)|from now on|going forward"
         "|(?:don't|do not) ever|make sure (?:to|you) (?:always|never)|remember to"

@@ -219,7 +219,7 @@ FRENCH = Language(
     statements="toujours jamais préfère préféré adore aime déteste évite",
     standing=(
         "désormais|dorénavant|à partir de maintenant|à l'avenir",
-        "(?:s'il te plaît ,? ?)?(?:n')?(?:ne )?\\w+(?:-moi)? (?:toujours|jamais)",
+        "(?:s'il te plaît,? )?(?:n')?(?:ne )?\\w+(?:-moi)? (?:toujours|jamais)",
         "(?:quand|chaque fois que) je (?:te |demande)",
     ),
     asks_assistant=(

@@ -48,13 +48,13 @@ _FIRST_PERSON = re.compile(r"\b(?:i|me|my|mine|myself|we|us|our|ours|ourselves)\
 _OWNER = re.compile(r"\s[A-Z]\w*['’]s\b")
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=8)  # a search asks several times
 def is_about_assistant(question: str) -> bool:
     """Whether it asks what the assistant said."""
     return language_of(question).is_about_assistant(_POLITE.sub("", question))
 
 
-@lru_cache(maxsize=8)  # a search asks several times
+@lru_cache(maxsize=8)
 def is_about_user(question: str) -> bool:
     """Whether the user's own messages probably contain the answer."""
     if is_about_assistant(question) or language_of(question).is_request(question):

@@ -27,12 +27,7 @@ _PREFERENCE_WORDS = """
     prefer favorite favourite love like enjoy hate dislike avoid allergic vegetarian vegan always
     never usually interested fan want trying started recently own
 """
-_LIKING_WORDS = """
-    prefer prefers preference preferences favorite favourite love enjoy hate dislike avoid allergic
-    vegetarian vegan always never fan
-"""
 _PREFERENCES = frozenset(_PREFERENCE_WORDS.split())
-_LIKINGS = frozenset(_LIKING_WORDS.split())
 _FIRST_PERSON = frozenset(_FIRST_PERSON_WORDS.split())
 _PAST = frozenset(_PAST_FORMS.split())
 _MIN_REGULAR_PAST = 5  # letters; shorter words in -ed are rarely verbs (`bed`, `need`)
@@ -63,7 +58,7 @@ def _traits_by_word() -> dict[str, int]:
         (FIRST_PERSON, _FIRST_PERSON),
         (PAST, _PAST),
         (PREFERENCE, _PREFERENCES),
-        (LIKING, _LIKINGS),
+        (LIKING, ENGLISH.statement_words),
     ):
         for word in words:
             table[word] = table.get(word, 0) | trait
