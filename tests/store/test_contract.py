@@ -825,14 +825,20 @@ def test_a_new_title_is_kept_when_an_older_version_is_restored(store: Store) -> 
     assert texts_of(store) == ["Mine", "shared", "first"]
 
 
+def empty_store(reopen: Callable[[], Store]) -> Store:
+    """The store without the documents of the example before."""
+    store = reopen()
+    for document in list(store.iter_documents(EVERYTHING)):
+        store.delete(document.id)
+    return store
+
+
 @pytest.mark.full
 @given(st.data())
 def test_undoing_some_imports_of_different_ages_leaves_only_texts_of_the_others(
     reopen: Callable[[], Store], data: st.DataObject
 ) -> None:
-    store = reopen()
-    for document in list(store.iter_documents(EVERYTHING)):
-        store.delete(document.id)
+    store = empty_store(reopen)
     words = st.sampled_from(["red", "green", "blue"])
     contents = st.dictionaries(st.sampled_from("abcd"), words, min_size=1)
     imports = data.draw(st.lists(st.tuples(st.integers(0, 3), contents), min_size=1, max_size=5))
@@ -904,9 +910,7 @@ def test_a_closed_store_raises_an_error(store: Store) -> None:
 def test_undoing_some_imports_keeps_what_the_others_added(
     reopen: Callable[[], Store], data: st.DataObject
 ) -> None:
-    store = reopen()
-    for document in list(store.iter_documents(EVERYTHING)):
-        store.delete(document.id)
+    store = empty_store(reopen)
     words = st.sampled_from(["red", "green", "blue"])
     imports = data.draw(
         st.lists(
@@ -941,9 +945,7 @@ def test_undoing_some_imports_keeps_what_the_others_added(
 def test_order_and_path_stay_consistent_however_a_conversation_grows(
     reopen: Callable[[], Store], data: st.DataObject
 ) -> None:
-    store = reopen()
-    for document in list(store.iter_documents(EVERYTHING)):
-        store.delete(document.id)
+    store = empty_store(reopen)
     names = "abcdef"
     links = data.draw(st.lists(st.sampled_from([None, *names]), min_size=6, max_size=6))
     passages = {

@@ -75,7 +75,7 @@ class Language:
     """Patterns of phrases that ask for a number, such as "how many"."""
     asks_rule: tuple[str, ...] = ()
     """Patterns of phrases that ask what is allowed, required or preferred, such as "may I"."""
-    standing: tuple[str, ...] = ()
+    standing_instructions: tuple[str, ...] = ()
     """Patterns of how a sentence begins that tells an assistant what to do from now on."""
     statements: str = ""
     """Words with which people state preferences and standing instructions, such as `prefer`."""
@@ -179,7 +179,7 @@ class Language:
 
     @cached_property
     def _standing_instruction(self) -> re.Pattern[str]:
-        pattern = self._compile(self.standing).pattern
+        pattern = self._compile(self.standing_instructions).pattern
         if self.unspaced:
             return re.compile(pattern)
         # A pattern that begins with a set of characters is searched three times as fast.

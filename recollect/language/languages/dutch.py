@@ -216,7 +216,7 @@ DUTCH = Language(
         "(?:mijn|onze) (?:voorkeur|regel)(?:en|s)?",
     ),
     statements="altijd nooit liever voorkeur favoriete graag haat vermijd",
-    standing=(
+    standing_instructions=(
         "(?:altijd|nooit|vanaf nu|voortaan|in het vervolg)",
         "\\w+(?: me| ons)?(?: alsjeblieft)? (?:altijd|nooit)",
         "(?:telkens )?(?:als|wanneer) ik (?:je |vraag )",

@@ -149,7 +149,7 @@ ENGLISH = Language(
         always never prefer prefers preference preferences favorite favourite love enjoy hate
         dislike avoid allergic vegetarian vegan fan
     """,
-    standing=(
+    standing_instructions=(
         "(?:please )?(?:always (?!\\w+ed\\b)|never (?!mind\\b)|from now on|going forward"
         "|(?:don't|do not) ever|make sure (?:to|you) (?:always|never)|remember to"
         "|when(?:ever)? i ask|every time i)",

@@ -217,7 +217,7 @@ FRENCH = Language(
         "(?:ma|mes|notre|nos) (?:préférence|règle|convention)s?",
     ),
     statements="toujours jamais préfère préféré adore aime déteste évite",
-    standing=(
+    standing_instructions=(
         "désormais|dorénavant|à partir de maintenant|à l'avenir",
         "(?:s'il te plaît,? )?(?:n')?(?:ne )?\\w+(?:-moi)? (?:toujours|jamais)",
         "(?:quand|chaque fois que) je (?:te |demande)",

@@ -266,7 +266,7 @@ GERMAN = Language(
         "(?:meine?|unsere?) (?:vorliebe|regel|konvention)e?n?",
     ),
     statements="immer nie niemals bevorzuge lieber lieblings liebe hasse vermeide mag",
-    standing=(
+    standing_instructions=(
         "(?:bitte )?(?:immer|nie|niemals|ab (?:jetzt|sofort)|von nun an|künftig|in zukunft)",
         "\\w+(?: mir| uns)?(?: bitte)? (?:immer (?!noch|wieder|mehr)|niemals|nie)",
         "(?:immer )?wenn ich (?:dich |nach )",

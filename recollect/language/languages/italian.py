@@ -228,7 +228,7 @@ ITALIAN = Language(
         "(?:mia|mie|nostra|nostre) (?:preferenz|regol)[ae]",
     ),
     statements="sempre mai preferisco preferito preferita adoro odio evita evito",
-    standing=(
+    standing_instructions=(
         "sempre|mai|d'ora in poi|da ora in poi|da adesso in poi|in futuro",
         "(?:per favore,? )?(?:non )?\\w+ (?:sempre|mai)",
         "(?:quando|ogni volta che) (?:ti )?(?:chiedo|chiederò)",

@@ -240,7 +240,7 @@ PORTUGUESE = Language(
         "(?:minha|minhas|nossa|nossas) (?:preferência|regra)s?",
     ),
     statements="sempre nunca prefiro favorito favorita adoro odeio evite evito",
-    standing=(
+    standing_instructions=(
         "sempre|nunca|a partir de agora|de agora em diante|daqui em diante",
         "(?:por favor,? )?(?:não )?\\w+ (?:sempre|nunca)",
         "(?:quando|sempre que) eu (?:te )?(?:perguntar|pedir)",

@@ -223,7 +223,7 @@ SPANISH = Language(
         "(?:mi|mis|nuestra|nuestras) (?:preferencia|regla|norma)s?",
     ),
     statements="siempre nunca prefiero favorito favorita encanta odio evita evito",
-    standing=(
+    standing_instructions=(
         "siempre|nunca|a partir de ahora|de ahora en adelante|en adelante",
         "(?:por favor,? )?(?:no )?\\w+ (?:siempre|nunca)",
         "(?:cuando|cada vez que) (?:te )?(?:pregunte|pida)",

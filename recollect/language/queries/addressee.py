@@ -70,5 +70,5 @@ def is_about_user(question: str) -> bool:
 
 
 def is_to_assistant(question: str) -> bool:
-    """Whether it is for the assistant to answer, now: for advice, or about the world in general."""
+    """Whether the assistant should answer it: a request for advice, or a general question."""
     return not is_about_assistant(question) and not is_about_user(question)

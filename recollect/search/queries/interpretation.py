@@ -61,7 +61,7 @@ class Interpretation:
         store = PartialStore(store, self._deadline)
         self._store: Store = store
         self._whole_store: Store = store
-        """The store with all places where words may be, such as titles and texts."""
+        """The same in copies of this search whose `_store` finds only titles, or only texts."""
         self._meaning = meaning
         self._filter = filter
         self.only_conversations = filter.kinds == (CONVERSATION,)

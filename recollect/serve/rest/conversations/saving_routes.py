@@ -274,7 +274,8 @@ def _missing_messages(
 ) -> list[Passage]:
     """Those that the conversation does not have.
 
-    Raises NotFound without the conversation, and Conflict if another message has one of the ids.
+    Raises NotFound if there is no such conversation, and Conflict if another message has one of
+    the ids.
     """
     ids = [passage.id for passage in passages]
     messages = library.messages_with_ids(conversation_id, ids)
