@@ -7,9 +7,9 @@
     python -m bench.quality FOLDER --quick
 
 REALTALK: ten dialogues of two people over 21 days. BEAM: chats of one person with an assistant of
-100,000 tokens and more, each a library whose conversations are its batches. Nothing in Recollect
-was fitted on their questions. Questions without an answer, and those that refer to messages which
-do not exist, are left out.
+100,000 tokens and more, each a library whose conversations are its batches. No weight of the
+ranking was fitted on their questions. Questions without an answer, and those that refer to messages
+which do not exist, are left out.
 """
 
 from __future__ import annotations
