@@ -5,7 +5,7 @@
 DIALOGUES is a checkout of google-research-datasets/dstc8-schema-guided-dialogue (CC BY-SA 4.0), in
 which people ask an assistant for restaurants, flights, films and so on. FILE has questions with
 known answers, as `bench.quality` describes them; the default is LongMemEval's. N dialogues (12,000)
-join the conversations of its first library. Their dates are those of the library.
+join the conversations of all its libraries in one. Their dates are those of the conversations.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import recollect
-from bench.quality import FOLDER, Scores, fill_library, libraries, ours
+from bench.quality import FOLDER, Question, Scores, fill_library, libraries, ours
 
 SEED = 3
 ROLES = {"USER": "user", "SYSTEM": "assistant"}
@@ -58,8 +58,25 @@ def folder_for(keep: Path | None) -> Iterator[Path]:
         yield Path(folder)
 
 
+def merged_libraries(file: Path) -> tuple[list[dict[str, Any]], list[Question]]:
+    """The conversations and questions of all libraries of a file, whose ids may be the same."""
+    conversations: list[dict[str, Any]] = []
+    questions: list[Question] = []
+    for number, (library, own_questions) in enumerate(libraries(file)):
+        prefix = f"{number} "
+        for conversation in library:
+            messages = [{**m, "id": prefix + m["id"]} for m in conversation["messages"]]
+            id_ = prefix + conversation["id"]
+            conversations.append({**conversation, "id": id_, "messages": messages})
+        for question in own_questions:
+            answers = frozenset(prefix + id_ for id_ in question.messages)
+            sources = frozenset(prefix + id_ for id_ in question.conversations)
+            questions.append(question._replace(messages=answers, conversations=sources))
+    return conversations, questions
+
+
 def main(checkout: Path, file: Path, count: int, keep: Path | None) -> None:
-    conversations, questions = next(libraries(file))
+    conversations, questions = merged_libraries(file)
     dates = [conversation["created_at"] for conversation in conversations]
     with (
         folder_for(keep) as folder,

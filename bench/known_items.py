@@ -67,7 +67,8 @@ class Corpus:
         for first, second in pairwise(words):
             if first != second and _is_content(first) and _is_content(second):
                 self._pairs.setdefault((first, second), set()).add(id_)
-        for word in set(identifiers(content)):
+        # Emphasis is no part of an identifier: nobody types `**3D**`.
+        for word in set(identifiers(content.replace("*", " "))):
             if tokens(word):
                 self._identifiers.setdefault(tuple(tokens(word)), (word, set()))[1].add(id_)
 

@@ -51,9 +51,9 @@ from bench import corpus, memory_answers
 from bench.quality import FOLDER, Question, libraries
 from recollect.library import Library
 from recollect.memory.api import Memory
-from recollect.memory.compact import search_compact
 from recollect.memory.reading import DEFAULT_READ_TOKENS
-from recollect.memory.render import details_text, search_text
+from recollect.memory.rendering.compact import search_compact
+from recollect.memory.rendering.render import details_text, search_text
 from recollect.memory.request_filters import MemoryFilter
 from recollect.memory.results import ConversationHit, MemoryHit, ObservationHit
 from recollect.model.kinds import OBSERVATION

@@ -26,9 +26,9 @@ Row = tuple[str, list[float], str]
 def everyday_use(home: Path) -> Iterator[Row]:
     """Asking, typing, turning to the next page, searching for the same again, in mode `both`.
 
-    Rare words are searched for in mode `text`.
+    Other questions and rare words are searched for in mode `text`.
     """
-    queries = corpus.many_queries(SEARCHES + 6)
+    queries = corpus.many_queries(2 * SEARCHES + 6)
     questions = [" ".join(query.words) for query in queries["question"]]
     both = SearchOptions(mode="both", limit=LIMIT)
     # The background thread would observe messages meanwhile, and its CPU time would count.
@@ -42,13 +42,13 @@ def everyday_use(home: Path) -> Iterator[Row]:
             milliseconds(text, both)
         typing = replace(both, typing=True)
         keys = []
-        for text in questions[-TYPED:]:
+        for text in questions[SEARCHES + 6 - TYPED : SEARCHES + 6]:
             keys += [milliseconds(text[:end], typing) for end in range(3, len(text) + 1)]
         yield "a key while typing", keys, f"{len(keys)} keys of {TYPED} questions"
         first_pages = []
         second_pages = []
         repeated = []
-        for text in questions[6:]:
+        for text in questions[6 : SEARCHES + 6]:
             first_pages.append(milliseconds(text, both))
             second_pages.append(milliseconds(text, replace(both, offset=LIMIT)))
             repeated.append(milliseconds(text, both))
@@ -56,6 +56,8 @@ def everyday_use(home: Path) -> Iterator[Row]:
         yield "page 2", second_pages, ""
         yield "the same again", repeated, ""
         by_text = replace(both, mode="text")
+        other_questions = [milliseconds(text, by_text) for text in questions[SEARCHES + 6 :]]
+        yield "a question, mode text", other_questions, ""
         rare = [milliseconds(" ".join(query.words), by_text) for query in queries["rare word"]]
         yield "a rare word, mode text", rare, ""
 

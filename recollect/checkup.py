@@ -11,6 +11,7 @@ from typing import Any
 
 from recollect import places
 from recollect.errors import DamagedLibrary, RecollectError
+from recollect.home_folder import KEYS, SERVER_DATABASE
 from recollect.library import Library
 from recollect.settings import default_user, place
 from recollect.store.errors import reason_of
@@ -113,7 +114,7 @@ def check_keys(path_or_url: str | Path | None) -> list[str]:
     """Problems of the API keys at a place."""
     where = place(path_or_url)
     if isinstance(where, Path):
-        problems = check_small_database(where / "keys.db", "api_key")
+        problems = check_small_database(where / KEYS, "api_key")
         if problems:
             return problems
     try:
@@ -129,7 +130,7 @@ def check_server_database(path_or_url: str | Path | None) -> list[str]:
     where = place(path_or_url)
     if not isinstance(where, Path):
         return []
-    file = where / "server.db"
+    file = where / SERVER_DATABASE
     if not file.exists() or file.stat().st_size == 0:  # a server is creating it
         return []
     return check_small_database(file, "concept")

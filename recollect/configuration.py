@@ -79,11 +79,27 @@ def define(
     return setting
 
 
+def expand_path(path: str | os.PathLike[str]) -> Path:
+    """A path that a person gave, with the home folder for `~`.
+
+    Raises InvalidInput if it is blank, or `~` is followed by a name that no user has.
+    """
+    if not str(path).strip():
+        raise InvalidInput("A path is empty. Give a file or folder.")
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        raise InvalidInput(
+            f"There is no user for the path {path}. Write ~/ for your own folder, "
+            "or ./~ for a name that begins with ~."
+        ) from None
+
+
 def config_file() -> Path:
     """The configuration file: RECOLLECT_CONFIG, or recollect.toml in the user's config folder."""
     path = os.environ.get("RECOLLECT_CONFIG")
     if path:
-        return Path(path).expanduser()
+        return expand_path(path)
     return _default_config_file(os.environ.get("HOME"), os.environ.get("XDG_CONFIG_HOME"))
 
 
@@ -157,7 +173,7 @@ def switch(text: str) -> bool:
 
 def whole_number(text: str) -> int:
     if not text.isdecimal():
-        raise ValueError(f"{text[:80]!r} is not a whole number.")
+        raise ValueError(f"{text[:80]!r} is not a whole number of at least 0.")
     return int(text)
 
 

@@ -18,7 +18,6 @@ from urllib.parse import quote
 
 import apsw
 
-from recollect.backup.contents import WORK
 from recollect.backup.durable import create_file
 from recollect.errors import (
     DAMAGE_ADVICE,
@@ -28,8 +27,16 @@ from recollect.errors import (
     StorageFull,
     StoreBusy,
 )
+from recollect.home_folder import (
+    ARCHIVE,
+    BACKUP_WORK,
+    KEY_FILE,
+    MODELS,
+    RESULTS,
+    UPLOADS,
+    own_entries,
+)
 from recollect.passphrases import aes, require_strength, wrap_key
-from recollect.places import RESULTS
 from recollect.store.durability import sync_file, sync_folder
 from recollect.store.sqlite.connections.connection import Connection, connect_with
 from recollect.store.sqlite.connections.database_errors import STORAGE_FULL, translate_error
@@ -73,13 +80,11 @@ def encrypt_home(home: Path, passphrase: str, progress: Progress | None = None) 
     return result
 
 
-def decrypt_home(
-    home: Path, passphrase: str | None = None, progress: Progress | None = None
-) -> Conversion:
+def decrypt_home(home: Path, progress: Progress | None = None) -> Conversion:
     """Decrypt a home, or resume doing so."""
     encryption.require_support()
     key_file = _required_key_file(home)
-    key = encryption.unlock(key_file, passphrase)
+    key = encryption.unlock(key_file)
     if key_file.state == encryption.ENCRYPTED:
         _require_unused(home, key)
     key_file = key_file.change_state(encryption.DECRYPTING)
@@ -89,19 +94,19 @@ def decrypt_home(
     return result
 
 
-def change_passphrase(home: Path, new_passphrase: str, passphrase: str | None = None) -> None:
+def change_passphrase(home: Path, new_passphrase: str) -> None:
     """Protect the key of a home with another passphrase. Nothing else is written."""
     key_file = _required_key_file(home)
-    key = encryption.unlock(key_file, passphrase)
+    key = encryption.unlock(key_file)
     require_strength(new_passphrase)
     record = wrap_key(key.secret, new_passphrase, encryption.key_context(key.id))
     key_file._replace(record=record).write()
 
 
 def _existing_key_file(home: Path) -> KeyFile | None:
-    if not (home / encryption.KEY_FILE).exists():
+    if not (home / KEY_FILE).exists():
         return None
-    return encryption.read_key_file(home / encryption.KEY_FILE)
+    return encryption.read_key_file(home / KEY_FILE)
 
 
 def _required_key_file(home: Path) -> KeyFile:
@@ -112,7 +117,7 @@ def _required_key_file(home: Path) -> KeyFile:
 
 
 def _require_no_uploads(home: Path) -> None:
-    uploads = home / "uploads"
+    uploads = home / UPLOADS
     if uploads.is_dir() and any(uploads.iterdir()):
         raise InvalidInput(
             f"Uploads wait to be imported in {uploads}. Start `recollect serve` until they are "
@@ -156,24 +161,34 @@ def _convert(home: Path, direction: _Direction, progress: Progress | None) -> Co
 
 def _remove_leftovers(home: Path) -> None:
     """Remove copies that a killed backup or conversion left. They may be plain text."""
-    shutil.rmtree(home / WORK, ignore_errors=True)
+    shutil.rmtree(home / BACKUP_WORK, ignore_errors=True)
     shutil.rmtree(home / RESULTS, ignore_errors=True)
-    for draft in list(home.rglob(f"*{_DRAFT}*")):
-        if draft.is_file():
-            draft.unlink()
+    for draft in _files(home, f"*{_DRAFT}*"):
+        draft.unlink()
 
 
 def _databases(home: Path) -> Iterator[Path]:
     """Every database in a home: libraries, API keys, catalogues, and copies of these."""
-    for path in sorted(home.rglob("*.db")):
-        if path.relative_to(home).parts[0] not in ("models", WORK) and path.is_file():
+    for path in _files(home, "*.db"):
+        if path.relative_to(home).parts[0] not in (MODELS, BACKUP_WORK):
             yield path
 
 
 def _archived_files(home: Path, suffix: str) -> Iterator[Path]:
-    for path in sorted(home.rglob(f"*{suffix}")):
-        if "archive" in path.relative_to(home).parts and path.is_file():
+    for path in _files(home, f"*{suffix}"):
+        if ARCHIVE in path.relative_to(home).parts:
             yield path
+
+
+def _files(home: Path, pattern: str) -> list[Path]:
+    """Recollect's own files whose names match a pattern."""
+    paths: list[Path] = []
+    for entry in own_entries(home):
+        if entry.is_dir():
+            paths += entry.rglob(pattern)
+        elif entry.match(pattern):
+            paths.append(entry)
+    return sorted(path for path in paths if path.is_file())
 
 
 def _require_unused(home: Path, key: DataKey | None) -> None:

@@ -48,6 +48,10 @@ class ImportStopped(RecollectError):
     """An import was stopped before its end; what it has saved is kept."""
 
 
+class ImportUndone(RecollectError):
+    """An import was undone while it was running, so it ended; nothing of it is stored."""
+
+
 class IndexingStopped(RecollectError):
     """Indexing was stopped before its end; what it has saved is kept."""
 

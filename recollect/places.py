@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from recollect import settings
 from recollect.errors import InvalidInput, NotFound, RecollectError
+from recollect.home_folder import ARCHIVE, AUDIT, KEYS, SERVER_DATABASE, USERS
 from recollect.library import Library
 from recollect.settings import default_user, home, place
 from recollect.store.audit_log import LOSSY_ACTIONS, AuditLogs, Entry
@@ -38,9 +39,6 @@ MoveProgress = Callable[[str, int, int], None]
 
 _audit_logs: dict[Path | str, AuditLogs] = {}
 _audit_lock = threading.Lock()
-
-RESULTS = "results"
-"""The folder of a home with the ids behind the numbers that the command line prints."""
 
 _LONGEST_USER = 500
 _PLAIN_NAME = re.compile(r"[a-z0-9](?:[a-z0-9_-]{0,38}[a-z0-9])?")
@@ -237,7 +235,7 @@ def library_files(folder: Path) -> list[Path]:
     """The files of all libraries in a folder. A file that is lost is listed as well."""
     from recollect.store.sqlite.care.verification import remains_of_library
 
-    users = folder / "users"
+    users = folder / USERS
     if not users.is_dir():
         return []
     files = [user / "library.db" for user in sorted(users.iterdir())]
@@ -249,7 +247,7 @@ def open_file(file: Path) -> Library:
     from recollect.store.sqlite import SqliteStore
 
     name = file.parent.name
-    archive = file.parent.parent.parent / "archive" / name
+    archive = file.parent.parent.parent / ARCHIVE / name
     return Library(_complete(SqliteStore(file)), False, archive)
 
 
@@ -259,7 +257,7 @@ def keys(path_or_url: str | Path | None = None) -> ApiKeys:
     if isinstance(where, Path):
         from recollect.store.sqlite.api_keys import SqliteKeys
 
-        return SqliteKeys(where / "keys.db")
+        return SqliteKeys(where / KEYS)
     _postgres_store(where)
     from recollect.store.postgres.api_keys import PostgresKeys
 
@@ -271,9 +269,9 @@ def shared_database(path_or_url: str | Path | None = None) -> SharedDatabase:
     where = place(path_or_url)
     _require_database_of_replicas(where)
     if isinstance(where, Path):
-        from recollect.store.sqlite.shared_database import FILE_NAME, SqliteSharedDatabase
+        from recollect.store.sqlite.shared_database import SqliteSharedDatabase
 
-        return SqliteSharedDatabase(where / FILE_NAME)
+        return SqliteSharedDatabase(where / SERVER_DATABASE)
     _postgres_store(where)
     from recollect.store.postgres.shared_database import PostgresSharedDatabase
 
@@ -338,7 +336,7 @@ def _open_audit_logs(where: Path | str) -> AuditLogs:
     if isinstance(where, Path):
         from recollect.store.audit_files import AuditFiles
 
-        return AuditFiles(where / "audit")
+        return AuditFiles(where / AUDIT)
     _postgres_store(where)
     from recollect.store.postgres.audit_log import PostgresAuditLogs
 
@@ -371,7 +369,7 @@ def library_file(folder: Path, user: str) -> Path:
         digest = hashlib.blake2b(user.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
         letters = re.sub(r"[^a-z0-9]+", "-", user.lower()).strip("-")[:24]
         name = f"{letters or 'user'}-{digest}"
-    return folder / "users" / name / "library.db"
+    return folder / USERS / name / "library.db"
 
 
 def _validate_user(user: str | None) -> str:
@@ -398,7 +396,7 @@ def _no_library(where: Path | str, user: str) -> NotFound:
 def _archive_folder(where: Path | str, user: str) -> Path:
     """The folder of a user's archived transcripts. It is on disk even if the library is not."""
     folder = where if isinstance(where, Path) else home()
-    return folder / "archive" / library_file(folder, user).parent.name
+    return folder / ARCHIVE / library_file(folder, user).parent.name
 
 
 def _open_store(where: Path | str, user: str) -> Store:
@@ -408,6 +406,8 @@ def _open_store(where: Path | str, user: str) -> Store:
     from recollect.store.sqlite import SqliteStore
     from recollect.store.sqlite.files.private_files import protect_library
 
+    if where.exists() and not where.is_dir():
+        raise InvalidInput(f"{where} is not a folder, so libraries cannot be in it.")
     file = library_file(where, user)
     if read_only and not file.exists():
         raise _no_library(where, user)

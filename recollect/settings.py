@@ -17,6 +17,7 @@ from recollect.configuration import (
     choice,
     databases,
     define,
+    expand_path,
     interval,
     names,
     positive_number,
@@ -301,7 +302,7 @@ def place(path_or_url: str | os.PathLike[str] | None = None) -> Path | str:
         path_or_url = HOME.get() or _data_folder()
     if isinstance(path_or_url, str) and re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", path_or_url):
         return path_or_url
-    return Path(path_or_url).expanduser()
+    return expand_path(path_or_url)
 
 
 def default_user() -> str:
@@ -333,7 +334,7 @@ def _limit(value: Any, help: str) -> Any:
 class Limits:
     """What one request, file or queue may cost. Over a limit there is an error, never a hang."""
 
-    # To generate methods with so many fields takes 1 % of the start of a command.
+    # Generating the methods of a dataclass with this many fields is 1 % of the start of a command.
     def __init__(self, **changes: float) -> None:
         self.__dict__.update(changes)
 

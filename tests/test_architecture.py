@@ -18,7 +18,7 @@ PACKAGE = Path(__file__).parents[1] / "recollect"
 
 # From the bottom up: a module may import from its own layer and from those before it.
 LAYERS = [
-    {"errors", "configuration", "settings", "garbage", "stop_signal"},
+    {"errors", "configuration", "settings", "garbage", "home_folder", "stop_signal"},
     {"passphrases"},
     {"language"},
     {"model"},

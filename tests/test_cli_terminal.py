@@ -16,8 +16,8 @@ import pytest
 import recollect
 from recollect.cli import main
 from recollect.cli.paging import pager_command
+from recollect.home_folder import RESULTS
 from recollect.model.documents import Document, Passage, arrange
-from recollect.places import RESULTS
 
 FIRST = "7cdb59db-3d35-494c-9373-b3219c545e51"
 SECOND = "7cdb59aa-0000-494c-9373-b3219c545e52"

@@ -29,11 +29,12 @@ from recollect.errors import (
     RecollectError,
     StoreBusy,
 )
+from recollect.home_folder import KEY_FILE, has_other_entries
 from recollect.library import Library
 from recollect.store.shared.database import Tables
 from recollect.store.shared.uploads import UploadFolder
 from recollect.store.sqlite.files import encryption
-from recollect.store.sqlite.files.encryption import ENCRYPTED, ENCRYPTING, KEY_FILE
+from recollect.store.sqlite.files.encryption import ENCRYPTED, ENCRYPTING
 from recollect.transfer.encrypted_file import EncryptedReader, EncryptedWriter
 from recollect.transfer.salvage.report import SalvageReport
 
@@ -275,6 +276,23 @@ def test_converting_a_home_encrypts_everything_in_it(home: Path, tmp_path: Path)
     assert hits(home, "which bird sings in the castle") == before
     assert leaks(home) == []
     assert main(["doctor", "--home", str(home)]) == 0
+
+
+@needs_encryption
+def test_files_of_others_in_the_home_are_not_converted(home: Path, tmp_path: Path) -> None:
+    fill(home, tmp_path / "transcripts")
+    assert not has_other_entries(home)
+    with closing(apsw.Connection(str(home / "app.db"))) as db:
+        db.execute("create table customer (name)")
+    for name in ("results/run.json", "archive.zst", "src/archive/data.zst"):
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text("somebody else's")
+    names = ("app.db", "results/run.json", "archive.zst", "src/archive/data.zst")
+    before = {name: (home / name).read_bytes() for name in names}
+    encrypt_home(home, PASSPHRASE)
+    assert {name: (home / name).read_bytes() for name in names} == before
+    decrypt_home(home)
+    assert {name: (home / name).read_bytes() for name in names} == before
 
 
 @needs_encryption

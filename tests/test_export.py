@@ -9,10 +9,12 @@ from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import recollect
+from recollect.errors import InvalidInput
 from recollect.importers.chats import own
 from recollect.importers.entries import Entry
 from recollect.language.queries.query_fields import ROLES
@@ -288,3 +290,16 @@ def test_a_pipe_or_device_is_written_and_not_replaced(
     reader.join()
     assert pipe.is_fifo()
     assert "hello" in texts[0]
+
+
+@pytest.mark.parametrize("name", ["missing/export.json", "folder", "file/export.json"])
+def test_a_path_that_cannot_be_written_is_an_error(
+    library: recollect.Library, tmp_path: Path, name: str
+) -> None:
+    downloads = tmp_path / "downloads"
+    (downloads / "folder").mkdir(parents=True)
+    (downloads / "file").write_text("mine")
+    library.add_conversation(messages=[{"role": "user", "content": "hello"}])
+    with pytest.raises(InvalidInput, match="cannot be written"):
+        library.export(downloads / name)
+    assert sorted(path.name for path in downloads.rglob("*")) == ["file", "folder"]

@@ -249,8 +249,11 @@ def test_edited_messages_and_renamed_conversations_get_new_vectors(
     (space,) = library._store.spaces()
     a, b = (library._store.passage_key("x", id) for id in "ab")
     before = [library._store.vectors(space, key)[0] for key in (a, b)]
-    library.add_conversation(
-        "x", "Sailing boats", messages=[message("a", "see above"), message("b", "my car is broken")]
+    library.revise_conversation(
+        "x",
+        lambda old: replace(
+            old, passages=(old.passages[0], old.passages[1]._replace(content="my car is broken"))
+        ),
     )
     library.update_conversation("x", "Chess openings")
     library.index()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from datetime import UTC, date, datetime
@@ -15,6 +16,7 @@ import pytest
 
 import recollect
 from recollect.errors import (
+    Conflict,
     InvalidInput,
     NotFound,
     OutdatedPosition,
@@ -37,6 +39,22 @@ def conversation(id: str, *texts: str, title: str = "") -> dict[str, Any]:
         for n, t in enumerate(texts)
     ]
     return {"id": id, "title": title or id, "created_at": "2025-01-01", "messages": messages}
+
+
+def test_a_damaged_archive_changes_no_stored_message(
+    library: recollect.Library, tmp_path: Path
+) -> None:
+    texts = [f"zebra{n} " * 80_000 for n in range(3)]
+    path = own_export(tmp_path / "a.json", *(conversation(f"c{n}", texts[n]) for n in range(3)))
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.write(path, "a.json")
+    library.import_path(tmp_path / "a.zip")
+    data = (tmp_path / "a.zip").read_bytes()
+    (tmp_path / "damaged.zip").write_bytes(data.replace(b"zebra0 ", b"zobra0 ", 1))
+    receipt = library.import_path(tmp_path / "damaged.zip")
+    assert receipt.files[0].conversations.failed
+    assert not receipt.files[0].messages.changed
+    assert library.conversation("c0").messages[0].content == texts[0]
 
 
 @pytest.mark.both_stores
@@ -222,6 +240,51 @@ def test_adding_a_conversation_again_adds_only_new_messages(library: recollect.L
     assert [message.id for message in stored.messages] == ["a", "b"]
 
 
+@pytest.mark.both_stores
+def test_a_conversation_is_continued_by_adding_only_its_new_messages(
+    library: recollect.Library,
+) -> None:
+    turns = [{"id": id, "role": "user", "content": f"text {id}"} for id in "abc"]
+    library.add_conversation(
+        "c1", "T", messages=turns[:2], project="shop", metadata={"tags": ["x"], "order": 7}
+    )
+    begun = library.conversation("c1").created_at
+    stored = library.add_conversation("c1", messages=turns[2:], metadata={"paid": True})
+    assert [(m.id, m.parent) for m in stored.canonical] == [("a", None), ("b", "a"), ("c", "b")]
+    assert (stored.title, stored.project, stored.created_at) == ("T", "shop", begun)
+    assert stored.metadata == {"tags": ["x"], "order": 7, "paid": True}
+    again = library.add_conversation("c1", messages=turns[1:])
+    assert (again.messages, again.metadata) == (stored.messages, stored.metadata)
+    moved = library.add_conversation("c1", "New", project="home", created_at="2025-01-31")
+    assert (moved.title, moved.project, len(moved.messages)) == ("New", "home", 3)
+    assert moved.created_at == datetime(2025, 1, 31, tzinfo=UTC)
+
+
+@pytest.mark.both_stores
+def test_a_conversation_that_another_process_creates_meanwhile_is_continued(
+    library: recollect.Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library.add_conversation("c1", "T", messages=[{"id": "a", "role": "user", "content": "one"}])
+    monkeypatch.setattr(library._store, "find_id", lambda *_: None)  # what it was before
+    stored = library.add_conversation(
+        "c1", messages=[{"id": "b", "role": "user", "content": "two"}]
+    )
+    assert [(m.id, m.parent) for m in stored.canonical] == [("a", None), ("b", "a")]
+    assert stored.title == "T"
+
+
+@pytest.mark.both_stores
+def test_adding_a_conversation_never_replaces_a_message(library: recollect.Library) -> None:
+    first = library.add_conversation("c1", messages=[{"role": "user", "content": "one"}])
+    messages = [{"role": "user", "content": "two"}, {"role": "assistant", "content": "three"}]
+    with pytest.raises(Conflict, match="'c1:0' is already used"):
+        library.add_conversation("c1", "T", messages=messages)
+    assert library.conversation("c1") == first
+    twice = [{"id": "x", "role": "user", "content": text} for text in ("one", "two")]
+    with pytest.raises(InvalidInput, match="Two messages have the id 'x'"):
+        library.add_conversation("c2", messages=twice)
+
+
 @pytest.mark.parametrize(
     ("message", "error"),
     [
@@ -230,6 +293,13 @@ def test_adding_a_conversation_again_adds_only_new_messages(library: recollect.L
         ({"role": "user", "content": 5}, "`content` as text, not 5"),
         ({"role": "user", "content": "x", "colour": "red"}, "no field 'colour'"),
         ({"role": "user", "content": "x", "created_at": "soon"}, "created_at: 'soon'"),
+        ({"role": "user", "content": "x", "author": 5}, "author: 5 is not text"),
+        ({"role": "user", "content": "x", "model": ["m"]}, "model: .* is not text"),
+        ({"role": "user", "content": "x", "visibility": "people"}, "not one of all, hidden"),
+        ({"role": "user", "content": "x", "type": "note"}, "type: 'note' is not one of message"),
+        ({"role": "user", "content": "x", "attachments": "a.png"}, "'a.png' is not a list"),
+        ({"role": "user", "content": "x", "metadata": ["a"]}, "metadata: .* is not a mapping"),
+        ("hello", "'hello' is not a message"),
     ],
 )
 def test_an_invalid_message_is_an_error(

@@ -16,11 +16,11 @@ from recollect.errors import InvalidInput, NotFound
 from recollect.language.text import storable
 from recollect.library import Library
 from recollect.memory import backlog
-from recollect.memory.compact import search_compact
 from recollect.memory.names import conversation_id, conversation_path, file_name
 from recollect.memory.observe import as_document, conversation_text
 from recollect.memory.reading import reader
-from recollect.memory.render import FACTS_LENGTH, search_json, search_text, top_facts
+from recollect.memory.rendering.compact import search_compact
+from recollect.memory.rendering.render import FACTS_LENGTH, search_json, search_text, top_facts
 from recollect.memory.request_filters import MemoryFilter
 from recollect.memory.results import ConversationHit, MemoryResults, ObservationHit
 from recollect.model.audience import MASK, Audience

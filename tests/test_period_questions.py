@@ -57,6 +57,24 @@ def test_a_time_without_messages_has_no_hits(diary: recollect.Library) -> None:
     assert page.note == "Searched by time only: 2026-03-09."
 
 
+@pytest.mark.parametrize("query", ["May 5 2025", "may 5, 2025", "in May 2025"])
+def test_a_date_that_messages_only_mention_is_searched_for(
+    diary: recollect.Library, query: str
+) -> None:
+    text = "The dentist saw me on May 5, 2025, in May 2025 that is."
+    message = {"id": "dentist", "content": text, "created_at": "2026-03-01T09:00:00Z"}
+    diary.add_conversation("dentist", messages=[{"role": "user", **message}])
+    page = search(diary, query)
+    assert [hit.message_id for hit in page.hits][:1] == ["dentist"]
+    assert page.note.startswith("Nothing was written at that time (2025-05-")
+    (result, *_) = diary.knowledge.search(query)["results"]
+    assert result["id"] == "dentist"
+    assert diary.memory.search(query).total >= 1
+    counts = diary.count_matches(query, options=SearchOptions(now=NOW))
+    assert counts is not None
+    assert counts.messages >= 1
+
+
 def test_days_are_those_of_the_time_zone(diary: recollect.Library) -> None:
     evening_in_california = datetime(2026, 3, 11, 20, tzinfo=timezone(timedelta(hours=-8)))
     options = SearchOptions(now=evening_in_california)

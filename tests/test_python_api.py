@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import io
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import recollect
+from recollect.errors import InvalidInput
 from recollect.library import Library
 from recollect.model.documents import Document, Passage
 from recollect.model.search import Filter, SearchOptions
@@ -199,3 +201,38 @@ def test_reprs_are_short(library: recollect.Library) -> None:
     for value in values:
         assert len(repr(value)) < 250, type(value)
     assert repr(page) == "<Page of 1 hit, 1 in all>"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({"kinds": "notes"}, "kinds: 'notes' is not one of conversation, note, media"),
+        ({"roles": None}, "roles: None is neither a name nor a list"),
+        ({"tags": ["a", 5]}, "tags: 5 is not text"),
+        ({"after": datetime.min.replace(tzinfo=timezone(timedelta(hours=14)))}, "after: .* date"),
+    ],
+)
+def test_a_filter_that_could_match_nothing_is_an_error(
+    arguments: dict[str, Any], error: str
+) -> None:
+    with pytest.raises(InvalidInput, match=error):
+        Filter.of(**arguments)
+
+
+def test_arguments_of_the_wrong_type_are_errors(library: recollect.Library) -> None:
+    text: Any
+    for text in (None, 5, ["walrus", None]):
+        with pytest.raises(InvalidInput, match="text: "):
+            library.search(text)
+    number: Any
+    for number in ("5", None, 2.5):
+        with pytest.raises(InvalidInput, match="is not a whole number"):
+            SearchOptions(limit=number)
+    with pytest.raises(InvalidInput, match="facet: 'roles' is not one of projects, sources, tags"):
+        library.facet_names("roles")
+
+
+def test_a_message_is_human_only_however_that_is_spelled(library: recollect.Library) -> None:
+    conversation = library.add_conversation()
+    id = library.add_message(conversation.id, "user", "private", visibility="Human-Only")
+    assert library.message(conversation.id, id).visibility == "human_only"

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -17,7 +18,8 @@ from hypothesis import strategies as st
 import recollect
 from recollect.errors import InvalidInput, NotFound
 from recollect.model.search import Filter, Hit, Page, SearchOptions
-from recollect.search import pool
+from recollect.search import arms
+from recollect.search.variants import concepts
 from recollect.store.sqlite.volumes import plan
 
 NOW = datetime(2025, 6, 18, 12, tzinfo=UTC)  # a Wednesday
@@ -270,6 +272,20 @@ def test_a_query_of_fields_only_can_be_grouped_by_conversation(
     assert page.total == 2
 
 
+def test_punctuation_can_be_grouped_by_conversation(library: recollect.Library) -> None:
+    texts = ["🎉", "done 🎉🎉", "nothing"]
+    for id in ("c1", "c2"):
+        messages = [message(f"{id}{n}", text, days=n) for n, text in enumerate(texts)]
+        library.add_conversation(id, messages=messages)
+    hits = []
+    for offset in (0, 1):
+        options = SearchOptions(group="conversation", limit=1, offset=offset)
+        page = library.search("🎉", options=options)
+        assert (page.total, page.exact, page.matched) == (2, True, "literal")
+        hits += page.hits
+    assert {hit.conversation_id for hit in hits} == {"c1", "c2"}
+
+
 def test_the_filter_and_the_fields_of_the_query_both_apply(sample: recollect.Library) -> None:
     query, options = "docker role:user", SearchOptions(mode="text")
     assert ids(sample.search(query, Filter.of(roles=["assistant"]), options)) == []
@@ -493,8 +509,11 @@ for line in sys.stdin:
         assert search("walrus") == ["3", "a", "b", "c"]
         library.add_message("c1", "user", "walrus four", id="e")
         assert search("walrus") == ["4", "a", "b", "c", "e"]
-        library.add_conversation(
-            "c2", "Other", messages=[message("c", "penguin three", days=2), message("d", "otter")]
+        library.revise_conversation(
+            "c2",
+            lambda old: replace(
+                old, passages=(old.passages[0]._replace(content="penguin three"), old.passages[1])
+            ),
         )
         assert search("walrus") == ["3", "a", "b", "e"]
         assert search("penguin") == ["1", "c"]
@@ -587,7 +606,7 @@ def test_a_message_of_the_period_in_a_question_is_found_among_many_other_matches
     library.add_conversation("knives", "", messages=others)
     library.add_conversation("smoker", "", messages=[message("x", "I bought a smoker.", days=10)])
     bring_to(state, library, monkeypatch)
-    monkeypatch.setattr(pool, "CANDIDATES", 5)
+    monkeypatch.setattr(arms, "CANDIDATES", 5)
     query = "What did I buy for the kitchen 10 days ago?"
     page = library.search(query, options=SearchOptions(now=NOW))
     assert "x" in ids(page)
@@ -649,7 +668,7 @@ def test_matches_that_are_not_ranked_are_counted_and_on_the_last_pages(
 def test_the_order_of_hits_does_not_depend_on_the_page_size(
     library: recollect.Library, monkeypatch: pytest.MonkeyPatch, state: str
 ) -> None:
-    monkeypatch.setattr(pool, "CANDIDATES", 10)
+    monkeypatch.setattr(arms, "CANDIDATES", 10)
     add_many(library, 160)
     bring_to(state, library, monkeypatch)
     small = [h.message_id for h in all_hits(library, "walrus", 5, now=NOW)]
@@ -688,7 +707,7 @@ def test_the_total_is_the_number_of_hits_on_all_pages(library: recollect.Library
 def test_paging_through_conversations_returns_each_once(
     library: recollect.Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pool, "CANDIDATES", 10)
+    monkeypatch.setattr(arms, "CANDIDATES", 10)
     add_many(library, 160)
     hits = all_hits(library, "walrus", 5, group="conversation")
     assert len({h.conversation_id for h in hits}) == len(hits)
@@ -756,7 +775,7 @@ def test_messages_with_the_same_text_are_one_hit_with_a_count_of_copies(
 def test_copies_of_a_hit_do_not_appear_on_later_pages(
     library: recollect.Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pool, "CANDIDATES", 10)
+    monkeypatch.setattr(arms, "CANDIDATES", 10)
     messages = [
         message(f"m{n}", f"walrus and quite some other words, number {n}", days=n)
         for n in range(30)
@@ -894,7 +913,7 @@ def test_a_concept_search_returns_only_conversations_with_every_concept(
 def test_a_conversation_with_every_concept_is_found_among_many_with_only_one(
     library: recollect.Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pool, "CANDIDATES", 10)
+    monkeypatch.setattr(arms, "CANDIDATES", 10)
     library.add_conversation(
         "both",
         messages=[
@@ -906,6 +925,35 @@ def test_a_conversation_with_every_concept_is_found_among_many_with_only_one(
         library.add_conversation(f"c{n}", messages=[message(f"m{n}", f"walrus w{n}", days=n / 9)])
     page = library.search(["walrus", "invoice"], options=SearchOptions(mode="text", now=NOW))
     assert [h.conversation_id for h in page.hits] == ["both"]
+
+
+@pytest.mark.parametrize("few", [1_000, 15, 42])
+def test_conversations_with_two_frequent_concepts_are_all_found_once(
+    library: recollect.Library, monkeypatch: pytest.MonkeyPatch, few: int
+) -> None:
+    monkeypatch.setattr(arms, "CANDIDATES", 10)
+    monkeypatch.setattr(concepts, "FEW_MATCHES", few)
+    filler = "a long story about very many other things " * 3
+    for n in range(20):
+        library.add_conversation(f"a{n}", messages=[message(f"a{n}", f"walrus w{n}")])
+        library.add_conversation(f"b{n}", messages=[message(f"b{n}", f"invoice w{n}")])
+    both = {f"both{n}" for n in range(25)}
+    for id in both:
+        messages = [message(f"{id}a", f"{filler} walrus {id}"), message(f"{id}b", f"invoice {id}")]
+        library.add_conversation(id, messages=messages)
+    hits = []
+    for offset in range(0, 30, 7):
+        options = SearchOptions(mode="text", now=NOW, limit=7, offset=offset)
+        page = library.search(["walrus", "invoice"], options=options)
+        assert page.total == 25 or (few == 42 and not page.exact)
+        hits += page.hits
+    assert (page.total, page.exact) == (25, True)
+    assert sorted(hit.conversation_id for hit in hits) == sorted(both)
+    for hit in hits:
+        messages = {hit.message_id, *(other.message_id for other in hit.also)}
+        assert messages == {f"{hit.conversation_id}a", f"{hit.conversation_id}b"}
+    scores = [hit.score for hit in hits]
+    assert scores == sorted(scores, reverse=True)
 
 
 def test_the_score_parts_of_a_concept_hit_add_up(library: recollect.Library) -> None:
@@ -981,7 +1029,7 @@ def test_related_messages_are_not_called_unrelated(
 def test_no_page_of_related_messages_contains_the_message_itself(
     library: recollect.Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pool, "CANDIDATES", 5)
+    monkeypatch.setattr(arms, "CANDIDATES", 5)
     library.add_conversation(
         "c1", messages=[message(f"m{n}", f"walrus w{n}", days=n) for n in range(40)]
     )
@@ -1070,7 +1118,7 @@ def test_parentheses_in_a_question_are_punctuation(library: recollect.Library) -
 def test_vector_mode_never_falls_back_to_words(
     library: recollect.Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pool, "CANDIDATES", 5)
+    monkeypatch.setattr(arms, "CANDIDATES", 5)
     add_many(library, 40)
     library.index()
     hits = all_hits(library, "walrus", 3, mode="vector", now=NOW)

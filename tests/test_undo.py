@@ -32,7 +32,11 @@ def test_each_change_is_undone_by_the_next_undo(stocked: recollect.Library) -> N
     stocked.tag(ID, "hall", "textile")
     stocked.untag(ID, "HALL")
     stocked.pin(ID)
-    assert stocked.summary(ID).metadata == {"tags": ["textile"], "pinned": True}
+    assert stocked.summary(ID).metadata == {
+        "tags": ["textile"],
+        "pinned": True,
+        "edited_fields": ["tags", "title"],
+    }
     actions = [change.action for change in stocked.changes()]
     assert actions == ["pin", "untag", "tag", "rename"]
     assert [stocked.undo().action for _ in actions] == actions

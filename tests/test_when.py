@@ -399,3 +399,9 @@ def test_the_words_of_a_date_are_recognized_as_that_date(moment: datetime) -> No
         (window,) = windows(text, moment + timedelta(days=1))
         assert format_time(window.start) == iso
         assert format_time(window.end - timedelta(days=1)) == iso
+
+
+@pytest.mark.parametrize("now", [datetime.min, datetime.max])
+def test_no_moment_is_too_early_or_too_late(now: datetime) -> None:
+    for text in ("next week", "yesterday", "last year", "in May", "three months ago"):
+        windows(text, now.replace(tzinfo=UTC))

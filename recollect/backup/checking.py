@@ -12,8 +12,8 @@ from recollect.backup.manifest import FileRecord, LibraryRecord, Manifest
 from recollect.backup.repository import Repository
 from recollect.backup.storing import read_file
 from recollect.errors import DamagedBackup, DamagedLibrary
+from recollect.home_folder import KEY_FILE
 from recollect.store.sqlite.files.encryption import (
-    KEY_FILE,
     find_key_file,
     read_key_file,
     write_plain_mark,

@@ -1,7 +1,8 @@
 """Which files of a home folder a backup contains.
 
-Everything is included, except what can be made again: the index files and the vectors of a library,
-downloaded models, logs, locks, copies that Recollect made itself, and what servers share.
+Everything of Recollect's is included, except what can be made again: the index files and the
+vectors of a library, downloaded models, logs, locks, copies that Recollect made itself, and what
+servers share.
 """
 
 from __future__ import annotations
@@ -11,17 +12,22 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from recollect.backup.durable import TEMPORARY
-from recollect.store.sqlite.files.encryption import KEY_FILE
-from recollect.store.sqlite.shared_database import FILE_NAME as SERVER_DATABASE
+from recollect.home_folder import (
+    ARCHIVE,
+    BACKUP_WORK,
+    HOOK_LOG,
+    KEY_FILE,
+    MODELS,
+    REPLACED,
+    SERVER_DATABASE,
+    USERS,
+    is_own,
+)
 
-WORK = ".backup"
-"""The folder in a home folder for copies of databases while they are backed up or restored."""
-REPLACED = "replaced-"
-"""The start of the names of folders with what a restore replaced."""
 BEFORE_MIGRATION = "before-migration"
 LIBRARY = "library.db"
 
-_HOME_LEVEL = {"models", "hook.log", SERVER_DATABASE, WORK}
+_HOME_LEVEL = {MODELS, HOOK_LOG, SERVER_DATABASE, BACKUP_WORK}
 _LIBRARY_LEVEL = {"index", BEFORE_MIGRATION}
 _SUFFIXES = ("-wal", "-shm", "-journal", ".lock", TEMPORARY)
 
@@ -35,7 +41,7 @@ def files(home: Path, library: str = "") -> list[str]:
     paths = sorted(_walk(home, PurePosixPath()), key=lambda path: (not path.endswith(".db"), path))
     if not library:
         return paths
-    prefixes = (f"users/{library}/", f"archive/{library}/", KEY_FILE)
+    prefixes = (f"{USERS}/{library}/", f"{ARCHIVE}/{library}/", KEY_FILE)
     return [path for path in paths if path.startswith(prefixes)]
 
 
@@ -43,7 +49,7 @@ def _walk(home: Path, folder: PurePosixPath) -> Iterator[str]:
     with os.scandir(home / folder) as entries:
         for entry in sorted(entries, key=lambda entry: entry.name):
             path = folder / entry.name
-            if _is_derived(path):
+            if _is_derived(path) or not (folder.parts or is_own(entry.name)):
                 continue
             if entry.is_dir(follow_symlinks=False):
                 yield from _walk(home, path)
@@ -57,10 +63,10 @@ def _is_derived(path: PurePosixPath) -> bool:
         return True
     if len(path.parts) == 1:
         return name in _HOME_LEVEL or name.startswith(REPLACED)
-    return len(path.parts) == 3 and path.parts[0] == "users" and name in _LIBRARY_LEVEL
+    return len(path.parts) == 3 and path.parts[0] == USERS and name in _LIBRARY_LEVEL
 
 
 def is_library(path: str) -> bool:
     """Whether this is the database of a library."""
     parts = path.split("/")
-    return len(parts) == 3 and parts[0] == "users" and parts[2] == LIBRARY
+    return len(parts) == 3 and parts[0] == USERS and parts[2] == LIBRARY

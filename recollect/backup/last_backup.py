@@ -12,8 +12,8 @@ from pathlib import Path
 
 import orjson
 
-from recollect.backup.contents import WORK
 from recollect.backup.durable import make_folder, write_file
+from recollect.home_folder import BACKUP_WORK
 from recollect.settings import READ_ONLY
 
 _FILE = "last.json"
@@ -25,8 +25,8 @@ def remember_backup(home: Path, folder: Path, id: str) -> None:
         return
     ids = _read(home) | {str(folder.absolute()): id}
     with suppress(OSError):  # the backup itself is complete
-        make_folder(home / WORK)
-        write_file(home / WORK / _FILE, orjson.dumps(ids, option=orjson.OPT_INDENT_2))
+        make_folder(home / BACKUP_WORK)
+        write_file(home / BACKUP_WORK / _FILE, orjson.dumps(ids, option=orjson.OPT_INDENT_2))
 
 
 def missing_backup(home: Path, folder: Path, ids: Collection[str]) -> str:
@@ -42,7 +42,7 @@ def missing_backup(home: Path, folder: Path, ids: Collection[str]) -> str:
 
 def _read(home: Path) -> dict[str, str]:
     try:
-        record = orjson.loads((home / WORK / _FILE).read_bytes())
+        record = orjson.loads((home / BACKUP_WORK / _FILE).read_bytes())
     except (OSError, orjson.JSONDecodeError):
         return {}
     if not isinstance(record, dict):

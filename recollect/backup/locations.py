@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from recollect.configuration import expand_path
 from recollect.settings import BACKUP_FOLDER, home
 
 
@@ -12,7 +13,7 @@ def backup_folder(place: Path | str, folder: str | None = None) -> Path:
     the home folder."""
     folder = folder or BACKUP_FOLDER.get()
     if folder:
-        return Path(folder).expanduser()
+        return expand_path(folder)
     base = home()
     if isinstance(place, Path):
         base = place

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
+from recollect.configuration import expand_path
 from recollect.passphrases import read_passphrase
 from recollect.settings import BACKUP_PASSPHRASE, BACKUP_PASSPHRASE_FILE
 
@@ -12,5 +11,5 @@ def configured_passphrase() -> str | None:
     """The passphrase in the settings, or None."""
     file = BACKUP_PASSPHRASE_FILE.get()
     if file:
-        return read_passphrase(Path(file).expanduser())
+        return read_passphrase(expand_path(file))
     return BACKUP_PASSPHRASE.get() or None

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import apsw
 
-from recollect.backup import contents
 from recollect.backup.checking import prepare_key, rebuild
 from recollect.backup.durable import exchange, explain_disk_errors, make_folder
 from recollect.backup.making import Progress
@@ -31,11 +30,12 @@ from recollect.errors import (
     RecollectError,
     StoreBusy,
 )
+from recollect.home_folder import ARCHIVE, KEY_FILE, REPLACED, USERS
 from recollect.places import abort_move, library_file, move
 from recollect.settings import READ_ONLY
 from recollect.store.durability import sync_file, sync_folder
 from recollect.store.sqlite.connections.database_errors import translate_error
-from recollect.store.sqlite.files.encryption import KEY_FILE, apply_key, data_key, read_key_file
+from recollect.store.sqlite.files.encryption import apply_key, data_key, read_key_file
 from recollect.store.sqlite.schema.migrations import VERSION
 
 _UNCHANGED = "Nothing was restored or changed."
@@ -276,7 +276,7 @@ class _Restore:
 
     def _exchange(self, units: list[str]) -> None:
         """Put the restored files in place, and keep what was there."""
-        replaced = self._home / f"{contents.REPLACED}{datetime.now(UTC):%Y%m%d-%H%M%S-%f}"
+        replaced = self._home / f"{REPLACED}{datetime.now(UTC):%Y%m%d-%H%M%S-%f}"
         for unit in units:
             make_folder((self._home / unit).parent)
             if self._exists(unit):
@@ -302,7 +302,7 @@ class _Restore:
 
 
 def _is_of_library(path: str) -> bool:
-    return path.split("/")[0] in ("users", "archive")
+    return path.split("/")[0] in (USERS, ARCHIVE)
 
 
 def _unit(path: str) -> str:

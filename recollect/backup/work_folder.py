@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from recollect.backup.contents import WORK
 from recollect.backup.durable import TEMPORARY, make_folder
 from recollect.errors import StoreBusy
+from recollect.home_folder import BACKUP_WORK
 from recollect.settings import READ_ONLY
 from recollect.store.sqlite.files.encryption import copy_key_file
 from recollect.store.sqlite.files.file_lock import file_lock
@@ -26,7 +26,7 @@ from recollect.store.sqlite.files.file_lock import file_lock
 @contextmanager
 def work_folder(home: Path) -> Iterator[Path]:
     """An empty folder that is deleted at the end. So are remains of an earlier process."""
-    base = home / WORK
+    base = home / BACKUP_WORK
     if not _can_write(home, base):
         with tempfile.TemporaryDirectory(prefix="recollect-") as name:
             copy_key_file(home, Path(name))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import errno
+import io
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -250,6 +251,7 @@ def main(words: Sequence[str], command: str = "") -> int:
         complete: Callable[[Sequence[str]], int]
         complete = import_module("recollect.cli.completing").print_candidates
         return complete(words[3:])
+    _replace_unprintable_characters()
     arguments = _parse(parser(command), words)
     run: Callable[[argparse.Namespace], int] = arguments.run
     _identify()
@@ -279,6 +281,16 @@ def main(words: Sequence[str], command: str = "") -> int:
     except KeyboardInterrupt:
         print("recollect: Interrupted. Everything saved so far is kept.", file=sys.stderr)
         return 130
+
+
+def _replace_unprintable_characters() -> None:
+    """Print a question mark for characters that the encoding of the terminal does not have.
+
+    Stored text may contain any character, and half of one.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="replace")
 
 
 def _close_broken_output() -> None:

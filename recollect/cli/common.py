@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from recollect.cli import add_library, sentence
+from recollect.configuration import expand_path
 from recollect.errors import InvalidInput, NotFound
 from recollect.language.text import iso, printable, printable_line
 from recollect.library import Library
@@ -137,7 +138,7 @@ def add_folders(command: argparse.ArgumentParser, option: str, help: str) -> Non
 
 def existing_folders(names: Sequence[str]) -> list[Path]:
     """The folders with these names. Raises InvalidInput if there is no such folder."""
-    folders = [Path(name).expanduser() for name in names]
+    folders = [expand_path(name) for name in names]
     for folder in folders:
         if not folder.is_dir():
             raise InvalidInput(f"There is no folder {folder}.")

@@ -25,7 +25,7 @@ _STEPS_PER_BYTE = 20
 _MIN_VALUE_BYTES = 1_000_000
 _SHARED_PAGE = "2nd reference to page"
 _MAX_FAULTS = 100
-"""SQLite stops a check after so many faults."""
+"""SQLite stops a check after this many faults."""
 
 
 def connect(path: Path) -> apsw.Connection:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -72,9 +72,11 @@ def find(
     to import.
     """
     candidates: list[tuple[Entry, Format]] = []
+    reasons: list[str] = []
     unknown = 0
     for entry in entries(path, within, visit):
         if isinstance(entry, Problem):
+            reasons.append(entry.reason)
             yield entry
             continue
         if not visit(entry.name, entry.place, entry.size):
@@ -85,7 +87,7 @@ def find(
         else:
             candidates.append((entry, format_))
     if not candidates:
-        raise UnknownFormat(_nothing_to_import(path, kind))
+        raise UnknownFormat(_nothing_to_import(path, kind, reasons))
     candidates.sort(key=lambda candidate: (candidate[0].modified, candidate[0].name))
     has_conversations = any(format_ in CONVERSATION_FORMATS for _, format_ in candidates)
     if has_conversations and kind is None:
@@ -159,11 +161,15 @@ def _is_generic(entry: Entry, format_: Format) -> bool:
     return format_ in _GENERIC or (format_ is prompts and prompts.is_guess(entry))
 
 
-def _nothing_to_import(path: Path, kind: str | None) -> str:
+def _nothing_to_import(path: Path, kind: str | None, reasons: Sequence[str]) -> str:
+    """Why nothing can be imported. `reasons` are why files were skipped."""
     if path.is_dir() and not any(path.iterdir()):
         return f"{path} is an empty folder."
     if path.is_file() and not path.stat().st_size:
         return f"{path} is empty. Download or export it again."
+    if reasons:
+        why = "; ".join(dict.fromkeys(reason.rstrip(".") for reason in reasons))
+        return f"{path} contains nothing that can be imported: {why}."
     if kind is None:
         return f"{path} has no known format. Known formats: {describe_formats(FORMATS)}."
     formats = describe_formats(FORMATS_BY_KIND[kind])

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from recollect import settings
 from recollect.errors import InvalidInput
+from recollect.home_folder import UPLOADS
 from recollect.jobs.backing_up import BackupHandler
 from recollect.jobs.importing import ImportHandler
 from recollect.jobs.indexing import IndexHandler, IndexRequests
@@ -113,9 +114,9 @@ def open_uploads(place: Path | str, database: SharedDatabase) -> Uploads:
     if not isinstance(place, Path):
         return UploadTable(database)
     if data_key(place) is None:
-        return UploadFolder(place / "uploads")
+        return UploadFolder(place / UPLOADS)
     if not _MEMORY_FOLDER.is_dir():
-        return UploadFolder(place / "uploads", _NO_UPLOADS)
+        return UploadFolder(place / UPLOADS, _NO_UPLOADS)
     digest = hashlib.blake2b(str(place.resolve()).encode(), digest_size=8).hexdigest()
     folder = _MEMORY_FOLDER / f"recollect-{os.getuid()}-{digest}"
     create_private_folder(folder)

@@ -13,6 +13,7 @@ from recollect.language.terminal_codes import without_terminal_codes
 from recollect.language.text import identifier, iso
 from recollect.model.audience import MASK, Audience, is_human_only
 from recollect.model.documents import Document, Json, Passage, Summary
+from recollect.model.edited_fields import EDITED_FIELDS
 from recollect.model.kinds import CHARACTER, CONVERSATION, KIND_TABLE, MEDIA, NOTE, PROMPT
 from recollect.search.results.snippet import best_match, short_snippet
 
@@ -57,7 +58,7 @@ _LIST_FIELDS = (
 )
 _START_OF_MESSAGE = 40
 """A match in the first characters of a message needs no offset: every snippet shows it."""
-_HIDDEN_METADATA = frozenset(("tags", "media_type", "url", "card"))
+_HIDDEN_METADATA = frozenset(("tags", "media_type", "url", "card", EDITED_FIELDS))
 """Metadata that lists have in fields of their own, or not at all."""
 
 

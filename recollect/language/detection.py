@@ -167,5 +167,5 @@ def _moments(language: Language) -> frozenset[str]:
 
 
 def _without_accents(words: Iterable[str]) -> set[str]:
-    """Those of the words that have accents, without them."""
+    """The words that have accents, without their accents."""
     return {indexable(word) for word in words if not word.isascii()}

@@ -40,6 +40,7 @@ from recollect.language.periods.translation import translated_rules
 from recollect.language.text import tokens
 
 _LATE = datetime(2999, 1, 1, tzinfo=UTC)  # no period is in its future
+_LAST_DAY = datetime.max.date()  # no day follows it
 
 
 class Window(NamedTuple):
@@ -58,7 +59,7 @@ def windows(text: str, now: datetime) -> tuple[Window, ...]:
     """
     language = language_of(text)
     line = EncodedText(text, language)
-    if not _may_name_a_time(line.text, language):
+    if now.date() == _LAST_DAY or not _may_name_a_time(line.text, language):
         return ()
     calendar = Calendar(now.replace(tzinfo=None))
     places: dict[Span, tuple[int, int]] = {}

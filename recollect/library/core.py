@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from recollect.errors import StorageFull
+from recollect.home_folder import ARCHIVE
 from recollect.model.audience import Audience
 from recollect.model.search import Filter
 from recollect.settings import home
@@ -45,7 +46,7 @@ class LibraryCore:
         """`open_shared` opens the database that servers share, if exclusions and budgets are in it
         and not in files."""
         self._store: Store = AbbreviatedStore(store)
-        self._archive_folder = archive or home() / "archive" / "default"
+        self._archive_folder = archive or home() / ARCHIVE / "default"
         self._background: Indexer | None = indexer
         self._open_shared = open_shared
         if not store.read_only:

@@ -8,6 +8,8 @@ from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING
 
+from recollect.configuration import expand_path
+from recollect.home_folder import IMPORTING
 from recollect.library.core import LibraryCore, Progress
 from recollect.model.documents import Document, Json
 from recollect.model.receipts import FileReceipt, Problem, Receipt
@@ -36,7 +38,7 @@ class Importing(LibraryCore):
 
         If another thread sets `stop`, the import ends at once and keeps what it has saved.
         Imports with the same `job` share one receipt: once it is finished, they return it.
-        Raises UnknownFormat if nothing at a path can be read, and ImportStopped.
+        Raises UnknownFormat if nothing at a path can be read, ImportStopped, and ImportUndone.
         """
         from recollect.importers.sandbox.files import Request, open_files
         from recollect.transfer.import_receipts import finished_import
@@ -46,7 +48,7 @@ class Importing(LibraryCore):
         receipt = finished_import(self._store, job)
         if receipt is not None:
             return receipt
-        request = Request(tuple(Path(path).expanduser() for path in paths), kind, within)
+        request = Request(tuple(expand_path(path) for path in paths), kind, within)
         label = ", ".join(map(str, paths))
         with open_files(request, stop=stop) as files, mark_running(self._running_folder):
             receipt = import_files(self._store, label, files, progress, self.exclusion(), job)
@@ -117,7 +119,7 @@ class Importing(LibraryCore):
 
     @property
     def _running_folder(self) -> Path:
-        return self._archive_folder.parent.parent / "importing" / self._archive_folder.name
+        return self._archive_folder.parent.parent / IMPORTING / self._archive_folder.name
 
     def exclusion(self) -> Exclusion:
         """The projects that must not be imported, as configured now."""

@@ -7,6 +7,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from recollect.configuration import expand_path
+from recollect.errors import InvalidInput
 from recollect.language.text import storable
 from recollect.library.core import LibraryCore
 from recollect.model.arguments import page_offset, page_size
@@ -18,6 +20,9 @@ from recollect.store.values import OnDamage
 if TYPE_CHECKING:
     from recollect.knowledge.facets import FacetCache
     from recollect.knowledge.listing import ConversationList, ListPage
+
+
+FACETS = ("projects", "sources", "tags")
 
 
 class Listing(LibraryCore):
@@ -100,7 +105,7 @@ class Listing(LibraryCore):
 
         documents = self.documents(filter)
         if isinstance(target, (str, Path)):
-            return export_to_path(documents, Path(target).expanduser(), format)
+            return export_to_path(documents, expand_path(target), format)
         return export_documents(documents, target, format)
 
     def facets(self, kind: str = CONVERSATION) -> dict[str, list[tuple[str, int]]]:
@@ -115,8 +120,10 @@ class Listing(LibraryCore):
     ) -> list[tuple[str, int]]:
         """All "projects", "sources" or "tags" that contain a text, whatever its case and accents.
 
-        With their numbers of documents of these kinds, most first.
+        With their numbers of documents of these kinds, most first. Raises InvalidInput.
         """
+        if facet not in FACETS:
+            raise InvalidInput(f"facet: {facet!r} is not one of {', '.join(FACETS)}.")
         return self._facet_cache.names(facet, text, kinds)
 
     @cached_property

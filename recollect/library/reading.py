@@ -106,7 +106,7 @@ class Reading(LibraryCore):
         return self._store.passage_page(conversation_id, start, page_size(limit))
 
     def messages_with_ids(self, conversation_id: str, message_ids: Sequence[str]) -> list[Passage]:
-        """Those of the messages of a conversation that have these ids. Raises NotFound."""
+        """The messages of a conversation that have these ids. Raises NotFound."""
         return self._store.passages_by_id(conversation_id, message_ids)
 
     def message_ids(self, conversation_id: str) -> list[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from recollect.language.text import storable
 from recollect.library.core import LibraryCore
-from recollect.model.arguments import page_offset, page_size
+from recollect.model.arguments import page_offset, page_size, parse_names
 from recollect.model.audience import Audience
 from recollect.model.kinds import CONVERSATION, KINDS
 from recollect.model.search import Filter, MatchCounts, Page, SearchOptions
@@ -45,13 +45,11 @@ class Searching(LibraryCore):
         store = self._searched_store(audience)
         if self._background is not None:
             self._background.check()
-        if not isinstance(text, str) and len(text) == 1:
-            text = text[0]
-        if isinstance(text, str):
+        concepts = parse_names(text, "text")
+        if isinstance(text, str) or len(concepts) == 1:
             return self._recent_searches.page(
-                store, self._meaning, storable(text), filter, options, audience
+                store, self._meaning, concepts[0], filter, options, audience
             )
-        concepts = [storable(concept) for concept in text]
         with store.snapshot():
             return search_concepts(store, self._meaning, concepts, filter, options)
 

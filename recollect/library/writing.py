@@ -22,26 +22,33 @@ class Writing(LibraryCore):
         title: str = "",
         *,
         messages: Iterable[Mapping[str, Json]] = (),
-        project: str = "default",
+        project: str | None = None,
         created_at: Moment = None,
         metadata: Mapping[str, Json] | None = None,
     ) -> Document:
         """Add a conversation, or the messages that an existing one does not have.
 
         A message is a mapping with `role`, `content`, and optionally `id`, `author`, `created_at`
-        and the other fields of a Passage.
+        and the other fields of a Passage. Without an id it is numbered, and without a parent it
+        follows the one before it. New messages continue an existing conversation. What is not
+        given stays as it is; `project` is "default" in a new one. Raises Conflict if the
+        conversation has another message with one of the ids. Then nothing changes.
         """
+        from recollect.knowledge.creation import add_conversation
+
         document = new_conversation(
             id or str(uuid.uuid4()),
             title,
             messages,
-            project=project,
+            project="default" if project is None else project,
             created_at=created_at,
             metadata=metadata,
         )
-        (saved,) = self._store.save([document])
+        fields = {"project": project, "created_at": created_at}
+        defaults = [name for name, value in fields.items() if value is None]
+        saved_id = add_conversation(self._store, document, defaults)
         self.wake_indexer()
-        return self._store.document(saved.id)
+        return self._store.document(saved_id)
 
     def ensure_conversation(self, conversation: Document, *, id: str | None = None) -> Summary:
         """Return the conversation with this source and source id, and create it if there is none.
@@ -113,9 +120,14 @@ class Writing(LibraryCore):
         self.wake_indexer()
         return message.id
 
-    def add_messages(self, conversation_id: str, messages: Sequence[Passage]) -> int:
-        """Add the messages that a conversation does not have, all or none. Returns their number."""
-        added = self._store.extend(conversation_id, messages)
+    def add_messages(
+        self, conversation_id: str, messages: Sequence[Passage], *, require_same: bool = False
+    ) -> int:
+        """Add the messages that a conversation does not have, all or none. Returns their number.
+
+        With `require_same`, raises Conflict if it has another message with one of the ids.
+        """
+        added = self._store.extend(conversation_id, messages, require_same)
         self.wake_indexer()
         return added
 

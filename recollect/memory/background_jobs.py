@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from recollect.home_folder import OBSERVER_BUDGET
 from recollect.index.background import Job, expiry_job, index_job, purge_job
 from recollect.index.pausing import pausable
 from recollect.memory.observe_job import observe_job
@@ -32,5 +33,5 @@ def observation_budget(open_shared: Callable[[], SharedDatabase] | None) -> Budg
     from recollect.memory.observe.model import FileBudget, SharedBudget
 
     if open_shared is None:
-        return FileBudget(home() / "observer.json")
+        return FileBudget(home() / OBSERVER_BUDGET)
     return SharedBudget(open_shared)

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from recollect.errors import InvalidInput, NotFound, RecollectError
 from recollect.garbage import rare_garbage_collection
+from recollect.home_folder import OBSERVER_BUDGET
 from recollect.index.lock import OnWait, index_lock
 from recollect.language.text import truncate
 from recollect.memory.observe import MAKER, as_document, forgotten_ids, observe
@@ -91,7 +92,7 @@ def _configured_observer(budget: Budget | None = None) -> Observer | None:
             "RECOLLECT_OBSERVER is model, but RECOLLECT_MODEL names none (https://host/v1#model)."
         )
     if budget is None:
-        budget = FileBudget(home() / "observer.json")
+        budget = FileBudget(home() / OBSERVER_BUDGET)
     model_observer = ModelObserver(chat, chat.model, budget)
     return Observer(model_observer.maker, model_observer.observe)
 

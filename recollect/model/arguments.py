@@ -8,9 +8,15 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 from recollect.errors import InvalidInput
-from recollect.language.text import bound, storable, truncate
-from recollect.model.audience import HUMAN_ONLY, is_marked_human_only
-from recollect.model.documents import Document, Json, Passage
+from recollect.language.text import bound, identifier, storable, truncate
+from recollect.model.audience import (
+    ALL,
+    HUMAN_ONLY,
+    has_human_only_values,
+    is_marked_human_only,
+)
+from recollect.model.documents import PASSAGE_TYPES, VISIBILITIES, Document, Json, Passage
+from recollect.model.kinds import KINDS, OBSERVATION
 from recollect.model.sources import RECOLLECT
 from recollect.settings import LIMITS
 
@@ -19,20 +25,22 @@ Moment = str | date | datetime | None
 
 _MOST_NAMES = 100
 _MESSAGE_FIELDS = frozenset(Passage._fields) - {"position", "canonical"}
+_OPTIONAL_TEXTS = ("author", "model", "tool", "parent")
+_CHOICES = {"type": PASSAGE_TYPES, "visibility": VISIBILITIES}
 
 
 def parse_moment(value: Moment, name: str, *, end: bool = False) -> datetime | None:
     """Convert a date or time. A bare date is the start of that day in UTC, or its `end`."""
     if value is None:
         return None
-    if isinstance(value, datetime):
-        if value.tzinfo is None:
-            return value.replace(tzinfo=UTC)
-        return value.astimezone(UTC)
     try:
+        if isinstance(value, datetime):
+            if value.tzinfo is None:
+                return value.replace(tzinfo=UTC)
+            return value.astimezone(UTC)
         text = value if isinstance(value, str) else value.isoformat()
         return bound(text, end=end)
-    except (ValueError, AttributeError) as error:
+    except (ValueError, AttributeError, OverflowError) as error:
         raise InvalidInput(
             f"{name}: {truncate(repr(value), 80)} is not a date. "
             "Use ISO 8601, such as 2026-01-31 or 2026-01-31T14:30:00+01:00."
@@ -41,10 +49,28 @@ def parse_moment(value: Moment, name: str, *, end: bool = False) -> datetime | N
 
 def parse_names(values: str | Iterable[str], name: str) -> tuple[str, ...]:
     """Convert one name, or several."""
-    names = (values,) if isinstance(values, str) else tuple(values)
+    names = (values,) if isinstance(values, str) else tuple(_iterate(values, name))
     if len(names) > _MOST_NAMES:
         raise InvalidInput(f"{name}: at most {_MOST_NAMES} values are accepted.")
+    for value in names:
+        if not isinstance(value, str):
+            raise InvalidInput(f"{name}: {truncate(repr(value), 80)} is not text.")
     return tuple(storable(value) for value in names)
+
+
+def _iterate(values: Iterable[str], name: str) -> Iterable[str]:
+    if not isinstance(values, Iterable):
+        raise InvalidInput(f"{name}: {truncate(repr(values), 80)} is neither a name nor a list.")
+    return values
+
+
+def parse_kinds(values: str | Iterable[str], name: str = "kinds") -> tuple[str, ...]:
+    """Convert one kind of document, or several. Other names would find nothing."""
+    kinds = parse_names(values, name)
+    for kind in kinds:
+        if kind not in (*KINDS, OBSERVATION):
+            raise InvalidInput(f"{name}: {truncate(kind, 80)!r} is not one of {', '.join(KINDS)}.")
+    return kinds
 
 
 def parse_tags(tags: Iterable[str]) -> tuple[str, ...]:
@@ -84,24 +110,61 @@ def parse_message(fields: Mapping[str, Any]) -> Passage:
         if not isinstance(value, str) or (name != "content" and not value):
             raise InvalidInput(f"A message needs `{name}` as text, not {value!r}.")
     values = dict(fields)
+    if has_human_only_values(fields.get("visibility") or ALL, {}):
+        values["visibility"] = HUMAN_ONLY  # however it is spelled
+    _check_texts(values)
     for name in ("created_at", "updated_at"):
         values[name] = parse_moment(fields.get(name), name)
     for name in ("attachments", "citations"):
-        values[name] = tuple(fields.get(name) or ())
-    values["metadata"] = dict(fields.get("metadata") or {})
+        value = fields.get(name) or ()
+        if not isinstance(value, list | tuple):
+            raise InvalidInput(f"{name}: {truncate(repr(value), 80)} is not a list.")
+        values[name] = tuple(value)
+    values["metadata"] = _mapping("metadata", fields.get("metadata"))
     if is_marked_human_only(values["metadata"]):
         values["visibility"] = HUMAN_ONLY
     return Passage(**values)
 
 
+def _check_texts(fields: Mapping[str, Any]) -> None:
+    """Raise InvalidInput if an optional field has a value that it cannot have."""
+    for name in _OPTIONAL_TEXTS:
+        value = fields.get(name)
+        if value is not None and not isinstance(value, str):
+            raise InvalidInput(f"{name}: {truncate(repr(value), 80)} is not text.")
+    for name, choices in _CHOICES.items():
+        value = fields.get(name, choices[0])
+        if value not in choices:
+            value = truncate(repr(value), 80)
+            raise InvalidInput(f"{name}: {value} is not one of {', '.join(choices)}.")
+
+
+def _mapping(name: str, value: Mapping[str, Json] | None) -> dict[str, Json]:
+    if value is not None and not isinstance(value, Mapping):
+        raise InvalidInput(f"{name}: {truncate(repr(value), 80)} is not a mapping.")
+    return dict(value or {})
+
+
 def parse_messages(conversation_id: str, messages: Iterable[Mapping[str, Json]]) -> list[Passage]:
     """Convert messages. Without an id they are numbered; without a parent they are a sequence."""
     passages: list[Passage] = []
+    ids: set[str] = set()
     parent = None
     for number, message in enumerate(messages):
+        if not isinstance(message, Mapping):
+            raise InvalidInput(
+                f"messages: {truncate(repr(message), 80)} is not a message. "
+                "Give mappings with `role` and `content`."
+            )
         fields = {"id": f"{conversation_id}:{number}", "parent": parent, **message}
         passages.append(parse_message(fields))
         parent = passages[-1].id
+        if identifier(parent) in ids:
+            raise InvalidInput(
+                f"Two messages have the id {truncate(parent, 80)!r}. "
+                "Ids must be unique in a conversation."
+            )
+        ids.add(identifier(parent))
     return passages
 
 
@@ -121,6 +184,9 @@ def new_conversation(
     metadata: Mapping[str, Json] | None,
 ) -> Document:
     """Build a conversation. By default it starts with its first message, or now."""
+    for name, value in (("id", source_id), ("title", title), ("project", project)):
+        if not isinstance(value, str):
+            raise InvalidInput(f"{name}: {truncate(repr(value), 80)} is not text.")
     passages = parse_messages(source_id, messages)
     times = [passage.created_at for passage in passages if passage.created_at]
     start = parse_moment(created_at, "created_at")
@@ -136,15 +202,21 @@ def new_conversation(
         created_at=start,
         updated_at=max(times, default=start),
         passages=tuple(passages),
-        metadata=dict(metadata or {}),
+        metadata=_mapping("metadata", metadata),
     )
 
 
 def page_size(limit: int) -> int:
     """The size of a page, within what is allowed."""
-    return max(1, min(limit, LIMITS.page_size))
+    return max(1, min(_whole_number(limit, "limit"), LIMITS.page_size))
 
 
 def page_offset(offset: int) -> int:
     """The offset of a page, within what is allowed."""
-    return max(0, min(offset, LIMITS.page_offset))
+    return max(0, min(_whole_number(offset, "offset"), LIMITS.page_offset))
+
+
+def _whole_number(value: int, name: str) -> int:
+    if not isinstance(value, int):
+        raise InvalidInput(f"{name}: {truncate(repr(value), 80)} is not a whole number.")
+    return value

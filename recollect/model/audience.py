@@ -98,7 +98,7 @@ _SEPARATORS = re.compile(r"[\s_-]+")
 
 
 def _names_people(value: Any) -> bool:
-    """Whether a visibility or an audience consists of people and nobody else."""
+    """Whether a visibility or an audience consists only of people."""
     if isinstance(value, (list, tuple)):
         return bool(value) and all(isinstance(v, str) and _names_people(v) for v in value)
     return isinstance(value, str) and _normalize(value) in _PEOPLE

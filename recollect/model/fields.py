@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from recollect.language.text import iso
 from recollect.model.documents import Document, Json, Passage, Summary
+from recollect.model.edited_fields import without_edited_fields
 from recollect.model.kinds import CONVERSATION
 from recollect.model.sources import RECOLLECT
 
@@ -53,7 +54,7 @@ def conversation_shape(document: Document | Summary) -> dict[str, Json]:
         "created_at": iso(document.created_at),
         "updated_at": iso(document.updated_at),
         "message_count": count,
-        "metadata": dict(document.metadata),
+        "metadata": without_edited_fields(document.metadata),
     }
 
 
@@ -83,6 +84,7 @@ def export_shape(document: Document) -> dict[str, Json]:
 
 def _conversation_fields(document: Document) -> dict[str, Json]:
     return conversation_shape(document) | {
+        "metadata": dict(document.metadata),
         "source": document.source,
         "source_id": document.source_id,
         "kind": document.kind,

@@ -23,7 +23,7 @@ def project_name(project: str) -> str:
 
 
 def projects_named(name: str, projects: Iterable[str]) -> tuple[str, ...]:
-    """The project with exactly this name, or else those whose name or folder it is, in any case."""
+    """The project with exactly this name, or all with this name or folder, ignoring case."""
     projects = tuple(projects)
     if name in projects:
         return (name,)

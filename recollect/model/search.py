@@ -9,7 +9,14 @@ from typing import NamedTuple
 
 from recollect.errors import InvalidInput
 from recollect.language.text import identifier
-from recollect.model.arguments import Moment, page_offset, page_size, parse_moment, parse_names
+from recollect.model.arguments import (
+    Moment,
+    page_offset,
+    page_size,
+    parse_kinds,
+    parse_moment,
+    parse_names,
+)
 from recollect.model.documents import Json, shorten
 from recollect.settings import LIMITS
 
@@ -80,6 +87,7 @@ class Filter:
             if name not in _NAME_FIELDS:
                 raise InvalidInput(f"There is no filter {name!r}. Use {', '.join(_NAME_FIELDS)}.")
             values[name] = parse_names(value, name)
+        values["kinds"] = parse_kinds(values.get("kinds", ()))
         values["conversations"] = tuple(map(identifier, values.get("conversations", ())))
         return cls(
             after=parse_moment(after, "after"),

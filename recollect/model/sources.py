@@ -139,8 +139,6 @@ SOURCES: dict[str, Source] = {
 }
 WATCHED = tuple(source.name for source in SOURCES.values() if source.transcripts)
 """The coding agents whose transcripts can be watched."""
-ASSISTANTS = sorted({source.assistant for source in SOURCES.values() if source.assistant})
-"""The names that people use for assistants."""
 
 
 def find_source(name: str) -> Source | None:

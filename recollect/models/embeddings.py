@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from recollect import settings
+from recollect.configuration import expand_path
 from recollect.errors import InvalidInput
+from recollect.home_folder import MODELS
 from recollect.models.stopping import Stop, never_stop
 from recollect.settings import home
 from recollect.store.base import Store
@@ -55,7 +57,7 @@ def embedding_setting() -> str:
 
 def model_folder(name: str) -> Path:
     """The folder of a downloaded model."""
-    return home() / "models" / name
+    return home() / MODELS / name
 
 
 def is_remote(name: str) -> bool:
@@ -97,7 +99,7 @@ def _onnx_folder(name: str) -> Path:
                 f"The model {name} is not downloaded yet. Run `recollect model fetch {name}`."
             )
         return folder
-    folder = Path(name).expanduser()
+    folder = expand_path(name)
     if not folder.is_dir():
         raise InvalidInput(
             f"RECOLLECT_EMBEDDINGS is {name!r}, which is neither static, off, "

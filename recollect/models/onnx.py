@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from recollect.configuration import expand_path
 from recollect.errors import InvalidInput, RecollectError
 from recollect.language.text import storable, truncate
 from recollect.models.stopping import Stop, never_stop, require_running
@@ -56,7 +57,7 @@ class OnnxModel:
 
         Raises InvalidInput, naming the file, if the folder does not contain a usable model.
         """
-        self._folder = folder.expanduser().absolute()
+        self._folder = expand_path(folder).absolute()
         self._graph = _find_graph(self._folder)
         runtime, tokenizers = _packages()
         config = _read_json(self._folder / "config.json")

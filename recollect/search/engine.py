@@ -92,7 +92,7 @@ class Search(CandidatePool):
     _scale: Scale | None = None
 
     def with_filter(self, filter: Filter, store: Store, candidates: int) -> Search:
-        """The same search with another filter and store, and so many candidates of each arm."""
+        """The same search with another filter and store, and at most `candidates` of each arm."""
         other = copy(self)
         other._arm_size = min(candidates, self._arm_size)
         other._filter = filter
@@ -240,7 +240,7 @@ class Search(CandidatePool):
         return replace(page, nearest=tuple(nearest))
 
     def _with_remark(self, page: Page, ranking: Sequence[ScoredCandidate]) -> Page:
-        """Say so if a question names a time from which none of the best hits is."""
+        """Add a remark if a question names a time and none of the best hits is from it."""
         question = self.question
         if not ranking or question.intent != QUESTION or not question.windows:
             return page

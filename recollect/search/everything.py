@@ -1,31 +1,31 @@
 """One search over every kind of item, with a single ranking.
 
 Conversations are found message by message; other items are found as a whole, by their best
-passage. Every kind contributes candidates of its own, so no kind
-crowds out another. All candidates are ranked together, so their scores are comparable.
+passage. Every kind contributes candidates of its own, so no kind crowds out another. All candidates
+are ranked together, so their scores are comparable.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, islice, zip_longest
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from recollect.errors import InvalidInput
 from recollect.index.meaning import Meaning
 from recollect.language.queries.matching import matches
 from recollect.language.queries.query import Query
-from recollect.language.queries.query_tree import Node, Word, all_words
+from recollect.language.queries.query_tree import Word, all_words
 from recollect.model.kinds import CONVERSATION
 from recollect.model.search import Filter, SearchOptions
 from recollect.search import rank
+from recollect.search.arms import MATCHES_OF_QUESTION
 from recollect.search.deadline import NOTE
 from recollect.search.engine import NEAREST, Search
 from recollect.search.evidence import UNRELATED, Assessment
-from recollect.search.pool import MATCHES_OF_QUESTION, read_pools
+from recollect.search.pool import read_pools
 from recollect.search.queries.period_questions import read_query
 from recollect.search.queries.query_filter import has_words, may_relax, narrow_filter
 from recollect.search.queries.terms import term_plan
@@ -33,10 +33,10 @@ from recollect.search.ranking.scored import Question, Scale, ScoredCandidate
 from recollect.search.rerank import may_rerank, rerank
 from recollect.search.results.snippet import first_match
 from recollect.search.results.variety import merge_copies, spread
+from recollect.search.title_views import ExcludingView, TitleView
 from recollect.settings import LIMITS
 from recollect.store.base import Store
-from recollect.store.values import Candidate, SearchPlan, Space
-from recollect.store.views.base import StoreView
+from recollect.store.values import Candidate, SearchPlan
 
 ORDERS = ("relevance", "recent")
 MATCH_IN = ("both", "title", "message")
@@ -144,11 +144,11 @@ class Results:
         openings = self._store.candidates(keys, query.filter)
         if query.match_in == "title":
             self._title_keys |= {candidate.key for candidate in openings}
-            return _TitleView(self._store, openings)
+            return TitleView(self._store, openings)
         by_title_only = {c.key for c in openings if not matches(search.node, "", c.content)}
         if not by_title_only:
             return self._store
-        return _ExcludingView(self._store, by_title_only)
+        return ExcludingView(self._store, by_title_only)
 
     # -- results ---
 
@@ -427,67 +427,3 @@ def _candidates(query: KindQuery) -> int:
     if query.filter.kinds == (CONVERSATION,):
         return MATCHES_OF_QUESTION
     return _ITEM_CANDIDATES
-
-
-# -- parts of a store ----------------------------------------------------------
-
-
-class _ExcludingView(StoreView):
-    """A store without some passages. Only the methods that a search uses are overridden."""
-
-    def __init__(self, store: Store, excluded_keys: AbstractSet[int]) -> None:
-        super().__init__(store)
-        self._excluded_keys = excluded_keys
-
-    def match(self, node: Node, filter: Filter, limit: int) -> list[int]:
-        keys = self._store.match(node, filter, limit + len(self._excluded_keys))
-        return [key for key in keys if key not in self._excluded_keys][:limit]
-
-    def has_match(self, node: Node, filter: Filter) -> bool:
-        return bool(self.match(node, filter, 1))
-
-    def count(self, node: Node, filter: Filter) -> tuple[int, bool]:
-        count, is_exact = self._store.count(node, filter)
-        return max(0, count - len(self._excluded_keys)), is_exact
-
-    def nearest(
-        self, space: Space, vector: Any, filter: Filter, limit: int
-    ) -> list[tuple[int, float]]:
-        neighbours = self._store.nearest(space, vector, filter, limit + len(self._excluded_keys))
-        included = [(k, cosine) for k, cosine in neighbours if k not in self._excluded_keys]
-        return included[:limit]
-
-
-class _TitleView(StoreView):
-    """A store in which conversations have a title and no messages.
-
-    Only the methods that a search uses are overridden.
-    """
-
-    def __init__(self, store: Store, openings: Iterable[Candidate]) -> None:
-        super().__init__(store)
-        self._titles = {c.key: c._replace(content=c.title) for c in openings}
-
-    def match(self, node: Node, filter: Filter, limit: int) -> list[int]:
-        keys = [key for key, c in self._titles.items() if matches(node, "", c.title)]
-        return sorted(keys, reverse=True)[:limit]
-
-    def has_match(self, node: Node, filter: Filter) -> bool:
-        return bool(self.match(node, filter, 1))
-
-    def count(self, node: Node, filter: Filter) -> tuple[int, bool]:
-        return len(self.match(node, filter, len(self._titles))), True
-
-    def candidates(self, keys: Sequence[int], filter: Filter) -> list[Candidate]:
-        return [self._titles[key] for key in keys if key in self._titles]
-
-    def nearest(
-        self, space: Space, vector: Any, filter: Filter, limit: int
-    ) -> list[tuple[int, float]]:
-        return []
-
-    def cosines(self, space: Space, vector: Any, keys: Sequence[int]) -> dict[int, float]:
-        return {}
-
-    def previous_passages(self, keys: Sequence[int]) -> list[Candidate]:
-        return []

@@ -40,15 +40,15 @@ _FULL_EVIDENCE = 1 + _MEANING
 """All words of a question, in a hit that is as similar as unrelated ones rarely are."""
 _MIN_CONFIDENCE = 0.01
 _MIN_SHARE = 0.3
-"""Of the words, if the meaning of the question is unknown."""
+"""The share of the words that a hit needs if the meaning of the question is unknown."""
 # In other languages than English, fewer inflected forms are recognized. Without spaces, many pairs
 # of characters span two words and occur nowhere.
 _MIN_SHARE_IN_OTHER_LANGUAGES = 0.25
 _MIN_SHARE_WITHOUT_SPACES = 0.1
 _MIN_SHARE_WITHOUT_NAME = 0.5
-"""Of the words, if the library does not have a name that the question mentions."""
+"""The share if the library does not have a name that the question mentions."""
 _MIN_SHARE_WITHOUT_RULE = 0.75
-"""Of the words, where a question for a rule meets no rule."""
+"""The share if a question for a rule meets no rule."""
 
 
 class Assessment(NamedTuple):
@@ -150,7 +150,7 @@ class _Exchange(NamedTuple):
     hit: ScoredCandidate
     terms: Set[int]
     share: float
-    """Of the question, by weight."""
+    """The share of the question that the terms make up, by weight."""
 
     def evidence(self, noise_floor: float) -> float:
         return self.share + _MEANING * self.similarity(noise_floor)

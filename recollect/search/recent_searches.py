@@ -10,13 +10,14 @@ from datetime import datetime, timedelta
 from operator import attrgetter
 
 from recollect.index.meaning import Meaning
+from recollect.language.queries.query import Query
 from recollect.language.words.synonyms import synonyms_version
 from recollect.model.audience import Audience
 from recollect.model.search import Filter, Page, SearchOptions
 from recollect.search.engine import Search, prepare_search
 from recollect.search.observed import ObservedSearch
 from recollect.search.queries.long_queries import expect_words
-from recollect.search.queries.period_questions import read_short_query
+from recollect.search.queries.period_questions import read_short_query, unless_only_mentioned
 from recollect.search.queries.terms import term_plan
 from recollect.search.queries.without_words import search_without_words
 from recollect.settings import EMBEDDINGS, RERANK
@@ -54,35 +55,20 @@ class RecentSearches:
         audience: Audience,
     ) -> Page:
         """Like `engine.search`, where `store` is what the audience sees."""
-        with store.snapshot():
-            return self._page(store, meaning, text, filter, options, audience)
-
-    def _page(
-        self,
-        store: Store,
-        meaning: Meaning,
-        text: str,
-        filter: Filter,
-        options: SearchOptions,
-        audience: Audience,
-    ) -> Page:
         settings = (RERANK.get(), EMBEDDINGS.get(), synonyms_version())
         key = (audience, text, filter, _without_paging(options), settings)
-        query = None
-        earlier_search = self._searches.get(key)
-        if earlier_search is not None:
-            store.expect_terms(earlier_search.term_plan)
-        else:
-            query = read_short_query(text, options)
-            if query is None:
-                expect_words(text, store)
-        if query is not None:
-            with_kinds = options.observations or bool(filter.kinds)
-            store.expect_terms(term_plan(query, options, meaning, with_kinds))
-        # Read before the search: if somebody writes meanwhile, the result is not used again.
-        version = store.version()
-        search = self._find(key, version, options.now)
-        if search is None:
+        with store.snapshot():
+            query = None
+            earlier_search = self._searches.get(key)
+            if earlier_search is not None:
+                store.expect_terms(earlier_search.term_plan)
+            else:
+                query = _read_and_announce(text, store, meaning, filter, options)
+            # Read before the search: if somebody writes meanwhile, the result is not used again.
+            version = store.version()
+            search = self._find(key, version, options.now)
+            if search is not None:
+                return search.with_options(options).page()
             search_type = ObservedSearch if options.observations else Search
             search = prepare_search(store, meaning, text, filter, options, search_type, query)
             if search is None:
@@ -90,7 +76,6 @@ class RecentSearches:
             page = search.page()
             self._add(key, version, search)
             return page
-        return search.with_options(options).page()
 
     def _find(self, key: Hashable, version: object, now: datetime) -> Search | None:
         with self._lock:
@@ -112,3 +97,17 @@ class RecentSearches:
                 self._searches.move_to_end(key)
             while len(self._searches) > _MAX_SEARCHES:
                 self._searches.popitem(last=False)
+
+
+def _read_and_announce(
+    text: str, store: Store, meaning: Meaning, filter: Filter, options: SearchOptions
+) -> Query | None:
+    """Parse a query and announce its terms. None if it is too long to parse without the store."""
+    query = read_short_query(text, options)
+    if query is None:
+        expect_words(text, store)
+        return None
+    query = unless_only_mentioned(query, store)
+    with_kinds = options.observations or bool(filter.kinds)
+    store.expect_terms(term_plan(query, options, meaning, with_kinds))
+    return query

@@ -13,12 +13,16 @@ import numpy as np
 
 # Reciprocal rank fusion: a match at the place n of an arm scores 1 / (60 + n).
 _OFFSET = 60
-# The keys of a conversation mostly follow one another, so no document must be looked up.
-_NEARBY_KEYS = 10
-_SHARE_OF_NEARBY = 0.1
+# The keys of a conversation mostly follow one another, so no document has to be looked up.
+# (distance, share): a match also gets this share of the scores of others that are at most so far
+# away. In a large library, where more matches are there by chance, the others say more.
+_NEARBY = ((10, 0.1),)
+_NEARBY_IN_LARGE_LIBRARY = ((5, 0.3), (20, 0.15))
 
 
-def shortlist(arms: Sequence[Sequence[int]], size: int, first: int) -> frozenset[int]:
+def shortlist(
+    arms: Sequence[Sequence[int]], size: int, first: int, *, is_large_library: bool
+) -> frozenset[int]:
     """The keys that are ranked, of the keys that the arms found, best first.
 
     The first ones of each arm are always among them.
@@ -30,10 +34,13 @@ def shortlist(arms: Sequence[Sequence[int]], size: int, first: int) -> frozenset
         return frozenset(keys.tolist())
     scores = np.bincount(rows, 1 / (_OFFSET + places))
     sums = np.concatenate([[0.0], np.cumsum(scores)])
-    starts = np.searchsorted(keys, keys - _NEARBY_KEYS)
-    ends = np.searchsorted(keys, keys + _NEARBY_KEYS, "right")
-    others = sums[ends] - sums[starts] - scores
-    order = np.argsort(-(scores + _SHARE_OF_NEARBY * others), kind="stable")
+    totals = scores.copy()
+    nearby = _NEARBY_IN_LARGE_LIBRARY if is_large_library else _NEARBY
+    for distance, share in nearby:
+        starts = np.searchsorted(keys, keys - distance)
+        ends = np.searchsorted(keys, keys + distance, "right")
+        totals += share * (sums[ends] - sums[starts] - scores)
+    order = np.argsort(-totals, kind="stable")
     first_keys = [key for arm in arms for key in arm[:first]]
     chosen = dict.fromkeys([*first_keys, *keys[order].tolist()])
     return frozenset(list(chosen)[:size])

@@ -34,7 +34,7 @@ def trim() -> bool:
 
 
 async def trim_regularly(count_requests: Callable[[], int]) -> None:
-    """Return freed memory again and again, unless the server is idle."""
+    """Return freed memory to the system at intervals, unless the server is idle."""
     last_count = 0
     while True:
         count = count_requests()

@@ -20,10 +20,6 @@ from pathlib import Path
 from types import FrameType
 
 import uvicorn
-from uvicorn._types import ASGISendEvent
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
-from websockets.frames import Frame
 
 from recollect import __version__
 from recollect.backup.schedule import BackupSchedule
@@ -31,8 +27,13 @@ from recollect.errors import InvalidInput, LockedLibrary, RecollectError
 from recollect.places import keys
 from recollect.serve import memory
 from recollect.serve.app import make_app
-from recollect.serve.http.checks.connections import WaitingRoom
-from recollect.serve.http.checks.hosts import client_network, is_in_networks, is_loopback
+from recollect.serve.http.checks.hosts import is_loopback
+from recollect.serve.http.client_connections import (
+    ConnectionConfig,
+    HttpProtocol,
+    OpenConnections,
+    WebSocketProtocol,
+)
 from recollect.serve.http.monitoring import logs
 from recollect.serve.http.service import Service, ServiceConfig
 from recollect.serve.workers import Supervisor
@@ -47,7 +48,6 @@ from recollect.store.api_keys import ApiKeys
 from recollect.store.sqlite.files.encryption import configured_passphrase, is_encrypted
 
 KEEP_ALIVE_SECONDS = 15
-MAX_FRAGMENTS = 10_000  # frames of one WebSocket message
 BACKLOG = 1024
 RESERVED_FILES = 256
 """Open files that are no connections: databases, uploads, indexes."""
@@ -228,24 +228,15 @@ def _listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-class _Config(uvicorn.Config):
-    connections: _Connections
-
-
-def _connections(config: uvicorn.Config) -> _Connections:
-    assert isinstance(config, _Config)
-    return config.connections
-
-
 class _Server(uvicorn.Server):
     def __init__(self, service: Service, on_started: Callable[[], None]) -> None:
         self._service = service
         self._on_started = on_started
         self._trimming: asyncio.Task[None] | None = None
-        config = _Config(
+        config = ConnectionConfig(
             make_app(service),
-            http=_HttpProtocol,
-            ws=_WebSocketProtocol,
+            http=HttpProtocol,
+            ws=WebSocketProtocol,
             ws_max_size=LIMITS.mcp_line_bytes,
             ws_per_message_deflate=False,  # a small frame must not expand to a large one
             lifespan="on",
@@ -257,7 +248,7 @@ class _Server(uvicorn.Server):
             timeout_graceful_shutdown=int(LIMITS.drain_seconds),
         )
         limit = min(LIMITS.connections, raise_file_limit() - RESERVED_FILES)
-        config.connections = _Connections(service.config.trusted_proxies, limit)
+        config.connections = OpenConnections(service.config.trusted_proxies, limit)
         super().__init__(config)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -296,208 +287,3 @@ class _Server(uvicorn.Server):
             os._exit(1)
         self._service.draining.set()
         self.should_exit = True
-
-
-class _Connections:
-    """The open connections of the server, and which of them give way if there are too many."""
-
-    def __init__(self, trusted_proxies: tuple[str, ...], limit: int) -> None:
-        self._trusted_proxies = trusted_proxies
-        self._limit = limit
-        self._open = 0
-        self._unproven: WaitingRoom[_HttpProtocol] = WaitingRoom()
-        """Waiting for a client that has not yet sent a request with a valid credential."""
-        self._idle: WaitingRoom[_HttpProtocol] = WaitingRoom()
-        """Waiting for the next request of a client that has."""
-
-    def count(self) -> None:
-        self._open += 1
-
-    def discount(self) -> None:
-        self._open -= 1
-
-    def wait(self, connection: _HttpProtocol) -> None:
-        """A connection waits for its client to send a request."""
-        if connection.is_proven:
-            self._idle.enter(connection, connection.network)
-            return
-        self._unproven.enter(connection, connection.network)
-
-    def stop_waiting(self, connection: _HttpProtocol) -> None:
-        self._unproven.leave(connection)
-        self._idle.leave(connection)
-
-    def make_room(self, newcomer: _HttpProtocol) -> bool:
-        """Close a connection for a new one if there are too many. Returns False if none may be."""
-        victim = self._victim(newcomer)
-        if victim is not None:
-            self.stop_waiting(victim)
-            victim.transport.abort()
-        return victim is not None or self._open <= self._limit
-
-    def _victim(self, newcomer: _HttpProtocol) -> _HttpProtocol | None:
-        network = newcomer.network
-        share = LIMITS.waiting_connections_each_address
-        victim = None
-        # All clients of a proxy have its address.
-        is_shared = is_in_networks(newcomer.peer, self._trusted_proxies)
-        if self._unproven.count(network) > share and not is_shared:
-            victim = self._unproven.longest_waiting(network, LIMITS.waiting_seconds)
-        if victim is None and self._open > self._limit:
-            victim = self._unproven.longest_waiting(self._unproven.greediest())
-            if victim in (None, newcomer):
-                victim = self._idle.longest_waiting(self._idle.greediest())
-        return victim
-
-
-class _WebSocketProtocol(WebSocketsSansIOProtocol):
-    """A WebSocket that clients cannot keep open without a handshake or use to exhaust memory."""
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        _connections(self.config).count()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        _connections(self.config).discount()
-        super().connection_lost(exc)
-
-    def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        # uvicorn passes on the whole head first. If that starts no handshake, nothing will.
-        if not self.handshake_initiated:
-            self.transport.write(b"".join(self.conn.data_to_send()))
-            self.transport.close()
-
-    def handle_cont(self, event: Frame) -> None:
-        super().handle_cont(event)
-        if len(self.frames) > MAX_FRAGMENTS:
-            self.frames = []
-            self.transport.abort()
-
-    async def send(self, message: ASGISendEvent) -> None:
-        await super().send(message)
-        if message["type"] == "websocket.http.response.body":
-            self.handshake_complete = True  # otherwise uvicorn reports a refusal as our failure
-
-    def handle_ping(self) -> None:
-        if self.writable.is_set():
-            super().handle_ping()
-        else:
-            self.conn.data_to_send()  # a client that reads nothing gets no pongs
-
-
-class _HttpProtocol(HttpToolsProtocol):
-    """A connection that clients cannot keep open by sending nothing, endless headers or a slow body
-    while others need its place."""
-
-    is_proven = False
-    """Whether a request with a valid credential has come over this connection."""
-    peer = ""
-    network = ""
-    _is_in_head = False
-    _head_bytes = 0
-    _head_timer: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        if self.client is not None:
-            self.peer = self.client[0]
-        self.network = client_network(self.peer)
-        self._connections = _connections(self.config)
-        self._connections.count()
-        self._connections.wait(self)
-        self._begin_head()
-        if not self._connections.make_room(self):
-            self._refuse(503, "Retry-After: 1")
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._stop_timer()
-        self._connections.stop_waiting(self)
-        self._connections.discount()
-        super().connection_lost(exc)
-
-    def handle_websocket_upgrade(self) -> None:
-        # This protocol never learns that the connection was lost. The next one counts it.
-        self._stop_timer()
-        self._connections.stop_waiting(self)
-        self._connections.discount()
-        super().handle_websocket_upgrade()
-
-    def prove(self) -> None:
-        """A request with a valid credential came over this connection."""
-        self.is_proven = True
-        self._connections.stop_waiting(self)
-
-    def data_received(self, data: bytes) -> None:
-        was_in_head = self._is_in_head
-        super().data_received(data)
-        if was_in_head and self._is_in_head:
-            self._head_bytes += len(data)
-            if self._head_bytes > LIMITS.header_bytes:
-                self._refuse(431)
-        elif not self._is_in_head and self._is_forgotten():
-            self._begin_head()
-
-    def _is_forgotten(self) -> bool:
-        """Whether no timer would close this connection. Empty lines between requests stop uvicorn's
-        but begin no request."""
-        is_idle = self.cycle is not None and self.cycle.response_complete
-        return is_idle and self.timeout_keep_alive_task is None and not self.transport.is_closing()
-
-    def on_message_begin(self) -> None:
-        super().on_message_begin()
-        self.scope["state"]["connection"] = self
-        if not self._is_in_head:
-            self._begin_head()
-
-    def on_message_complete(self) -> None:
-        super().on_message_complete()
-        self._connections.stop_waiting(self)
-
-    def on_response_complete(self) -> None:
-        super().on_response_complete()
-        if not self.pipeline and not self.transport.is_closing():
-            self._connections.wait(self)
-
-    def on_url(self, url: bytes) -> None:
-        """Reject proxy requests such as `GET http://elsewhere/`: we check the Host header only."""
-        super().on_url(url)
-        if not self.url.startswith((b"/", b"*")):
-            raise ValueError("a proxy request")
-
-    def on_headers_complete(self) -> None:
-        self._is_in_head = False
-        self._stop_timer()
-        size = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
-        if size > LIMITS.header_bytes:
-            self._refuse(431)
-            raise ValueError("the head is too long")
-        super().on_headers_complete()
-
-    def send_400_response(self, msg: str) -> None:
-        if not self.transport.is_closing():
-            super().send_400_response(msg)
-
-    def _begin_head(self) -> None:
-        self._is_in_head, self._head_bytes = True, 0
-        self._stop_timer()
-        self._head_timer = self.loop.call_later(LIMITS.header_seconds, self.transport.close)
-
-    def _stop_timer(self) -> None:
-        if self._head_timer is not None:
-            self._head_timer.cancel()
-            self._head_timer = None
-
-    def _refuse(self, status: int, *headers: str) -> None:
-        if self.transport.is_closing():
-            return
-        lines = [
-            f"HTTP/1.1 {status} Refused",
-            *headers,
-            "Content-Length: 0",
-            "Connection: close",
-            "",
-            "",
-        ]
-        self.transport.write("\r\n".join(lines).encode("ascii"))
-        self.transport.close()

@@ -1,7 +1,7 @@
 """Several server processes on one port: `recollect serve --workers N`.
 
 The parent binds the port and gives the socket to its workers, which accept connections from it. It
-starts a worker anew that dies, and passes signals on. If a worker cannot start, the server stops
+restarts a worker that dies, and passes signals on. If a worker cannot start, the server stops
 with its error. Workers end when their parent does.
 
 uvicorn has a supervisor as well. It needs an application that can be pickled, and if no worker can
@@ -34,7 +34,7 @@ Target = Callable[[int, socket.socket, Callable[[], None]], None]
 _SHORTEST_PAUSE = 0.1
 _LONGEST_PAUSE = 10.0
 _STEADY_SECONDS = 60.0
-"""After so long, a worker is no longer considered to be one that fails again and again."""
+"""A worker that has run this long no longer counts as one that keeps failing."""
 
 
 class _Worker:
@@ -120,7 +120,7 @@ class Supervisor:
         worker.messages = None
 
     def _replace(self, worker: _Worker) -> None:
-        """Start a worker that died anew."""
+        """Restart a worker that died."""
         assert worker.process is not None
         code = worker.process.exitcode
         if not self._is_announced:

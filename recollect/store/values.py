@@ -45,7 +45,7 @@ class SaveResult:
     """Passages that were not stored because they had been forgotten. If that is all of them, the
     `id` is empty."""
     repeated: int = 0
-    """Those of the same passages that this import had added before."""
+    """How many of the same passages this import had added before."""
     created_earlier: bool = False
     """Whether this import had created the document before."""
 
@@ -226,9 +226,9 @@ class TermPlan(NamedTuple):
     nodes: Sequence[Node] = ()
     """Further arguments of `frequencies`."""
     rare: int = 0
-    """Words in at most so many passages may stand for all their known words."""
+    """Words in at most this many passages may stand for all their known words."""
     correctable: frozenset[str] = frozenset()
-    """Those of the words that may be misspelled, if the library does not have them."""
+    """The words that may be misspelled, if the library does not have them."""
     with_kinds: bool = False
     """Whether filters with kinds follow."""
     with_human_only: bool = False
@@ -246,7 +246,7 @@ class SearchPlan(NamedTuple):
     """If there is one, the nearest neighbours of `vector` follow."""
     vector: Any = None
     after_matches: int = 0
-    """`match` is only called if the plan before it has at least so many matches."""
+    """`match` is only called if the plan before it has at least this many matches."""
 
 
 class CandidateRead(NamedTuple):

@@ -176,7 +176,7 @@ class Archive:
         return self._with(lambda db: [(source, id_) for source, id_ in db.rows(query)])
 
     def deleted(self, names: Iterable[Name]) -> set[Name]:
-        """Those of the conversations that were deleted from the library."""
+        """Which of the conversations were deleted from the library."""
         if not self._exists():
             return set()
         query = "select 1 from holds where source = ? and source_id = ? and deleted = 1 limit 1"
@@ -198,6 +198,7 @@ class Archive:
         return self._with(work, create=True)
 
     def _copy(self, db: Connection, id_: int, file: IO[bytes], *, log: bool) -> bool:
+        """Copy a file, or what was appended since the last time. False if there is nothing new."""
         ((path, size, digest, stored, members, copies),) = db.rows(
             "select path, size, digest, stored, members, copies from file where id = ?", (id_,)
         )
@@ -213,17 +214,14 @@ class Archive:
             return False
         create_private_folder(target.parent)
         if is_continued and members < _MEMBERS:
-            with private_file(target, "r+b") as copy:
-                copy.truncate(stored)  # an interrupted append may have left more
-                copy.seek(stored)
-                self._write(copy, file, size, end)
+            self._append(target, stored, file, size, end)
             members += 1
         else:
             if exists and not is_continued and (log or end < size):
                 copies += 1
                 target.replace(older_copy(target, copies))
                 older_copy(target, copies - _COPIES).unlink(missing_ok=True)
-            self._write_anew(target, file, end)
+            self._write_whole(target, file, end)
             members = 1
         if is_continued:
             new_digest = part_digest(file, size, end, start_digest)
@@ -237,7 +235,14 @@ class Archive:
         )
         return True
 
-    def _write_anew(self, target: Path, file: IO[bytes], end: int) -> None:
+    def _append(self, target: Path, stored: int, file: IO[bytes], start: int, end: int) -> None:
+        """Append a part of a file to the first `stored` bytes of its copy."""
+        with private_file(target, "r+b") as copy:
+            copy.truncate(stored)  # an interrupted append may have left more
+            copy.seek(stored)
+            self._write(copy, file, start, end)
+
+    def _write_whole(self, target: Path, file: IO[bytes], end: int) -> None:
         """Write a copy from the start. The old one is there until the new one is complete."""
         part = target.with_name(target.name + ".part")
         with private_file(part, "wb") as copy:

@@ -11,11 +11,11 @@ import threading
 from pathlib import Path
 
 from recollect.errors import InvalidInput
+from recollect.home_folder import EXCLUSIONS
 from recollect.language.text import storable
 from recollect.settings import READ_ONLY
 from recollect.store.sqlite.files.private_files import create_private_folder
 
-NAME = "exclude.txt"
 _MAX_PATTERN = 500
 _lock = threading.Lock()
 
@@ -56,14 +56,14 @@ def validate_pattern(pattern: str) -> str:
 
 def _lines(home: Path) -> list[str]:
     try:
-        return (home / NAME).read_text(encoding="utf-8", errors="replace").splitlines()
+        return (home / EXCLUSIONS).read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return []
 
 
 def _write(home: Path, lines: list[str]) -> None:
     """Replace the file in one step."""
-    file = home / NAME
+    file = home / EXCLUSIONS
     if READ_ONLY.get():
         raise InvalidInput(f"{file} cannot be changed: RECOLLECT_READ_ONLY is on.")
     try:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TextIO
 
@@ -86,8 +87,11 @@ def export_to_path(documents: Iterable[Document], path: Path, format: str) -> in
         with draft.open("w", encoding="utf-8", errors="replace", newline="") as file:
             count = export_documents(documents, file, format)
         draft.replace(path)
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be written: {error.strerror}.") from error
     finally:
-        draft.unlink(missing_ok=True)
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
     return count
 
 

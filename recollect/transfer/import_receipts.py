@@ -9,11 +9,11 @@ from recollect.store.base import Store
 
 
 def finished_import(store: Store, job: str) -> Receipt | None:
-    """The receipt of a job that an earlier attempt has finished."""
+    """The receipt of a job that an earlier attempt has finished, or that was undone."""
     if not job:
         return None
     for receipt in store.receipts():
-        if receipt.job == job and receipt.finished_at is not None:
+        if receipt.job == job and (receipt.finished_at or receipt.undone_at):
             return receipt
     return None
 

@@ -132,7 +132,7 @@ def _severity(document: Document, passage: Passage, instruction: Instruction, co
 
 
 def _finding(
-    document: Document, passage: Passage, what: tuple[str, str, str], excerpt: str, copies: int = 0
+    document: Document, passage: Passage, what: tuple[str, str, str], excerpt: str
 ) -> Finding:
     message_id = None
     if document.kind == CONVERSATION:
@@ -146,7 +146,6 @@ def _finding(
         document.source,
         passage.created_at or document.updated_at,
         excerpt,
-        copies,
     )
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import recollect
+from recollect.home_folder import has_other_entries
 from recollect.store.sqlite.volumes import plan
 from recollect.transfer.archive import Stamp
 
@@ -57,6 +58,7 @@ def test_importing_and_watching_keep_a_home_private(tmp_path: Path) -> None:
         library.archive.keep(sessions / "export.json", "loom/export.json", [])
         library.archive.note(sessions / "export.json", Stamp(1, 1), "loom/export.json", [], "")
     assert {path.name for path in home.iterdir()} >= {"archive", "importing", "users"}
+    assert not has_other_entries(home)
     assert not readable_by_others(home)
 
 
@@ -88,6 +90,35 @@ def test_a_folder_for_everybody_stays_so(tmp_path: Path) -> None:
     recollect.open(shared).close()
     assert stat.S_IMODE(shared.stat().st_mode) == 0o1777
     assert not readable_by_others(shared / "users")
+
+
+def test_a_folder_with_other_files_stays_as_it_is_except_for_the_libraries(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    (project / "src").mkdir(parents=True)
+    (project / "models").mkdir()
+    (project / "app.db").write_bytes(b"somebody else's")
+    make_readable(project)
+    fill_shared(project)
+    fill_shared(project)
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in project.iterdir()}
+    assert stat.S_IMODE(project.stat().st_mode) == 0o755
+    assert (modes["src"], modes["models"]) == (0o755, 0o755)
+    assert (modes["app.db"], modes["users"]) == (0o644, 0o700)
+    assert not readable_by_others(project / "users")
+
+
+def fill_shared(folder: Path) -> None:
+    with recollect.open(folder) as library:
+        library.add_conversation(messages=[{"role": "user", "content": "hello"}])
+
+
+def test_a_file_is_not_taken_for_a_home(tmp_path: Path) -> None:
+    file = tmp_path / "notes.txt"
+    file.write_text("mine")
+    file.chmod(0o644)
+    with pytest.raises(recollect.RecollectError, match="is not a folder"):
+        recollect.open(file)
+    assert (file.read_text(), stat.S_IMODE(file.stat().st_mode)) == ("mine", 0o644)
 
 
 def make_readable(home: Path) -> None:

@@ -531,7 +531,8 @@ def test_a_rewound_gemini_session_continues_from_the_rewind_point(
     root = tmp_path / "tmp"
     file = root / "loom" / "chats" / "session-2026-03-01T10-00-aaaaaaaa.jsonl"
     file.parent.mkdir(parents=True)
-    watcher = Watcher(library, [Folder("gemini-cli", root, root)])
+    # On a busy computer, a slow read would delay the next one.
+    watcher = Watcher(library, [Folder("gemini-cli", root, root)], clock=lambda: 0.0)
 
     def append(*records: dict[str, object]) -> list[str]:
         with file.open("a") as stream:

@@ -168,6 +168,16 @@ def test_backups_survive_kills_and_the_next_one_cleans_up(home: Path, folder: Pa
     verify_all(folder, home, len(backups))
 
 
+def test_a_backup_leaves_out_files_of_others(home: Path, folder: Path) -> None:
+    (home / "src").mkdir()
+    (home / "src" / "app.py").write_text("print()")
+    (home / "app.db").write_bytes(b"somebody else's")
+    (home / "exclude.txt").write_text("secret-*")
+    names = {file.path for file in back_up(home, folder).files}
+    assert "exclude.txt" in names
+    assert not names & {"app.db", "src/app.py"}
+
+
 def test_a_backup_deletes_unfinished_files_of_the_home_folder(home: Path, folder: Path) -> None:
     """A process that was killed while it remembered the newest backup leaves one."""
     back_up(home, folder)
@@ -190,11 +200,11 @@ def test_a_full_backup_disk_keeps_older_backups(home: Path, tmp_path: Path) -> N
     with small_disk(tmp_path / "disk", "1m") as disk:
         folder = disk / "backups"
         back_up(home, folder)
-        (home / "large").write_bytes(os.urandom(2_000_000))
+        (home / "exclude.txt").write_bytes(os.urandom(2_000_000))
         with pytest.raises(RecollectError, match=r"full.*older backups are intact"):
             back_up(home, folder)
         verify_all(folder, tmp_path, 1)
-        (home / "large").unlink()
+        (home / "exclude.txt").unlink()
         back_up(home, folder)
         verify_all(folder, tmp_path, 2)
 
@@ -295,7 +305,7 @@ def test_a_backup_folder_inside_the_home_folder_is_refused(home: Path) -> None:
 
 def test_an_encrypted_folder_contains_no_plain_text(home: Path, tmp_path: Path) -> None:
     canary = os.urandom(64)
-    (home / "original").write_bytes(canary)
+    (home / "exclude.txt").write_bytes(canary)
     plain, encrypted = tmp_path / "plain", tmp_path / "encrypted"
     back_up(home, plain)
     backup = back_up(home, encrypted, passphrase=PASSPHRASE)
@@ -397,9 +407,9 @@ def test_retention_keeps_the_newest_of_each_period() -> None:
 
 def test_pruning_frees_what_only_removed_backups_used(home: Path, folder: Path) -> None:
     canary = os.urandom(50_000)
-    (home / "original").write_bytes(canary)
+    (home / "exclude.txt").write_bytes(canary)
     back_up(home, folder)
-    (home / "original").unlink()
+    (home / "exclude.txt").unlink()
     last = back_up(home, folder)
     with repository(folder) as backups:
         result = prune(backups, {"last": 1}, compact=True)

@@ -98,8 +98,8 @@ def test_the_latest_queries_are_remembered_and_shortened() -> None:
 
 
 def test_arguments_override_the_session_which_overrides_the_defaults() -> None:
-    session = Session()
-    session.add_preferences(parse_preferences({"snippet_length": 100, "max_tokens": 1_000}))
+    preferences = parse_preferences({"snippet_length": 100, "max_tokens": 1_000})
+    session = Session(state=SessionState(preferences=preferences))
     config = session.merge_preferences(parse_preferences({"max_tokens": 2_000}))
     assert preference("snippet_length", 50, config) == 50
     assert preference("snippet_length", None, config) == 100
@@ -216,8 +216,9 @@ def database(place: str) -> Iterator[SharedDatabase]:
 
 def test_a_session_of_one_server_continues_on_another(database: SharedDatabase, place: str) -> None:
     here = Sessions(database)
-    session = here.create("ann", state=SessionState("client", "2025-11-25", "research"))
-    session.add_preferences({"snippet_length": 100})
+    preferences = {"snippet_length": 100}
+    state = SessionState("client", "2025-11-25", "research", preferences)
+    session = here.create("ann", state=state)
     session.returned(["a", "b"])
     session.add_query("castle")
     here.save("ann", session)

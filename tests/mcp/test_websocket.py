@@ -35,7 +35,7 @@ from wire import (
     text_of,
 )
 
-from recollect.serve import server
+from recollect.serve.http import client_connections
 from recollect.serve.http.checks import exchange
 from recollect.serve.identity.accounts import revoke
 from recollect.serve.mcp.transports import calls, websocket
@@ -426,7 +426,7 @@ def frame(opcode: Opcode, data: bytes, fin: bool = True) -> bytes:
 def test_a_message_in_endless_fragments_closes_the_connection(
     ann: HttpUser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server, "MAX_FRAGMENTS", 100)
+    monkeypatch.setattr(client_connections, "MAX_FRAGMENTS", 100)
     with raw_connection(ann) as (connection, line):
         assert b" 101 " in line
         connection.sendall(

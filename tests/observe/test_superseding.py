@@ -10,9 +10,9 @@ from itertools import permutations
 import pytest
 
 from recollect.library import Library
-from recollect.memory.compact import search_compact
 from recollect.memory.observe import from_passage
-from recollect.memory.render import details_text, search_json, search_text
+from recollect.memory.rendering.compact import search_compact
+from recollect.memory.rendering.render import details_text, search_json, search_text
 from recollect.memory.request_filters import MemoryFilter
 from recollect.memory.results import MemoryHit, ObservationHit
 from recollect.memory.superseding import find_successors, promote, successors

@@ -218,10 +218,10 @@ def test_a_save_that_races_a_delete_creates_the_conversation_again(
     create(client, "s")
     add_messages = Library.add_messages
 
-    def delete_first(library: Library, conversation: str, messages: Any) -> int:
+    def delete_first(library: Library, conversation: str, messages: Any, **options: Any) -> int:
         monkeypatch.setattr(Library, "add_messages", add_messages)
         library.delete_conversation(conversation)
-        return add_messages(library, conversation, messages)
+        return add_messages(library, conversation, messages, **options)
 
     monkeypatch.setattr(Library, "add_messages", delete_first)
     messages = [{"id": "new", "role": "user", "content": "still here"}]
@@ -241,9 +241,9 @@ def test_a_message_to_a_deleted_conversation_says_so(
     create(client, "c")
     add_messages = Library.add_messages
 
-    def delete_first(library: Library, conversation: str, messages: Any) -> int:
+    def delete_first(library: Library, conversation: str, messages: Any, **options: Any) -> int:
         library.delete_conversation(conversation)
-        return add_messages(library, conversation, messages)
+        return add_messages(library, conversation, messages, **options)
 
     monkeypatch.setattr(Library, "add_messages", delete_first)
     response = client.post("/conversations/c/messages", json={"role": "user", "content": "x"})
@@ -261,3 +261,22 @@ def test_older_messages_set_the_dates_of_their_conversation(client: TestClient) 
     )
     detail = client.get("/conversations/c").json()
     assert [detail["created_at"], detail["updated_at"]] == [older, times[1]]
+
+
+@pytest.mark.both_stores
+def test_a_message_whose_secret_was_redacted_can_be_sent_again(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RECOLLECT_REDACT", "on")
+    secret = "ghp_" + "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dE3fG5"
+    message = {"id": "m1", "role": "user", "content": f"my token {secret}"}
+    requests = [
+        ("/conversations/messages", {"session_id": "s1", "messages": [message]}),
+        ("/conversations", {"id": "c1", "messages": [message]}),
+        ("/conversations/c1/messages", {**message, "id": "m2"}),
+    ]
+    for path, body in requests:
+        assert [client.post(path, json=body).status_code for _ in range(2)] == [201, 200]
+    other = {**message, "content": "another text"}
+    assert client.post("/conversations/c1/messages", json=other).status_code == 409
+    assert secret not in client.get("/conversations/c1").text

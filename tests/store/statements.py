@@ -15,7 +15,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from recollect.store.postgres.connections.connection import Connection, number_parameters
+from recollect.store.postgres.connections.connection import Connection
+from recollect.store.postgres.connections.parameters import number_parameters
 
 Statement = tuple[str, Sequence[Any]]
 _PARTITION = re.compile(r"_(\d+)$")

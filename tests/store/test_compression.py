@@ -374,7 +374,7 @@ def test_merging_the_text_index_can_be_interrupted(
         words = " ".join(f"w{number}x{n}" for n in range(2_000))
         store.save([conversation(f"castle {words}", id=f"c{number}")])
     budget = iter(range(3))
-    store._merge_text_index(lambda: next(budget, None) is None)
+    compaction.merge_text_index(store._connections, lambda: next(budget, None) is None)
     assert segments(path) > 1
     assert store.count(parse("castle"), Filter())[0] == 12
     grow(store, 12, 14)

@@ -14,11 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from messages import NOON, conversation, message
 
-from recollect.errors import InvalidInput, NotFound
+from recollect.errors import ImportUndone, InvalidInput, NotFound
 from recollect.index.meaning import Meaning
 from recollect.language.queries.query import parse
 from recollect.language.text import storable
 from recollect.model.documents import Document, Passage, arrange
+from recollect.model.receipts import FileReceipt
 from recollect.model.search import Filter, SearchOptions
 from recollect.search.engine import search
 from recollect.store.base import Store
@@ -118,6 +119,20 @@ def test_an_older_export_does_not_replace_newer_messages(store: Store) -> None:
     )
     assert (saved.changed, saved.outdated) == (0, 1)
     assert store.document("c1").passages[0].content == "new words"
+
+
+def test_only_new_documents_are_saved_if_asked(store: Store) -> None:
+    store.save([conversation(message("a", "one"), id="c1")])
+    before = store.document("c1")
+    documents = [
+        conversation(message("a", "two"), message("b", "three"), id="c1"),
+        conversation(message("c", "four"), id="c2"),
+        conversation(message("d", "five"), id="c2"),
+    ]
+    results = store.save(documents, only_new=True)
+    assert [(r.id, r.created) for r in results] == [("c1", False), ("c2", True), ("c2", False)]
+    assert store.document("c1") == before
+    assert [p.id for p in store.document("c2").passages] == ["c"]
 
 
 def test_a_partial_copy_adds_but_never_replaces(store: Store) -> None:
@@ -631,6 +646,21 @@ def test_substring_search_returns_the_newest_matches_first(conversations: Store)
     assert ([c.id for c in candidates], total) == (["m2"], 1)
 
 
+def test_substring_search_by_document_returns_the_newest_match_of_each(store: Store) -> None:
+    store.save(
+        [
+            conversation(message("a", "x ()"), message("b", "()", minutes=1), id="c1"),
+            conversation(message("c", "() y", minutes=2), message("d", "z", minutes=3), id="c2"),
+            conversation(message("e", "nothing", minutes=4), id="c3"),
+        ]
+    )
+    for text in ("()", "(", ")"):
+        first = store.find_substring(text, EVERYTHING, 1, 0, True)
+        assert ([c.id for c in first.candidates], first.total) == (["c"], 2)
+        second = store.find_substring(text, EVERYTHING, 1, 1, True)
+        assert ([c.id for c in second.candidates], second.total) == (["b"], 2)
+
+
 @given(st.text(max_size=40))
 def test_no_input_breaks_a_search(conversations: Store, text: str) -> None:
     page = search(
@@ -861,6 +891,20 @@ def test_undoing_some_imports_of_different_ages_leaves_only_texts_of_the_others(
         assert stored.keys() == expected.keys()
         assert all(text in expected[id_] for id_, text in stored.items())
     assert store.verify().healthy
+
+
+def test_an_import_that_was_undone_while_it_runs_saves_nothing_more(store: Store) -> None:
+    receipt = store.start_import("p", "a job")
+    store.save([conversation(message("a", "walrus"))], receipt.id)
+    store.undo_import(receipt.id)
+    with pytest.raises(ImportUndone, match="was undone while it was running"):
+        store.save([conversation(message("b", "seal"), id="c2")], receipt.id)
+    receipt.files = [FileReceipt("x.json", "test", samples={"why": ["A conversation"]})]
+    receipt.finished_at = NOON
+    store.finish_import(receipt)
+    assert list(store.iter_documents(EVERYTHING)) == []
+    (stored,) = store.receipts()
+    assert (stored.files, stored.undone_at is None) == ([], False)
 
 
 def test_receipts_are_stored_and_listed_newest_first(

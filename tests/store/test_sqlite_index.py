@@ -39,7 +39,7 @@ from recollect.store.sqlite.passages.key_ranges import KeyRange
 from recollect.store.sqlite.text import fts_match
 from recollect.store.sqlite.vectors import space_files, vector_search, vector_table, vector_upkeep
 from recollect.store.sqlite.vectors.vector_scan import ROW
-from recollect.store.sqlite.volumes import plan, volume
+from recollect.store.sqlite.volumes import best_matches, plan, queries
 from recollect.store.sqlite.volumes.index import VolumeIndex
 from recollect.store.sqlite.volumes.scope import Selection
 from recollect.store.sqlite.volumes.volume import Volume
@@ -301,7 +301,7 @@ def volume_rows_after_reopening(store: SqliteStore) -> dict[str, tuple[int, int,
 def test_a_changed_message_counts_once_when_fts5_answers_for_its_volume(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(volume, "_MAX_PREFIX_PHRASES", 2)
+    monkeypatch.setattr(queries, "_MAX_PREFIX_PHRASES", 2)
     fill(store)
     store.refresh()
     store.save([conversation("c0", message("m0", "walrus onlychanged"))])
@@ -316,6 +316,22 @@ def test_filters_apply_before_the_limit_on_matches_per_word(
     old = Filter(before=NOON + timedelta(minutes=3))
     assert matching_ids(store, "walrus", old) == ["m0", "m1", "m2", "m3"]
     assert matching_ids(store, "NEAR(walrus walrus) OR walrus", old) == ["m0", "m1", "m2", "m3"]
+
+
+@pytest.mark.parametrize("first_of_long_messages", [0, 20, 40])
+def test_the_best_matches_are_found_whichever_volumes_they_are_in(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch, first_of_long_messages: int
+) -> None:
+    monkeypatch.setattr(best_matches, "_MORE_MATCHES", 0)
+    lengths = [*range(first_of_long_messages, 60), *range(first_of_long_messages)]
+    texts = [f"walrus{' ice' * length}" for length in lengths]
+    messages = [message(f"m{n}", text) for n, text in enumerate(texts)]
+    store.save([conversation("c", *messages)])
+    store.refresh()
+    assert len(volume_rows(store)) == 3
+    order = store.match(parse("walrus"), EVERYTHING, 60)
+    for limit in range(1, 60):
+        assert store.match(parse("walrus"), EVERYTHING, limit) == order[:limit]
 
 
 # -- writing volumes ---
@@ -998,7 +1014,7 @@ def test_clearing_the_table_can_be_interrupted(
     with monkeypatch.context() as patch:
         patch.setattr(store._connections, "write", write_three_times)
         with pytest.raises(KeyboardInterrupt):
-            store._vector_upkeep.refresh()
+            store._index_folder.vector_upkeep.refresh()
     assert 0 < sum(map(bool, blobs(store))) < 90
     assert nearest_to_all(store, copied_space) == before
     store.refresh()
@@ -1149,7 +1165,7 @@ def test_replacing_vector_files_of_an_older_version_can_be_interrupted(
         with monkeypatch.context() as patch:
             patch.setattr(Path, method, stop)
             with pytest.raises(KeyboardInterrupt):
-                store._vector_upkeep.refresh()
+                store._index_folder.vector_upkeep.refresh()
         assert old_file.exists()
         assert nearest_to_all(store, space) == before
     store.refresh()
@@ -1381,5 +1397,5 @@ def test_cosines_are_the_same_from_the_files_alone(
     assert store.cosines(space, query, keys) == cosines_without_files_alone()
     store.refresh()
     with store._connections.read() as db:
-        assert store._vectors._find_copied(db, space, keys) is not None
+        assert store._index_folder.vectors._find_copied(db, space, keys) is not None
     assert store.cosines(space, query, keys) == cosines_without_files_alone()

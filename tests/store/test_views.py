@@ -248,6 +248,14 @@ def test_an_agent_searches_without_the_hidden_messages(agent: AudienceStore) -> 
     assert list(agent.sample(10)) == [TEXT, TEXT]
 
 
+def test_an_agent_gets_the_newest_visible_message_of_each_document(agent: AudienceStore) -> None:
+    hidden = Passage("later", "user", "zebra last", visibility="human_only")
+    agent._store.append("c1", hidden)
+    matches = agent.find_substring("zebra", EVERYTHING, 10, 0, True)
+    for candidates, total in (agent.newest(EVERYTHING, 10, 0, True), matches[:2]):
+        assert ([c.id for c in candidates], total) == (["b"], 1)
+
+
 def test_an_agent_gets_frequencies_of_visible_messages(
     agent: AudienceStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

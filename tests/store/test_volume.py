@@ -26,8 +26,9 @@ from recollect.store.sqlite.schema.migrations import migrate
 from recollect.store.sqlite.text.fts_query import fts_query
 from recollect.store.sqlite.text.text_index import prepare_text
 from recollect.store.sqlite.volumes.format import FORMAT, UnreadableVolume
+from recollect.store.sqlite.volumes.queries import UnsupportedQuery, supports
 from recollect.store.sqlite.volumes.scope import Selection
-from recollect.store.sqlite.volumes.volume import UnsupportedQuery, Volume, supports
+from recollect.store.sqlite.volumes.volume import Volume
 from recollect.store.sqlite.volumes.writer import Row, WriteStopped, clear_unfinished, write_volume
 
 # -- both engines with the same rows ---

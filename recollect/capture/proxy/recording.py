@@ -96,9 +96,7 @@ class Recorder:
         """Save the messages of the request; return how many were new."""
         return library.add_messages(recording.conversation, recording.passages)
 
-    def save_answer(
-        self, library: Library, recording: Recording, answer: Answer, model: str | None = None
-    ) -> list[str]:
+    def save_answer(self, library: Library, recording: Recording, answer: Answer) -> list[str]:
         """Save an answer, and the request if it is missing. Returns the ids of the choices.
 
         Several choices are branches. The first is saved last, because a conversation continues from
@@ -115,7 +113,7 @@ class Recorder:
             metadata = {**branch[-1].metadata, **answer_metadata(answer, choice)}
             branch[-1] = branch[-1]._replace(metadata=metadata)
             passages += _with_times(branch, now + timedelta(milliseconds=number))
-        passages = [passage._replace(model=answer.model or model) for passage in passages]
+        passages = [passage._replace(model=answer.model or None) for passage in passages]
         library.add_messages(recording.conversation, [*recording.passages, *passages])
         return ids
 

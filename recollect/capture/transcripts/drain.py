@@ -24,9 +24,9 @@ Log = Callable[[str], None]
 def import_queue(inbox: Inbox, log: Log) -> None:
     """Import what is queued, unless another process does.
 
-    Nothing is missed. The last look is after the lock is released: whoever queues an item before it
-    is noticed, and whoever queues one later finds the lock free and starts another process. What
-    fails stays queued for the next.
+    Nothing is missed. We look once more after the lock is released: an item that was queued before
+    is noticed, and a process that queues one later finds the lock free and starts another import.
+    What fails stays queued for the next.
     """
     failures: set[str] = set()
     while True:

@@ -16,6 +16,7 @@ import sys
 from contextlib import contextmanager
 
 from recollect.capture.transcripts.inbox import Inbox
+from recollect.home_folder import HOOK_LOG, SPOOL
 
 TYPE_CHECKING = False  # typing takes longer to load than a hook to run
 if TYPE_CHECKING:
@@ -185,7 +186,7 @@ def _queue_transcript(details: dict[str, Any], event: str) -> None:
 def inbox() -> Inbox:
     from recollect.settings import home
 
-    return Inbox(str(home() / "spool"))
+    return Inbox(str(home() / SPOOL))
 
 
 def _user() -> str:
@@ -243,7 +244,7 @@ def log(line: str) -> None:
     from recollect.settings import home
 
     with suppress(Exception):  # there is nowhere else to report it
-        path = str(home() / "hook.log")
+        path = str(home() / HOOK_LOG)
         os.makedirs(os.path.dirname(path), exist_ok=True)  # noqa: PTH103, PTH120
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         try:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from recollect.configuration import expand_path
 from recollect.errors import InvalidInput, RecollectError
 from recollect.library import Library
 from recollect.model.documents import Document
@@ -68,7 +69,7 @@ class Folder:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What happened to a file, for whoever watches."""
+    """What happened to a file."""
 
     kind: str
     """taken, excluded, deleted, failed or gone"""
@@ -98,7 +99,7 @@ def folders(tools: Sequence[str] = (), paths: Sequence[Path] = ()) -> list[Folde
         raise InvalidInput(f"{min(unknown)!r} cannot be watched. Use one of: {', '.join(WATCHED)}.")
     if not tools and not paths:
         tools = tuple(WATCHED)
-    roots = [path.expanduser().resolve() for path in paths]
+    roots = [expand_path(path).resolve() for path in paths]
     result = [Folder("folder", root, root.parent) for root in roots]
     for tool in tools:
         result += _tool_folders(tool)
@@ -108,7 +109,7 @@ def folders(tools: Sequence[str] = (), paths: Sequence[Path] = ()) -> list[Folde
 def _tool_folders(tool: str) -> list[Folder]:
     transcripts = _transcripts(tool)
     assert transcripts is not None  # `folders` rejects other tools
-    home = Path(os.environ.get(transcripts.variable) or transcripts.home).expanduser()
+    home = expand_path(os.environ.get(transcripts.variable) or transcripts.home)
     base = (home / transcripts.base).resolve()
     return [Folder(tool, base / name, base) for name in transcripts.folders]
 
@@ -278,7 +279,7 @@ class Watcher:
             pass  # a file that may not be read raises here, and is not taken for an unknown format
         reading = _Reading(self.library, exclusion)
         receipt = self.library.import_file(path, folder.sources, reading.admit, self._roots)
-        if receipt is None:  # empty as yet, or no transcript
+        if receipt is None:  # still empty, or no transcript
             self._stamps[path] = stamp
             return
         self.read += 1
@@ -361,16 +362,16 @@ class _Reading:
         return False
 
 
-def import_transcript(library: Library, path: Path, *, archiving: bool = True) -> list[Event]:
+def import_transcript(library: Library, path: Path) -> list[Event]:
     """Import one transcript, wherever it is: what a hook queues."""
-    path = path.expanduser().resolve()
+    path = expand_path(path).resolve()
     folder = Folder("folder", path.parent, path.parent)
     for candidate in folders():
         if path.is_relative_to(candidate.root):
             folder = candidate
             break
     events: list[Event] = []
-    watcher = Watcher(library, [folder], events.append, archiving)
+    watcher = Watcher(library, [folder], events.append)
     watcher.changed([path])
     watcher.work(everything=True)
     return events

@@ -28,6 +28,7 @@ from recollect.backup.selection import LATEST, pick
 from recollect.backup.work_folder import work_folder
 from recollect.cli.common import console, define, plural, print_json, safe
 from recollect.cli.progress import ProgressBar
+from recollect.configuration import expand_path
 from recollect.errors import DamagedBackup, InvalidInput
 from recollect.passphrases import read_passphrase, require_strength
 from recollect.places import library_file, record
@@ -177,7 +178,7 @@ def _folder(arguments: argparse.Namespace) -> Path:
 def _passphrase(arguments: argparse.Namespace) -> str | None:
     file = getattr(arguments, "passphrase_file", None)
     if file:
-        return read_passphrase(Path(file).expanduser())
+        return read_passphrase(expand_path(file))
     return configured_passphrase()
 
 

@@ -10,11 +10,13 @@ from pathlib import Path
 
 from recollect.cli.common import console, define, plural, print_json, safe
 from recollect.cli.progress import ProgressBar
+from recollect.configuration import expand_path
 from recollect.encrypting import Conversion, change_passphrase, decrypt_home, encrypt_home
 from recollect.errors import InvalidInput
+from recollect.home_folder import KEY_FILE
 from recollect.passphrases import read_passphrase
 from recollect.settings import PASSPHRASE_FILE, place
-from recollect.store.sqlite.files.encryption import KEY_FILE, configured_passphrase
+from recollect.store.sqlite.files.encryption import configured_passphrase
 
 _ENCRYPT_EXAMPLES = """\
   recollect encrypt                                    asks for a passphrase
@@ -86,7 +88,7 @@ def _home(arguments: argparse.Namespace) -> Path:
 
 def _new_passphrase(arguments: argparse.Namespace, default: str | None) -> str:
     if arguments.passphrase_file:
-        return read_passphrase(Path(arguments.passphrase_file).expanduser())
+        return read_passphrase(expand_path(arguments.passphrase_file))
     if default is not None:
         return default
     if not sys.stdin.isatty():

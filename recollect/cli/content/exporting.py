@@ -7,7 +7,9 @@ import json
 import re
 import sys
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
+from contextlib import suppress
+from itertools import chain, count
 from pathlib import Path
 from typing import TextIO
 
@@ -50,11 +52,13 @@ def define_export(command: argparse.ArgumentParser) -> None:
         "-o",
         "--output",
         metavar="PATH",
-        help="a file, or a folder for many txt or md files (default: standard output)",
+        help="a file, or a folder for many txt or md files (default, or `-`: standard output)",
     )
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.output == "-":
+        arguments.output = None
     if arguments.skip_damaged:
         return _export_readable(arguments)
     with existing(arguments) as library:
@@ -137,20 +141,35 @@ def _write(path: str | None, write: Callable[[TextIO], object]) -> None:
             write(file)
         return
     draft = target.with_name(target.name + ".part")
-    with draft.open("w", encoding="utf-8", errors="replace", newline="") as file:
-        write(file)
-    draft.replace(target)
+    if not target.parent.is_dir():
+        raise InvalidInput(f"There is no folder {target.parent}.")
+    try:
+        with draft.open("w", encoding="utf-8", errors="replace", newline="") as file:
+            write(file)
+        draft.replace(target)
+    except BaseException:
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
+        raise
     console(stderr=True).print(f"Wrote {target}")
 
 
 def _export_to_folder(documents: Iterable[Document], format_: str, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    count = 0
+    names: set[str] = set()
     for document in documents:
-        stem = re.sub(r"[^\w-]+", "-", document.title).strip("-")[:60]
-        name = re.sub(r"[^\w-]+", "-", document.id)[:60]
-        path = folder / f"{stem or 'untitled'}-{name}.{format_}"
+        name = _unused_name(document, names)
+        names.add(name.casefold())
         text = _TEXT_FORMATS[format_](document)
+        path = folder / f"{name}.{format_}"
         path.write_text(text, encoding="utf-8", errors="replace", newline="")
-        count += 1
-    console(stderr=True).print(f"Wrote {plural(count, 'file')} to {folder}")
+    console(stderr=True).print(f"Wrote {plural(len(names), 'file')} to {folder}")
+
+
+def _unused_name(document: Document, names: Container[str]) -> str:
+    """A name for the file of a conversation. Some disks do not tell upper from lower case."""
+    title = re.sub(r"[^\w-]+", "-", document.title).strip("-")[:60]
+    id_ = re.sub(r"[^\w-]+", "-", document.id)[:60]
+    name = f"{title or 'untitled'}-{id_}"
+    numbered = (f"{name}-{number}" for number in count(2))
+    return next(n for n in chain([name], numbered) if n.casefold() not in names)

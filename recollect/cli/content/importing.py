@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
-from pathlib import Path
 
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
@@ -29,6 +28,7 @@ from recollect.cli.common import (
     writable,
 )
 from recollect.cli.progress import ProgressBar
+from recollect.configuration import expand_path
 from recollect.errors import InvalidInput
 from recollect.importers.sandbox.files import Request, prepare
 from recollect.model.kinds import KIND_TABLE
@@ -63,6 +63,10 @@ def define_import(command: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.undo is not None and (arguments.paths or arguments.list):
+        raise InvalidInput("--undo takes the number of one import, and nothing else.")
+    if arguments.list and arguments.paths:
+        raise InvalidInput("--list shows all imports. Leave out the path.")
     if arguments.list:
         return _list(arguments)
     if arguments.undo is not None:
@@ -84,7 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def import_paths(arguments: argparse.Namespace, paths: Sequence[str], kind: str | None) -> int:
     """Import files and folders, print the receipt, and index what is new."""
-    prepare(Request(tuple(Path(path).expanduser() for path in paths)))
+    prepare(Request(tuple(expand_path(path) for path in paths)))
     with writable(arguments) as library:
         with ProgressBar("Importing", "bytes", files=True) as bar:
             receipt = library.import_path(*paths, kind=kind, progress=bar.report)
@@ -212,8 +216,12 @@ def _list(arguments: argparse.Namespace) -> int:
             safe(receipt.path),
         )
     console().print(table)
+    complete_paths: set[str] = set()
     for receipt in receipts:
-        if _state(receipt, running) == STOPPED:
+        state = _state(receipt, running)
+        if state == "complete":
+            complete_paths.add(receipt.path)
+        if state == STOPPED and receipt.path not in complete_paths:
             command = f"recollect import {_words(receipt.path)}"
             console().print(
                 f"Import {receipt.id} was stopped; what it had saved is in the library. "

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from recollect.errors import InvalidInput, NotFound
+from recollect.home_folder import RESULTS
 from recollect.library import Library
-from recollect.places import RESULTS, library_file
+from recollect.places import library_file
 from recollect.settings import READ_ONLY, default_user, home, place
 from recollect.store.sqlite.files.private_files import create_private_folder
 

@@ -175,9 +175,9 @@ def _add_forget(actions: Commands) -> None:
 
 
 def search(arguments: argparse.Namespace) -> int:
-    from recollect.memory import render
-    from recollect.memory.compact import search_compact
     from recollect.memory.formats import COMMAND_OPTIONS
+    from recollect.memory.rendering import render
+    from recollect.memory.rendering.compact import search_compact
     from recollect.memory.request_filters import MemoryFilter
 
     first = " ".join(arguments.query)
@@ -201,7 +201,7 @@ def search(arguments: argparse.Namespace) -> int:
 
 
 def get(arguments: argparse.Namespace) -> int:
-    from recollect.memory import render
+    from recollect.memory.rendering import render
 
     with existing(arguments) as library:
         result = library.memory.get(arguments.ids)
@@ -225,7 +225,7 @@ def read(arguments: argparse.Namespace) -> int:
 
 
 def timeline(arguments: argparse.Namespace) -> int:
-    from recollect.memory import render
+    from recollect.memory.rendering import render
 
     with existing(arguments) as library:
         result, anchor = library.memory.timeline(
@@ -240,7 +240,7 @@ def timeline(arguments: argparse.Namespace) -> int:
 
 
 def forget(arguments: argparse.Namespace) -> int:
-    from recollect.memory import render
+    from recollect.memory.rendering import render
 
     with existing(arguments) as library:
         result = library.memory.forget(

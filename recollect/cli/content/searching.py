@@ -254,7 +254,7 @@ def related(arguments: argparse.Namespace) -> int:
 
 
 def _grouping(arguments: argparse.Namespace) -> str:
-    """People at a terminal get each conversation once; programs get messages, as ever."""
+    """People at a terminal get each conversation once; programs get messages, as before."""
     if arguments.by:
         return str(arguments.by)
     if not arguments.json and at_terminal():

@@ -25,6 +25,7 @@ from recollect.cli.common import (
     safe_line,
     writable,
 )
+from recollect.configuration import expand_path
 from recollect.errors import Conflict, InvalidInput
 from recollect.library import Library
 from recollect.model.documents import Summary
@@ -248,7 +249,7 @@ def _read(path: str) -> str:
         if path == "-":
             data = sys.stdin.buffer.read()
         else:
-            data = Path(path).expanduser().read_bytes()
+            data = expand_path(path).read_bytes()
         return data.decode("utf-8-sig")
     except OSError as error:
         raise InvalidInput(f"{path} cannot be read: {error.strerror}.") from None
@@ -351,7 +352,7 @@ def encode(value: Any) -> bytes:
 
 def write_file(path: str, data: bytes) -> None:
     """Write a file under another name first, so that it is complete or does not exist."""
-    target = Path(path).expanduser()
+    target = expand_path(path)
     draft = target.with_name(target.name + ".part")
     try:
         draft.write_bytes(data)

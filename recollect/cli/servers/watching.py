@@ -28,6 +28,7 @@ from recollect.cli.common import (
     when,
     writable,
 )
+from recollect.configuration import expand_path
 from recollect.errors import InvalidInput
 from recollect.model.sources import WATCHED
 from recollect.places import open
@@ -207,7 +208,7 @@ def _restore(arguments: argparse.Namespace) -> int:
         raise InvalidInput("Name a file: a number from `recollect archive list`, or all.")
     target = None
     if arguments.to:
-        target = Path(arguments.to).expanduser()
+        target = expand_path(arguments.to)
     with writable(arguments) as library:
         if arguments.name == "all":
             files = library.archive.files()

@@ -18,7 +18,7 @@ PNG = b"\x89PNG\r\n\x1a\n"
 _TEXT_CHUNKS = (b"tEXt", b"zTXt", b"iTXt")
 _KEYWORD_BYTES = 80
 _MAX_TEXT_BYTES = 16_000_000
-"""Of all texts in an image together."""
+"""The limit for all texts in an image together."""
 _CHUNK_TYPE = re.compile(rb"[A-Za-z]{4}")
 _ASCII_COMMENT = b"ASCII\0\0\0"
 _NUMBERS = re.compile(rb"[0-9]{1,3}(?:,[0-9]{1,3})*+")

@@ -31,7 +31,7 @@ _INHERITED = (
     "PATH",
     "PYTHONUTF8",
 )
-"""Of the environment. The rest may contain secrets."""
+"""The variables that the process gets. Others may contain secrets."""
 _WATCH_SECONDS = 0.1
 _PIPE_BYTES = 1 << 20
 _LARGEST_FRAME = 1 << 30

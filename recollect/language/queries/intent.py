@@ -29,7 +29,7 @@ _AMOUNT = re.compile(r"[$€£]?\d+(?:[.,]\d+)?(?:st|nd|rd|th|am|pm|k|m|s|x|h|mi
 _HAS_DIGIT_AND_MORE = re.compile(r"(?=.*\d)(?=.*[^\W\d_]|.*\d[-._/:#]\d).{3,}")
 _JOINED = re.compile(r"[^\W_](?:_|/|\\|::|\.|@|#)[^\W_]")
 _CAMEL_CASE = re.compile(r"[a-z]+(?:[A-Z][a-z0-9]+){2,}")  # not iPhone or YouTube
-_LONG_NUMBER = re.compile(r"\d{5,}")
+_LONG_NUMBER = re.compile(r"[$€£]?(?:\d{5,}|\d{1,3}(?:,\d{3})+(?:\.\d+)?)")  # 12345 or 1,249.50
 _CONTRACTION = re.compile(r"[^\W\d_]+['’][^\W\d_]+")
 
 

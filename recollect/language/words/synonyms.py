@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 
+from recollect.configuration import expand_path
 from recollect.errors import InvalidInput
 from recollect.language.text import tokens
 from recollect.settings import SYNONYMS
@@ -32,7 +33,7 @@ def synonyms_version() -> tuple[Path, int] | None:
     name = SYNONYMS.get()
     if not name:
         return None
-    path = Path(name).expanduser()
+    path = expand_path(name)
     try:
         return path, path.stat().st_mtime_ns
     except OSError as error:

@@ -102,7 +102,7 @@ class Budget(Protocol):
     """How many characters may still be sent today."""
 
     def spend(self, characters: int, today: date | None = None) -> bool:
-        """Reserve so many characters. False if the budget of the day does not allow it."""
+        """Reserve this many characters. False if the budget of the day does not allow it."""
 
 
 class SharedBudget:
@@ -131,7 +131,7 @@ class FileBudget:
         self._day, self._characters = self._load()
 
     def spend(self, characters: int, today: date | None = None) -> bool:
-        """Reserve so many characters. False if the budget of the day does not allow it."""
+        """Reserve this many characters. False if the budget of the day does not allow it."""
         if today is None:
             today = datetime.now(UTC).date()
         if today.isoformat() != self._day:

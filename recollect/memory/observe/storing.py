@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from recollect.memory.observe.summary import Digest, summary
+from recollect.memory.observe.summary import summary
 from recollect.model.documents import Document, Passage
 from recollect.model.kinds import OBSERVATION, OBSERVATIONS
 from recollect.model.observations import Observation
@@ -32,12 +32,8 @@ def forgotten_ids(metadata: Mapping[str, Any]) -> set[str]:
     return set(map(str, ids))
 
 
-def as_document(
-    conversation: Document, observations: Iterable[Observation], digest: Digest | None = None
-) -> Document:
+def as_document(conversation: Document, observations: Iterable[Observation]) -> Document:
     """The document that stores the observations of a conversation and its summary."""
-    if digest is None:
-        digest = summary(conversation)
     id_ = conversation.id or conversation.source_id
     return Document(
         source=OBSERVATIONS,
@@ -49,7 +45,7 @@ def as_document(
         created_at=conversation.created_at,
         updated_at=conversation.updated_at,
         passages=tuple(map(_as_passage, observations)),
-        metadata={"summary": digest._asdict()},
+        metadata={"summary": summary(conversation)._asdict()},
     )
 
 

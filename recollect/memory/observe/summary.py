@@ -56,10 +56,10 @@ def summary(document: Document) -> Digest:
     return Digest(
         request=_first_request(person_sentences),
         investigated=_investigated(work),
-        learned=_join_distinct(_learned(model_sentences, salience), 3),
+        learned=_join_distinct(_learned(model_sentences, salience)),
         completed=_completed(work, model_sentences, salience),
         next_steps=_next_steps(passages, model_sentences),
-        notes=_join_distinct(_notes(person_sentences), 3),
+        notes=_join_distinct(_notes(person_sentences)),
     )
 
 
@@ -89,10 +89,11 @@ def _notes(sentences: Sequence[Sentence]) -> list[str]:
     ]
 
 
-def _join_distinct(texts: Sequence[str], limit: int) -> str:
+def _join_distinct(texts: Sequence[str]) -> str:
+    """The first three texts of which none says much the same as another."""
     lines: list[str] = []
     for text in texts:
-        if len(lines) < limit and overlap(text, lines) < 0.7:
+        if len(lines) < 3 and overlap(text, lines) < 0.7:
             lines.append(text)
     return "\n".join(lines)
 

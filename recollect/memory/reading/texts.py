@@ -21,7 +21,7 @@ class ConversationTexts:
         self._store = store
         self.audience = audience
         self._documents: dict[str, Document] = {}
-        """Those that were read, but whose texts were not needed yet."""
+        """The conversations that were read, but whose texts were not needed yet."""
         self._texts: dict[str, ConversationText | None] = {}
 
     def read(self, conversations: Iterable[str]) -> None:

@@ -20,9 +20,9 @@ class Parts(NamedTuple):
     """The forms of the parts of a compound in the library."""
 
     modifier: tuple[str, ...]
-    """Of what the compound begins with; empty if the library does not have it."""
+    """Forms of what the compound begins with; empty if the library does not have it."""
     head: tuple[str, ...]
-    """Of the last part, which says what the compound is: a "Geldbetrag" is a "Betrag"."""
+    """Forms of the last part, which says what the compound is: a "Geldbetrag" is a "Betrag"."""
 
 
 def split_compounds(words: Sequence[str], store: Store, language: Language) -> dict[str, Parts]:

@@ -69,7 +69,7 @@ def _may_be_misspelled(term: Term, spelling: str) -> bool:
 
 
 def _other_forms(word: str, candidates: AbstractSet[str]) -> list[str]:
-    """Those that are another form of the word in a language other than English."""
+    """The candidates that are another form of the word in a language other than English."""
     others = [language for language in LATIN if language is not ENGLISH]
     return sorted(
         candidate

@@ -22,8 +22,7 @@ from recollect.store.values import TermPlan
 
 _MOST_WORDS = 24
 _NAMED_IN_NOTE = 8
-# The frequencies of so many words are looked up, at most so many at a time: each lookup has a
-# deadline.
+# The frequencies of at most 200 words are looked up, 50 at a time: each lookup has a deadline.
 _MOST_CANDIDATES = 200
 _LOOKUPS_AT_ONCE = 50
 _CHARACTERS_FOR_LANGUAGE = 1_000

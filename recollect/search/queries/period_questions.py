@@ -14,9 +14,10 @@ from datetime import datetime, timedelta
 
 from recollect.language.queries.intent import KEYWORDS, QUESTION, classify
 from recollect.language.queries.query import Query, QueryTooLong, parse_query
+from recollect.language.queries.query_tree import Word
 from recollect.language.text import tokens
 from recollect.language.when import Window, windows
-from recollect.model.search import SearchOptions
+from recollect.model.search import Filter, SearchOptions
 from recollect.search.queries.long_queries import parse_any_length
 from recollect.store.base import Store
 
@@ -27,7 +28,23 @@ _FIRST_YEAR = 2000  # people have not talked to programs for longer than that
 
 def read_query(text: str, store: Store, options: SearchOptions) -> Query:
     """Parse a query. One about nothing but a time becomes a query for that time."""
-    return _read(parse_any_length(text, store), options)
+    return unless_only_mentioned(_read(parse_any_length(text, store), options), store)
+
+
+def unless_only_mentioned(query: Query, store: Store) -> Query:
+    """The query. If no message is from the time it names, but some mention it: one for its words.
+
+    "March 5 2024" may be the date of an appointment.
+    """
+    if query.mention is None:
+        return query
+    fields = query.fields
+    if store.recent(None, Filter(after=fields.after, before=fields.before), 1):
+        return query
+    phrase = Word(" ".join(tokens(query.mention.rest)))
+    if not store.has_match(phrase, Filter()):
+        return query
+    return query.mention
 
 
 def read_short_query(text: str, options: SearchOptions) -> Query | None:
@@ -57,8 +74,13 @@ def as_period(query: Query, now: datetime) -> Query:
         after=max(filter(None, (query.fields.after, period.start))),
         before=min(filter(None, (query.fields.before, last))),
     )
+    mention = None
+    if classify(query.rest) == KEYWORDS:
+        mention = query._replace(note=f"Nothing was written at that time ({_dates(period)}).")
     note = f"Searched by time only: {_dates(period)}."
-    return query._replace(node=None, fields=fields, plain=False, rest="", note=note)
+    return query._replace(
+        node=None, fields=fields, plain=False, rest="", note=note, mention=mention
+    )
 
 
 def _may_ask_for_time(query: Query) -> bool:

@@ -94,7 +94,7 @@ def _title_patterns(titles: Sequence[Word]) -> tuple[str, ...]:
 
 
 def _intersection(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
-    """The names in both. An empty tuple allows every name, so no name is a name of its own."""
+    """The names in both; _NO_NAME if there are none, because an empty tuple allows every name."""
     if not first or not second:
         return first or second
     return tuple(name for name in first if name in second) or _NO_NAME

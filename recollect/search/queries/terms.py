@@ -22,6 +22,7 @@ from recollect.language.text import is_unspaced, tokens
 from recollect.language.when import date_words, period_words
 from recollect.language.words.content_words import content_words
 from recollect.language.words.names import names_in
+from recollect.language.words.numbers import other_number_format
 from recollect.language.words.spelling import may_be_misspelled
 from recollect.language.words.synonyms import synonyms
 from recollect.model.search import SearchOptions
@@ -112,6 +113,7 @@ def query_terms(query: Query, store: Store, typing: bool = False) -> tuple[Term,
         terms = _typed_terms(query.node)
     terms = _without_accidental_pairs(_weighted(terms, store))
     if query.plain:
+        terms = _with_other_numbers(terms, store)
         compounds = _compounds(terms, store, query.language)
         terms, head_terms = _with_parts(terms, compounds, store)
         terms = _with_relatives(terms, store, query)
@@ -265,6 +267,19 @@ def _inflected_terms(forms: Sequence[Form], store: Store, language: Language) ->
         else:
             terms.append(Term((form,)))
     return terms
+
+
+def _with_other_numbers(terms: Sequence[Term], store: Store) -> list[Term]:
+    """The terms, where numbers that the library does not contain also have their other format."""
+    by_form: dict[Form, Term] = {}
+    for term in terms:
+        other_form = other_number_format(term.forms[0])
+        if other_form and not term.frequency and not term.prefix:
+            by_form[term.forms[0]] = term._replace(forms=(*term.forms, other_form))
+    if not by_form:
+        return list(terms)
+    weighted = {term.forms[0]: term for term in _weighted(list(by_form.values()), store)}
+    return [weighted.get(term.forms[0], term) for term in terms]
 
 
 def _synonym_terms(terms: Sequence[Term], store: Store, language: Language) -> list[Term]:

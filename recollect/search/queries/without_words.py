@@ -19,8 +19,9 @@ def search_without_words(store: Store, text: str, filter: Filter, options: Searc
     filter = narrow_filter(filter, query, store)
     page = Page((), 0, options.offset, options.limit, note=query.note)
     literal = query.rest.strip()
+    by_document = options.group == "conversation"
     if literal:
-        matches = store.find_substring(literal, filter, options.limit, options.offset)
+        matches = store.find_substring(literal, filter, options.limit, options.offset, by_document)
         hits = tuple(
             make_hit(candidate, [Word(literal)], 1.0, options.snippet_length)
             for candidate in matches.candidates
@@ -31,7 +32,6 @@ def search_without_words(store: Store, text: str, filter: Filter, options: Searc
         return page
     if not query.text.strip():
         return page
-    by_document = options.group == "conversation"
     candidates, total = store.newest(filter, options.limit, options.offset, by_document)
     hits = tuple(
         make_hit(candidate, [], 0.0, options.snippet_length, arms=()) for candidate in candidates

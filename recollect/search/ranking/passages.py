@@ -83,7 +83,7 @@ class _Batch:
         )
         distinct_labels = _labels_to_search(question, labels)
         self.texts = Texts(current_vocabulary(), contents + distinct_labels)
-        """Those of the candidates, then others."""
+        """The texts of the candidates, then the labels."""
         matches = TermFinder(self.texts, question.terms).find()
         # The last row is that of labels that are not searched.
         counts = matches.counts(len(self.texts.lengths) + 1, len(question.terms))

@@ -30,7 +30,7 @@ Split = bytes
 
 # With more words than this, about 40 MB, a new vocabulary is begun.
 _MAX_WORDS = 300_000
-# Texts with at most so many words in all, each with 4 bytes, are remembered twice over.
+# Texts with at most this many words in all, of 4 bytes each, are remembered twice over.
 _MAX_REMEMBERED = 4 * 500_000
 # Bytes of a word by which words with a prefix are found.
 _HEAD_BYTES = 8

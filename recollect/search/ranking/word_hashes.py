@@ -78,7 +78,7 @@ def hash_words(text: bytes) -> HashedWords:
 
 
 def _block(blocks: NDArray[np.void], places: Places, lengths: Places) -> Hashes:
-    """The blocks at these places as numbers, without what follows after so many bytes."""
+    """The blocks at these places as numbers, each cut off at its length."""
     return blocks[places].view(np.uint64) & _MASKS.take(lengths, mode="clip")
 
 

@@ -12,7 +12,7 @@ from recollect.search.ranking.scored import Question, ScoredCandidate
 from recollect.settings import LIMITS
 
 MESSAGES_IN_A_ROW = 2
-"""As many messages of a conversation come before those of others."""
+"""The most messages of a conversation that come before those of others."""
 _COMPARABLE = 0.8
 """An answer to a question comes later only for one with at least this share of its score."""
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
+from typing import NamedTuple
 
 from recollect.errors import InvalidInput
 from recollect.index.meaning import Meaning
@@ -12,11 +14,40 @@ from recollect.model.search import Filter, Hit, Page, SearchOptions
 from recollect.search.engine import Search
 from recollect.search.queries.query_filter import has_words, narrow_filter
 from recollect.search.ranking.scored import ScoredCandidate
+from recollect.search.results.hits import make_hit
 from recollect.settings import LIMITS
 from recollect.store.base import Store
 
+FEW_MATCHES = 1_000
+"""As many messages with a concept are looked at."""
+MOST_MATCHES = 10_000
+"""As many if those are too few. Conversations of further messages may be missing."""
+_ENOUGH_CONVERSATIONS = 20
+"""So many are enough for a ranking."""
+
 _Best = dict[str, ScoredCandidate]
 """The best message of each conversation."""
+
+
+class _Matches(NamedTuple):
+    """The conversations in which every concept has a match."""
+
+    first_keys: Sequence[Mapping[str, int]] = ()
+    """For each concept, the key of the first match in each conversation."""
+    is_complete: bool = False
+    """Whether all matches were looked at."""
+
+    @property
+    def conversations(self) -> Iterable[str]:
+        """Each concept was searched for only in the conversations of the one before it."""
+        if not self.first_keys:
+            return ()
+        return self.first_keys[-1]
+
+    def with_more(self, other: _Matches) -> _Matches:
+        """These, and then others."""
+        pairs = zip(other.first_keys, self.first_keys, strict=True)
+        return _Matches([{**own, **more, **own} for more, own in pairs], other.is_complete)
 
 
 def search_concepts(
@@ -29,24 +60,7 @@ def search_concepts(
         )
     searches = [_prepare(store, meaning, concept, filter, options) for concept in concepts]
     searches.sort(key=lambda search: search.count()[0])  # the rarest narrows the others most
-    best = _best_for_each(searches)
-    scores = {
-        conversation: sum(each[conversation].score for each in best) / len(best)
-        for conversation in best[-1]
-    }
-    order = sorted(scores, key=lambda conversation: (-scores[conversation], conversation))
-    hits = []
-    for conversation in order[options.offset : options.offset + options.limit]:
-        candidates = [each[conversation] for each in best]
-        hits.append(_hit(searches, candidates, scores[conversation]))
-    return replace(
-        searches[-1].empty_page(),
-        hits=tuple(hits),
-        total=len(order),
-        exact=all(search.is_exhausted and not search.is_partial for search in searches),
-        partial=any(search.is_partial for search in searches),
-        matched="all",
-    )
+    return _ConceptSearch(searches, options).page()
 
 
 def _prepare(
@@ -59,23 +73,131 @@ def _prepare(
     return Search(store, meaning, query, filter, options, every_term=True)
 
 
-def _best_for_each(searches: Sequence[Search]) -> list[_Best]:
-    """For each concept, the best message of every conversation that contains all concepts."""
-    results: list[_Best] = []
-    for search in searches:
-        if results:
-            search.restrict_to(results[-1])
-        best: _Best = {}
-        for scored in search.ranking():
-            best.setdefault(scored.candidate.document, scored)
-        results.append(best)
-    common = results[-1]  # each search was restricted to the conversations of the one before it
-    return [{name: best[name] for name in common} for best in results]
+class _ConceptSearch:
+    """A search for conversations, with a search for the messages of each concept.
+
+    The best messages of a concept may all be in conversations that lack another concept. So the
+    conversations that have all concepts are found first, and only their messages are ranked.
+    """
+
+    def __init__(self, searches: Sequence[Search], options: SearchOptions) -> None:
+        self._searches = searches
+        self._in_all_conversations = [copy(search) for search in searches]
+        """The same before `_best_messages` restricts them."""
+        self._options = options
+
+    def page(self) -> Page:
+        matches = self._matches(FEW_MATCHES)
+        if not matches.is_complete and len(list(matches.conversations)) < _ENOUGH_CONVERSATIONS:
+            matches = self._matches(MOST_MATCHES)
+        best = self._best_messages(matches)
+        scores = {
+            conversation: sum(each[conversation].score for each in best) / len(best)
+            for conversation in best[-1]
+        }
+        order = sorted(scores, key=lambda conversation: (-scores[conversation], conversation))
+        order += [name for name in matches.conversations if name not in scores]
+        start, end = self._options.offset, self._options.offset + self._options.limit
+        if end > len(order) and not matches.is_complete:
+            # The first ones stay in their places, so that pages neither repeat nor omit any.
+            listed = set(order)
+            matches = matches.with_more(self._matches(MOST_MATCHES))
+            order += [name for name in matches.conversations if name not in listed]
+        visible = order[start:end]
+        score_beyond = self._scaled(min(scores.values(), default=0.0)) / 2
+        hits = self._unranked_hits(
+            matches, [name for name in visible if name not in scores], score_beyond
+        )
+        for name in visible:
+            if name in scores:
+                hits[name] = self._hit([each[name] for each in best], scores[name])
+        is_partial = any(search.is_partial for search in self._searches)
+        is_complete = matches.is_complete or all(s.is_exhausted for s in self._searches)
+        return replace(
+            self._searches[-1].empty_page(),
+            hits=tuple(hits[name] for name in visible if name in hits),
+            total=len(order),
+            exact=is_complete and not is_partial,
+            partial=is_partial,
+            matched="all",
+        )
+
+    def _matches(self, limit: int) -> _Matches:
+        """The conversations with all concepts among so many matches of each.
+
+        None if a concept is searched for by its meaning alone.
+        """
+        if any(search.node is None for search in self._searches):
+            return _Matches()
+        first_keys: list[dict[str, int]] = []
+        is_complete = True
+        for search in self._in_all_conversations:
+            if first_keys:
+                search = _restricted(search, first_keys[-1])
+            keys = search.text_matches(limit)
+            is_complete = is_complete and len(keys) < limit
+            times = search.store.change_times(keys)
+            documents = {key: document for key, document, _ in times}
+            first: dict[str, int] = {}
+            for key in keys:
+                if key in documents:
+                    first.setdefault(documents[key], key)
+            first_keys.append(first)
+        return _Matches(first_keys, is_complete)
+
+    def _best_messages(self, matches: _Matches) -> list[_Best]:
+        """For each concept, the best message of every conversation with all concepts.
+
+        Conversations whose messages were not ranked are missing.
+        """
+        conversations = None
+        if matches.first_keys:
+            conversations = matches.conversations
+        results: list[_Best] = []
+        for search in self._searches:
+            if conversations is not None:
+                search.restrict_to(conversations)
+            best: _Best = {}
+            for scored in search.ranking():
+                best.setdefault(scored.candidate.document, scored)
+            results.append(best)
+            conversations = best
+        return [{name: best[name] for name in results[-1]} for best in results]
+
+    def _scaled(self, score: float) -> float:
+        return self._searches[0].scale.score(score)
+
+    def _hit(self, candidates: Sequence[ScoredCandidate], score: float) -> Hit:
+        """One conversation: its best message for any concept, and those for the others."""
+        hits = [search.hit(each) for search, each in zip(self._searches, candidates, strict=True)]
+        first = max(hits, key=lambda hit: hit.score)
+        return replace(first, score=self._scaled(score), also=_others(hits, first))
+
+    def _unranked_hits(
+        self, matches: _Matches, conversations: Sequence[str], score: float
+    ) -> dict[str, Hit]:
+        """The hits of conversations that were not ranked: the first match of each concept."""
+        if not conversations:
+            return {}
+        hits: dict[str, list[Hit]] = {name: [] for name in conversations}
+        for search, first_keys in zip(self._searches, matches.first_keys, strict=True):
+            keys = [first_keys[name] for name in conversations if name in first_keys]
+            for candidate in _restricted(search, conversations).candidates(keys):
+                hit = make_hit(candidate, search.words, score, self._options.snippet_length)
+                hits[candidate.document].append(hit)
+        return {
+            name: replace(own_hits[0], also=_others(own_hits, own_hits[0]))
+            for name, own_hits in hits.items()
+            if own_hits
+        }
 
 
-def _hit(searches: Sequence[Search], candidates: Sequence[ScoredCandidate], score: float) -> Hit:
-    """One conversation: its best message for any concept, and those for the other concepts."""
-    hits = [search.hit(each) for search, each in zip(searches, candidates, strict=True)]
-    first = max(hits, key=lambda hit: hit.score)
-    others = tuple(hit for hit in hits if hit.message_id != first.message_id)
-    return replace(first, score=searches[0].scale.score(score), also=others)
+def _restricted(search: Search, conversations: Iterable[str]) -> Search:
+    """The same search in these conversations only."""
+    other = copy(search)
+    other.restrict_to(conversations)
+    return other
+
+
+def _others(hits: Sequence[Hit], first: Hit) -> tuple[Hit, ...]:
+    return tuple(hit for hit in hits if hit.message_id != first.message_id)

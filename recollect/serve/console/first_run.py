@@ -15,6 +15,7 @@ from fastapi import APIRouter, Query
 
 from recollect.capture.discovery import Discovery, discover
 from recollect.errors import InvalidInput
+from recollect.home_folder import USERS
 from recollect.serve.http.access import Access, AccessTo
 from recollect.serve.http.checks.hosts import is_loopback
 from recollect.serve.http.checks.limits import IMPORT
@@ -105,6 +106,6 @@ def is_personal(access: Access) -> bool:
 
 def _user_count(place: Path) -> int:
     try:
-        return len(list((place / "users").iterdir()))
+        return len(list((place / USERS).iterdir()))
     except FileNotFoundError:
         return 0

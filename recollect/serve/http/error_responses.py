@@ -50,6 +50,7 @@ _STATUSES: tuple[tuple[type[errors.RecollectError], int], ...] = (
     (errors.InvalidInput, 400),
     (errors.UnknownFormat, 400),
     (errors.UnsafeFile, 400),
+    (errors.ImportUndone, 409),
     (Forbidden, 403),
     (errors.StoreBusy, 503),
     (errors.StoreUnavailable, 503),

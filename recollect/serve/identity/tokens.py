@@ -16,7 +16,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -27,6 +26,7 @@ from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurv
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
+from recollect.configuration import expand_path
 from recollect.errors import InvalidInput, StoreUnavailable
 from recollect.language.text import storable
 from recollect.serve.http.checks.hosts import is_loopback
@@ -257,7 +257,7 @@ def _load_keyring(
 
 def _load_file(name: str) -> list[_Key]:
     try:
-        content = Path(name).expanduser().read_bytes()
+        content = expand_path(name).read_bytes()
     except OSError as error:
         raise InvalidInput(
             f"RECOLLECT_JWT_KEYS: cannot read the file ({error.strerror})."

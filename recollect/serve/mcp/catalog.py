@@ -73,7 +73,7 @@ class Catalog:
         self._shared = _Shared(self)
 
     def _restrict(self, tools: list[Tool]) -> list[Tool]:
-        """Those of the tools that the restriction permits."""
+        """The tools that the restriction permits."""
         _, read_only, allowed = self._restriction
         if allowed is not None:
             tools = [tool for tool in tools if tool.toolset in allowed]

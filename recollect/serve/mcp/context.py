@@ -94,7 +94,7 @@ class Context:
 
     @property
     def home(self) -> Path | str | None:
-        """Where the libraries are, whoever is served."""
+        """Where the libraries of all users are."""
         return self.place
 
     @property

@@ -64,11 +64,6 @@ class Session:
     def profile(self) -> str:
         return self.state.profile
 
-    def add_preferences(self, config: Mapping[str, Any]) -> None:
-        """Remember preferences, validated by `recollect.knowledge.preferences`."""
-        if config:
-            self._apply(("preferences", dict(config)))
-
     def merge_preferences(self, config: Mapping[str, Any]) -> Mapping[str, Any]:
         """The preferences for one request: its own take precedence over the session's."""
         return {**self.state.preferences, **config}
@@ -193,7 +188,7 @@ class Sessions:
             return False
 
     def ended(self, pairs: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
-        """Those of these users and keys whose session has ended. The others stay alive."""
+        """Which of these users and keys have a session that ended. The others stay alive."""
         by_id = {}
         for user, key in pairs:
             if self.in_memory.get(user, key) is None:

@@ -16,6 +16,7 @@ from recollect.language.queries.query import MalformedQuery
 from recollect.language.text import iso
 from recollect.model.audience import ALL, HUMAN_ONLY, Audience
 from recollect.model.documents import Summary
+from recollect.model.edited_fields import without_edited_fields
 from recollect.model.search import Filter, Hit
 from recollect.serve.http.access import Access, AccessTo
 from recollect.serve.http.checks.limits import SEARCH
@@ -240,4 +241,5 @@ def _sources(access: Access) -> list[str]:
 
 
 def _thread(summary: Summary) -> dict[str, Any]:
-    return {"id": summary.id, **thread_json(summary), "metadata": dict(summary.metadata)}
+    metadata = without_edited_fields(summary.metadata)
+    return {"id": summary.id, **thread_json(summary), "metadata": metadata}

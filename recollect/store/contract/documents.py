@@ -33,6 +33,7 @@ class Documents(ABC):
         receipt: int | None = None,
         index_ids: bool = False,
         skip_forgotten: bool = False,
+        only_new: bool = False,
     ) -> list[SaveResult]:
         """Store new documents and update stored ones, all in one transaction.
 
@@ -41,7 +42,9 @@ class Documents(ABC):
         `partial`. Passages of a conversation are never removed. Documents of other kinds are
         rewritten: afterwards they have exactly the passages of the new version, in its order.
         With `index_ids`, documents can be looked up by the ids of the passages that are added (see
-        `documents_containing`). With `skip_forgotten`, what was forgotten is left out.
+        `documents_containing`). With `skip_forgotten`, what was forgotten is left out. With
+        `only_new`, stored documents stay as they are. Raises ImportUndone if the import with this
+        receipt was undone.
         """
 
     @writer
@@ -69,12 +72,13 @@ class Documents(ABC):
 
     @writer
     @abstractmethod
-    def extend(self, document: str, passages: Sequence[Passage]) -> int:
+    def extend(self, document: str, passages: Sequence[Passage], require_same: bool = False) -> int:
         """Add the passages whose ids the document does not have, and return their number.
 
         Each is added after its parent, or after the head, all in one transaction. The document can
         then be looked up by their ids (see `documents_containing`). Passages that were forgotten
-        are left out. Raises NotFound.
+        are left out. Raises NotFound. With `require_same`, raises Conflict if the document has
+        another passage with one of the ids; a missing parent or date counts as equal.
         """
 
     @writer
@@ -274,7 +278,7 @@ class Documents(ABC):
     @reader
     @abstractmethod
     def passages_by_id(self, document: str, ids: Sequence[str]) -> list[Passage]:
-        """Those of the passages of a document that have these ids. Raises NotFound."""
+        """The passages of a document that have these ids. Raises NotFound."""
 
     @reader
     @abstractmethod
@@ -289,7 +293,7 @@ class Documents(ABC):
     @reader
     @abstractmethod
     def human_only(self, keys: Sequence[int] | None = None) -> dict[int, str]:
-        """Those of the passages that are human-only, each with the id of its document.
+        """Which of the passages are human-only, each with the id of its document.
 
         Without keys, all of the library. No message is read for it.
         """

@@ -22,7 +22,7 @@ class Receipts(ABC):
     @writer
     @abstractmethod
     def update_receipt(self, receipt: Receipt) -> None:
-        """Store what an import has done so far, in case that it is interrupted."""
+        """Store what an import has done so far, in case it is interrupted."""
 
     @writer
     @abstractmethod

@@ -70,7 +70,7 @@ class TextSearch(ABC):
     @reader
     @abstractmethod
     def known_words(self, words: Sequence[str]) -> set[str]:
-        """Those of the words that the library contains."""
+        """Which of the words the library contains."""
 
     @reader
     @abstractmethod
@@ -107,9 +107,12 @@ class TextSearch(ABC):
     @reader
     @abstractmethod
     def find_substring(
-        self, text: str, filter: Filter, limit: int, offset: int
+        self, text: str, filter: Filter, limit: int, offset: int, by_document: bool = False
     ) -> SubstringMatches:
-        """A page of passages that contain `text`, ignoring case, newest first."""
+        """A page of passages that contain `text`, ignoring case, newest first.
+
+        With `by_document`, only the newest of each document, and the number of documents.
+        """
 
     @reader
     @abstractmethod

@@ -48,7 +48,7 @@ class UndoLog(ABC):
         """Undo a change of a document and remove it from the log.
 
         A deletion is only removed from the log; save the document first. Raises NotFound, or
-        Conflict if a later change contradicts.
+        Conflict if a later change conflicts.
         """
 
     @writer

@@ -87,7 +87,7 @@ class DatabaseStatus:
     programs: list[Program] = field(default_factory=list)
     """The versions of Recollect that are connected."""
     replicas: list[ReplicaStatus] = field(default_factory=list)
-    """Those in RECOLLECT_REPLICAS."""
+    """The replicas in RECOLLECT_REPLICAS."""
 
 
 def prepare_database(

@@ -96,12 +96,12 @@ class LastAppend(NamedTuple):
     """A plain append, and what the next one to the same conversation depends on."""
 
     id: str
-    """Of the conversation."""
+    """The id of the conversation."""
     token: int
     previous_token: int | None
-    """Those of this commit and of the one before it."""
+    """The tokens of this commit and of the one before it."""
     state: AppendState
-    """As the next append finds it, if nobody writes before."""
+    """The state that the next append finds, if nobody writes before it."""
     timeline: int
 
     @property

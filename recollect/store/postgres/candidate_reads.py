@@ -97,7 +97,7 @@ def _read(db: Connection, reads: Sequence[CandidateRead]) -> dict[CandidateRead,
 
 
 def _has_vectors(read: CandidateRead, space: Space | None) -> bool:
-    """Whether vectors are read. Those of messages that are read by id are not compared."""
+    """Whether vectors are read. Messages that are read by id are not compared."""
     return space is not None and not read.ids
 
 

@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 
 from recollect.language.queries.query_tree import Node
 from recollect.model.search import Filter
-from recollect.store.postgres.connections.connection import Connection, PlannedResults
+from recollect.store.postgres.connections.connection import Connection
+from recollect.store.postgres.connections.search_state import PlannedResults
 from recollect.store.postgres.text.best_matches import (
     MATCHES,
     MATCHES_IN_CHOSEN,

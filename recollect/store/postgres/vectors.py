@@ -155,7 +155,7 @@ def highest_cosines(db: Connection, space: Space, vectors: Sequence[Vector]) -> 
 
 
 def rows_for(limit: int) -> int:
-    """The number of rows to read for so many passages, of which some have several."""
+    """The number of rows to read for a number of passages, of which some have several."""
     return round(_ROWS_PER_PASSAGE * limit) + _SPARE_ROWS
 
 

@@ -175,8 +175,8 @@ class Jobs:
     ) -> bool:
         """Queue a job, unless one waits, and forget the last one that has ended.
 
-        Returns whether it was queued.
-        `even_if_running` is for work that a running job may no longer see.
+        Returns whether it was queued. `even_if_running` is for work that a running job may no
+        longer see.
         """
         states = [QUEUED] if even_if_running else [QUEUED, RUNNING]
         delay = int(delay_seconds * _MICROS)

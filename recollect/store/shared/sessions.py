@@ -48,8 +48,7 @@ TABLES = Tables(
 )
 
 Change = tuple[str, Any]
-"""A change of a session: what it is (`returned`, `forgotten`, `query` or `preferences`), and its
-value."""
+"""A change of a session: what it is (`returned`, `forgotten` or `query`), and its value."""
 
 
 @dataclass(slots=True)
@@ -62,6 +61,7 @@ class SessionState:
     """The negotiated protocol version; empty if none was negotiated."""
     profile: str = ""
     preferences: dict[str, Any] = field(default_factory=dict)
+    """What the client asked for in `initialize`; see `recollect.knowledge.preferences`."""
     # Hashes: a set of URIs would take twenty times the memory.
     seen: array[int] = field(default_factory=lambda: array("q"))
     """The results that were returned, oldest first."""
@@ -79,8 +79,6 @@ class SessionState:
                 self.seen = array("q", [value for value in self.seen if value not in forgotten])
             case ("query", query):
                 self.queries = [*self.queries[1 - MAX_QUERIES :], query]
-            case ("preferences", config):
-                self.preferences = {**self.preferences, **config}
 
 
 def stable_hash(text: str) -> int:
@@ -173,7 +171,7 @@ class SessionStore:
         return bool(self._execute(statement, (session_id(user, key),)))
 
     def keep(self, ids: Sequence[str]) -> set[str]:
-        """Those of these sessions that have not ended. They are in use, so they do not expire."""
+        """Which of these sessions have not ended. They are in use, so they do not expire."""
         with self._database.transaction(TABLES) as db:
             condition, value = db.in_list(ids)
             db.run(

@@ -21,7 +21,6 @@ from recollect.store.sqlite.connections.connection import Connection, connect, c
 from recollect.store.sqlite.connections.database_errors import translate_error
 from recollect.store.sqlite.files.private_files import create_private_folder
 
-FILE_NAME = "server.db"
 _TYPES = {"bytes": "blob", "identity": "integer primary key autoincrement"}
 _NOW = "cast(unixepoch('subsec') * 1000000 as integer)"
 _SYNC_AT_COMMIT, _SYNC_AT_CHECKPOINT = 2, 1

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import apsw
 
@@ -36,10 +36,8 @@ from recollect.store.sqlite.connections.database_errors import (
     translate_os_error,
 )
 from recollect.store.sqlite.connections.transactions import Connections
-from recollect.store.sqlite.files.checksums import damage_events, may_be_due
-from recollect.store.sqlite.files.encryption import is_encrypted
-from recollect.store.sqlite.files.file_lock import file_lock
 from recollect.store.sqlite.files.private_files import create_private_folder, protect_file
+from recollect.store.sqlite.index_folder import IndexFolder
 from recollect.store.sqlite.passages import appending, passage_queries
 from recollect.store.sqlite.passages.key_ranges import all_keys, keys_in_few_documents
 from recollect.store.sqlite.schema.migration_backup import delete_copies, delete_expired_copies
@@ -58,11 +56,6 @@ from recollect.store.values import (
     Unembedded,
 )
 
-if TYPE_CHECKING:
-    from recollect.store.sqlite.vectors.vector_search import VectorSearch
-    from recollect.store.sqlite.vectors.vector_upkeep import VectorUpkeep
-    from recollect.store.sqlite.volumes.index import VolumeIndex
-
 T = TypeVar("T")
 
 # FTS5 counts matches one by one, so larger counts are lower bounds.
@@ -77,11 +70,9 @@ class SqliteStore(SqlStore[Connection]):
     def __init__(self, path: Path, read_only: bool = False) -> None:
         """Open a library, and create it if it does not exist. With `read_only`, do neither."""
         self._connections = Connections(path, _why_read_only(path, read_only))
-        self._purging = Purging(self._connections, self._purge_index)
+        self._index_folder = IndexFolder(self._connections)
+        self._purging = Purging(self._connections, self._index_folder.purge)
         self._vocabulary = text_index.VocabularyCache()
-        self._index_folder = path.with_name("index")
-        self._is_encrypted = is_encrypted(path)
-        """Then there are no index files: those would contain plain text."""
         if self.read_only:
             self._require_current_schema()
             return
@@ -139,36 +130,8 @@ class SqliteStore(SqlStore[Connection]):
         return f"SQLite {apsw.sqlite_lib_version()}"
 
     def close(self) -> None:
-        for name in ("_volumes", "_vectors"):
-            if name in self.__dict__:
-                self.__dict__[name].close()
+        self._index_folder.close()
         self._connections.close()
-
-    # Loaded on first use, because most processes that open a library never need them.
-
-    @cached_property
-    def _volumes(self) -> VolumeIndex:
-        from recollect.store.sqlite.volumes.index import VolumeIndex
-
-        return VolumeIndex(self._index_folder / "volumes", self._connections)
-
-    @cached_property
-    def _vectors(self) -> VectorSearch:
-        from recollect.store.sqlite.vectors.vector_search import VectorSearch
-        from recollect.store.sqlite.vectors.vectors_in_memory import MemorySearch
-
-        if self._is_encrypted:
-            return MemorySearch(self._index_folder / "vectors")
-        return VectorSearch(self._index_folder / "vectors")
-
-    @cached_property
-    def _vector_upkeep(self) -> VectorUpkeep:
-        from recollect.store.sqlite.vectors.vector_upkeep import VectorUpkeep
-        from recollect.store.sqlite.vectors.vectors_in_memory import TableUpkeep
-
-        if self._is_encrypted:
-            return TableUpkeep(self._index_folder / "vectors", self._connections)
-        return VectorUpkeep(self._index_folder / "vectors", self._connections)
 
     # -- transactions ---
 
@@ -229,15 +192,6 @@ class SqliteStore(SqlStore[Connection]):
     def purge_status(self) -> Purge:
         return self._purging.status()
 
-    def _purge_index(self) -> bool:
-        """Remove deleted text from the index files. False if another process writes them."""
-        is_purged = True
-        if (self._index_folder / "volumes").exists():
-            is_purged = self._volumes.sweep()
-        if (self._index_folder / "vectors").exists():
-            is_purged = self._vector_upkeep.wipe() and is_purged
-        return is_purged
-
     def _drop_document_copies(self, db: Connection, document: int) -> None:
         """Drop the index volumes that still contain the old text of a document."""
         db.run(
@@ -283,7 +237,7 @@ class SqliteStore(SqlStore[Connection]):
         def work(db: Connection) -> list[int]:
             resolved_filter = resolve_filter(db, filter)
             if _has_volumes(db):
-                return self._volumes.match(db, node, resolved_filter, limit)
+                return self._index_folder.volumes.match(db, node, resolved_filter, limit)
             keys = keys_in_few_documents(db, resolved_filter)
             hits = fts_match.best_matches(db, node, resolved_filter, all_keys(db), limit, keys)
             return [key for key, _ in hits]
@@ -295,7 +249,7 @@ class SqliteStore(SqlStore[Connection]):
             limit = _MAX_COUNTED_MATCHES
             resolved_filter = resolve_filter(db, filter)
             if _has_volumes(db):
-                return self._volumes.count(db, node, resolved_filter, limit)
+                return self._index_folder.volumes.count(db, node, resolved_filter, limit)
             keys = keys_in_few_documents(db, resolved_filter)
             count = fts_match.count_matches(db, node, resolved_filter, all_keys(db), limit, keys)
             return count, count < limit
@@ -313,7 +267,7 @@ class SqliteStore(SqlStore[Connection]):
 
             def frequency(node: Node) -> int:
                 if _has_volumes(db):
-                    return self._volumes.frequency(db, node, limit)
+                    return self._index_folder.volumes.frequency(db, node, limit)
                 return fts_match.count_matches(db, node, None, key_range, limit)
 
             small_value = db.memo.small_value
@@ -337,7 +291,7 @@ class SqliteStore(SqlStore[Connection]):
 
     def drop_space(self, space: Space) -> None:
         super().drop_space(space)
-        self._vector_upkeep.refresh()
+        self._index_folder.vector_upkeep.refresh()
         self._write(request_purge)
         self.purge()
 
@@ -366,17 +320,21 @@ class SqliteStore(SqlStore[Connection]):
         self, space: Space, vector: Any, filter: Filter, limit: int
     ) -> list[tuple[int, float]]:
         return self._search(
-            lambda db: self._vectors.nearest(db, space, vector, resolve_filter(db, filter), limit)
+            lambda db: self._index_folder.vectors.nearest(
+                db, space, vector, resolve_filter(db, filter), limit
+            )
         )
 
     def highest_cosines(self, space: Space, vectors: Sequence[Any]) -> list[float]:
-        return self._search(lambda db: self._vectors.highest_cosines(db, space, vectors))
+        return self._search(
+            lambda db: self._index_folder.vectors.highest_cosines(db, space, vectors)
+        )
 
     def cosines(self, space: Space, vector: Any, keys: Sequence[int]) -> dict[int, float]:
-        return self._search(lambda db: self._vectors.cosines(db, space, vector, keys))
+        return self._search(lambda db: self._index_folder.vectors.cosines(db, space, vector, keys))
 
     def vectors(self, space: Space, key: int) -> list[Any]:
-        return self._search(lambda db: self._vectors.vectors(db, space, key))
+        return self._search(lambda db: self._index_folder.vectors.vectors(db, space, key))
 
     def size(self) -> int:
         return self._read(all_keys)[1]
@@ -409,13 +367,7 @@ class SqliteStore(SqlStore[Connection]):
 
     def _delete_files(self) -> None:
         delete_copies(self.path)
-        for file in sorted(self._index_folder.rglob("*"), reverse=True):
-            if file.is_dir():
-                file.rmdir()
-            else:
-                file.unlink()
-        if self._index_folder.exists():
-            self._index_folder.rmdir()
+        self._index_folder.delete()
         for suffix in ("", "-journal", "-wal", "-shm"):
             self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
         with suppress(OSError):  # the folder may contain other files
@@ -449,25 +401,13 @@ class SqliteStore(SqlStore[Connection]):
                 return True
             if not codes_in_index.is_complete(db):
                 return True
-            if not compaction.is_complete(db) or self._has_lost_vectors(db):
+            if not compaction.is_complete(db) or self._index_folder.has_lost_vectors(db):
                 return True
-            if newest_key < plan.MIN_VOLUME_PASSAGES or self._is_encrypted:
+            if newest_key < plan.MIN_VOLUME_PASSAGES or self._index_folder.is_encrypted:
                 return False
             return plan.unsealed_passages(db) > 0
 
-        return self._read(work) or self._needs_check()
-
-    def _needs_check(self) -> bool:
-        """Whether files must be compared with their checksums."""
-        if (self._index_folder / "volumes").exists() and self._volumes.needs_check():
-            return True
-        return may_be_due(self._index_folder / "vectors") and self._vector_upkeep.needs_check()
-
-    def _has_lost_vectors(self, db: Connection) -> bool:
-        """Whether a file of vectors is missing. They must be embedded again."""
-        rows = db.rows("select id from space where not gone and copied > 0")
-        folder = self._index_folder / "vectors"
-        return any(not (folder / f"space-{id_}.vectors").exists() for (id_,) in rows)
+        return self._read(work) or self._index_folder.needs_check()
 
     def refresh(
         self, progress: Progress | None = None, stop: Callable[[], bool] | None = None
@@ -476,44 +416,18 @@ class SqliteStore(SqlStore[Connection]):
         self._complete_vocabulary()  # an import may have been killed
         self._remove_codes(stop)
         if self._uses_volumes():
-            self._volumes.refresh(progress, stop)
-        self._compress_older(stop)
+            self._index_folder.volumes.refresh(progress, stop)
+        compaction.compress_older(self._connections, stop)
         self._clear_dropped_spaces()
-        if self.spaces() or (self._index_folder / "vectors").exists():
-            self._vector_upkeep.refresh()
-        self._merge_text_index(stop)
-        self._fill_holes(stop)
+        if self.spaces() or self._index_folder.has_vector_files:
+            self._index_folder.vector_upkeep.refresh()
+        compaction.merge_text_index(self._connections, stop)
+        compaction.fill_holes(self._connections, stop)
 
     def _uses_volumes(self) -> bool:
-        if self._is_encrypted:
+        if self._index_folder.is_encrypted:
             return False
-        return self.size() >= plan.MIN_VOLUME_PASSAGES or (self._index_folder / "volumes").exists()
-
-    def _fill_holes(self, stop: Callable[[], bool] | None) -> None:
-        """Rewrite the file after old messages were compressed or the text index was merged."""
-        if self._read(compaction.is_complete) or (stop is not None and stop()):
-            return
-        compaction.rewrite_file(self.path)
-        self._connections.truncate_log()
-        self._write(compaction.forget_holes)
-
-    def _compress_older(self, stop: Callable[[], bool] | None) -> None:
-        """Compress what an older version stored, a batch per transaction."""
-        if self._read(compaction.is_complete):
-            return
-        while stop is None or not stop():
-            if not self._write(compaction.compress_batch):
-                return
-
-    def _merge_text_index(self, stop: Callable[[], bool] | None) -> None:
-        """Merge the text index if the library has grown a lot, a part per transaction."""
-        if not self._read(compaction.needs_merge):
-            return
-        is_first = True
-        while stop is None or not stop():
-            if not self._write(partial(compaction.merge_segments, is_first=is_first)):
-                return
-            is_first = False
+        return self.size() >= plan.MIN_VOLUME_PASSAGES or self._index_folder.has_volume_files
 
     @contextmanager
     def indexing_lock(self) -> Iterator[bool]:
@@ -521,7 +435,7 @@ class SqliteStore(SqlStore[Connection]):
             raise ReadOnlyLibrary(READ_ONLY.format(reason=self.read_only))
         with ExitStack() as stack:
             try:
-                is_held = stack.enter_context(file_lock(self._index_folder / "lock"))
+                is_held = stack.enter_context(self._index_folder.lock())
             except OSError as error:
                 raise translate_os_error(error) from error
             yield is_held
@@ -535,26 +449,11 @@ class SqliteStore(SqlStore[Connection]):
             finally:
                 db.close()
             if not findings.damaged:
-                findings.damaged_files = self._damaged_files()
-            findings.events = damage_events(self._index_folder)
+                findings.damaged_files = self._index_folder.damaged_files()
+            findings.events = self._index_folder.damage_events()
             return findings
         except apsw.Error as error:
             raise translate_error(error, self.path) from error
-
-    def _damaged_files(self) -> list[str]:
-        lines = []
-        if (self._index_folder / "volumes").exists():
-            lines += self._volumes.damaged_files()
-        if (self._index_folder / "vectors").exists():
-            lines += self._vector_upkeep.damaged_files()
-        return lines
-
-    def _drop_damaged_files(self) -> None:
-        if (self._index_folder / "volumes").exists():
-            self._volumes.drop_damaged()
-        if (self._index_folder / "vectors").exists():
-            self._vector_upkeep.drop_damaged()
-            self._vector_upkeep.refresh()
 
     def repair(self, progress: Progress | None = None) -> None:
         damaged = self.verify().damaged
@@ -572,7 +471,7 @@ class SqliteStore(SqlStore[Connection]):
             if checking.correct_counts(db):
                 statistics.recount(db)
 
-        self._drop_damaged_files()
+        self._index_folder.drop_damaged()
         self._write_text(clear)
         self._vocabulary.clear()
         self._index_missing(progress)

@@ -68,8 +68,8 @@ class AbbreviatedStore(StoreView):
             lambda full: self._store.append(full, passage, expected_passages), document
         )
 
-    def extend(self, document: str, passages: Sequence[Passage]) -> int:
-        return self._change(lambda full: self._store.extend(full, passages), document)
+    def extend(self, document: str, passages: Sequence[Passage], require_same: bool = False) -> int:
+        return self._change(lambda full: self._store.extend(full, passages, require_same), document)
 
     def update(
         self,

@@ -263,12 +263,12 @@ class AudienceStore(StoreView):
         return self._store.text_scores(node, self._visible(keys))
 
     def find_substring(
-        self, text: str, filter: Filter, limit: int, offset: int
+        self, text: str, filter: Filter, limit: int, offset: int, by_document: bool = False
     ) -> SubstringMatches:
         if not self._hidden:
-            return self._store.find_substring(text, filter, limit, offset)
+            return self._store.find_substring(text, filter, limit, offset, by_document)
         matches = self._store.find_substring(text, filter, MAX_COUNTED, 0)
-        page = self._page((matches.candidates, matches.total), limit, offset)
+        page = self._page((matches.candidates, matches.total), limit, offset, by_document)
         return SubstringMatches(*page, matches.is_complete)
 
     def newest(
@@ -276,7 +276,7 @@ class AudienceStore(StoreView):
     ) -> tuple[list[Candidate], int]:
         if not self._hidden:
             return self._store.newest(filter, limit, offset, by_document)
-        return self._page(self._store.newest(filter, MAX_COUNTED, 0, by_document), limit, offset)
+        return self._page(self._store.newest(filter, MAX_COUNTED, 0), limit, offset, by_document)
 
     def recent(self, text: str | None, filter: Filter, limit: int) -> list[Candidate]:
         request = limit
@@ -364,14 +364,19 @@ class AudienceStore(StoreView):
     # -- visibility ---
 
     def _page(
-        self, result: tuple[list[Candidate], int], limit: int, offset: int
+        self, result: tuple[list[Candidate], int], limit: int, offset: int, by_document: bool
     ) -> tuple[list[Candidate], int]:
-        """A page of the visible candidates.
+        """A page of the visible candidates, or of the first visible one of each document.
 
         All of them are counted. A count per page would tell how many messages the other pages hide.
         """
         candidates, total = result
         visible = self._visible_candidates(candidates)
+        if by_document:
+            firsts: dict[str, Candidate] = {}
+            for candidate in visible:
+                firsts.setdefault(candidate.document, candidate)
+            return list(firsts.values())[offset : offset + limit], len(firsts)
         return visible[offset : offset + limit], total - len(candidates) + len(visible)
 
     def _visible_candidates(self, candidates: Sequence[Candidate]) -> list[Candidate]:

@@ -59,8 +59,9 @@ class StoreView(Store):
         receipt: int | None = None,
         index_ids: bool = False,
         skip_forgotten: bool = False,
+        only_new: bool = False,
     ) -> list[SaveResult]:
-        return self._store.save(documents, receipt, index_ids, skip_forgotten)
+        return self._store.save(documents, receipt, index_ids, skip_forgotten, only_new)
 
     def rewrite(
         self, document: str, replacement: Document, version: int | None = None
@@ -72,8 +73,8 @@ class StoreView(Store):
     ) -> Appended:
         return self._store.append(document, passage, expected_passages)
 
-    def extend(self, document: str, passages: Sequence[Passage]) -> int:
-        return self._store.extend(document, passages)
+    def extend(self, document: str, passages: Sequence[Passage], require_same: bool = False) -> int:
+        return self._store.extend(document, passages, require_same)
 
     def update(
         self,
@@ -261,9 +262,9 @@ class StoreView(Store):
         return self._store.text_scores(node, keys)
 
     def find_substring(
-        self, text: str, filter: Filter, limit: int, offset: int
+        self, text: str, filter: Filter, limit: int, offset: int, by_document: bool = False
     ) -> SubstringMatches:
-        return self._store.find_substring(text, filter, limit, offset)
+        return self._store.find_substring(text, filter, limit, offset, by_document)
 
     def newest(
         self, filter: Filter, limit: int, offset: int, by_document: bool = False

@@ -36,9 +36,9 @@ class LabelledStore(StoreView):
         return self._label(self._store.recent(text, filter, limit))
 
     def find_substring(
-        self, text: str, filter: Filter, limit: int, offset: int
+        self, text: str, filter: Filter, limit: int, offset: int, by_document: bool = False
     ) -> SubstringMatches:
-        matches = self._store.find_substring(text, filter, limit, offset)
+        matches = self._store.find_substring(text, filter, limit, offset, by_document)
         return matches._replace(candidates=self._label(matches.candidates))
 
     def _label(self, candidates: list[Candidate]) -> list[Candidate]:

@@ -86,12 +86,12 @@ class ObservationStore(StoreView):
         return self._page(self._store.newest(filter, MAX_COUNTED, 0, by_document), limit, offset)
 
     def find_substring(
-        self, text: str, filter: Filter, limit: int, offset: int
+        self, text: str, filter: Filter, limit: int, offset: int, by_document: bool = False
     ) -> SubstringMatches:
         if not self._is_filtered:
-            matches = self._store.find_substring(text, filter, limit, offset)
+            matches = self._store.find_substring(text, filter, limit, offset, by_document)
             return matches._replace(candidates=self._matching_candidates(matches.candidates))
-        matches = self._store.find_substring(text, filter, MAX_COUNTED, 0)
+        matches = self._store.find_substring(text, filter, MAX_COUNTED, 0, by_document)
         page = self._page((matches.candidates, matches.total), limit, offset)
         return SubstringMatches(*page, matches.is_complete)
 

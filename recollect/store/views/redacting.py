@@ -55,10 +55,11 @@ class RedactingStore(StoreView):
         receipt: int | None = None,
         index_ids: bool = False,
         skip_forgotten: bool = False,
+        only_new: bool = False,
     ) -> list[SaveResult]:
         pairs = [redact_document(document) for document in documents]
         clean = [document for document, _ in pairs]
-        results = self._store.save(clean, receipt, index_ids, skip_forgotten)
+        results = self._store.save(clean, receipt, index_ids, skip_forgotten, only_new)
         for result, (_, secrets) in zip(results, pairs, strict=True):
             result.redacted = dict(secrets)
         return results
@@ -76,9 +77,9 @@ class RedactingStore(StoreView):
     ) -> Appended:
         return self._store.append(document, redact_passage(passage, Counter()), expected_passages)
 
-    def extend(self, document: str, passages: Sequence[Passage]) -> int:
+    def extend(self, document: str, passages: Sequence[Passage], require_same: bool = False) -> int:
         clean = [redact_passage(passage, Counter()) for passage in passages]
-        return self._store.extend(document, clean)
+        return self._store.extend(document, clean, require_same)
 
     def update(
         self,

@@ -81,7 +81,7 @@ DOCUMENT = (
     ("tag_names", "TN"),
 )
 _MIN_DOCUMENT_COLUMNS = 16
-# The header of a record of either table is at least so many bytes long, and rarely longer.
+# The header of a record of either table is at least this many bytes long, and rarely longer.
 _HEADER_BYTES = range(_MIN_DOCUMENT_COLUMNS + 1, 128)
 # The bytes of the two numbers before a record.
 _MAX_PREFIX_BYTES = 14

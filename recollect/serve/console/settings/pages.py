@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from recollect import places
 from recollect.errors import NotFound
+from recollect.home_folder import EXCLUSIONS
 from recollect.jobs.backing_up import BACKUP, SERVER
 from recollect.jobs.runner import HOST
 from recollect.jobs.secret_scan import SECRETS
@@ -31,7 +32,7 @@ from recollect.serve.identity.principal import ADMIN, KNOWLEDGE, READ, Forbidden
 from recollect.store.audit_log import SETTING, Entry
 from recollect.store.shared.exclusions import SharedExclusions
 from recollect.transfer.exclusion import matching_projects
-from recollect.transfer.exclusion_file import NAME, add_pattern, remove_pattern, validate_pattern
+from recollect.transfer.exclusion_file import add_pattern, remove_pattern, validate_pattern
 
 page_router = APIRouter(include_in_schema=False, route_class=PageRoute)
 router = APIRouter(prefix="/console/settings", include_in_schema=False, route_class=DeferredRoute)
@@ -120,7 +121,7 @@ def remove_exclusion(access: AccessTo, pattern: str) -> dict[str, str]:
 
 
 def _record_change(access: Access, operation: str) -> None:
-    entry = Entry.of(SETTING, operation, [NAME])
+    entry = Entry.of(SETTING, operation, [EXCLUSIONS])
     places.record(access.service.place, access.principal.user, entry)
 
 

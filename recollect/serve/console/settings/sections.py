@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from recollect import settings
+from recollect.home_folder import EXCLUSIONS
 from recollect.jobs.backing_up import BACKUP, SERVER
 from recollect.jobs.secret_scan import SECRETS, decode_scan
 from recollect.library import Library
@@ -21,7 +22,7 @@ from recollect.serve.identity.sessions import live_sessions
 from recollect.store.api_keys import ApiKey
 from recollect.store.shared.exclusions import SharedExclusions
 from recollect.transfer.exclusion import FILES, MARKERS
-from recollect.transfer.exclusion_file import NAME, read_patterns
+from recollect.transfer.exclusion_file import read_patterns
 
 
 class KeyRow(NamedTuple):
@@ -149,7 +150,7 @@ def _exclusions(access: Access, library: Library) -> dict[str, Any]:
         "patterns": patterns,
         "fixed_patterns": settings.EXCLUDE.get(),
         "fixed_origin": settings.EXCLUDE.origin(),
-        "file_name": NAME,
+        "file_name": EXCLUSIONS,
         "markers": MARKERS[:1],
         "marker_files": FILES[:1],
     }

@@ -123,7 +123,7 @@ class FormField(NamedTuple):
     field: Field
     value: Value
     digest: str
-    """Of the stored value."""
+    """The digest of the stored value."""
     diff: Sequence[tuple[str, str]] = ()
     """If someone else changed the field too: lines, each with "+", "-" or " "."""
 

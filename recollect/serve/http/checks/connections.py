@@ -1,9 +1,9 @@
 """Fair shares of what clients can hold without doing anything: connections, and unfinished bodies.
 
 A client that sends slowly costs the server a place but no work. Places are limited, in total and
-for each holder (an address, or a user). If there are none left, whoever has waited longest for
-the holder with the most places gives way to the newcomer. So a thousand half-open connections
-displace each other, and a client that sends its request at once always gets in.
+for each holder (an address, or a user). If there are none left, the holder with the most places
+loses the client that has waited longest, and the newcomer gets its place. So a thousand half-open
+connections displace each other, and a client that sends its request at once always gets in.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class WaitingRoom(Generic[T]):
         return len(self._holders.get(holder, ()))
 
     def enter(self, client: T, holder: Hashable) -> None:
-        """A client begins to wait, or begins anew."""
+        """A client begins to wait, or begins again."""
         self.leave(client)
         self._holders.setdefault(holder, OrderedDict())[client] = self._clock()
         self._holder_of[client] = holder
@@ -52,7 +52,7 @@ class WaitingRoom(Generic[T]):
             del self._holders[holder]
 
     def longest_waiting(self, holder: Hashable, at_least: float = 0.0) -> T | None:
-        """The client of a holder that has waited longest, if it has waited so many seconds."""
+        """The client of a holder that has waited longest, if it has waited this many seconds."""
         for client, since in self._holders.get(holder, OrderedDict[T, float]()).items():
             if self._clock() - since >= at_least:
                 return client

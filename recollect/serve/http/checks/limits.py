@@ -129,7 +129,6 @@ class Limiter:
         self,
         per_minute: int,
         clock: Clock = time.monotonic,
-        max_buckets: int = MAX_BUCKETS,
         store: LimitStore | None = None,
     ) -> None:
         self._buckets: dict[str, Buckets] = {}
@@ -145,7 +144,7 @@ class Limiter:
         rates[ANONYMOUS] = ANONYMOUS_PER_MINUTE
         rates[STATIC] = STATIC_PER_MINUTE
         for group, rate in rates.items():
-            self._buckets[group] = Buckets(rate, rate, clock, max_buckets)
+            self._buckets[group] = Buckets(rate, rate, clock)
             if store is not None and group in SHARED_GROUPS:
                 self._buckets[group].count_for_others()
 

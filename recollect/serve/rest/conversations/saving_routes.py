@@ -255,54 +255,11 @@ def _add_new_messages(library: Library, conversation_id: str, passages: Sequence
     """
     if not passages:
         return 0
-    new = _missing_messages(library, conversation_id, passages)
-    if not new:
-        return 0
     try:
-        added = library.add_messages(conversation_id, new)
+        return library.add_messages(conversation_id, passages, require_same=True)
     except NotFound:
         library.summary(conversation_id)  # raises NotFound if that is what is missing
         raise _unknown_parent() from None
-    if added != len(new):
-        # Another request was faster with one of these ids. It must have saved the same message.
-        _missing_messages(library, conversation_id, new)
-    return added
-
-
-def _missing_messages(
-    library: Library, conversation_id: str, passages: Sequence[Passage]
-) -> list[Passage]:
-    """Those that the conversation does not have.
-
-    Raises NotFound if there is no such conversation, and Conflict if another message has one of
-    the ids.
-    """
-    ids = [passage.id for passage in passages]
-    messages = library.messages_with_ids(conversation_id, ids)
-    stored = {identifier(message.id): message for message in messages}
-    missing = []
-    for passage in passages:
-        message = stored.get(identifier(passage.id))
-        if message is None:
-            missing.append(passage)
-        else:
-            _require_same(passage, message)
-    return missing
-
-
-def _require_same(passage: Passage, stored: Passage) -> None:
-    """Raise Conflict if a message differs. Fields left out in the request are not compared."""
-    expected = passage._replace(
-        parent=passage.parent or stored.parent,
-        created_at=passage.created_at or stored.created_at,
-        position=stored.position,
-        canonical=stored.canonical,
-    )
-    if expected != stored:
-        raise Conflict(
-            f"The message id {passage.id[:80]!r} is already used in this conversation for a "
-            "message with other contents."
-        )
 
 
 def _default_title(messages: Sequence[schemas.NewMessage]) -> str:

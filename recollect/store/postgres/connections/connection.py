@@ -5,21 +5,16 @@ from __future__ import annotations
 import secrets
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, fields
-from functools import lru_cache
-from itertools import count
-from types import MappingProxyType, NoneType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 from psycopg.pq import ExecStatus, TransactionStatus
 
-from recollect.language.languages.base import Language
-from recollect.language.languages.english import ENGLISH
-from recollect.language.queries.query_tree import Node
 from recollect.language.text import fold
 from recollect.model.search import Filter
 from recollect.store.postgres.connections.capabilities import Server
+from recollect.store.postgres.connections.parameters import array_text, number_parameters
+from recollect.store.postgres.connections.search_state import Facts, PlannedReads, TermResults
 from recollect.store.postgres.connections.sessions import TIMELINE, Session
 from recollect.store.postgres.filters import (
     OWNER,
@@ -33,7 +28,6 @@ from recollect.store.sql.encoding import PASSAGE_COLUMNS
 from recollect.store.sql.markers import get_marker, set_marker
 from recollect.store.sql.reading import human_only
 from recollect.store.sql.writing.passages import COLUMNS
-from recollect.store.values import Candidate, CandidateRead, SearchPlan, Space
 
 if TYPE_CHECKING:
     import numpy as np
@@ -50,118 +44,6 @@ MARKS = f"marks = array[?::bigint] || marks[:{TOKENS - 1}]"
 GENERIC_PLANS = "set local plan_cache_mode = force_generic_plan"
 """Begins a transaction in which some statements have generic plans. See `Connection.rows`."""
 _TRANSACTIONS_BEFORE_GENERIC_PLANS = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """What most searches need to know about the library, as of the transaction."""
-
-    size: int
-    """The number of passages."""
-    removed: int
-    """The number of deletions."""
-    version: int | None
-    """The token of the last commit."""
-    is_partly_positioned: bool
-    """Whether the index lacks positions of some passages."""
-    spaces: list[list[Any]]
-    """Vector spaces, without the states of their models."""
-    kinds: Sequence[str] | None
-    """The kinds of its documents, if they were looked up."""
-    may_have_human_only: bool
-    """False if it is known that no passage is human-only."""
-    timeline: int | None
-    """Only in a cluster. See `Connection.timeline`."""
-
-    @staticmethod
-    def sql(owner: int, is_cluster: bool, lookups: Lookups, *more_columns: str) -> str:
-        """`more_columns` may refer to `k.marks`, the tokens of the last commits.
-
-        If terms are looked up, each row has more columns, and the rows after the first are about
-        terms.
-        """
-        others = "".join(f", {column}" for column in more_columns)
-        kinds = may_have_human_only = "null"
-        # Only in the first row. With subqueries instead, the coordinator of a cluster crashes.
-        if lookups.with_kinds:
-            kinds = f"case when k.passage is not null then stored_kinds({owner:d}) end"
-        if lookups.with_human_only:
-            may_have_human_only = (
-                f"case when k.passage is not null then may_have_human_only({owner:d}) end"
-            )
-        columns = f"""k.passage, k.removed, k.marks[1], k.is_partly_positioned, k.spaces,
-          {kinds}, coalesce({may_have_human_only}, true), {TIMELINE if is_cluster else "null"}"""
-        if lookups.arguments:
-            return f"""select {columns}{others}, k.word, k.forms, k.next_key, k.matches,
-              k.relatives, k.family, k.query, k.passages, k.visible
-              from search_start({owner:d}, {lookups.arguments}) k"""
-        return f"select {columns}{others} from facts({owner:d}) k"
-
-
-FACTS = len(fields(Facts))
-"""The number of columns that are facts."""
-
-
-class Lookups(NamedTuple):
-    """What the statement that begins a search looks up; see `text.term_lookups`."""
-
-    arguments: str = ""
-    """Those of `search_start`, as SQL; empty if there are no terms to look up."""
-    relatives: Mapping[str, frozenset[str]] = MappingProxyType({})
-    """For each word, those that the library may have."""
-    language: Language = ENGLISH
-    with_kinds: bool = False
-    with_human_only: bool = False
-
-
-NO_LOOKUPS = Lookups()
-
-
-@dataclass(slots=True)
-class TermResults:
-    """What is known about terms in a transaction."""
-
-    relatives: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """See Lookups."""
-    rows: Sequence[Sequence[Any]] = ()
-    """What the statement that began the transaction has returned."""
-    forms: dict[str, Sequence[str]] = field(default_factory=dict)
-    """For each word, those of the library that have its stem."""
-    is_in_library: dict[str, bool] = field(default_factory=dict)
-    similar: dict[str, frozenset[str]] = field(default_factory=dict)
-    """For each word, those of the library that are similar to it."""
-    language: Language = ENGLISH
-    """That of the words which were looked up."""
-
-
-@dataclass(slots=True)
-class PlannedResults:
-    """What was read for one plan."""
-
-    matches: dict[Node, list[int]] = field(default_factory=dict)
-    totals: dict[Node, int] = field(default_factory=dict)
-    """The numbers of all matches, of nodes for which they are known."""
-    neighbours: list[tuple[int, float]] | None = None
-
-
-@dataclass(slots=True)
-class PlannedReads:
-    """The next steps of searches, and what was read for them before each step asks for it."""
-
-    plans: Sequence[SearchPlan] = ()
-    candidate_reads: Sequence[CandidateRead] = ()
-    results: list[PlannedResults] | None = None
-    """One for each plan. None: they have not been read yet."""
-    candidates: dict[CandidateRead, list[Candidate]] = field(default_factory=dict)
-    metadata: dict[int, str] = field(default_factory=dict)
-    """The metadata of observations that were read as candidates."""
-    vectors: dict[int, list[tuple[Any, ...]]] = field(default_factory=dict)
-    """Rows of the table `vector` by passage, of passages that were read with their vectors."""
-
-    @property
-    def space(self) -> Space | None:
-        """That of the vectors which the searches compare."""
-        return next((plan.space for plan in self.plans if plan.space is not None), None)
 
 
 class LibraryChanged(Exception):
@@ -428,7 +310,7 @@ class Connection:
             self.has_generic_plans = generic_plan
 
     def _parameters(self, sql: str, values: Sequence[Any]) -> Sequence[Any]:
-        values = [_array(value) for value in values]
+        values = [array_text(value) for value in values]
         if OWNER in sql:
             return [self.owner, *values]
         return values
@@ -449,10 +331,10 @@ class Connection:
 
     @property
     def timeline(self) -> int:
-        """Of the server with the rows of the user.
+        """The timeline of the server with the rows of the user.
 
-        Another one begins when a replica becomes the primary. A connection ends then, but not if
-        that happens to a worker of a cluster.
+        Another one begins when a replica becomes the primary. That ends a connection, except if it
+        happens to a worker of a cluster.
         """
         if not self.server.is_cluster:
             return self._session.timeline
@@ -509,7 +391,7 @@ class Connection:
             raise psycopg.InternalError("the transaction was rolled back")
 
     def end_reading(self) -> None:
-        """End a transaction that has only read. After a rollback, psycopg prepares anew."""
+        """End a transaction that has only read, by COMMIT: a ROLLBACK loses prepared statements."""
         if self._session.pgconn.transaction_status == TransactionStatus.INTRANS:
             with suppress(psycopg.Error):
                 self.commit()
@@ -529,41 +411,6 @@ def removals(epoch: int) -> int:
     return epoch & (1 << _EPOCH_BITS) - 1
 
 
-def _array(value: Any) -> Any:
-    """A list as the text of an array, which takes a tenth of the time of psycopg's own."""
-    if not isinstance(value, list):
-        return value
-    types = set(map(type, value))
-    if types == {int}:
-        return f"{{{','.join(map(str, value))}}}"
-    if types == {str}:
-        joined = '","'.join(value)
-        if "\\" not in joined and joined.count('"') == 2 * (len(value) - 1):
-            return f'{{"{joined}"}}'
-    if types and types <= {int, str, bool, NoneType}:
-        return f"{{{','.join(map(_array_item, value))}}}"
-    return value
-
-
-def _array_item(value: int | str | None) -> str:
-    if isinstance(value, str):
-        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-        return f'"{escaped}"'
-    return "null" if value is None else str(value)
-
-
 def _new_mark() -> int:
     """A random number by which a change of a queued passage is noticed. It is never zero."""
     return secrets.randbits(62) + 1
-
-
-@lru_cache(2_000)
-def number_parameters(sql: str) -> str:
-    """Replace each `?` with `$1`, `$2` and so on. Our statements use `?` for nothing else.
-
-    If the statement names the owner, that is the first parameter.
-    """
-    numbers = count(1)
-    if OWNER in sql:
-        sql = sql.replace(OWNER, f"${next(numbers)}::integer")
-    return "".join(f"${next(numbers)}" if c == "?" else c for c in sql)

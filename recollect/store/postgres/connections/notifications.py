@@ -35,7 +35,7 @@ _BATCH_SECONDS = 0.02
 _IDLE_SECONDS = 2.0
 _FLUSH_SECONDS = 2.0
 _LONGEST_SILENCE = 20.0
-"""After so many seconds without a notification, the listener checks its connection."""
+"""After this many seconds without a notification, the listener checks its connection."""
 _PROBE_SECONDS = 5.0
 _SLICE_SECONDS = 1.0
 _RETRY_SECONDS = (1.0, 2.0, 5.0, 15.0)

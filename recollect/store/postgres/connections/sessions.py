@@ -80,7 +80,7 @@ class Session(psycopg.Connection[Any]):
 def new_session_pool(
     url: str, location: str, connections: int, configure: Callable[[Session], None]
 ) -> ConnectionPool[Session]:
-    """A pool that is not open yet, with at most so many connections.
+    """A pool that is not open yet, with at most this many connections.
 
     It connects when one is needed.
     """

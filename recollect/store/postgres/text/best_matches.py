@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 _MANY_MATCHES = 4_000
 # For a larger number of results, all words select candidates.
 _SELECTED_LIMIT = 200
-# Rare words and pairs of words select so many candidates for each result.
+# Rare words and pairs of words select this many candidates for each result.
 _SELECTED_PER_RESULT = 1.5
 _MAX_SELECTIONS = 8
 # Candidates are sorted by score in groups of this size (see `_sort`).

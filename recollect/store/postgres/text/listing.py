@@ -117,7 +117,7 @@ def _scan_conditions(db: Connection, filter: Filter) -> tuple[str, list[Any]]:
 
 
 def find_substring(
-    db: Connection, text: str, filter: Filter, limit: int, offset: int
+    db: Connection, text: str, filter: Filter, limit: int, offset: int, by_document: bool
 ) -> SubstringMatches:
     """See Store.find_substring. If the text is frequent, or has no words, this is a scan."""
     where, values = _scan_conditions(db, filter)
@@ -126,11 +126,13 @@ def find_substring(
     keys = passages_with_text(db, text)
     if keys is not None:
         is_match, match_value = "p.key = any(?::bigint[])", keys
-    source = f"from {PASSAGES} where p.owner = ?::integer and {is_match} and {where}"
+    source = f"{PASSAGES} where p.owner = ?::integer and {is_match} and {where}"
     parameters = (db.owner, match_value, *values)
-    total: int = db.get(f"select count(*) {source}", parameters)
+    if by_document:
+        return SubstringMatches(*_newest_by_document(db, source, parameters, limit, offset))
+    total: int = db.get(f"select count(*) from {source}", parameters)
     rows = db.rows(
-        f"select {COLUMNS} {source} order by {_NEWEST_FIRST} limit ? offset ?",
+        f"select {COLUMNS} from {source} order by {_NEWEST_FIRST} limit ? offset ?",
         (*parameters, limit, offset),
     )
     return SubstringMatches(decode_candidates(rows), total)

@@ -88,7 +88,7 @@ def passages_with_text(db: Connection, text: str) -> list[int] | None:
         "select key from passage_text where owner = ?::integer and not whole limit ?",
         (db.owner, _MANY),
     )
-    if len(rows) == _MANY:  # so many messages are too long to be indexed as a whole
+    if len(rows) == _MANY:  # too many messages are too long to be indexed as a whole
         return None
     keys += [key for (key,) in rows]
     return sorted(_select(db, keys, CONTAINS, fold(text)))

@@ -15,7 +15,8 @@ from recollect.language.languages.base import Language
 from recollect.language.languages.english import ENGLISH
 from recollect.language.words.stem import related_words, stem
 from recollect.settings import LIMITS
-from recollect.store.postgres.connections.connection import Connection, Lookups
+from recollect.store.postgres.connections.connection import Connection
+from recollect.store.postgres.connections.search_state import Lookups
 from recollect.store.postgres.filters import OWNER
 from recollect.store.postgres.text.counts import MAX_COUNTED, UNKNOWN, Counts, State
 from recollect.store.postgres.text.lexemes import text_query
@@ -25,7 +26,7 @@ from recollect.store.values import TermPlan
 VARIANTS = 50
 """The most words of the library with the same stem."""
 _MOST_FORMS = 60
-"""Of so many words that may have the stem of a word, the passages are read with them."""
+"""If at most this many words may have the stem of a word, their passages are read with them."""
 _SIMILAR = "similar"
 _QUERY_COLUMNS = 3  # of the rows that are about queries, after those about words
 
@@ -142,7 +143,7 @@ def receive_terms(db: Connection, counts: Counts) -> None:
 def _add_word_of_language(
     db: Connection, name: str, rows: Sequence[Sequence[Any]], counts: Counts
 ) -> None:
-    """Those of the words of the library with the same stem are its forms."""
+    """The forms of a word are the words of the library with the same stem."""
     language = db.terms.language
     word = name.partition(" ")[2]
     (_, terms, next_key, *_), *rows_of_forms = rows

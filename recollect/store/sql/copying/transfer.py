@@ -37,8 +37,8 @@ ARRIVING = 1
 ARRIVED = 2
 """The copy is complete and verified. The original is about to be removed, or already is."""
 
-# A batch ends after so many rows, or so many characters of messages. It is one transaction of the
-# target, and is in memory as a whole.
+# A batch ends after this many rows, or this many characters of messages. It is one transaction of
+# the target, and is in memory as a whole.
 MAX_BATCH_ROWS = 10_000
 _MAX_BATCH_CHARACTERS = 16_000_000
 _ROWS_PER_QUERY = 200

@@ -39,7 +39,7 @@ class OlderVersions:
             "select document, receipt, before from receipt_document "
             f"where {self._db.own()} and document in (select r.document from receipt_document r "
             f"where {self._db.own('r')} and r.receipt = ?) "
-            f"and receipt <> ? and not {unused_versions.IS_USED} order by document, receipt",
+            f"and receipt <> ? and {unused_versions.HAS_VERSION} order by document, receipt",
             (self._receipt.id, self._receipt.id),
         )
         versions: dict[int, dict[int, Document]] = {}

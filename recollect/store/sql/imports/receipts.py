@@ -12,10 +12,17 @@ from recollect.errors import InvalidInput, NotFound
 from recollect.language.text import from_micros, micros, storable
 from recollect.model.receipts import Counts, FileReceipt, Receipt
 from recollect.store.sql.database import Database, TextIndex
-from recollect.store.sql.encoding import load_keys, upgrade_row
+from recollect.store.sql.encoding import document_row, load_keys
 from recollect.store.sql.imports import receipt_names
 from recollect.store.sql.imports.older_versions import OlderVersions
-from recollect.store.sql.writing import changes, passages, rewriting, unused_versions
+from recollect.store.sql.reading.lookup import read_header
+from recollect.store.sql.writing import (
+    changes,
+    field_changes,
+    passages,
+    rewriting,
+    unused_versions,
+)
 
 _COLUMNS = "id, path, started_at, finished_at, undone_at, files, left_out, job"
 
@@ -34,7 +41,9 @@ def start_import(db: Database, path: str, job: str = "") -> Receipt:
 
 def update_receipt(db: Database, receipt: Receipt) -> None:
     db.run(
-        f"update receipt set finished_at = ?, files = ?, left_out = ? where {db.own()} and id = ?",
+        # An import that was undone no longer has names in its receipt.
+        "update receipt set finished_at = ?, files = ?, left_out = ? "
+        f"where {db.own()} and id = ? and undone_at is null",
         (
             micros(receipt.finished_at),
             _encode_files(receipt),
@@ -102,10 +111,10 @@ def undo_import(db: Database, id: int, index: TextIndex) -> Receipt:
     changed_documents = set()
     for document, before in states.items():
         if document in rewritten_documents:
-            _undo_rewrite(db, id, document, before, index)
+            _undo_rewrite(db, receipt, document, before, index)
             continue
         has_passages = _restore_passages(db, id, document, index)
-        has_fields = _restore_document(db, id, document, before, index)
+        has_fields = _restore_document(db, receipt, document, before, index)
         if has_passages or has_fields:
             changed_documents.add(document)
     added_passages = {
@@ -161,7 +170,7 @@ def _rewritten_documents(db: Database, id: int) -> set[int]:
 
 
 def _undo_rewrite(
-    db: Database, id: int, document: int, before: str | None, index: TextIndex
+    db: Database, receipt: Receipt, document: int, before: str | None, index: TextIndex
 ) -> None:
     """Restore a whole document, unless a later import contains it as well.
 
@@ -170,32 +179,49 @@ def _undo_rewrite(
     if before is None:
         was_added = db.get(
             f"select 1 from passage where {db.own()} and document = ? and receipt = ? limit 1",
-            (document, id),
+            (document, receipt.id),
         )
         if not was_added:
             return
         before = rewriting.NEW  # older versions did not store it
-    later = _next_import(db, id, document)
+    later = _next_import(db, receipt.id, document)
     if later is not None:
         _hand_over_state(db, document, later, before)
     elif before == rewriting.NEW:
         changes.delete(db, document, index)
     else:
-        rewriting.restore_state(db, index, document, json.loads(before))
+        state = json.loads(before)
+        rewriting.restore_passages(db, index, document, state)
+        _restore_fields(db, receipt, document, state, index)
+        passages.increment_version(db, document)
 
 
 def _restore_document(
-    db: Database, id: int, document: int, before: str | None, index: TextIndex
+    db: Database, receipt: Receipt, document: int, before: str | None, index: TextIndex
 ) -> bool:
     """Restore title, dates and metadata of a conversation. True if it was restored."""
     if before is None:
         return False
-    later = _next_import(db, id, document)
+    later = _next_import(db, receipt.id, document)
     if later is not None:
         _hand_over_state(db, document, later, before)
         return False
-    passages.update_document(db, document, upgrade_row(json.loads(before)), index)
+    _restore_fields(db, receipt, document, json.loads(before), index)
     return True
+
+
+def _restore_fields(
+    db: Database, receipt: Receipt, document: int, state: Mapping[str, Any], index: TextIndex
+) -> None:
+    """Restore the fields that an import changed, except those that were changed again since."""
+    stored = read_header(db, document)
+    before, marks = field_changes.load_fields(state)
+    if marks is None:
+        marks = {}
+        if stored.updated_at is None or stored.updated_at <= receipt.started_at:
+            marks = field_changes.field_marks(before, stored)
+    restored = field_changes.restore_fields(stored, before, marks)
+    passages.update_document(db, document, document_row(restored), index)
 
 
 def _next_import(db: Database, id: int, document: int) -> int | None:
@@ -210,6 +236,11 @@ def _next_import(db: Database, id: int, document: int) -> int | None:
 
 def _hand_over_state(db: Database, document: int, receipt: int, before: str) -> None:
     """Make an earlier state of a document the one that another import restores."""
+    later = db.get(
+        f"select before from receipt_document where {db.own()} and document = ? and receipt = ?",
+        (document, receipt),
+    )
+    before = field_changes.hand_over(before, later)
     db.run(
         f"update receipt_document set before = ? where {db.own()} and document = ? and receipt = ?",
         (before, document, receipt),

@@ -16,6 +16,7 @@ from typing import Any
 from recollect.errors import Conflict
 from recollect.language.text import fold, from_micros, identifier, micros, storable, truncate
 from recollect.model.documents import Document, Json
+from recollect.model.edited_fields import edited_fields, mark_edited_fields, set_edited_fields
 from recollect.model.fields import export_shape
 from recollect.model.undo import DELETE, Change, Edit
 from recollect.store.errors import missing_change
@@ -46,6 +47,7 @@ def edit(
     document = _apply(stored, edit)
     if document == stored:
         return None
+    document = replace(document, metadata=mark_edited_fields(stored, document))
     _write(db, key, stored, document, index)
     if until is None:
         return None
@@ -99,6 +101,7 @@ def _fields(document: Document) -> dict[str, Json]:
         "title": document.title,
         "tags": _tags(document.metadata),
         "pinned": document.metadata.get("pinned") is True,
+        "edited": sorted(edited_fields(document.metadata)),
     }
 
 
@@ -201,7 +204,12 @@ def _restore(document: Document, before: Mapping[str, Json], after: Mapping[str,
         restored = replace(restored, pinned=before["pinned"])
     added = tuple(tag for tag in after["tags"] if tag not in before["tags"])
     removed = tuple(tag for tag in before["tags"] if tag not in after["tags"])
-    return _apply(document, replace(restored, add_tags=removed, remove_tags=added))
+    document = _apply(document, replace(restored, add_tags=removed, remove_tags=added))
+    first_edited = set(after.get("edited", ())) - set(before.get("edited", ()))
+    if _tags(document.metadata) != before["tags"]:
+        first_edited.discard("tags")
+    edited = edited_fields(document.metadata) - first_edited
+    return replace(document, metadata=set_edited_fields(document.metadata, edited))
 
 
 def _decode(row: tuple[Any, ...]) -> Change:

@@ -26,12 +26,13 @@ class SqlDocuments(SqlTransactions[Connection], Documents):
         receipt: int | None = None,
         index_ids: bool = False,
         skip_forgotten: bool = False,
+        only_new: bool = False,
     ) -> list[SaveResult]:
         def work(db: Connection, index: TextIndex) -> list[SaveResult]:
             if skip_forgotten:
                 results = forgetting.save_remembered(db, index, documents, receipt, index_ids)
             else:
-                results = saving.save(db, index, documents, receipt, index_ids)
+                results = saving.save(db, index, documents, receipt, index_ids, only_new)
             if _has_removed_text(results):
                 self._request_purge(db)
             return results
@@ -77,8 +78,10 @@ class SqlDocuments(SqlTransactions[Connection], Documents):
 
         return self._write_text(work)
 
-    def extend(self, document: str, passages: Sequence[Passage]) -> int:
-        return self._write_text(lambda db, index: changes.extend(db, document, passages, index))
+    def extend(self, document: str, passages: Sequence[Passage], require_same: bool = False) -> int:
+        return self._write_text(
+            lambda db, index: changes.extend(db, document, passages, index, require_same)
+        )
 
     def update(
         self,

@@ -36,7 +36,7 @@ class TextQueries(Protocol):
     def previous_passages(self, db: Any, keys: Sequence[int]) -> list[Candidate]: ...
 
     def find_substring(
-        self, db: Any, text: str, filter: Filter, limit: int, offset: int
+        self, db: Any, text: str, filter: Filter, limit: int, offset: int, by_document: bool
     ) -> SubstringMatches: ...
 
     def newest(
@@ -82,13 +82,15 @@ class SqlTextSearch(SqlTransactions[Connection], TextSearch):
         return self._search(lambda db: self._text.previous_passages(db, keys))
 
     def find_substring(
-        self, text: str, filter: Filter, limit: int, offset: int
+        self, text: str, filter: Filter, limit: int, offset: int, by_document: bool = False
     ) -> SubstringMatches:
         literal = _literal(text)
 
         def work(db: Connection) -> SubstringMatches:
             resolved_filter = resolve_filter(db, filter)
-            return self._text.find_substring(db, literal, resolved_filter, limit, offset)
+            return self._text.find_substring(
+                db, literal, resolved_filter, limit, offset, by_document
+            )
 
         return self._search(work)
 

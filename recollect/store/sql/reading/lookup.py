@@ -224,7 +224,7 @@ def summaries(
 
 
 def _all_summaries(db: Database, where: str, values: Sequence[Any]) -> tuple[list[Summary], int]:
-    """Those of few documents, which need not be counted first."""
+    """The summaries of few documents, which need not be counted first."""
     rows = db.rows(
         f"""select {SUMMARY_COLUMNS} from document d where {db.own("d")} and {where}
         order by coalesce(d.updated_at, d.created_at) desc nulls last, d.key desc""",

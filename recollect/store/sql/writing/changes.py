@@ -10,6 +10,7 @@ from typing import Any
 from recollect.errors import Conflict, NotFound, OutdatedPosition
 from recollect.language.text import from_micros, identifier, micros, truncate
 from recollect.model.documents import Document, Passage
+from recollect.model.edited_fields import mark_edited_fields
 from recollect.model.kinds import OBSERVATIONS
 from recollect.store.errors import missing_document
 from recollect.store.sql.database import Database, TextIndex
@@ -46,18 +47,42 @@ def append(
     return Appended(position, True)
 
 
-def extend(db: Database, id: str, passages: Sequence[Passage], index: TextIndex) -> int:
+def extend(
+    db: Database,
+    id: str,
+    passages: Sequence[Passage],
+    index: TextIndex,
+    require_same: bool = False,
+) -> int:
     """See Store.extend."""
     extension = _Extension(db, id)
     passages = tombstones.remembered_passages(db, extension.document, passages)
     if not passages:
         return 0
+    if require_same:
+        _require_all_same(db, extension.document, passages)
     known_ids = set(_stored_keys(db, extension.document, passages))
     for passage in passages:
         if identifier(passage.id) not in known_ids:
             extension.add(passage, known_ids)
             known_ids.add(identifier(passage.id))
     return extension.store(index, shared=True)
+
+
+def _require_all_same(db: Database, document: int, passages: Sequence[Passage]) -> None:
+    """Raise Conflict if a document has another passage with the id of one of these."""
+    members, value = db.in_list(sorted({identifier(passage.id) for passage in passages}))
+    rows = db.rows(
+        "select id, digest, parent, created_at from passage "
+        f"where {db.own()} and document = ? and id in ({members})",
+        (document, value),
+    )
+    stored = {id_: columns for id_, *columns in rows}
+    for passage in passages:
+        columns = stored.get(identifier(passage.id))
+        if columns is not None:
+            digest, parent, created_at = columns
+            _require_digest(passage, bytes(digest), parent, from_micros(created_at))
 
 
 def _stored_keys(db: Database, document: int, passages: Sequence[Passage]) -> dict[str, int]:
@@ -176,15 +201,21 @@ def extended_dates(
 def _require_same(passage: Passage, row: tuple[Any, ...]) -> Appended:
     """Accept a message that was sent before, if it is the same. Fields left out count as equal."""
     stored = decode_passage(row)
+    _require_digest(passage, bytes(row[0]), stored.parent, stored.created_at)
+    return Appended(stored.position, False)
+
+
+def _require_digest(
+    passage: Passage, digest: bytes, parent: str | None, created_at: datetime | None
+) -> None:
     again = passage._replace(
-        parent=passage.parent or stored.parent, created_at=passage.created_at or stored.created_at
+        parent=passage.parent or parent, created_at=passage.created_at or created_at
     )
-    if passage_digest(again) == row[0]:
-        return Appended(stored.position, False)
-    raise Conflict(
-        f"Message id {truncate(passage.id, 80)!r} is already used in this conversation "
-        "for another one."
-    )
+    if passage_digest(again) != digest:
+        raise Conflict(
+            f"The message id {truncate(passage.id, 80)!r} is already used in this conversation "
+            "for a message with other contents."
+        )
 
 
 def _mark_extended(db: Database, id: str) -> None:
@@ -244,6 +275,7 @@ def update(
         metadata=new_metadata,
         updated_at=max(stored.updated_at or now, now),
     )
+    document = replace(document, metadata=mark_edited_fields(stored, document))
     passage_sql.update_document(db, key, document_row(document), index)
     passage_sql.increment_version(db, key)
     if stored.title not in ("", title):

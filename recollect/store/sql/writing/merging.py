@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from recollect.language.text import identifier
+from recollect.language.text import fold, identifier
 from recollect.model.documents import Document, Passage
+from recollect.model.edited_fields import edited_fields, set_edited_fields
+from recollect.model.kinds import CONVERSATION
 
 # Metadata that belongs to the person. Imports only replace it if the source has it as well.
 _PERSONAL_METADATA = ("tags", "pinned", "forgotten")
@@ -29,23 +31,57 @@ def merge_fields(document: Document, stored: Document) -> Document:
 
 def merge_headers(document: Document, stored: Document) -> Document:
     """The fields of a stored conversation that this version of it replaces."""
-    return replace(
-        merge_fields(document, stored),
-        head=document.head or stored.head,
-        metadata=keep_personal_metadata(document.metadata, stored.metadata),
-    )
+    document = keep_personal_fields(document, stored)
+    return replace(merge_fields(document, stored), head=document.head or stored.head)
 
 
-def keep_personal_metadata(
-    metadata: Mapping[str, Any], stored: Mapping[str, Any]
+def keep_personal_fields(document: Document, stored: Document) -> Document:
+    """The document of a source, with what a person has set in the stored one.
+
+    A document that a person has edited as well, in another library, replaces the fields that were
+    edited there.
+    """
+    edited = edited_fields(stored.metadata) - edited_fields(document.metadata)
+    metadata = _keep_personal_metadata(document, stored, edited)
+    if not edited:
+        return replace(document, metadata=metadata)
+    if "tags" in edited:
+        tags = _merge_tags(stored.metadata.get("tags"), document.metadata.get("tags"))
+        metadata = {**metadata, "tags": tags} if tags else metadata
+    metadata = set_edited_fields(metadata, edited | edited_fields(document.metadata))
+    document = replace(document, metadata=metadata)
+    if "title" in edited:
+        document = replace(document, title=stored.title)
+    if "project" in edited:
+        document = replace(document, project=stored.project)
+    return document
+
+
+def _keep_personal_metadata(
+    document: Document, stored: Document, edited: Collection[str]
 ) -> Mapping[str, Any]:
     """The metadata with the stored personal values that the source does not have."""
     personal = {
-        name: stored[name] for name in _PERSONAL_METADATA if name in stored and name not in metadata
+        name: stored.metadata[name]
+        for name in _PERSONAL_METADATA
+        if name in stored.metadata and name not in document.metadata
     }
+    if stored.kind != CONVERSATION and "tags" not in edited:
+        personal.pop("tags", None)  # items have tags in their files
     if not personal:
-        return metadata
-    return {**metadata, **personal}
+        return document.metadata
+    return {**document.metadata, **personal}
+
+
+def _merge_tags(*lists: Any) -> list[str]:
+    """The tags of all lists, each once. Case does not matter."""
+    tags: dict[str, str] = {}
+    for names in lists:
+        if isinstance(names, list):
+            for tag in names:
+                if isinstance(tag, str):
+                    tags.setdefault(fold(tag), tag)
+    return list(tags.values())
 
 
 def keep_creation_date(document: Document, stored: Document) -> Document:

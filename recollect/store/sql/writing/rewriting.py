@@ -16,8 +16,9 @@ from typing import Any
 from recollect.model.documents import Document, places
 from recollect.model.kinds import CONVERSATION
 from recollect.store.sql.database import Database, TextIndex
-from recollect.store.sql.encoding import PASSAGE_COLUMNS, document_row, passage_row, upgrade_row
+from recollect.store.sql.encoding import PASSAGE_COLUMNS, document_row, passage_row
 from recollect.store.sql.writing import passages
+from recollect.store.sql.writing.field_changes import MARKS, Marks
 
 NEW = "null"
 """The state before an import created a document, as JSON."""
@@ -176,12 +177,13 @@ def _add_passages(
 # -- earlier states ---
 
 
-def dump_state(document: Document) -> str:
-    """A whole document, as a receipt stores it."""
+def dump_state(document: Document, marks: Marks) -> str:
+    """A whole document, as a receipt stores it, with marks of the fields that an import changed."""
     _, rows = passage_rows(document)
     state = {
         "document": document_row(document),
         "passages": [[digest.hex(), *rest] for digest, *rest in rows],
+        MARKS: marks,
     }
     return json.dumps(state)
 
@@ -191,12 +193,10 @@ def is_whole_state(before: Mapping[str, Any] | None) -> bool:
     return before is None or "passages" in before
 
 
-def restore_state(db: Database, index: TextIndex, key: int, before: Mapping[str, Any]) -> None:
-    """Restore a document from a state in a receipt."""
+def restore_passages(db: Database, index: TextIndex, key: int, before: Mapping[str, Any]) -> None:
+    """Restore the passages of a document from a state in a receipt."""
     rows = [(bytes.fromhex(digest), *rest) for digest, *rest in before["passages"]]
     replace_passages(db, index, key, rows, None)
-    passages.update_document(db, key, upgrade_row(before["document"]), index)
-    passages.increment_version(db, key)
 
 
 def detach_from_imports(db: Database, key: int) -> None:

@@ -2,37 +2,37 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import chain, count
 from typing import Any
 
-from recollect.errors import Conflict, InvalidInput
+from recollect.errors import Conflict, ImportUndone, InvalidInput
 from recollect.language.text import identifier, truncate
 from recollect.model.audience import is_surely_unmarked
 from recollect.model.documents import Document, Passage, places
 from recollect.store.sql.database import Database, IndexRow, TextIndex
 from recollect.store.sql.encoding import (
     document_row,
-    dump_keys,
     heading,
-    load_keys,
     passage_digest,
     passage_row,
 )
 from recollect.store.sql.reading.lookup import key_of, read, read_header, read_row
 from recollect.store.sql.writing import passages as passage_sql
 from recollect.store.sql.writing import rewriting, unused_versions
+from recollect.store.sql.writing.field_changes import dump_fields, field_marks
 from recollect.store.sql.writing.merging import (
     is_older,
     keep_creation_date,
+    keep_personal_fields,
     merge_fields,
     merge_headers,
     merge_outlines,
     unique_passages,
 )
+from recollect.store.sql.writing.receipt_record import ReceiptRecord
 from recollect.store.values import SaveResult
 
 # Columns that do not count as a change of a rewritten document.
@@ -45,14 +45,26 @@ def save(
     documents: Sequence[Document],
     receipt: int | None,
     index_ids: bool = False,
+    only_new: bool = False,
 ) -> list[SaveResult]:
     """See Store.save."""
     if not documents:
         return []
+    if receipt is not None:
+        _require_active(db, receipt)
     saver = _Saver(db, index, documents, receipt, index_ids)
-    results = [saver.save(document) for document in documents]
+    results = [saver.save(document, only_new) for document in documents]
     saver.flush()
     return results
+
+
+def _require_active(db: Database, receipt: int) -> None:
+    """Raise ImportUndone if a running import was undone: nobody could undo what follows."""
+    is_undone = db.get(
+        f"select 1 from receipt where {db.own()} and id = ? and undone_at is not null", (receipt,)
+    )
+    if is_undone:
+        raise ImportUndone(f"Import {receipt} was undone while it was running, so it was stopped.")
 
 
 def rewrite(
@@ -91,6 +103,7 @@ class _Saver:
         self._db = db
         self._index = index
         self._receipt = receipt
+        self._record = ReceiptRecord(db, receipt)
         self._index_ids = index_ids
         self._next_passage: int = db.get(f"select passage + 1 from {db.own_rows('last_key')}")
         self._next_document: int = db.get(
@@ -103,9 +116,8 @@ class _Saver:
         self._document_rows: list[dict[str, Any]] = []
         self._passage_rows: list[tuple[Any, ...]] = []
         self._may_be_human_only: list[tuple[Any, ...]] = []
-        """Those of the passage rows whose metadata has to be looked at."""
+        """The passage rows whose metadata has to be examined."""
         self._index_rows: list[IndexRow] = []
-        self._receipt_rows: list[tuple[Any, ...]] = []
 
     def _find_stored(self, documents: Iterable[Document]) -> dict[tuple[str, str], int]:
         """The keys of the documents that are stored already, by source and source id."""
@@ -133,11 +145,14 @@ class _Saver:
         )
         return {id_ for (id_,) in rows}
 
-    def save(self, document: Document) -> SaveResult:
+    def save(self, document: Document, only_new: bool) -> SaveResult:
         key = self._stored_keys.get((identifier(document.source), identifier(document.source_id)))
         document = replace(document, passages=unique_passages(document.passages))
         if key is None:
             return self._create(document)
+        if only_new:
+            self.flush()  # the document may be in the collected rows
+            return SaveResult(read_header(self._db, key).id, False)
         return self._merge(key, document)
 
     def flush(self) -> None:
@@ -153,11 +168,9 @@ class _Saver:
                 (self._next_passage - 1,),
             )
             self._index.add(self._index_rows)
-        if self._receipt_rows:
-            columns = ("receipt", "document", "runs", "before")
-            self._db.insert("receipt_document", columns, self._receipt_rows)
+        self._record.flush()
         self._document_rows, self._passage_rows, self._may_be_human_only = [], [], []
-        self._index_rows, self._receipt_rows = [], []
+        self._index_rows = []
 
     # -- new documents ---
 
@@ -186,11 +199,10 @@ class _Saver:
         for position, (n, canonical) in enumerate(order):
             passage_keys.add(self._add(key, document, passages[n], (position, canonical), title))
             title = ""  # only the opening passage carries it
-        if self._receipt is not None:
-            before = None
-            if rewriting.is_rewritable(document.kind):
-                before = rewriting.NEW
-            self._receipt_rows.append((self._receipt, key, dump_keys(passage_keys), before))
+        before = None
+        if rewriting.is_rewritable(document.kind):
+            before = rewriting.NEW
+        self._record.add_new(key, passage_keys, before)
         return SaveResult(document.id, True, new=len(passage_keys), copies=copies)
 
     def _unused_id(self, document: Document) -> str:
@@ -238,12 +250,13 @@ class _Saver:
             return passages, 0
         members, value = self._db.in_list([identifier(passage.id) for passage in passages])
         rows = self._db.rows(
-            "select p.id from passage p join document d on d.key = p.document "
+            "select p.id, p.key, p.document from passage p join document d on d.key = p.document "
             f"where {self._db.own('p', 'd')} and p.shared and p.id in ({members}) "
             "and d.source = ? and d.key <> ?",
             (value, document.source, key),
         )
-        copied_ids = {id_ for (id_,) in rows}
+        copied_ids = {id_ for id_, _, _ in rows}
+        self._record.add_copies((passage_key, other) for _, passage_key, other in rows)
         own = []
         for passage in passages:
             id_ = identifier(passage.id)
@@ -261,7 +274,7 @@ class _Saver:
         if rewriting.is_rewritable(stored.kind, document.kind):
             document = keep_creation_date(document, stored)
             if replaces:
-                return self._replace(key, stored, document)
+                return self._replace(key, stored, keep_personal_fields(document, stored))
             return self._compare(key, stored, document)
         rows = self._db.rows(
             f"select id, key, digest, receipt from passage where {self._db.own()} and document = ?",
@@ -275,16 +288,17 @@ class _Saver:
         new, result.copies = self._without_copies(document, unknown, key)
         result.new = len(new)
         keys, unused = self._merge_passages(document, stored_passages, replaces, result)
-        before = None
         if replaces:
-            before = self._update_document(key, stored, document)
-        result.document_changed = before is not None
-        if result.new or result.changed or before:
+            result.document_changed = self._update_document(key, stored, document)
+        before = None
+        if result.new or result.changed or result.document_changed:
             keys += self._arrange(key, stored, document, new, replaces)
             passage_sql.increment_version(self._db, key)
+        if result.document_changed and self._receipt is not None:
+            before = dump_fields(stored, read_header(self._db, key))
         if not replaces and (unused or self._has_other_fields(stored, document, result)):
             before = unused_versions.dump_version(document, stored.id, unused)
-        self._record(key, keys, before)
+        self._record.add(key, keys, before)
         return result
 
     def _has_other_fields(self, stored: Document, document: Document, result: SaveResult) -> bool:
@@ -331,22 +345,15 @@ class _Saver:
         digest, position, canonical, *rest = read_row(self._db, key)
         row = passage_row(passage, position, canonical)
         passage_sql.replace_passage(self._db, key, row, self._index)
-        if self._receipt is not None:
-            before = json.dumps([digest.hex(), position, canonical, *rest])
-            self._db.insert(
-                "receipt_revision",
-                ("receipt", "passage", "before"),
-                [(self._receipt, key, before)],
-                keep_existing=True,
-            )
+        self._record.add_revision(key, (digest.hex(), position, canonical, *rest))
 
-    def _update_document(self, key: int, stored: Document, document: Document) -> str | None:
-        """Update title, dates and metadata; returns the row before if anything changed."""
-        old_row, new_row = document_row(stored), document_row(merge_headers(document, stored))
-        if old_row == new_row:
-            return None
+    def _update_document(self, key: int, stored: Document, document: Document) -> bool:
+        """Update title, dates and metadata. True if anything changed."""
+        new_row = document_row(merge_headers(document, stored))
+        if document_row(stored) == new_row:
+            return False
         passage_sql.update_document(self._db, key, new_row, self._index)
-        return json.dumps(old_row)
+        return True
 
     def _arrange(
         self,
@@ -406,12 +413,12 @@ class _Saver:
         keys = dict(rows)
         same = sum(passage_digest(passage) in keys for passage in document.passages)
         outdated = len(document.passages) - same
-        repeated, is_own = self._earlier_attempt(key, document)
+        repeated, is_own = self._record.earlier_attempt(key, document)
         if outdated and not is_own:
             unused = unused_versions.dump_version(document, stored.id, document.passages)
-            self._record(key, (), unused)
+            self._record.add(key, (), unused)
         else:
-            self._record(key, keys.values(), None)
+            self._record.add(key, keys.values(), None)
         return SaveResult(
             stored.id,
             False,
@@ -423,10 +430,10 @@ class _Saver:
 
     def _replace(self, key: int, stored: Document, document: Document) -> SaveResult:
         """Replace all of a document, and remember the old state in the receipt."""
-        before = None
+        whole = None
         if self._receipt is not None:
-            before = rewriting.dump_state(read(self._db, key))
-        repeated, is_own = self._earlier_attempt(key, document)
+            whole = read(self._db, key)
+        repeated, is_own = self._record.earlier_attempt(key, document)
         head, rows = rewriting.passage_rows(document)
         has_indexed_ids = document.shared_ids or self._index_ids
         replacement = rewriting.replace_passages(
@@ -438,7 +445,9 @@ class _Saver:
         if not replacement:
             head = stored.head
         old_row = document_row(stored)
-        new_row = document_row(replace(merge_fields(document, stored), head=head))
+        new_document = replace(merge_fields(document, stored), head=head)
+        new_row = document_row(new_document)
+        before = None
         result = SaveResult(
             stored.id,
             False,
@@ -453,55 +462,12 @@ class _Saver:
         if replacement or result.document_changed:
             passage_sql.update_document(self._db, key, new_row, self._index)
             passage_sql.increment_version(self._db, key)
-            if self._receipt is None:
+            if whole is None:
                 rewriting.detach_from_imports(self._db, key)
-        else:
-            before = None
-        self._record(key, replacement.keys, before)
+            else:
+                before = rewriting.dump_state(whole, field_marks(stored, new_document))
+        self._record.add(key, replacement.keys, before)
         return result
-
-    # -- the receipt ---
-
-    def _earlier_attempt(self, key: int, document: Document) -> tuple[int, bool]:
-        """What this import had stored of a rewritable document before it was interrupted.
-
-        That is the number of its passages, and whether the import had created the document.
-        """
-        if self._receipt is None:
-            return 0, False
-        states = self._db.rows(
-            f"select before from receipt_document where {self._db.own()} "
-            "and receipt = ? and document = ?",
-            (self._receipt, key),
-        )
-        if not states:
-            return 0, False
-        rows = self._db.rows(
-            f"select digest from passage where {self._db.own()} and document = ? and receipt = ?",
-            (key, self._receipt),
-        )
-        digests = {digest for (digest,) in rows}
-        count = sum(passage_digest(passage) in digests for passage in document.passages)
-        return count, states[0][0] == rewriting.NEW
-
-    def _record(self, document: int, passages: Iterable[int], before: str | None) -> None:
-        """Record in the receipt which passages the import contained, and the state before."""
-        if self._receipt is None:
-            return
-        where = f"from receipt_document where {self._db.own()} and receipt = ? and document = ?"
-        keys = set(passages)
-        for earlier_keys, earlier in self._db.rows(
-            f"select runs, before {where}", (self._receipt, document)
-        ):
-            keys |= load_keys(earlier_keys)
-            if before is None or not unused_versions.is_unused(earlier):
-                before = earlier or before
-        self._db.run(f"delete {where}", (self._receipt, document))
-        self._db.insert(
-            "receipt_document",
-            ("receipt", "document", "runs", "before"),
-            [(self._receipt, document, dump_keys(keys), before)],
-        )
 
 
 def _differ(old_row: Mapping[str, Any], new_row: Mapping[str, Any]) -> bool:

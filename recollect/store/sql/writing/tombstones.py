@@ -63,7 +63,7 @@ def has_tombstones(db: Database) -> bool:
 
 
 def stored_tombstones(db: Database, tombstones: Collection[Tombstone]) -> set[Tombstone]:
-    """Those of the tombstones that are stored."""
+    """Which of the tombstones are stored."""
     stored: set[Tombstone] = set()
     names = sorted(set(tombstones))
     for start in range(0, len(names), _NAMES_PER_QUERY):

@@ -2,6 +2,10 @@
 
 If the import with the newer version is undone, they are saved. Until then, the receipt has them in
 the place of the state before: an import that changed nothing of a document has no such state.
+
+An import may also contain copies of a document's passages only in another document (a fork of an
+agent's session). It then has COPIES in that place, and the passages stay if another import is
+undone.
 """
 
 from __future__ import annotations
@@ -25,7 +29,10 @@ from recollect.store.sql.encoding import (
 _START = '{"unused": true, '
 _ID = PASSAGE_COLUMNS.index("id")
 IS_USED = f"(before is null or substr(before, 1, {len(_START)}) <> '{_START}')"
-"""A condition for rows of `receipt_document`: the import has no version that was not used."""
+"""A condition for rows of `receipt_document`: the import contains the document as it is."""
+COPIES = _START + '"copies": true}'
+HAS_VERSION = f"(not {IS_USED} and before <> '{COPIES}')"
+"""A condition for rows of `receipt_document`: the import has a version that was not used."""
 
 
 def dump_version(document: Document, id: str, passages: Sequence[Passage]) -> str:
@@ -57,7 +64,7 @@ def delete_passage(db: Database, document: int, id: str) -> None:
     """Delete all versions of a passage that were not used."""
     rows = db.rows(
         f"select receipt, before from receipt_document where {db.own()} and document = ? "
-        f"and not {IS_USED}",
+        f"and {HAS_VERSION}",
         (document,),
     )
     for receipt, before in rows:

@@ -1,9 +1,8 @@
 """Make a library smaller: compress old messages, merge the text index, rewrite the file.
 
-Messages of older versions are compressed.
-The marker `uncompressed` is the key up to which the texts of passages may not be compressed, and
-ids of parents not packed. Each batch starts there and moves it down in the same transaction, so the
-work can be interrupted at any time.
+Messages of older versions are compressed. The marker `uncompressed` is the key up to which the
+texts of passages may not be compressed, and ids of parents not packed. Each batch starts there and
+moves it down in the same transaction, so the work can be interrupted at any time.
 
 The text index consists of segments that repeat words. As it grows, FTS5 merges only some of them.
 When the library has twice as many messages as at the last time (the marker `merged`), all of them
@@ -15,14 +14,20 @@ them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import apsw
 
 from recollect.store.sql.markers import get_marker, set_marker
 from recollect.store.sqlite.connections.connection import Connection, connect
+from recollect.store.sqlite.connections.transactions import Connections
 from recollect.store.sqlite.files.encryption import is_encrypted
 from recollect.store.sqlite.passages.compression import pack_id
+
+Stop = Callable[[], bool] | None
+"""Tells whether to stop before the next transaction."""
 
 # Passages compressed in one transaction. Others can write in between.
 _BATCH = 1_000
@@ -67,6 +72,16 @@ def compress_batch(db: Connection) -> bool:
     return True
 
 
+def compress_older(connections: Connections, stop: Stop) -> None:
+    """Compress what an older version stored, a batch per transaction."""
+    with connections.read() as db:
+        if is_complete(db):
+            return
+    while stop is None or not stop():
+        if not connections.write(compress_batch):
+            return
+
+
 def needs_merge(db: Connection) -> bool:
     """Whether the library has twice as many passages as when its text index was last merged."""
     last_key: int = db.get("select passage from last_key")
@@ -90,11 +105,31 @@ def merge_segments(db: Connection, *, is_first: bool) -> bool:
     return False
 
 
-def forget_holes(db: Connection) -> None:
-    set_marker(db, _HOLES, None)
+def merge_text_index(connections: Connections, stop: Stop) -> None:
+    """Merge the text index if the library has grown a lot, a part per transaction."""
+    with connections.read() as db:
+        if not needs_merge(db):
+            return
+    is_first = True
+    while stop is None or not stop():
+        if not connections.write(partial(merge_segments, is_first=is_first)):
+            return
+        is_first = False
 
 
-def rewrite_file(path: Path) -> None:
+def fill_holes(connections: Connections, stop: Stop) -> None:
+    """Rewrite the file after old messages were compressed or the text index was merged."""
+    with connections.read() as db:
+        if is_complete(db):
+            return
+    if stop is not None and stop():
+        return
+    _rewrite_file(connections.path)
+    connections.truncate_log()
+    connections.write(lambda db: set_marker(db, _HOLES, None))
+
+
+def _rewrite_file(path: Path) -> None:
     """Rewrite the database without holes, unless it is too large or the disk is too full."""
     if path.stat().st_size > _MAX_REWRITTEN_BYTES:
         return

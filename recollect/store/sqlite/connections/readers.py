@@ -26,7 +26,7 @@ from recollect.store.sqlite.connections.connection import (
 )
 from recollect.store.sqlite.connections.database_errors import is_disk_full, translate_error
 
-# SQLite calls back after so many instructions of its virtual machine.
+# SQLite calls back after this many instructions of its virtual machine.
 _STEPS_PER_TIME_CHECK = 2_000
 
 

@@ -263,7 +263,7 @@ class Connections(Readers):
             if self._is_closed or self._log_pages - self._copied_pages < _PAGES_PER_CHECKPOINT:
                 return
             self._copied_pages = self._log_pages
-            # The next pages are counted in any case, so whatever prevents it now does no harm.
+            # The next pages are counted anyway, so it does no harm if this fails.
             with suppress(apsw.Error):
                 db = connect(self.path)
                 try:

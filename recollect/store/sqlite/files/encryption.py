@@ -23,7 +23,9 @@ from typing import Any, NamedTuple
 import apsw
 
 from recollect import passphrases
+from recollect.configuration import expand_path
 from recollect.errors import LockedLibrary, RecollectError
+from recollect.home_folder import KEY_FILE
 from recollect.passphrases import (
     KEY_BYTES,
     WrongPassphrase,
@@ -35,7 +37,6 @@ from recollect.passphrases import (
 from recollect.settings import PASSPHRASE, PASSPHRASE_FILE
 from recollect.store.durability import sync_folder
 
-KEY_FILE = "recollect-key.json"
 ENCRYPTED, ENCRYPTING, DECRYPTING, PLAIN = "encrypted", "encrypting", "decrypting", "plain"
 """The states of a home. `plain` is for copies of a plain library inside of an encrypted home."""
 _FORMAT = 1
@@ -199,7 +200,7 @@ def configured_passphrase() -> str | None:
     """The passphrase in the settings, or None."""
     file = PASSPHRASE_FILE.get()
     if file:
-        return read_passphrase(Path(file).expanduser())
+        return read_passphrase(expand_path(file))
     return PASSPHRASE.get() or None
 
 

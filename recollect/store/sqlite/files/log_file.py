@@ -1,9 +1,9 @@
 """Make commits durable without keeping other writers waiting.
 
-SQLite would flush its write-ahead log inside of the transaction. Then most of the time nobody can
-write, because somebody waits for the disk. So SQLite only writes the log, and whoever has committed
-flushes it afterwards, before the commit is acknowledged. A flush covers the whole log, whoever
-wrote it. So what builds on the commit of another process never becomes durable without it.
+SQLite would flush its write-ahead log inside the transaction. Then nobody can write most of the
+time, because somebody is waiting for the disk. So SQLite only writes the log, and the thread that
+committed flushes it afterwards, before the commit is acknowledged. A flush covers the whole log,
+whoever wrote it. So a commit never becomes durable without the commits that it builds on.
 
 Others can read a commit before it is durable. Nobody has been told that it is stored until then.
 """

@@ -11,6 +11,7 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
+from recollect.home_folder import has_other_entries, own_entries
 from recollect.settings import PERMISSIONS
 
 _FOLDER = 0o700
@@ -36,13 +37,13 @@ def protect_library(home: Path, library: Path) -> None:
     if PERMISSIONS.get() == "keep" or os.name != "posix":
         return
     was_private = _is_private(home) and _is_private(library.parent) and _is_private(library)
-    if was_private or not home.exists():
+    if was_private or not home.is_dir():
         return
     if _belongs_to_recollect(home):
-        _protect(home, _FOLDER)
-    for folder in (library.parent.parent, library.parent, home / "archive", home / "audit"):
-        _protect(folder, _FOLDER)
-    for path in (*library.parent.rglob("*"), *home.glob("*.db*")):
+        for path in (home, *own_entries(home)):
+            _protect_any(path)
+    users = library.parent.parent
+    for path in (users, library.parent, *library.parent.rglob("*")):
         _protect_any(path)
 
 
@@ -56,10 +57,10 @@ def protect_tree(folder: Path) -> None:
 
 
 def _belongs_to_recollect(home: Path) -> bool:
-    """Whether a folder is for libraries only: not the user's own, or one that everybody uses."""
+    """Whether a folder is for libraries only: not the user's own, or one that others use."""
     if home.resolve() in (Path.home().resolve(), Path(home.resolve().anchor)):
         return False
-    return not home.stat().st_mode & stat.S_ISVTX
+    return not home.stat().st_mode & stat.S_ISVTX and not has_other_entries(home)
 
 
 def _is_private(path: Path) -> bool:

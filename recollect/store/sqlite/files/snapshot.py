@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,7 +18,6 @@ from recollect.store.sqlite.files.encryption import DataKey, apply_key, data_key
 _PAGES_PER_STEP = 1_024
 _BUSY_MILLISECONDS = 30_000
 
-CopyProgress = Callable[[int, int], None]
 """Called with the pages copied and their total."""
 
 
@@ -31,7 +29,7 @@ class LibraryCounts(NamedTuple):
     messages: int
 
 
-def copy_database(source: Path, target: Path, progress: CopyProgress | None = None) -> None:
+def copy_database(source: Path, target: Path) -> None:
     """Copy a database as it is at this moment.
 
     Others may write meanwhile. One read transaction covers all pages, so the copy never starts
@@ -48,7 +46,7 @@ def copy_database(source: Path, target: Path, progress: CopyProgress | None = No
             os.chmod(target, 0o600)  # noqa: PTH101 - by name, see connection.py
             # If the copy is interrupted, it is deleted, so it needs no journal.
             copy.execute("pragma journal_mode = off; pragma synchronous = off").fetchall()
-            _copy_pages(copy, reader, progress)
+            _copy_pages(copy, reader)
             _require_unchanged(reader, source)
         finally:
             copy.close(True)
@@ -88,14 +86,10 @@ def _require_unchanged(reader: apsw.Connection, path: Path) -> None:
         raise StoreBusy(f"{path} changed while it was copied in read-only mode. Try again.")
 
 
-def _copy_pages(
-    copy: apsw.Connection, reader: apsw.Connection, progress: CopyProgress | None
-) -> None:
+def _copy_pages(copy: apsw.Connection, reader: apsw.Connection) -> None:
     with copy.backup("main", reader, "main") as backup:
         while not backup.done:
             backup.step(_PAGES_PER_STEP)
-            if progress is not None:
-                progress(backup.page_count - backup.remaining, backup.page_count)
 
 
 def check_library_copy(path: Path) -> LibraryCounts:

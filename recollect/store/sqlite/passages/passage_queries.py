@@ -229,11 +229,11 @@ def _scan(db: Connection, filter: Filter, documents: Sequence[int] | None) -> _S
 
 
 def find_substring(
-    db: Connection, text: str, filter: Filter, limit: int, offset: int
+    db: Connection, text: str, filter: Filter, limit: int, offset: int, by_document: bool
 ) -> SubstringMatches:
     """See Store.find_substring. If the text is frequent, or has no words, this is a scan."""
     matches = passages_with_word_part(db, text)
-    if matches is not None:
+    if matches is not None and not by_document:
         return _indexed_matches(db, matches, filter, limit, offset)
     scan = _scan(db, filter, few_documents(db, filter))
     matching_keys = passages_with_words_around(db, text)
@@ -242,18 +242,21 @@ def find_substring(
         source = "json_each(?) f cross join passage p on p.key = f.value"
         scan = _Scan(source, where, [matching_keys, *values])
     rows = db.execute(
-        f"""select p.key, p.content from {scan.source}
+        f"""select p.key, p.document, p.content from {scan.source}
         cross join document d on d.key = p.document
         where {scan.where} order by {_NEWEST_FIRST}""",
         scan.values,
     )
     folded = fold(text)
     keys: list[int] = []
+    listed_documents: set[int] = set()
     is_complete = True
     end = time.thread_time() + LIMITS.search_cpu_seconds
-    for key, content in rows:
-        if folded in comparable(content):
+    for key, document, content in rows:
+        if document not in listed_documents and folded in comparable(content):
             keys.append(key)
+            if by_document:
+                listed_documents.add(document)
         if time.thread_time() > end:
             is_complete = False
             break

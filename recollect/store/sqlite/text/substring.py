@@ -81,7 +81,7 @@ def passages_with_word_part(db: Connection, text: str) -> KeyQuery | None:
 def passages_with_words_around(db: Connection, text: str) -> str | None:
     """The keys of the passages whose words could contain the text, as a JSON array.
 
-    None if the index cannot tell, or if there are so many that a scan takes as long.
+    None if the index cannot tell, or if there are so many that a scan is as fast.
     """
     if is_vocabulary_behind(db) or long_passages(db):
         return None

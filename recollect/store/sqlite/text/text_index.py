@@ -36,7 +36,7 @@ _DELETE = (
 _MAX_CACHED_WORDS = 500_000
 # From this many passages in one call, the vocabulary is read from the index later,
 _BULK_PASSAGES = 2_000
-# if they are at least one in so many of all passages.
+# if they are at least one in this many of all passages.
 _BULK_SHARE = 20
 # Words that are read from the index at once, to bound the memory.
 _WORDS_PER_STATEMENT = 10_000
@@ -44,13 +44,13 @@ _WORDS_PER_STATEMENT = 10_000
 _WORDS_PER_INSERT = 100
 # The first passage whose words the vocabulary may lack, while it is behind.
 _DEFERRED = "words_deferred"
-# Reading all words takes as long as the library is large. So it is done when this has so many times
-# the passages that it had when the vocabulary was complete, when the import ends, and before the
-# library is indexed in the background.
+# Reading all words takes longer the larger the library is. So it is done when the library has this
+# many times the passages that it had when the vocabulary was complete, when the import ends, and
+# before the library is indexed in the background.
 _DEFERRED_GROWTH = 8
 REMOVALS = "word_removals"
 """This marker counts the transactions that have removed words from the vocabulary."""
-# Wiping one passage from every page of the index takes as long as rewriting so many passages.
+# Wiping one passage from every page of the index takes as long as rewriting this many passages.
 _REWRITES_PER_WIPE = 300
 
 

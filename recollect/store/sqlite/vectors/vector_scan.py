@@ -58,7 +58,7 @@ class RowFilter:
         """Rows that the files still contain."""
 
     def passing(self, columns: Columns, indexes: Indexes) -> Indexes:
-        """Those of some rows that pass the filter."""
+        """The rows that pass the filter."""
         filter = self._filter
 
         def column(name: str) -> NDArray[Any]:

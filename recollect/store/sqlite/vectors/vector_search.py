@@ -33,9 +33,9 @@ from recollect.store.sqlite.vectors.vector_table import uncopied_rows, unpack, v
 from recollect.store.sqlite.vectors.writable_space_files import open_verified
 from recollect.store.values import Space
 
-# The vectors of so many passages are read from the table faster than the files are scanned.
+# The vectors of this many passages are read from the table faster than the files are scanned.
 _MAX_PASSAGES_READ_SINGLY = 500
-# The same for one in so many of all passages.
+# The same for one in this many of all passages.
 _SHARE_READ_SINGLY = 200
 
 

@@ -13,7 +13,7 @@ import threading
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple, TypeGuard, TypeVar
@@ -30,6 +30,7 @@ from recollect.store.sqlite.files.file_lock import file_lock
 from recollect.store.sqlite.files.private_files import protect_tree
 from recollect.store.sqlite.passages.key_ranges import KeyRange, all_keys, keys_in_few_documents
 from recollect.store.sqlite.text.fts_match import best_matches, count_matches
+from recollect.store.sqlite.volumes.best_matches import BestMatches
 from recollect.store.sqlite.volumes.format import (
     MANIFEST,
     DamagedVolume,
@@ -39,8 +40,9 @@ from recollect.store.sqlite.volumes.format import (
     verify_checksums,
 )
 from recollect.store.sqlite.volumes.plan import ranges_to_seal
+from recollect.store.sqlite.volumes.queries import UnsupportedQuery, supports
 from recollect.store.sqlite.volumes.scope import Selection
-from recollect.store.sqlite.volumes.volume import UnsupportedQuery, Volume, supports
+from recollect.store.sqlite.volumes.volume import Match, Volume
 from recollect.store.sqlite.volumes.writer import Row, WriteStopped, clear_unfinished, write_volume
 from recollect.store.values import Progress
 
@@ -72,9 +74,15 @@ class VolumeIndex:
     def match(self, db: Connection, node: Node, filter: Filter, limit: int) -> list[int]:
         """The keys of the passages that match, best first."""
         selection = _selection_factory(db, filter)
-        results, fts_ranges = self._search_volumes(
-            db, node, lambda volume, stale: volume.best_matches(node, selection(stale), limit)
-        )
+        _, newest_key = all_keys(db)
+        best = BestMatches(limit, newest_key)
+
+        def search(volume: Volume, stale_keys: tuple[int, ...]) -> list[Match]:
+            return best.find(volume, partial(volume.best_matches, node, selection(stale_keys)))
+
+        results, fts_ranges = self._search_volumes(db, node, search)
+        if not best.is_complete():
+            results, fts_ranges = self._search_volumes(db, node, search)
         hits = [hit for result in results for hit in result]
         keys = None
         if fts_ranges:

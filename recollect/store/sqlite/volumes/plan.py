@@ -11,9 +11,9 @@ MIN_VOLUME_PASSAGES = 1_024
 MAX_VOLUME_PASSAGES = 131_072
 # FTS5 is searched for every changed passage, so a volume with more of them is written again.
 _MAX_STALE_PASSAGES = 1_000
-# The same for one in so many of the passages of a volume. Small volumes are written quickly.
+# The same for one in this many passages of a volume. Small volumes are written quickly.
 _STALE_SHARE = 64
-# So many adjacent small volumes are merged.
+# This many adjacent small volumes are merged.
 _VOLUMES_PER_MERGE = 4
 
 

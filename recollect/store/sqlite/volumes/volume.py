@@ -10,56 +10,32 @@ from pathlib import Path
 from typing import cast
 
 import tantivy
-from tantivy import FieldType, Occur, Query
+from tantivy import Query
 
-from recollect.language.queries.query_tree import And, Node, Not, Or, Word
-from recollect.language.text import indexable
+from recollect.language.queries.query_tree import Node
 from recollect.store.sqlite.passages.key_ranges import KeyRange
-from recollect.store.sqlite.text.fts_match import inverse_document_frequency
 from recollect.store.sqlite.volumes.format import (
     HIDDEN,
     VISIBLE,
     UnreadableVolume,
     read_manifest,
 )
+from recollect.store.sqlite.volumes.queries import (
+    all_of,
+    any_value,
+    selection_query,
+    tree_query,
+)
 from recollect.store.sqlite.volumes.scope import Selection
-from recollect.store.sqlite.volumes.tokenizer import split_words, truncate_word
+from recollect.store.sqlite.volumes.tokenizer import truncate_word
 
-# Up to this many words with a prefix are all scored. Otherwise only the most frequent ones are.
-_MAX_SCORED_PREFIX_WORDS = 64
-_MOST_FREQUENT_PREFIX_WORDS = 16
-# Each word that completes the phrase needs its own query.
-_MAX_PREFIX_PHRASES = 256
-# Tantivy's patterns have at most 1,000 states.
-_MAX_PATTERN_BYTES = 256
-# Up to this many values, or keys of passages, single terms are faster than a set.
-_MAX_SINGLE_TERMS = 64
+Match = tuple[int, float]
+"""The key of a passage, and its BM25 score."""
+
+# Up to this many keys of passages, single terms are faster than a set.
 _MAX_SINGLE_KEYS = 1_000
 # The cheapest aggregation. It counts without scoring, which a search always does.
 _COUNT = {"n": {"filter": "*"}}
-
-
-class UnsupportedQuery(Exception):
-    """A volume cannot answer this query exactly as FTS5 does, so FTS5 must answer it."""
-
-
-def supports(node: Node) -> bool:
-    """Whether volumes answer this query exactly as FTS5 does.
-
-    Searching may still raise UnsupportedQuery for a prefix, because it depends on the volume how
-    many words have the prefix.
-    """
-    match node:
-        case Word():
-            return True
-        case Not(part):
-            return supports(part)
-        case Or(parts):
-            return all(supports(part) for part in parts)
-        case And(parts):
-            # Near is a subclass of And, and not supported.
-            return type(node) is And and all(supports(part) for part in parts)
-    return False
 
 
 class Volume:
@@ -90,13 +66,13 @@ class Volume:
             return None
         return _Index(self.folder / name)
 
-    def best_matches(self, node: Node, selection: Selection, limit: int) -> list[tuple[int, float]]:
-        """The keys of the passages that match, with their BM25 scores, best first.
+    def best_matches(self, node: Node, selection: Selection, limit: int) -> list[Match]:
+        """The passages that match, best first.
 
         Passages with the same score come in the order in which they were written.
         """
         excluded_keys = frozenset(selection.not_keys_in(self.key_range))
-        hits: list[tuple[int, float]] = []
+        hits: list[Match] = []
         for index in self._indexes(selection.hidden):
             query = index.query(node, selection, self._document_range)
             if query is not None:
@@ -116,8 +92,8 @@ class Volume:
                 continue
             total += index.count(query)
             if excluded_keys:
-                among_keys = index.any_value("key", excluded_keys, _MAX_SINGLE_KEYS)
-                total -= index.count(_all_of([query, among_keys]))
+                among_keys = any_value("key", excluded_keys, _MAX_SINGLE_KEYS)
+                total -= index.count(all_of([query, among_keys]))
         return total
 
     def frequencies(self, words: Sequence[str], hidden: bool) -> list[int]:
@@ -140,9 +116,8 @@ class _Index:
         with self._translated_errors():
             index = tantivy.Index.open(str(folder))
             index.config_reader("manual")  # the index never changes
-            self._schema = index.schema
             self._searcher = index.searcher()
-        self._size = self._searcher.num_docs
+        self.size = self._searcher.num_docs
 
     @contextmanager
     def _translated_errors(self) -> Iterator[None]:
@@ -160,8 +135,8 @@ class _Index:
 
     # -- searching ---
 
-    def search(self, query: Query, limit: int) -> list[tuple[int, float]]:
-        limit = min(limit, self._size)  # Tantivy allocates memory for as many results
+    def search(self, query: Query, limit: int) -> list[Match]:
+        limit = min(limit, self.size)  # Tantivy allocates memory for as many results
         if limit <= 0:
             return []
         with self._translated_errors():
@@ -177,136 +152,12 @@ class _Index:
         with self._translated_errors():
             return self._searcher.doc_freq("text", truncate_word(word))
 
-    # -- building queries ---
-
     def query(
         self, node: Node, selection: Selection, document_range: KeyRange, scored: bool = True
     ) -> Query | None:
         """A query for a tree and a selection; None if nothing can match."""
-        if selection.documents is not None and not selection.documents_in(document_range):
-            return None
-        if selection.has_no_dates:
-            return None
-        filters = [
-            Query.const_score_query(query, 0.0)
-            for query in self._filters(selection, document_range)
-        ]
-        exclusions = self._exclusions(selection, document_range)
-        return _all_of([self._node(node, scored), *filters], exclusions)
+        return selection_query(tree_query(node, self, scored), selection, document_range)
 
-    def _filters(self, selection: Selection, document_range: KeyRange) -> list[Query]:
-        """Queries that must all match."""
-        filters = []
-        if selection.roles:
-            filters.append(self._any_name("role", selection.roles))
-        if selection.authors:
-            filters.append(self._any_name("author", selection.authors))
-        if selection.senders:
-            by_role = self._any_name("role", selection.senders)
-            by_author = self._any_name("author", selection.senders)
-            filters.append(_any_of([by_role, by_author]))
-        if selection.after is not None or selection.before is not None:
-            filters.append(
-                Query.range_query(
-                    self._schema, "created_at", FieldType.Integer, selection.after, selection.before
-                )
-            )
-        if selection.documents is not None:
-            filters.append(self.any_value("document", selection.documents_in(document_range)))
-        return filters
-
-    def _exclusions(self, selection: Selection, document_range: KeyRange) -> list[Query]:
-        """Queries of which none may match."""
-        exclusions = []
-        if selection.not_roles:
-            exclusions.append(self._any_name("role", selection.not_roles))
-        if selection.not_authors:
-            exclusions.append(self._any_name("author", selection.not_authors))
-        documents = selection.not_documents_in(document_range)
-        if documents:
-            exclusions.append(self.any_value("document", documents))
-        return exclusions
-
-    def _any_name(self, field: str, names: Sequence[str]) -> Query:
-        return self.any_value(field, [truncate_word(name) for name in names])
-
-    def any_value(
-        self, field: str, values: Sequence[str | int], max_single: int = _MAX_SINGLE_TERMS
-    ) -> Query:
-        """A query for entries whose field has one of these values."""
-        if len(values) > max_single:
-            return Query.term_set_query(self._schema, field, values)
-        return _any_of([Query.term_query(self._schema, field, value, "basic") for value in values])
-
-    def _node(self, node: Node, scored: bool) -> Query:
-        """A query tree as a Tantivy query. It means the same as `fts_query` of the tree."""
-        match node:
-            case Word(text, prefix):
-                words = split_words(indexable(text)).split()
-                if prefix and words:
-                    return self._prefix(words, scored)
-                return self._phrase(words)
-            case Not(part):
-                return self._node(part, scored)
-            case Or(parts):
-                return _any_of([self._node(part, scored) for part in parts])
-            case And(parts) if type(node) is And:
-                required = [self._node(part, scored) for part in parts if not isinstance(part, Not)]
-                excluded = [self._node(part, False) for part in parts if isinstance(part, Not)]
-                return _all_of(required, excluded)
-        raise UnsupportedQuery(type(node).__name__)
-
-    def _phrase(self, words: list[str]) -> Query:
-        if not words:
-            return Query.empty_query()
-        if len(words) == 1:
-            return Query.term_query(self._schema, "text", words[0], "freq")
-        return Query.phrase_query(self._schema, "text", list(words))
-
-    def _prefix(self, words: list[str], scored: bool) -> Query:
-        """A query for a phrase whose last word is a prefix."""
-        *complete_words, prefix = words
+    def words_with_prefix(self, prefix: str, limit: int) -> list[tuple[str, int]]:
         with self._translated_errors():
-            terms = self._searcher.terms_with_prefix("text", prefix, limit=_MAX_PREFIX_PHRASES + 1)
-        if complete_words:
-            if len(terms) > _MAX_PREFIX_PHRASES:
-                raise UnsupportedQuery("a phrase that ends in the prefix of many words")
-            return _any_of([self._phrase([*complete_words, word]) for word, _ in terms])
-        if len(terms) <= _MAX_SCORED_PREFIX_WORDS:
-            return _any_of(self._equally_weighted(terms))
-        if len(prefix.encode()) > _MAX_PATTERN_BYTES:
-            raise UnsupportedQuery("a long prefix of many words")
-        pattern = Query.regex_query(self._schema, "text", prefix + ".*")
-        unscored = Query.const_score_query(pattern, 0.0)
-        if not scored:
-            return unscored
-        scored_terms = self._equally_weighted(terms[:_MOST_FREQUENT_PREFIX_WORDS])
-        return _any_of([*scored_terms, unscored])
-
-    def _equally_weighted(self, terms: list[tuple[str, int]]) -> list[Query]:
-        """Queries for words that score alike, whatever their frequencies.
-
-        They all stand for the same prefix.
-        """
-        weights = [inverse_document_frequency(frequency, self._size) for _, frequency in terms]
-        return [
-            Query.boost_query(self._phrase([word]), min(weights) / weight)
-            for (word, _), weight in zip(terms, weights, strict=True)
-        ]
-
-
-def _any_of(queries: list[Query]) -> Query:
-    if not queries:
-        return Query.empty_query()
-    if len(queries) == 1:
-        return queries[0]
-    return Query.boolean_query([(Occur.Should, query) for query in queries])
-
-
-def _all_of(queries: list[Query], excluded: Sequence[Query] = ()) -> Query:
-    if not queries:
-        return Query.empty_query()
-    if len(queries) == 1 and not excluded:
-        return queries[0]
-    required = [(Occur.Must, query) for query in queries]
-    return Query.boolean_query([*required, *((Occur.MustNot, query) for query in excluded)])
+            return self._searcher.terms_with_prefix("text", prefix, limit=limit)

@@ -30,7 +30,7 @@ _INHERITED = (
     "PYTHONPATH",
     "SYSTEMROOT",
 )
-"""Of the environment. The rest may contain secrets."""
+"""The variables that the process gets. Others may contain secrets."""
 
 
 class FormulaProcess:

@@ -2,7 +2,7 @@
 
 It searches the library. In a process that serves one local user (`recollect mcp`, or `recollect
 serve` without API keys), a ChatGPT Browser database is searched instead if CONVERSATION_DB or
-ORIGIN_CONVERSATION_DB names one, or if there is one in `<home>/db/`. Every call decides anew, so a
+ORIGIN_CONVERSATION_DB names one, or if there is one in `<home>/db/`. Every call decides again, so a
 database dropped into the folder is used by the next call.
 
 Where the contract leaves room, we accept what is nearly right: null and empty mean "not given", a
@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from recollect import settings
+from recollect.configuration import expand_path
 from recollect.errors import RecollectError
 from recollect.language import text
 from recollect.language.queries.query import check_size
@@ -97,7 +98,7 @@ def _foreign_database(context: Context) -> Path | None:
         return None
     configured = settings.CONVERSATION_DB.get() or settings.ORIGIN_CONVERSATION_DB.get()
     if configured:
-        path = Path(configured).expanduser()
+        path = expand_path(configured)
         if not path.exists() or path.is_dir():
             raise ToolError(f"Database not found: {configured}")
         return path

@@ -12,10 +12,10 @@ from typing import Any
 
 from recollect.errors import RecollectError, SearchTimeout
 from recollect.language.text import storable
-from recollect.memory import render
 from recollect.memory.api import DEFAULT_NEIGHBORS, MAX_NEIGHBORS
-from recollect.memory.compact import search_compact
 from recollect.memory.reading import DEFAULT_READ_TOKENS, MAX_TOKENS, MIN_TOKENS
+from recollect.memory.rendering import render
+from recollect.memory.rendering.compact import search_compact
 from recollect.memory.request_filters import DEFAULT_LIMIT, MAX_LIMIT, MemoryFilter
 from recollect.serve.mcp.arguments import TIMEOUT, Arguments, json_answer, sanitize
 from recollect.serve.mcp.context import Answer, Context, ToolError

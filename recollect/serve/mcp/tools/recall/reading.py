@@ -7,7 +7,6 @@ a space, so that no message can pose as another.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from recollect.errors import NotFound
 from recollect.language.text import for_model, storable
@@ -17,6 +16,7 @@ from recollect.model.documents import Passage, Summary
 from recollect.model.kinds import CONVERSATION
 from recollect.serve.masking import mask_passage
 from recollect.serve.mcp.context import Context
+from recollect.serve.mcp.span import span_that_fits
 from recollect.serve.mcp.tools.recall.budget import Budget, count_tokens, cut
 from recollect.serve.mcp.tools.recall.labels import day, heading, one_line, speaker
 from recollect.serve.mcp.tools.recall.references import Reference
@@ -26,7 +26,7 @@ _AROUND = 40
 _AT_ONCE = 100
 _REMARKS = 60
 _MIN_PART = 40
-"""A message is cut only if at least so many tokens of it can be shown."""
+"""A message is cut only if at least this many tokens of it can be shown."""
 _MAX_CALL_LENGTH = 200
 _INDENTED_HEADING = re.compile(r"^ (?=#\d)", re.MULTILINE)
 _LOOKS_LIKE_HEADING = re.compile(r"^(?=#\d)", re.MULTILINE)
@@ -115,7 +115,7 @@ class Reading:
         blocks = [self._block(passage, "") for passage in passages]
         if count_tokens(blocks[middle]) >= budget.room:
             return self._cut_off(budget, passages[middle], blocks[middle])
-        first, last = _span_that_fits([count_tokens(b + "\n") for b in blocks], middle, budget.room)
+        first, last = span_that_fits([count_tokens(b + "\n") for b in blocks], middle, budget.room)
         day_shown = ""
         for passage in passages[first : last + 1]:
             budget.add(self._block(passage, day_shown))
@@ -199,24 +199,6 @@ class Reading:
         if last < count:
             more.append(f"#{last + 1}-{count}")
         return f"Messages {first} to {last} of {count}. More: {self._short_id}{' or '.join(more)}."
-
-
-def _span_that_fits(costs: Sequence[int], middle: int, room: int) -> tuple[int, int]:
-    """The first and last of the costs around the middle that fit together, after before before."""
-    first = last = middle
-    room -= costs[middle]
-    while True:
-        has_grown = False
-        if last + 1 < len(costs) and costs[last + 1] <= room:
-            last += 1
-            room -= costs[last]
-            has_grown = True
-        if first > 0 and costs[first - 1] <= room:
-            first -= 1
-            room -= costs[first]
-            has_grown = True
-        if not has_grown:
-            return first, last
 
 
 def _quote(content: str) -> str:

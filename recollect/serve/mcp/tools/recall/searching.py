@@ -21,7 +21,7 @@ from recollect.serve.mcp.tools.recall.labels import one_line
 _CONVERSATIONS = 5
 """The most in one answer, as long as the budget suffices. The next ones rarely have the answer."""
 _DETAILED = 3
-"""So many conversations are shown with longer snippets and several messages."""
+"""The first conversations, which are shown with longer snippets and several messages."""
 _CLOSE = 0.75
 """The reply to a message is shown if its score is at least this share of the best one."""
 _REMARKS = 110

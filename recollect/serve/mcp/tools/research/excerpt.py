@@ -12,6 +12,7 @@ from recollect.model.documents import Passage, View
 from recollect.serve.masking import mask_passage
 from recollect.serve.mcp.arguments import sanitize
 from recollect.serve.mcp.context import Context
+from recollect.serve.mcp.span import span_that_fits
 
 TEXT_LENGTH = 40_000
 NAME_LENGTH = 120
@@ -49,20 +50,8 @@ def _fit(lines: list[Line], message_id: str) -> list[Line]:
             middle = index
             break
     lengths = [len(line.passage.content) for line in lines]
-    room = TEXT_LENGTH - lengths[middle]
-    first = last = middle
-    while True:
-        has_grown = False
-        if last + 1 < len(lines) and lengths[last + 1] <= room:
-            last += 1
-            room -= lengths[last]
-            has_grown = True
-        if first > 0 and lengths[first - 1] <= room:
-            first -= 1
-            room -= lengths[first]
-            has_grown = True
-        if not has_grown:
-            return lines[first : last + 1]
+    first, last = span_that_fits(lengths, middle, TEXT_LENGTH)
+    return lines[first : last + 1]
 
 
 def excerpt_text(lines: Sequence[Line], total: int) -> str:

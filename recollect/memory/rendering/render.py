@@ -8,7 +8,7 @@ from typing import Any
 from recollect.language.text import iso, tokens
 from recollect.memory.formats import code_list, count, format_date, format_time, one_line, shorten
 from recollect.memory.names import file_name
-from recollect.memory.repetitions import without_repetitions
+from recollect.memory.rendering.repetitions import without_repetitions
 from recollect.memory.results import (
     ConversationHit,
     Deletion,

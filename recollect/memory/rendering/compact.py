@@ -13,8 +13,8 @@ from recollect.memory.formats import (
     one_line,
     shorten,
 )
-from recollect.memory.render import nothing_found, ordered_facts
-from recollect.memory.repetitions import is_repetition
+from recollect.memory.rendering.render import nothing_found, ordered_facts
+from recollect.memory.rendering.repetitions import is_repetition
 from recollect.memory.request_filters import MAX_LIMIT
 from recollect.memory.results import ConversationHit, MemoryHit, MemoryResults, ObservationHit
 from recollect.search.results.snippet import snippet

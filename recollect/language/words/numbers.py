@@ -1,0 +1,35 @@
+"""Numbers with and without separators: 1249 is also written 1,249, 1.249 or 1 249."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+_GROUP = 3  # digits
+_MAX_DIGITS = 15
+
+
+def other_number_format(words: Sequence[str]) -> tuple[str, ...]:
+    """The words of a number in its other format; empty if they are not a number with two formats.
+
+    The words of `1,249.50` are 1, 249 and 50. Its other format is 1249.50.
+    """
+    if not all(word.isascii() and word.isdigit() for word in words):
+        return ()
+    first, *others = words
+    if len(first) > _MAX_DIGITS:
+        return ()
+    if len(first) > _GROUP:
+        return (*_groups(first), *others)
+    groups = [first]
+    while others and len(others[0]) == _GROUP:
+        groups.append(others.pop(0))
+    if len(groups) == 1 or len(others) > 1:
+        return ()
+    return ("".join(groups), *others)
+
+
+def _groups(digits: str) -> list[str]:
+    """Groups of three digits, the first of which may be shorter."""
+    size = len(digits) % _GROUP or _GROUP
+    starts = range(size, len(digits), _GROUP)
+    return [digits[:size], *(digits[start : start + _GROUP] for start in starts)]

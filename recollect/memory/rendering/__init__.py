@@ -1,0 +1,1 @@
+"""How results of the memory are shown: in full, or in one line each."""

@@ -1,0 +1,45 @@
+"""Which fields of a document a person has set. Imports leave them alone.
+
+The names are in the metadata, so they are exported, moved and backed up with the document.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from recollect.model.documents import Document, Json
+
+EDITED_FIELDS = "edited_fields"
+"""The key of the metadata with the names: a list of `title`, `project` and `tags`."""
+
+
+def edited_fields(metadata: Mapping[str, Json]) -> frozenset[str]:
+    names = metadata.get(EDITED_FIELDS)
+    if not isinstance(names, list):
+        return frozenset()
+    return frozenset(name for name in names if isinstance(name, str))
+
+
+def without_edited_fields(metadata: Mapping[str, Json]) -> dict[str, Json]:
+    """The metadata as interfaces show it."""
+    return {key: value for key, value in metadata.items() if key != EDITED_FIELDS}
+
+
+def set_edited_fields(metadata: Mapping[str, Json], names: Collection[str]) -> dict[str, Json]:
+    """The metadata with these names, and no others."""
+    changed = without_edited_fields(metadata)
+    if names:
+        changed[EDITED_FIELDS] = sorted(names)
+    return changed
+
+
+def mark_edited_fields(before: Document, after: Document) -> dict[str, Json]:
+    """The metadata of a document that a person has changed, with the names of what changed."""
+    names = set(edited_fields(after.metadata))
+    if after.title != before.title:
+        names.add("title")
+    if after.project != before.project:
+        names.add("project")
+    if after.metadata.get("tags") != before.metadata.get("tags"):
+        names.add("tags")
+    return set_edited_fields(after.metadata, names)

@@ -1,0 +1,79 @@
+"""Forks and resumed sessions repeat messages of another conversation: undoing imports of them."""
+
+from __future__ import annotations
+
+from messages import conversation, message
+
+from recollect.model.documents import Document
+from recollect.model.search import Filter
+from recollect.store.base import Store
+
+
+def session(id: str, *letters: str, title: str = "A session") -> Document:
+    messages = [message(letter, f"word{letter}", minutes=ord(letter)) for letter in letters]
+    return conversation(*messages, id=id, title=title, shared_ids=True)
+
+
+def run_import(store: Store, *documents: Document) -> int:
+    receipt = store.start_import("sessions")
+    store.save(documents, receipt.id)
+    return receipt.id
+
+
+def stored_ids(store: Store) -> dict[str, list[str]]:
+    return {
+        document.id: [passage.id for passage in document.passages]
+        for document in store.iter_documents(Filter())
+    }
+
+
+def test_undoing_an_import_keeps_messages_that_a_fork_in_another_import_repeats(
+    store: Store,
+) -> None:
+    original = run_import(store, session("c1", "a", "b", "c"))
+    fork = run_import(store, session("c2", "a", "b", "x"))
+    assert stored_ids(store) == {"c1": ["a", "b", "c"], "c2": ["x"]}
+    store.undo_import(original)
+    assert stored_ids(store) == {"c1": ["a", "b"], "c2": ["x"]}
+    assert store.verify().healthy
+    store.undo_import(fork)
+    assert stored_ids(store) == {}
+
+
+def test_undoing_the_import_of_a_fork_keeps_the_original(store: Store) -> None:
+    original = run_import(store, session("c1", "a", "b"))
+    fork = run_import(store, session("c2", "a", "b", "x"))
+    store.undo_import(fork)
+    assert stored_ids(store) == {"c1": ["a", "b"]}
+    store.undo_import(original)
+    assert stored_ids(store) == {}
+
+
+def test_an_import_with_a_fork_and_its_original_is_undone_completely(store: Store) -> None:
+    first = run_import(store, session("c1", "a", "b"))
+    both = run_import(store, session("c2", "a", "b", "x"), session("c1", "a", "b", "c"))
+    assert stored_ids(store) == {"c1": ["a", "b", "c"], "c2": ["x"]}
+    again = run_import(store, session("c1", "a", "b", "c"), session("c2", "a", "b", "x"))
+    store.undo_import(again)
+    store.undo_import(both)
+    assert stored_ids(store) == {"c1": ["a", "b"]}
+    store.undo_import(first)
+    assert stored_ids(store) == {}
+
+
+def test_the_title_of_the_original_is_restored_although_a_fork_was_imported_later(
+    store: Store,
+) -> None:
+    run_import(store, session("c1", "a", "b", title="Old"))
+    newer = run_import(store, session("c1", "a", "b", title="New"))
+    run_import(store, session("c2", "a", "b", "x"))
+    store.undo_import(newer)
+    assert store.summary("c1").title == "Old"
+
+
+def test_a_message_is_deleted_although_a_fork_repeats_it(store: Store) -> None:
+    run_import(store, session("c1", "a", "b"))
+    run_import(store, session("c2", "a", "b", "x"))
+    store.delete_passage("c1", "b")
+    store.delete("c1")
+    assert stored_ids(store) == {"c2": ["x"]}

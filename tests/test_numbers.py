@@ -1,0 +1,72 @@
+"""Numbers are found with and without separators."""
+
+from __future__ import annotations
+
+import pytest
+
+import recollect
+from recollect.language.text import tokens
+from recollect.language.words.numbers import other_number_format
+from recollect.model.search import SearchOptions
+
+
+@pytest.mark.parametrize(
+    ("number", "other"),
+    [
+        ("1249", "1 249"),
+        ("1,249", "1249"),
+        ("1,249.50", "1249 50"),
+        ("1249.50", "1 249 50"),
+        ("12.345.678,90", "12345678 90"),
+        ("1234567", "1 234 567"),
+        ("100000", "100 000"),
+        ("999", ""),
+        ("3.12.7", ""),
+        ("10.0.0.1", ""),
+        ("1,24", ""),
+        ("v1249", ""),
+        ("9" * 16, ""),
+    ],
+)
+def test_a_number_has_another_format(number: str, other: str) -> None:
+    assert " ".join(other_number_format(tokens(number))) == other
+
+
+@pytest.mark.parametrize("mode", ["both", "text"])
+@pytest.mark.parametrize(
+    ("query", "first"),
+    [
+        ("1249", "flight"),
+        ("1249.50", "flight"),
+        ("€1249.50", "flight"),
+        ("how much was the 1249 euro flight", "flight"),
+        ("1,250,000", "budget"),
+        ("1.250.000", "budget"),
+        ("budget 1,250,000", "budget"),
+    ],
+)
+def test_a_number_is_found_in_either_format(
+    library: recollect.Library, query: str, first: str, mode: str
+) -> None:
+    texts = {
+        "flight": "The flight to Lisbon cost €1,249.50, the hotel $980.",
+        "budget": "The budget is 1250000 for this year.",
+        "other": "Room 249 has 1 window and 50 chairs.",
+    }
+    for id_, text in texts.items():
+        library.add_conversation(id_, messages=[{"role": "user", "content": text}])
+    library.index()
+    page = library.search(query, options=SearchOptions(mode=mode))
+    assert page.hits[0].conversation_id == first
+    assert not any("1" in word for word in page.missing)
+    marked = {page.hits[0].snippet[start:end] for start, end in page.hits[0].marks}
+    assert marked & {"1,249", "1,249.50", "1250000"}
+
+
+def test_a_number_that_the_library_has_is_found_as_it_was_typed(
+    library: recollect.Library,
+) -> None:
+    for text in ("The meeting is in room 2024.", "It costs 2,024 dollars."):
+        library.add_conversation(messages=[{"role": "user", "content": text}])
+    page = library.search("2024")
+    assert [hit.snippet for hit in page.hits] == ["The meeting is in room 2024."]
