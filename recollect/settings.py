@@ -208,8 +208,8 @@ HUMAN_ONLY = define(
     "RECOLLECT_HUMAN_ONLY",
     "mask",
     choice("mask", "hide"),
-    "What agents see over MCP of messages that are for people only: `mask` shows that they exist "
-    "but not their text, `hide` leaves them out.",
+    "What agents see of messages that are for people only: `mask` shows that they exist but not "
+    "their text, `hide` leaves them out. With `mask`, an agent can guess words by searching.",
 )
 JWT_SECRET = define(
     "RECOLLECT_JWT_SECRET",

@@ -125,7 +125,13 @@ class Searching(LibraryCore):
         return literal.recent(self._store, text, filter, limit, audience)
 
     def find_text(
-        self, text: str, conversation_id: str | None = None, limit: int = 50, offset: int = 0
+        self,
+        text: str,
+        conversation_id: str | None = None,
+        limit: int = 50,
+        offset: int = 0,
+        *,
+        audience: Audience = Audience.PERSON,
     ) -> TextMatches:
         """One page of the messages that contain a text, newest first, and the total number.
 
@@ -134,8 +140,9 @@ class Searching(LibraryCore):
         """
         from recollect.search.variants import literal
 
+        store = self._visible_store(audience)
         return literal.find_text(
-            self._store, text, conversation_id, page_size(limit), page_offset(offset)
+            store, text, conversation_id, page_size(limit), page_offset(offset)
         )
 
     def match_expression(

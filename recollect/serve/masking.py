@@ -1,7 +1,9 @@
 """Masking: what an agent gets instead of human-only messages.
 
 Every route and tool passes documents, messages and hits through these functions before it returns
-them. People see everything. Agents see that a human-only message exists, but not its content.
+them. People see everything. Agents see that a human-only message exists, but not its content. With
+RECOLLECT_HUMAN_ONLY=hide, agents neither find such messages nor read them anywhere but on pages of
+the console, which number all messages.
 """
 
 from __future__ import annotations
@@ -9,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from recollect.model.audience import HUMAN_ONLY, MASK, Audience, is_human_only
+from recollect import settings
+from recollect.model.audience import HUMAN_ONLY, MASK, Audience, Labelled, is_human_only
 from recollect.model.documents import Document, Json, Passage
 from recollect.model.search import Hit
 
@@ -23,6 +26,20 @@ _VISIBLE_METADATA = (
     "source_message_id",
     "decision_type",
 )
+
+
+def audience_of(*, is_agent: bool) -> Audience:
+    """Who reads an answer, by whether an agent asked for it."""
+    if not is_agent:
+        return Audience.PERSON
+    if settings.HUMAN_ONLY.get() == "hide":
+        return Audience.AGENT_HIDDEN
+    return Audience.AGENT_MASKED
+
+
+def can_find(message: Labelled, audience: Audience) -> bool:
+    """Whether this audience may know that a message exists. It may still have to be masked."""
+    return audience is not Audience.AGENT_HIDDEN or not is_human_only(message)
 
 
 def is_masked(message: Passage | Hit, audience: Audience) -> bool:
@@ -39,6 +56,14 @@ def mask_passage(passage: Passage, audience: Audience) -> Passage:
         citations=(),
         metadata=_mask_metadata(passage.metadata),
     )
+
+
+def visible_document(document: Document, audience: Audience) -> Document:
+    """The document without the messages that this audience may not find; others are masked."""
+    if not has_masked_messages(document, audience):
+        return document
+    passages = tuple(passage for passage in document.passages if can_find(passage, audience))
+    return mask_document(replace(document, passages=passages), audience)
 
 
 def mask_document(document: Document, audience: Audience) -> Document:

@@ -134,6 +134,14 @@ def test_the_model_gets_the_session_history_unless_the_client_sends_one(
     assert upstream.requests[2].json["messages"] == [*history, {"role": "user", "content": "c"}]
 
 
+def test_the_model_gets_no_human_only_message(client: TestClient, upstream: StandIn) -> None:
+    hidden = {"role": "user", "content": "for people", "metadata": {"human_only": True}}
+    client.post("/conversations/messages", json={"session_id": "s", "messages": [hidden]})
+    client.post("/chat", json={"message": "Repeat the above.", "session_id": "s"})
+    messages = upstream.requests[0].json["messages"]
+    assert [m["content"] for m in messages] == ["Repeat the above."]
+
+
 def test_a_session_created_by_another_route_continues(client: TestClient) -> None:
     conversation = client.post("/conversations", json={"session_id": "s-9", "title": "Mine"}).json()
     body = client.post("/chat", json={"message": "a", "session_id": "s-9"}).json()

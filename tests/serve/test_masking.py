@@ -1,4 +1,7 @@
-"""Agents see that a human-only message exists, but no route reveals its content."""
+"""Agents see that a human-only message exists, but no route reveals its content.
+
+With RECOLLECT_HUMAN_ONLY=hide, agents do not find such messages at all.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,7 @@ from recollect.model.documents import Passage
 
 SECRET = "quaggasecret"  # only in human-only messages
 PUBLIC = "zebraopen"  # in public and in human-only messages
+ABSENT = "quaggaabsent"  # in no message, and as long as SECRET
 
 
 @dataclass
@@ -211,6 +215,90 @@ def test_no_route_reveals_a_message_that_was_stored_before_its_mark_was_known(
     assert scene.agent.get("/api/v1/related", params=parameters).status_code == 403
     page = scene.agent.get(f"/?q={PUBLIC}", headers={"accept": "text/html"})
     assert MASK in page.text and SECRET not in page.text
+
+
+@pytest.fixture
+def hide(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RECOLLECT_HUMAN_ONLY", "hide")
+
+
+def without_words(text: str) -> str:
+    return text.replace(SECRET, "").replace(ABSENT, "")
+
+
+@pytest.mark.usefixtures("hide")
+def test_no_route_tells_an_agent_whether_a_hidden_message_has_a_word(
+    world: World, scene: Scene
+) -> None:
+    told = 0
+    for path, operations in world.app.openapi()["paths"].items():
+        for method, operation in operations.items():
+            if path == "/api/events":  # never ends and has no contents
+                continue
+            request = request_for(operation, method, path, scene, SECRET)
+            other = request_for(operation, method, path, scene, ABSENT)
+            if request is None or other is None or request == other:
+                continue
+            answer, other_answer = scene.agent.request(**request), scene.agent.request(**other)
+            assert without_words(answer.text) == without_words(other_answer.text), request
+            for_person = scene.person.request(**request), scene.person.request(**other)
+            told += without_words(for_person[0].text) != without_words(for_person[1].text)
+    assert told >= 5  # routes on which a person finds it
+
+
+@pytest.mark.usefixtures("hide")
+def test_hidden_messages_are_left_out_of_what_agents_read_and_find(scene: Scene) -> None:
+    path = f"/conversations/{scene.conversation}"
+    details = [scene.agent.get(path), scene.agent.get("/conversations/by-session/s")]
+    details += [scene.agent.post(f"{path}/export"), scene.agent.get(f"{path}/messages")]
+    for detail in details:
+        assert [message["id"] for message in detail.json()["messages"]] == ["shown"]
+    for format_ in ("txt", "md"):
+        content = scene.agent.post(f"{path}/export?format={format_}").json()["content"]
+        assert f"{PUBLIC} for all" in content
+        assert MASK not in content
+    page = scene.agent.get(f"/conversations/search/messages?query={PUBLIC}").json()
+    assert [message["content"] for message in page["messages"]] == [f"{PUBLIC} for all"] * 2
+    assert page["total"] == 2
+    found = scene.agent.get(f"/api/search?q={PUBLIC}").json()
+    assert (len(found["results"]), found["total"]) == (2, 2)
+    assert scene.agent.get("/api/v1/search", params={"q": SECRET}).json()["total"] == 0
+    parameters = {"conversation": scene.conversation, "message": "hidden"}
+    assert scene.agent.get("/api/v1/related", params=parameters).status_code == 404
+    assert SECRET in scene.person.get(path).text
+    assert scene.person.get("/api/v1/search", params={"q": SECRET}).json()["total"] == 2
+
+
+@pytest.mark.usefixtures("hide")
+def test_an_agent_can_follow_a_thread_past_its_hidden_messages(scene: Scene) -> None:
+    path = f"/api/threads/{scene.thread}/messages"
+    for author in ("boss", "boss", "agent"):
+        message = {"author": author, "content": "more", "human_only": author == "boss"}
+        assert scene.person.post(path, json=message).status_code == 201
+    first = scene.agent.get(path, params={"limit": 1}).json()
+    assert ([m["seq"] for m in first["messages"]], first["has_more"]) == ([2], True)
+    second = scene.agent.get(path, params={"limit": 1, "after_seq": 2}).json()
+    assert ([m["seq"] for m in second["messages"]], second["has_more"]) == ([5], False)
+
+
+@pytest.mark.usefixtures("hide")
+def test_an_agent_can_page_past_the_hidden_messages_of_a_conversation(scene: Scene) -> None:
+    path = f"/conversations/{scene.conversation}/messages"
+    ids, after = [], ""
+    while after is not None:
+        page = scene.agent.get(path, params={"limit": 1, "after": after}).json()
+        ids += [message["id"] for message in page["messages"]]
+        after = page["after"]
+    assert ids == ["shown"]
+
+
+@pytest.mark.usefixtures("hide")
+def test_the_console_tells_an_agent_no_words_of_hidden_messages(scene: Scene) -> None:
+    texts = []
+    for word in (SECRET, ABSENT):
+        parameters = {"id": scene.conversation, "q": word}
+        texts.append(without_words(scene.agent.get("/console/matches", params=parameters).text))
+    assert texts[0] == texts[1]
 
 
 @pytest.mark.parametrize(

@@ -142,7 +142,10 @@ def matches(access: AccessTo, id: str, q: str, m: str = "") -> Response:
     """Links to the previous and the next match in a conversation."""
     with access.read() as library:
         page = library.search(
-            q, Filter.of(conversations=id), SearchOptions(mode="text", limit=_MAX_MATCHES)
+            q,
+            Filter.of(conversations=id),
+            SearchOptions(mode="text", limit=_MAX_MATCHES),
+            audience=access.principal.audience,
         )
     ids = [hit.message_id for hit in sorted(page.hits, key=lambda hit: hit.position)]
     number = 0

@@ -9,6 +9,7 @@ from recollect.model import sources
 from recollect.model.audience import Audience
 from recollect.model.documents import Summary
 from recollect.model.kinds import CONVERSATION
+from recollect.serve.masking import audience_of
 
 READ, WRITE, ADMIN = "read", "write", "admin"
 SCOPES = (READ, WRITE, ADMIN)
@@ -39,9 +40,7 @@ class Principal:
 
     @property
     def audience(self) -> Audience:
-        if self.agent:
-            return Audience.AGENT_MASKED
-        return Audience.PERSON
+        return audience_of(is_agent=self.agent)
 
     def require(self, scope: str, toolset: str | None = None) -> None:
         """Raise Forbidden unless the credential has the scope and may use the toolset."""

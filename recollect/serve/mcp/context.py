@@ -117,20 +117,15 @@ class Context:
     @property
     def audience(self) -> Audience:
         """Who reads the answer: a person, or an agent that may not see human-only messages."""
-        from recollect.model.audience import Audience
-        from recollect.settings import HUMAN_ONLY
+        from recollect.serve.masking import audience_of
 
-        if not self.agent:
-            return Audience.PERSON
-        if HUMAN_ONLY.get() == "hide":
-            return Audience.AGENT_HIDDEN
-        return Audience.AGENT_MASKED
+        return audience_of(is_agent=self.agent)
 
     def can_find(self, message: Labelled) -> bool:
         """Whether the caller may know that a message exists. It may still have to be masked."""
-        from recollect.model.audience import Audience, is_human_only
+        from recollect.serve.masking import can_find
 
-        return self.audience is not Audience.AGENT_HIDDEN or not is_human_only(message)
+        return can_find(message, self.audience)
 
     def changes(self) -> AbstractContextManager[ChangeWaiter]:
         """For a call that waits until something in the user's library changes."""

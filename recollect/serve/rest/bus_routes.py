@@ -31,7 +31,7 @@ from recollect.serve.http.routing import (
     not_found_as,
 )
 from recollect.serve.identity.principal import BUS, CONVERSATIONS, READ, WRITE
-from recollect.serve.masking import mask_hit
+from recollect.serve.masking import can_find, mask_hit
 from recollect.serve.rest import schemas
 from recollect.serve.threads import BUS_SOURCE, NO_THREAD, message_json, result_json, thread_json
 from recollect.settings import LIMITS
@@ -80,6 +80,7 @@ def search_threads(
                 conversations=conversations,
                 sources=_sources(access),
                 limit=clamp(limit, 1, LIMITS.page_size),
+                audience=access.principal.audience,
             )
         except MalformedQuery as error:
             return json_response(body | {"warning": str(error)})
@@ -160,13 +161,17 @@ def list_thread_messages(
     To follow a thread, pass the last `seq` you have seen as `after_seq`.
     """
     after_seq, limit = clamp(after_seq, 0, _MAX_SEQ), clamp(limit, 1, LIMITS.page_size)
+    audience = access.principal.audience
+    messages: list[dict[str, Any]] = []
+    has_more = True
     with access.read() as library, not_found_as(NO_THREAD):
-        passages, current_seq = library.messages(thread_id, after_seq, limit)
-    messages = []
-    for passage in passages:
-        message = message_json(passage, access.principal.audience)
-        messages.append({**message, "thread_id": thread_id})
-    has_more = bool(messages) and messages[-1]["seq"] < current_seq
+        while has_more and not messages:  # A page on which nothing is visible is skipped.
+            passages, current_seq = library.messages(thread_id, after_seq, limit)
+            for passage in passages:
+                after_seq = passage.position + 1
+                if can_find(passage, audience):
+                    messages.append({**message_json(passage, audience), "thread_id": thread_id})
+            has_more = bool(passages) and after_seq < current_seq
     return json_response({"messages": messages, "current_seq": current_seq, "has_more": has_more})
 
 

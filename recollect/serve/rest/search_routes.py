@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from recollect.language.text import iso
 from recollect.library import Library
+from recollect.model.audience import Audience
 from recollect.model.kinds import CONVERSATION
 from recollect.model.search import Filter, Hit, Page, SearchOptions
 from recollect.serve.http.access import Access, AccessTo
@@ -167,8 +168,11 @@ def _kinds(access: Access, kinds: Sequence[str] = ()) -> Sequence[str]:
 
 
 def _require_readable(access: Access, library: Library, parameters: RelatedParameters) -> None:
-    """Related messages reveal what a masked message says, so agents cannot ask for them."""
-    if not access.principal.agent:
+    """Related messages reveal what a masked message says, so agents cannot ask for them.
+
+    The search itself does not find a hidden message.
+    """
+    if access.principal.audience is not Audience.AGENT_MASKED:
         return
     message = library.message(parameters.conversation, parameters.message)
     if is_masked(message, access.principal.audience):

@@ -23,6 +23,7 @@ from recollect.capture.proxy.turns import conversation_title, parse_answer
 from recollect.capture.proxy.upstream import NoAnswer, Upstream
 from recollect.language.text import printable, truncate
 from recollect.library import Library
+from recollect.model.audience import is_human_only
 from recollect.model.documents import Json
 from recollect.persistence import PersistenceApi
 from recollect.serve.http.access import Access, AccessTo
@@ -234,7 +235,7 @@ def _save_question(
 
 
 def _session_history(library: Library, conversation_id: str) -> list[ModelMessage]:
-    """The last messages of a conversation that fit, in order."""
+    """The last messages of a conversation that fit, in order. A model is no person."""
     total = library.view(conversation_id, limit=1).total
     start = max(0, total - MAX_HISTORY_MESSAGES)
     view = library.view(conversation_id, start=start, limit=MAX_HISTORY_MESSAGES)
@@ -242,7 +243,7 @@ def _session_history(library: Library, conversation_id: str) -> list[ModelMessag
     remaining = MAX_HISTORY_LENGTH
     for message in reversed(view.messages):
         passage = message.passage
-        if passage.role not in ROLES or passage.type != "message":
+        if passage.role not in ROLES or passage.type != "message" or is_human_only(passage):
             continue
         remaining -= len(passage.content)
         if remaining < 0:

@@ -35,7 +35,12 @@ from recollect.serve.http.routing import (
     one_value,
 )
 from recollect.serve.identity.principal import CONVERSATIONS, KNOWLEDGE, READ, WRITE, Forbidden
-from recollect.serve.masking import has_masked_messages, mask_document, mask_passage
+from recollect.serve.masking import (
+    can_find,
+    has_masked_messages,
+    mask_passage,
+    visible_document,
+)
 from recollect.serve.rest import schemas
 from recollect.serve.rest.change_routes import change_shape
 from recollect.transfer import export
@@ -155,8 +160,8 @@ def search_messages(
         raise InvalidInput("Query parameter 'query' must not be empty")
     limit, offset = clamp_page(limit, offset)
     with access.read() as library, not_found_as(NO_CONVERSATION):
-        matches = library.find_text(text, conversation_id or None, limit, offset)
-    audience = access.principal.audience
+        audience = access.principal.audience
+        matches = library.find_text(text, conversation_id or None, limit, offset, audience=audience)
     messages = [
         message_shape(mask_passage(passage, audience), conversation)
         for conversation, passage in matches.messages
@@ -243,13 +248,17 @@ def _is_encoded_id(access: Access) -> bool:
 def _message_page(
     access: Access, conversation_id: str, passages: Sequence[Passage], total: int
 ) -> dict[str, Any]:
-    audience = access.principal.audience
     before, after = None, None
     if passages and passages[0].position > 0:
         before = passages[0].id
     if passages and passages[-1].position + 1 < total:
         after = passages[-1].id
-    messages = [message_shape(mask_passage(p, audience), conversation_id) for p in passages]
+    audience = access.principal.audience
+    messages = [
+        message_shape(mask_passage(passage, audience), conversation_id)
+        for passage in passages
+        if can_find(passage, audience)
+    ]
     return {"messages": messages, "total": total, "before": before, "after": after}
 
 
@@ -267,7 +276,7 @@ def get_conversation(access: AccessTo, conversation_id: ConversationId) -> Respo
 
 
 def _conversation_detail(document: Document, audience: Audience) -> dict[str, Any]:
-    visible = mask_document(document, audience)
+    visible = visible_document(document, audience)
     messages = [message_shape(passage, visible.id) for passage in visible.passages]
     return {**conversation_shape(visible), "messages": messages}
 
@@ -442,7 +451,7 @@ def export_conversation(
         raise InvalidInput("Invalid format. Supported: json, txt, md")
     with access.read() as library, not_found_as(NO_CONVERSATION):
         document = library.conversation(conversation_id)
-    visible = mask_document(document, access.principal.audience)
+    visible = visible_document(document, access.principal.audience)
     if format == "json":
         return json_response(export.as_json(visible))
     if format == "txt":
