@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import recollect
 from recollect.errors import InvalidInput, NotFound
 from recollect.model.search import Filter, Hit, Page, SearchOptions
-from recollect.search import arms
+from recollect.search import arms, engine
 from recollect.search.variants import concepts
 from recollect.store.sqlite.volumes import plan
 
@@ -714,6 +714,42 @@ def test_paging_through_conversations_returns_each_once(
     page = library.search("walrus", options=SearchOptions(group="conversation"))
     assert page.total == len(hits)
     assert len(hits) == 16 or not page.exact
+
+
+@pytest.mark.parametrize("mode", ["text", "both"])
+def test_the_number_of_conversations_is_the_same_on_every_page(
+    library: recollect.Library, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    monkeypatch.setattr(arms, "CANDIDATES", 10)
+    add_many(library, 400)
+    if mode == "both":
+        library.index()
+    for query in ("walrus", "walrus tusk fish", "which fish has a walrus"):
+        pages = [
+            library.search(
+                query,
+                options=SearchOptions(
+                    mode=mode, limit=5, offset=offset, group="conversation", now=NOW
+                ),
+            )
+            for offset in range(0, 45, 5)
+        ]
+        assert {(page.total, page.exact) for page in pages} == {(40, mode == "text")}
+        assert [len(page.hits) for page in pages] == [5] * 8 + [0]
+
+
+def test_the_number_of_conversations_is_a_minimum_if_too_many_messages_match(
+    library: recollect.Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(arms, "CANDIDATES", 10)
+    monkeypatch.setattr(engine, "_COUNTED_MATCHES", 150)
+    add_many(library, 400)
+    options = SearchOptions(mode="text", limit=5, group="conversation", now=NOW)
+    first = library.search("walrus", options=options)
+    second = library.search("walrus", options=replace(options, offset=5))
+    last = library.search("walrus", options=replace(options, offset=35))
+    assert 15 <= first.total == second.total < last.total == 40
+    assert not first.exact and not last.exact
 
 
 def test_limit_and_offset_are_clamped_and_a_page_past_the_end_is_empty(

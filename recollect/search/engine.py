@@ -33,6 +33,8 @@ from recollect.store.values import Candidate
 
 _BEST_HITS = 10  # a page, unless the caller asks for another number
 _MORE_MESSAGES = 2  # of a conversation, besides its best
+# As many matches are looked at to count conversations. If there are more, the number is a minimum.
+_COUNTED_MATCHES = 1_000
 NEAREST = 3
 """The most messages that are shown if there are no hits."""
 
@@ -90,6 +92,7 @@ class Search(CandidatePool):
     _all_terms_match = True
     _assessment: Assessment | None = None
     _scale: Scale | None = None
+    _conversation_count: tuple[int, bool] | None = None
 
     def with_filter(self, filter: Filter, store: Store, candidates: int) -> Search:
         """The same search with another filter and store, and at most `candidates` of each arm."""
@@ -103,6 +106,7 @@ class Search(CandidatePool):
         other._scale = None
         other._count = None
         other._all_matches = None
+        other._conversation_count = None
         return other
 
     def with_options(self, options: SearchOptions) -> Search:
@@ -273,16 +277,36 @@ class Search(CandidatePool):
         for first, *others in list(groups.values())[start:end]:
             also = tuple(map(self.hit, others[:_MORE_MESSAGES]))
             hits.append(replace(self.hit(first), also=also))
-        total = len(groups)
-        if end > total and not self.is_exhausted:
+        ranked = len(groups)
+        total, is_exact = self._total_of_conversations(groups)
+        if end > ranked and not self.is_exhausted:
             score = self._score_beyond_pool(ranking)
-            further = list(islice(self._conversations_beyond_pool(groups), end - total))
-            visible = further[max(start - total, 0) :]
+            further = list(islice(self._conversations_beyond_pool(groups), end - ranked))
+            visible = further[max(start - ranked, 0) :]
             hits += [self._hit(candidate, score) for candidate in visible]
-            total += len(further)
-        is_exact = self.is_exhausted and not self.is_partial
+            total = max(total, ranked + len(further))
         page = replace(self.empty_page(), hits=tuple(hits), total=total, exact=is_exact)
         return self._with_nearest(self._with_remark(page, ranking), ranking)
+
+    def _total_of_conversations(self, groups: Iterable[str]) -> tuple[int, bool]:
+        """How many conversations are hits, and whether that is exact or a minimum.
+
+        The number does not depend on the page. `groups` are the conversations in the ranking.
+        """
+        if self._conversation_count is None:
+            self._conversation_count = self._count_conversations(set(groups))
+        return self._conversation_count
+
+    def _count_conversations(self, documents: set[str]) -> tuple[int, bool]:
+        is_exact = self.is_exhausted
+        # Who types or is an agent sees the first page only. For them, a minimum is enough.
+        is_quick = self._options.typing or self._options.observations or self.is_partial
+        if self.has_more_matches and self.node is not None and not is_quick:
+            keys = self.text_matches(_COUNTED_MATCHES)
+            unranked = [key for key in keys if not self.is_in_pool(key)]
+            documents.update([name for _, name, _ in self._store.change_times(unranked)])
+            is_exact = len(keys) < _COUNTED_MATCHES and not self._is_by_meaning
+        return len(documents), is_exact and not self.is_partial
 
     def _conversations_beyond_pool(self, groups: Iterable[str]) -> Iterator[Candidate]:
         """The first match of each conversation that has no ranked message."""
@@ -300,11 +324,14 @@ class Search(CandidatePool):
         if self.node is None:
             return ranked, False
         total, is_exact = self.count()
-        # By meaning, only the nearest messages are hits.
-        is_by_meaning = self._vector is not None and self._plain
-        if is_by_meaning or self.is_partial:
+        if self._is_by_meaning or self.is_partial:
             return max(total, ranked), False
         return total, is_exact
+
+    @property
+    def _is_by_meaning(self) -> bool:
+        """Whether messages can be hits by their meaning. Only the nearest ones are."""
+        return self._vector is not None and self._plain
 
     def empty_page(self) -> Page:
         """The page without its hits."""
