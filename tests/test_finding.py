@@ -482,8 +482,47 @@ def test_a_word_that_only_notes_have_is_in_no_message(
         assert library.search(text, None, SearchOptions(mode="text", group=group)).note == ""
     harbour = library.search("harbour", conversations, SearchOptions(group=group))
     assert (harbour.note, harbour.missing) == ("", ())
-    notes = library.search("harbour", Filter(kinds=("note",)), SearchOptions(group=group))
-    assert notes.missing == ()
+
+
+@pytest.mark.both_stores
+@pytest.mark.parametrize(
+    ("kinds", "note"),
+    [
+        (("note",), "No note mentions “harbour”."),
+        (("media",), "No media item mentions “harbour”."),
+        (("character", "prompt"), "Nothing mentions “harbour”."),
+    ],
+)
+def test_a_word_that_only_messages_have_is_in_no_item(
+    library: recollect.Library, kinds: tuple[str, ...], note: str
+) -> None:
+    add(library, "c", "A quiet harbour.")
+    library.knowledge.create("notes", {"title": "Plan", "content": "The dahlias need fertiliser."})
+    library.index()
+    page = library.search("harbour", Filter(kinds=kinds))
+    assert (page.hits, page.note, page.missing) == ((), note, ("harbour",))
+    sources = [{"note": "notes", "media": "media"}.get(kind, f"{kind}s") for kind in kinds]
+    answer = library.knowledge.search("harbour", KnowledgeOptions(sources=sources))
+    assert (answer["results"], answer["note"]) == ([], note)
+    assert "note" not in library.knowledge.search("harbour")
+    assert library.search("fertiliser", Filter(kinds=("note",))).note == ""
+
+
+@pytest.mark.both_stores
+def test_a_single_word_for_a_time_is_named_if_no_message_has_it(garden: recollect.Library) -> None:
+    page = search(garden, "yesterday")
+    assert (page.missing, page.note) == (("yesterday",), "No message mentions “yesterday”.")
+
+
+@pytest.mark.both_stores
+@pytest.mark.parametrize("query", ["ERR_AUTH_FAILED?", "3.12.7?", "src/app.ts ?"])
+def test_an_identifier_with_a_question_mark_is_an_identifier(
+    garden: recollect.Library, query: str
+) -> None:
+    page = search(garden, query)
+    assert page.hits
+    assert {hit.conversation_id for hit in page.hits} == {"errors"}
+    assert all("text" in hit.arms for hit in page.hits)
 
 
 @pytest.mark.both_stores

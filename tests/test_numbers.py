@@ -1,4 +1,4 @@
-"""Numbers are found with and without separators."""
+"""Numbers are found with and without separators, versions with and without a v."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 import recollect
 from recollect.language.text import tokens
-from recollect.language.words.numbers import other_number_format
+from recollect.language.words.numbers import other_number_format, other_version_format
 from recollect.model.search import SearchOptions
 
 
@@ -70,3 +70,41 @@ def test_a_number_that_the_library_has_is_found_as_it_was_typed(
         library.add_conversation(messages=[{"role": "user", "content": text}])
     page = library.search("2024")
     assert [hit.snippet for hit in page.hits] == ["The meeting is in room 2024."]
+
+
+@pytest.mark.parametrize(
+    ("version", "other"),
+    [
+        ("2.14.0", "v2 14 0"),
+        ("v2.14.0-rc.3", "2 14 0 rc 3"),
+        ("V2.14", "2 14"),
+        ("2026-03-06", ""),
+        ("2nd-3rd", ""),
+        ("v2", ""),
+        ("v-2", ""),
+        ("vite.config.ts", ""),
+    ],
+)
+def test_a_version_has_another_format(version: str, other: str) -> None:
+    assert " ".join(other_version_format(tokens(version))) == other
+
+
+@pytest.mark.both_stores
+@pytest.mark.parametrize(
+    "query", ["2.14.0", "2.14.0-rc.3", "what changed in 2.14.0-rc.3?", "v7.1.3"]
+)
+def test_a_version_is_found_with_and_without_a_v(library: recollect.Library, query: str) -> None:
+    texts = {
+        "deploy": "The deploy fails since v2.14.0-rc.3, so we changed it back.",
+        "parser": "We use nom 7.1.3 instead of pest.",
+        "other": "Version 2 has 14 pages and 0 pictures, of which 3 are large.",
+    }
+    for id_, text in texts.items():
+        library.add_conversation(id_, messages=[{"role": "user", "content": text}])
+    library.index()
+    page = library.search(query)
+    first = "deploy"
+    if query == "v7.1.3":
+        first = "parser"
+    assert page.hits[0].conversation_id == first
+    assert page.note == ""

@@ -75,6 +75,20 @@ def test_a_date_that_messages_only_mention_is_searched_for(
     assert counts.messages >= 1
 
 
+@pytest.mark.both_stores
+def test_a_date_in_digits_is_a_time_if_nothing_contains_it(diary: recollect.Library) -> None:
+    for query in ("2026-03-06", "2026-03-06?", "06.03.2026"):
+        page = search(diary, query)
+        assert [hit.message_id for hit in page.hits] == ["2026-03-06"], query
+        assert page.note == "Searched by time only: 2026-03-06."
+    message = {"id": "bill", "role": "user", "content": "Pay the bill by 2026-03-06."}
+    diary.add_conversation("bill", messages=[message])
+    page = search(diary, "2026-03-06")
+    assert ([hit.message_id for hit in page.hits], page.note) == (["bill"], "")
+    page = search(diary, "2026-03-09")
+    assert (page.hits, page.note) == ((), "No message mentions “2026-03-09”.")
+
+
 def test_days_are_those_of_the_time_zone(diary: recollect.Library) -> None:
     evening_in_california = datetime(2026, 3, 11, 20, tzinfo=timezone(timedelta(hours=-8)))
     options = SearchOptions(now=evening_in_california)
@@ -167,7 +181,7 @@ def test_a_question_about_a_time_is_recognized_in_each_language(question: str) -
         "what did we decide last week or yesterday",
         "yesterday",
         "vorgestern",
-        "2026-03-06",
+        "2026-03-06 09:00",
         "barrel last week",
         '"last week"',
         "last week OR yesterday",

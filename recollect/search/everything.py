@@ -122,9 +122,8 @@ class Results:
         if may_relax(query) and not self._has_match(query):
             query = query._replace(plain=True)
         search = Search(self._store, meaning, query, Filter(), options)
-        search.only_conversations = all(q.filter.kinds == (CONVERSATION,) for q in self._queries)
-        if not search.only_conversations:
-            search.absence = "Nothing"
+        search.absence = "Nothing"
+        search.search_only([kind for q in self._queries for kind in q.filter.kinds])
         return [
             search.with_filter(q.filter, self._store_for(q, search), _candidates(q))
             for q in self._queries

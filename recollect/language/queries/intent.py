@@ -37,11 +37,11 @@ _CONTRACTION = re.compile(r"[^\W\d_]+['’][^\W\d_]+")
 def classify(text: str) -> str:
     """QUESTION, KEYWORDS or IDENTIFIER."""
     words = text.split()
-    if not words or text.rstrip().endswith(_QUESTION_MARKS):
+    if not words:
         return QUESTION
-    if all(is_identifier(word) for word in words):
+    if all(is_identifier(word) for word in words):  # also "3.12.7?"
         return IDENTIFIER
-    if _is_question(text, words):
+    if text.rstrip().endswith(_QUESTION_MARKS) or _is_question(text, words):
         return QUESTION
     return KEYWORDS
 

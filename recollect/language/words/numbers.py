@@ -1,4 +1,7 @@
-"""Numbers with and without separators: 1249 is also written 1,249, 1.249 or 1 249."""
+"""Numbers in other formats.
+
+1249 is also written 1,249, 1.249 or 1 249. Version 2.14.0 is also written v2.14.0.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,23 @@ from collections.abc import Sequence
 
 _GROUP = 3  # digits
 _MAX_DIGITS = 15
+
+
+def other_format(words: Sequence[str]) -> tuple[str, ...]:
+    """The words of a number or a version in its other format; empty if there is none."""
+    return other_number_format(words) or other_version_format(words)
+
+
+def other_version_format(words: Sequence[str]) -> tuple[str, ...]:
+    """The words of a version with a `v` before it, or without it; empty if it is no version."""
+    if len(words) < 2 or not words[1][0].isdigit():
+        return ()
+    first, *others = words
+    if first.isdigit() and len(first) <= _GROUP:
+        return (f"v{first}", *others)
+    if first[0] == "v" and first[1:].isdigit():
+        return (first[1:], *others)
+    return ()
 
 
 def other_number_format(words: Sequence[str]) -> tuple[str, ...]:

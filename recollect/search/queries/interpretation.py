@@ -6,6 +6,7 @@ Also what it says about words that occur nowhere.
 from __future__ import annotations
 
 import string
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -16,7 +17,7 @@ from recollect.language.queries.query import Query
 from recollect.language.queries.query_tree import And, Node, Word
 from recollect.language.text import tokens
 from recollect.language.when import period_words, windows
-from recollect.model.kinds import CONVERSATION
+from recollect.model.kinds import CONVERSATION, KINDS, MEDIA
 from recollect.model.search import Filter, SearchOptions
 from recollect.models.embeddings import is_remote
 from recollect.search.deadline import Deadline
@@ -37,15 +38,14 @@ from recollect.store.base import Store
 from recollect.store.values import Space, TermPlan
 
 _EDGES = string.punctuation + "“”‘’„«»…¿¡"
-_CONVERSATIONS = Filter(kinds=(CONVERSATION,))
+_PASSAGES = {CONVERSATION: "message", MEDIA: "media item"}
+"""What a remark calls the results of a kind; otherwise, by the name of the kind."""
 
 
 class Interpretation:
     """What one search looks for, and in which store."""
 
     _ranking: list[ScoredCandidate] | None = None
-    absence = "No message"
-    """The subject of the remark on words that occur nowhere."""
 
     def __init__(
         self,
@@ -64,8 +64,10 @@ class Interpretation:
         """The same in copies of this search whose `_store` finds only titles, or only texts."""
         self._meaning = meaning
         self._filter = filter
-        self.only_conversations = filter.kinds == (CONVERSATION,)
-        """Whether no other kind is searched. Then words that only others contain are missing."""
+        self.absence = "No message"
+        """The subject of the remark on words that occur nowhere."""
+        self._kinds: tuple[str, ...] = ()
+        self.search_only(filter.kinds)
         self._options = options
         self._query = query
         self._plain = query.plain
@@ -91,6 +93,15 @@ class Interpretation:
         )
         if options.mode != "text":
             self._embed_query(self._text_to_embed())
+
+    def search_only(self, kinds: Sequence[str]) -> None:
+        """Words that only other kinds contain are missing; no kinds mean all of them."""
+        if not kinds or not set(kinds) < set(KINDS):
+            return
+        self._kinds = tuple(kinds)
+        self.absence = "Nothing"
+        if len(kinds) == 1:
+            self.absence = f"No {_PASSAGES.get(kinds[0], kinds[0])}"
 
     @cached_property
     def term_plan(self) -> TermPlan:
@@ -165,11 +176,13 @@ class Interpretation:
         """The words of a plain query that no message contains, with their accents.
 
         An identifier such as `ERR_AUTH` is named as it was typed, without its parts. The words for
-        a time are not named.
+        a time are not named, unless there are no others.
         """
         if not self._plain:
             return ()
         times = period_words(self._query.rest)
+        if all(term.name in times for term in self._own_terms):
+            times = frozenset()
         absent = [
             term.name
             for number, term in enumerate(self._terms)
@@ -195,13 +208,13 @@ class Interpretation:
         )
 
     def _is_missing(self, number: int, term: Term) -> bool:
-        """Whether no message contains a term; items count as messages if they are searched."""
-        if not term.frequency or not self.only_conversations:
+        """Whether nothing that is searched contains a term."""
+        if not term.frequency or not self._kinds:
             return not term.frequency
         ranking = self._ranking or ()
         if any(number in scored.terms or number in scored.title_terms for scored in ranking):
             return False
-        has_match = self._whole_store.has_match(term.node, _CONVERSATIONS)
+        has_match = self._whole_store.has_match(term.node, Filter(kinds=self._kinds))
         return not has_match and not self.is_partial
 
     def _remarks(self) -> list[str]:

@@ -2,6 +2,7 @@
 
 Any message may contain the words of such a query, so they are no evidence. The answer is what
 was written at that time. A single word such as "yesterday" may be a name, so it is searched for.
+A date such as "2026-03-05" is searched for as an identifier; if nothing has it, it is a time.
 
 A question may also name a time besides a topic. If no hit is from then, a remark says so.
 """
@@ -12,7 +13,7 @@ import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
-from recollect.language.queries.intent import KEYWORDS, QUESTION, classify
+from recollect.language.queries.intent import IDENTIFIER, KEYWORDS, classify
 from recollect.language.queries.query import Query, QueryTooLong, parse_query
 from recollect.language.queries.query_tree import Word
 from recollect.language.text import tokens
@@ -34,15 +35,19 @@ def read_query(text: str, store: Store, options: SearchOptions) -> Query:
 def unless_only_mentioned(query: Query, store: Store) -> Query:
     """The query. If no message is from the time it names, but some mention it: one for its words.
 
-    "March 5 2024" may be the date of an appointment.
+    "March 5 2024" may be the date of an appointment. What contains an identifier comes first, so
+    for "2024-03-05" it is the other way round.
     """
     if query.mention is None:
         return query
     fields = query.fields
-    if store.recent(None, Filter(after=fields.after, before=fields.before), 1):
-        return query
     phrase = Word(" ".join(tokens(query.mention.rest)))
-    if not store.has_match(phrase, Filter()):
+    period = Filter(after=fields.after, before=fields.before)
+    if classify(query.mention.rest) == IDENTIFIER:
+        if store.has_match(phrase, Filter()) or not store.recent(None, period, 1):
+            return query.mention
+        return query
+    if store.recent(None, period, 1) or not store.has_match(phrase, Filter()):
         return query
     return query.mention
 
@@ -75,8 +80,11 @@ def as_period(query: Query, now: datetime) -> Query:
         before=min(filter(None, (query.fields.before, last))),
     )
     mention = None
-    if classify(query.rest) == KEYWORDS:
+    intent = classify(query.rest)
+    if intent == KEYWORDS:
         mention = query._replace(note=f"Nothing was written at that time ({_dates(period)}).")
+    elif intent == IDENTIFIER:
+        mention = query
     note = f"Searched by time only: {_dates(period)}."
     return query._replace(
         node=None, fields=fields, plain=False, rest="", note=note, mention=mention
@@ -84,10 +92,9 @@ def as_period(query: Query, now: datetime) -> Query:
 
 
 def _may_ask_for_time(query: Query) -> bool:
-    intent = classify(query.rest)
-    if intent == KEYWORDS:
+    if classify(query.rest) == KEYWORDS:
         return query.language.unspaced or len(query.rest.split()) > 1
-    return intent == QUESTION
+    return True
 
 
 def _has_topic(query: Query, period: Window) -> bool:

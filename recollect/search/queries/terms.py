@@ -22,7 +22,7 @@ from recollect.language.text import is_unspaced, tokens
 from recollect.language.when import date_words, period_words
 from recollect.language.words.content_words import content_words
 from recollect.language.words.names import names_in
-from recollect.language.words.numbers import other_number_format
+from recollect.language.words.numbers import other_format
 from recollect.language.words.spelling import may_be_misspelled
 from recollect.language.words.synonyms import synonyms
 from recollect.model.search import SearchOptions
@@ -270,10 +270,10 @@ def _inflected_terms(forms: Sequence[Form], store: Store, language: Language) ->
 
 
 def _with_other_numbers(terms: Sequence[Term], store: Store) -> list[Term]:
-    """The terms, where numbers that the library does not contain also have their other format."""
+    """The terms; numbers and versions that the library does not contain have another format."""
     by_form: dict[Form, Term] = {}
     for term in terms:
-        other_form = other_number_format(term.forms[0])
+        other_form = other_format(term.forms[0])
         if other_form and not term.frequency and not term.prefix:
             by_form[term.forms[0]] = term._replace(forms=(*term.forms, other_form))
     if not by_form:
