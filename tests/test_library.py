@@ -57,6 +57,23 @@ def test_a_damaged_archive_changes_no_stored_message(
     assert library.conversation("c0").messages[0].content == texts[0]
 
 
+def test_a_session_whose_messages_are_all_in_its_fork_is_skipped_and_not_restored(
+    library: recollect.Library, tmp_path: Path
+) -> None:
+    messages = [{"id": f"m{n}", "role": "user", "content": f"word{n}"} for n in range(3)]
+    fork = {"id": "fork", "shared_ids": True, "messages": messages}
+    original = {"id": "original", "shared_ids": True, "messages": messages[:2]}
+    library.import_path(own_export(tmp_path / "original.json", original))
+    deleted = library.delete_conversation("original")
+    library.import_path(own_export(tmp_path / "fork.json", fork))
+    (file,) = library.import_path(own_export(tmp_path / "again.json", original)).files
+    assert file.conversations.skipped == {"all its messages are in another conversation": 1}
+    assert file.messages.skipped == {"copy of a message in another conversation": 2}
+    assert [c.id for c in library.conversations()] == ["fork"]
+    with pytest.raises(Conflict, match="in another conversation"):
+        library.restore_document(deleted)
+
+
 @pytest.mark.both_stores
 def test_a_receipt_counts_what_was_imported(library: recollect.Library, tmp_path: Path) -> None:
     path = own_export(

@@ -27,6 +27,8 @@ class SaveResult:
     """What saving one document changed, counted in passages."""
 
     id: str
+    """Empty if the document was not stored, because all its passages had been forgotten or are in
+    other documents."""
     created: bool
     new: int = 0
     same: int = 0
@@ -42,8 +44,7 @@ class SaveResult:
     redacted: Mapping[str, int] = field(default_factory=dict)
     """Secrets removed before the document was stored, by kind of secret."""
     forgotten: int = 0
-    """Passages that were not stored because they had been forgotten. If that is all of them, the
-    `id` is empty."""
+    """Passages that were not stored because they had been forgotten."""
     repeated: int = 0
     """How many of the same passages this import had added before."""
     created_earlier: bool = False

@@ -239,8 +239,14 @@ class _Run:
 def _count(file: FileReceipt, result: SaveResult) -> None:
     if result.forgotten:
         file.messages.note(Problem(FORGOTTEN, count=result.forgotten))
+    if result.copies:
+        problem = Problem("copy of a message in another conversation", count=result.copies)
+        file.messages.note(problem)
     if not result.id:
-        file.conversations.note(Problem(FORGOTTEN))
+        reason = FORGOTTEN
+        if result.copies:
+            reason = "all its messages are in another conversation"
+        file.conversations.note(Problem(reason))
         return
     if result.created:
         file.conversations.new += 1
@@ -256,8 +262,4 @@ def _count(file: FileReceipt, result: SaveResult) -> None:
     if result.outdated:
         file.messages.note(
             Problem("the library has a newer or fuller version", count=result.outdated)
-        )
-    if result.copies:
-        file.messages.note(
-            Problem("copy of a message in another conversation", count=result.copies)
         )

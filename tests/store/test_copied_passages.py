@@ -77,3 +77,24 @@ def test_a_message_is_deleted_although_a_fork_repeats_it(store: Store) -> None:
     store.delete_passage("c1", "b")
     store.delete("c1")
     assert stored_ids(store) == {"c2": ["x"]}
+
+
+def test_an_original_that_is_imported_after_its_fork_leaves_no_empty_conversation(
+    store: Store,
+) -> None:
+    fork = run_import(store, session("c2", "a", "b", "x"))
+    original = run_import(store, session("c1", "a", "b"), session("c3", "b"))
+    assert stored_ids(store) == {"c2": ["a", "b", "x"]}
+    store.undo_import(fork)
+    assert stored_ids(store) == {"c2": ["a", "b"]}
+    store.undo_import(original)
+    assert stored_ids(store) == {}
+
+
+def test_an_original_is_stored_once_it_has_a_message_of_its_own(store: Store) -> None:
+    run_import(store, session("c2", "a", "b", "x"), session("c1", "a", "b"))
+    later = run_import(store, session("c1", "a", "b", "c"))
+    assert stored_ids(store) == {"c2": ["a", "b", "x"], "c1": ["c"]}
+    store.undo_import(later)
+    assert stored_ids(store) == {"c2": ["a", "b", "x"]}
+    assert store.verify().healthy

@@ -176,6 +176,8 @@ class _Saver:
 
     def _create(self, document: Document) -> SaveResult:
         passages, copies = self._without_copies(document, document.passages, 0)
+        if copies and not passages:
+            return SaveResult("", False, copies=copies)
         head, order = places(passages, document.head)
         document = replace(document, id=self._unused_id(document), head=head)
         key = self._next_document
