@@ -1,4 +1,4 @@
-"""Titles, projects, tags and pins that a person has set: imports and their undoing keep them."""
+"""What a person or a program has set in a conversation: imports and their undoing keep it."""
 
 from __future__ import annotations
 
@@ -73,6 +73,35 @@ def test_an_import_adds_its_tags_to_those_that_a_person_set(store: Store, kind: 
     assert store.summary("c1").metadata["pinned"] is True
     run_import(store, version(2, "Standup", kind))
     assert tags(store) == ["a", "mine", "b"]
+
+
+@KINDS
+def test_an_import_keeps_metadata_that_a_program_set_or_removed(store: Store, kind: str) -> None:
+    run_import(store, version(0, "Standup", kind, metadata={"model": "x", "url": "u", "n": 1}))
+    store.update("c1", metadata={"status": "done", "model": "mine", "url": None})
+    source = {"model": "y", "url": "v", "n": 2, "status": "open"}
+    run_import(store, version(1, "Standup", kind, metadata=source, updated_at=LATER))
+    metadata = dict(store.document("c1").metadata)
+    edited = ["metadata.model", "metadata.status", "metadata.url"]
+    assert metadata.pop("edited_fields") == edited
+    assert metadata == {"model": "mine", "status": "done", "n": 2}
+    assert store.summary("c1").title == "Standup"
+    newer = run_import(store, version(2, "Standup", kind, updated_at=LATER + timedelta(days=1)))
+    metadata = dict(store.document("c1").metadata)
+    assert metadata == {"model": "mine", "status": "done", "edited_fields": edited}
+    store.undo_import(newer)
+    metadata = dict(store.document("c1").metadata)
+    assert metadata == {"model": "mine", "status": "done", "n": 2, "edited_fields": edited}
+
+
+def test_metadata_that_was_set_in_another_library_replaces_what_was_set_here(store: Store) -> None:
+    run_import(store, version(0, "Standup"))
+    store.update("c1", metadata={"status": "done", "owner": "me"})
+    metadata = {"status": "open", "edited_fields": ["metadata.status"]}
+    run_import(store, version(1, "Standup", metadata=metadata, updated_at=LATER))
+    stored = store.document("c1").metadata
+    assert (stored["status"], stored["owner"]) == ("open", "me")
+    assert stored["edited_fields"] == ["metadata.owner", "metadata.status"]
 
 
 def test_without_edits_the_source_decides(store: Store) -> None:

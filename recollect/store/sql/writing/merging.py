@@ -8,11 +8,13 @@ from typing import Any
 
 from recollect.language.text import fold, identifier
 from recollect.model.documents import Document, Passage
-from recollect.model.edited_fields import edited_fields, set_edited_fields
+from recollect.model.edited_fields import (
+    PERSONAL_METADATA,
+    edited_fields,
+    edited_metadata,
+    set_edited_fields,
+)
 from recollect.model.kinds import CONVERSATION
-
-# Metadata that belongs to the person. Imports only replace it if the source has it as well.
-_PERSONAL_METADATA = ("tags", "pinned", "forgotten")
 
 
 def merge_fields(document: Document, stored: Document) -> Document:
@@ -36,10 +38,10 @@ def merge_headers(document: Document, stored: Document) -> Document:
 
 
 def keep_personal_fields(document: Document, stored: Document) -> Document:
-    """The document of a source, with what a person has set in the stored one.
+    """The document of a source, with what was set or removed in the stored one.
 
-    A document that a person has edited as well, in another library, replaces the fields that were
-    edited there.
+    A document that was edited as well, in another library, replaces the fields that were edited
+    there.
     """
     edited = edited_fields(stored.metadata) - edited_fields(document.metadata)
     metadata = _keep_personal_metadata(document, stored, edited)
@@ -48,6 +50,7 @@ def keep_personal_fields(document: Document, stored: Document) -> Document:
     if "tags" in edited:
         tags = _merge_tags(stored.metadata.get("tags"), document.metadata.get("tags"))
         metadata = {**metadata, "tags": tags} if tags else metadata
+    metadata = _keep_values(metadata, stored.metadata, edited_metadata(edited))
     metadata = set_edited_fields(metadata, edited | edited_fields(document.metadata))
     document = replace(document, metadata=metadata)
     if "title" in edited:
@@ -63,7 +66,7 @@ def _keep_personal_metadata(
     """The metadata with the stored personal values that the source does not have."""
     personal = {
         name: stored.metadata[name]
-        for name in _PERSONAL_METADATA
+        for name in PERSONAL_METADATA
         if name in stored.metadata and name not in document.metadata
     }
     if stored.kind != CONVERSATION and "tags" not in edited:
@@ -71,6 +74,14 @@ def _keep_personal_metadata(
     if not personal:
         return document.metadata
     return {**document.metadata, **personal}
+
+
+def _keep_values(
+    metadata: Mapping[str, Any], stored: Mapping[str, Any], names: Collection[str]
+) -> dict[str, Any]:
+    """The metadata with the stored values of these names, and without those that have none."""
+    merged = {name: value for name, value in metadata.items() if name not in names}
+    return merged | {name: stored[name] for name in names if name in stored}
 
 
 def _merge_tags(*lists: Any) -> list[str]:
