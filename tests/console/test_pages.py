@@ -14,7 +14,9 @@ from starlette.testclient import TestClient
 
 import recollect
 from recollect.errors import StorageFull, StoreBusy
+from recollect.index.meaning import Meaning
 from recollect.language.text import storable
+from recollect.model.search import Filter
 from recollect.serve.console import pages
 from recollect.serve.console.templating import project_name, short_time
 from recollect.serve.http import assets
@@ -169,6 +171,101 @@ def test_a_correction_is_shown_with_a_button_to_search_as_typed(
     before, nearest = visible_text(as_typed).split("Closest in meaning")
     assert "Row 1" not in before and "Row" in nearest
     assert "Similar in meaning" not in visible_text(as_typed)
+
+
+@pytest.mark.both_stores
+def test_a_correction_that_only_notes_cause_is_shown(
+    client: TestClient, library: recollect.Library
+) -> None:
+    library.add_conversation("tea", "On tea", messages=[{"role": "user", "content": "Sencha"}])
+    for number in range(3):
+        fields = {"title": f"Bed {number}", "content": "Snapdragons and phlox."}
+        library.knowledge.create("notes", fields)
+    library.index()
+    text = visible_text(client.get("/console/hits?q=snapdragoms&kind=all", headers=PART).text)
+    assert "Showing results for snapdragons . Search instead for snapdragoms" in text
+    assert "mentions" not in text
+
+
+@pytest.mark.both_stores
+def test_a_search_of_everything_names_only_words_that_nothing_contains(
+    client: TestClient, library: recollect.Library
+) -> None:
+    library.add_conversation("tea", "On tea", messages=[{"role": "user", "content": "Sencha"}])
+    library.knowledge.create("notes", {"title": "Beds", "content": "Phlox next to the beans."})
+    library.index()
+
+    def text(query: str, kind: str = "all") -> str:
+        html = client.get(f"/console/hits?q={query}&kind={kind}", headers=PART).text
+        return visible_text(html)
+
+    assert "mentions" not in text("phlox")
+    assert "mentions" not in text("sencha+phlox")
+    assert "Nothing mentions “zxqv”." in text("sencha+phlox+zxqv")
+    assert "No message mentions “phlox”." in text("sencha+phlox", "conversations")
+    assert "No note mentions “sencha”." in text("sencha+phlox", "notes")
+
+
+def test_a_search_without_hits_says_that_vectors_were_not_used(
+    client: TestClient, library: recollect.Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library.add_conversation("tea", "On tea", messages=[{"role": "user", "content": "Sencha"}])
+    library.index()
+
+    def fail(*arguments: object) -> None:
+        raise recollect.RecollectError("the model is broken.")
+
+    monkeypatch.setattr(Meaning, "vector", fail)
+    text = visible_text(client.get("/console/hits?q=zxqv", headers=PART).text)
+    assert "No message mentions zxqv" in text
+    assert "Vectors were not used: the model is broken." in text
+    assert "“zxqv”" not in text
+
+
+@pytest.mark.both_stores
+def test_a_doubt_about_messages_is_not_one_about_notes(
+    client: TestClient, library: recollect.Library
+) -> None:
+    texts = ["How do I run the tests?", "Run make test.", "I never run before breakfast."]
+    messages = [{"role": "user", "content": text} for text in texts]
+    library.add_conversation("tests", messages=messages)
+    content = "The backup of the server will run at night, at half past two."
+    library.knowledge.create("notes", {"title": "Server", "content": content})
+    library.index()
+    query = "when does the backup of the server run"
+    assert library.search(query, Filter(kinds=("conversation",))).weak
+    assert not library.search(query, Filter(kinds=("note",))).weak
+    html = client.get(f"/console/hits?q={query}&kind=all", headers=PART).text
+    assert "at half past two" in visible_text(html)
+    assert "probably unrelated" not in visible_text(html)
+
+
+@pytest.mark.both_stores
+@pytest.mark.parametrize("query", ["tomato", "beds", "balcony"])
+def test_every_item_says_how_it_was_found(
+    client: TestClient, library: recollect.Library, query: str
+) -> None:
+    """Also if the word is in another form, in the title or among the keywords."""
+    fields = {"title": "Beds", "content": "Tomatoes need water.", "keywords": ["balcony"]}
+    library.knowledge.create("notes", fields)
+    library.index()
+    for kind in ("notes", "all"):
+        html = client.get(f"/console/hits?q={query}&kind={kind}", headers=PART).text
+        assert "Contains words of the search" in visible_text(html)
+    for listing in ("title:beds", "what did I write today?"):
+        html = client.get(f"/console/hits?q={listing}&kind=notes", headers=PART).text
+        assert "Contains" not in visible_text(html), listing
+
+
+def test_the_closest_to_a_malformed_query_do_not_contain_it(
+    client: TestClient, library: recollect.Library
+) -> None:
+    messages = [{"role": "user", "content": "Sencha at 70 degrees"}]
+    library.add_conversation("tea", "On tea", messages=messages)
+    library.index()
+    text = visible_text(client.get('/console/hits?q="zxqv', headers=PART).text)
+    assert "Closest in meaning, but probably unrelated" in text
+    assert "Contains this text" not in text
 
 
 @pytest.mark.parametrize(

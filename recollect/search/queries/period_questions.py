@@ -24,6 +24,8 @@ from recollect.store.base import Store
 
 _WORD = re.compile(r"\w+")
 _LAST_MOMENT = timedelta(microseconds=1)
+BY_TIME = "Searched by time only"
+"""How the note of such a query begins."""
 _FIRST_YEAR = 2000  # people have not talked to programs for longer than that
 
 
@@ -85,7 +87,7 @@ def as_period(query: Query, now: datetime) -> Query:
         mention = query._replace(note=f"Nothing was written at that time ({_dates(period)}).")
     elif intent == IDENTIFIER:
         mention = query
-    note = f"Searched by time only: {_dates(period)}."
+    note = f"{BY_TIME}: {_dates(period)}."
     return query._replace(
         node=None, fields=fields, plain=False, rest="", note=note, mention=mention
     )

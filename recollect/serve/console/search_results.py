@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from typing import Any
 
 from recollect.knowledge.options import KnowledgeOptions
+from recollect.language.queries.query import parse_query
+from recollect.language.text import storable
 from recollect.library import Library
 from recollect.model.kinds import KIND_TABLE
 from recollect.model.search import Page, SearchOptions
+from recollect.search.deadline import NOTE as INCOMPLETE
+from recollect.search.evidence import UNRELATED
+from recollect.search.queries.period_questions import BY_TIME
 from recollect.serve.console.request_params import ListFilters, SearchRequest
 from recollect.serve.console.tabs import (
     ALL_KINDS,
@@ -25,6 +32,8 @@ from recollect.serve.http.access import Access
 from recollect.serve.identity.principal import KNOWLEDGE, READ
 
 _RESULTS_PER_PAGE = 15
+_ABSENCE = re.compile(r"(?:Nothing|No [a-z ]+) mentions “.*”\.")
+"""The remark on words that occur nowhere."""
 _ITEM_SOURCES = tuple(kind.knowledge for kind in KIND_TABLE if kind.plural in ITEM_KINDS)
 
 
@@ -63,6 +72,8 @@ def search(
     }
     if not results["results"]:
         results["suggestions"] = suggest(request, filters, kind)
+        if results["verb"] == "mentions":  # the heading says so
+            results["note"] = _ABSENCE.sub("", results["note"]).strip()
     return {"is_first_page": request.offset == 0, "search_kind": kind, "results": results}
 
 
@@ -74,12 +85,35 @@ def _merge(parts: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "results": sorted(results, key=lambda result: -result.score),
         "nearest": best_nearest[:3],
-        "note": parts[0]["note"],
-        "corrections": parts[0]["corrections"],
+        "note": _note_on_all(parts),
+        "corrections": {k: v for part in reversed(parts) for k, v in part["corrections"].items()},
         "matched": parts[0]["matched"],
         "mode": parts[0]["mode"],
         "has_more": any(part["has_more"] for part in parts),
     }
+
+
+def _note_on_all(parts: list[dict[str, Any]]) -> str:
+    """What is true of all parts.
+
+    A word that only notes have is in no message, but it is found. If the messages are probably
+    unrelated, the notes need not be.
+    """
+    note: str = parts[0]["note"]
+    if len(parts) == 1:
+        return note
+    conversations, items = parts
+    absent = [word for word in conversations["missing"] if f"“{word}”" in items["note"]]
+    remarks = [_ABSENCE.sub("", note).replace(UNRELATED, "").replace(INCOMPLETE, "").strip()]
+    if absent:
+        quoted = [f"“{word}”" for word in absent]
+        remarks.append(f"Nothing mentions {' or '.join(quoted)}.")
+    results = [part for part in parts if part["results"]]
+    if results and all(part["is_weak"] for part in results):
+        remarks.append(UNRELATED)
+    if any(part["is_partial"] for part in parts):
+        remarks.append(INCOMPLETE)
+    return " ".join(filter(None, remarks))
 
 
 def search_options(request: SearchRequest) -> SearchOptions:
@@ -107,7 +141,10 @@ def _search_conversations(
     return {
         "results": results(page.hits),
         "nearest": results(page.nearest),
-        "note": _note(page),
+        "note": _without_corrections(page.note, page.corrections),
+        "missing": page.missing,
+        "is_weak": page.weak,
+        "is_partial": page.partial,
         "corrections": page.corrections,
         "matched": page.matched,
         "mode": page.mode,
@@ -120,10 +157,9 @@ def _is_last(page: Page) -> bool:
     return page.exact and page.offset + len(page.hits) >= page.total
 
 
-def _note(page: Page) -> str:
+def _without_corrections(note: str, corrections: Mapping[str, str]) -> str:
     """The note without the sentence about corrections, which the page shows with a button."""
-    note = page.note
-    for typo, word in page.corrections.items():
+    for typo, word in corrections.items():
         note = note.replace(f"Searched for “{word}” instead of “{typo}”.", "")
     return note.strip()
 
@@ -149,20 +185,30 @@ def _search_items(
     audience = access.principal.audience
     response = library.knowledge.search(request.query, options, audience=audience)
 
+    is_match = _searches_words(request.query, response.get("note", ""))
+
     def results(name: str) -> list[Result]:
         views = []
         for result in response.get(name, ()):
             title = library.label(result["id"], result["title"] or "")
             view = hit_view({**result, "title": title}, request.query)
-            views.append(item_result(view, is_hit=name == "results"))
+            views.append(item_result(view, is_match=is_match and name == "results"))
         return views
 
+    corrections = response.get("corrections", {})
     return {
         "results": results("results"),
         "nearest": results("nearest"),
-        "note": response.get("note", ""),
-        "corrections": response.get("corrections", {}),
+        "note": _without_corrections(response.get("note", ""), corrections),
+        "is_weak": response.get("weak", False),
+        "is_partial": response.get("partial", False),
+        "corrections": corrections,
         "matched": "all",
         "mode": request.mode,
         "has_more": response["has_more"],
     }
+
+
+def _searches_words(query: str, note: str) -> bool:
+    """Whether results match words. For fields or a time alone, they are only listed."""
+    return parse_query(storable(query)).node is not None and not note.startswith(BY_TIME)

@@ -31,7 +31,8 @@ class HitView(NamedTuple):
     snippet: str
     marks: Sequence[tuple[int, int]]
     score: float
-    is_by_meaning: bool
+    score_type: str
+    """How it was found: by words ("fts"), by meaning ("vector"), or both ("hybrid")."""
     updated_at: datetime | None
     sender: str
     place: str
@@ -60,7 +61,7 @@ def hit_view(result: Mapping[str, Json], query: str) -> HitView:
         snippet=text,
         marks=marks,
         score=result["score"],
-        is_by_meaning=result["score_type"] == "vector",
+        score_type=result["score_type"],
         updated_at=moment(result["last_modified"]),
         sender=result["sender"] or "",
         place=_describe_location(location),

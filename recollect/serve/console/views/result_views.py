@@ -17,6 +17,11 @@ from recollect.serve.identity.principal import Principal
 from recollect.serve.masking import mask_hit
 
 _MAX_TERMS = 6
+_ITEM_EXPLANATIONS = {
+    "fts": "Contains words of the search.",
+    "vector": "Similar in meaning.",
+    "hybrid": "Contains words of the search, and is similar in meaning.",
+}
 
 
 class ResultLine(NamedTuple):
@@ -97,14 +102,12 @@ def _labels(hit: Hit) -> list[str]:
     return labels
 
 
-def item_result(hit: HitView, *, is_hit: bool = True) -> Result:
-    """A note, media item, character or prompt, which may be no hit, only the nearest."""
+def item_result(hit: HitView, *, is_match: bool = True) -> Result:
+    """A note, media item, character or prompt, which may be no match, only near or listed."""
     snippet, marks = plain_snippet(hit.snippet, hit.marks)
     explanation = ""
-    if marks:
-        explanation = "Contains words of the search."
-    elif hit.is_by_meaning and is_hit:
-        explanation = "Similar in meaning."
+    if is_match:
+        explanation = _ITEM_EXPLANATIONS[hit.score_type]
     line = ResultLine(
         url=hit.url,
         preview_url=f"/console/preview?{links.query({'id': hit.id, 'kind': hit.tab.name})}",
@@ -145,11 +148,11 @@ def explain(hit: Hit, page: Page) -> str:
 
 
 def _explain_match(hit: Hit, page: Page) -> str:
-    if page.matched == "literal" and not hit.terms:
-        return "Contains this text."
     if not hit.arms or page.nearest:  # the nearest are not similar
         return ""
     words = _words(hit.terms)
+    if page.matched == "literal" and hit.arms == ("text",) and not words:
+        return "Contains this text."
     if "vector" not in hit.arms:
         return f"Contains {words or 'words of the search'}."
     if words and "text" in hit.arms:
