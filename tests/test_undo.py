@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -140,3 +141,82 @@ def test_a_prefix_is_resolved_to_the_id(stocked: recollect.Library) -> None:
     for text in ("3f2", "", "nothing"):
         with pytest.raises(NotFound, match="has the id"):
             stocked.resolve_id(text)
+
+
+# -- the imports of a deleted conversation ---
+
+
+def export_of(path: Path, title: str, *texts: str) -> Path:
+    messages = [{"id": f"m{n}", "role": "user", "content": text} for n, text in enumerate(texts)]
+    updated_at = f"2025-01-0{len(texts)}"
+    document = {"id": "trip", "title": title, "updated_at": updated_at, "messages": messages}
+    path.write_text(json.dumps({"conversations": [document]}), encoding="utf-8")
+    return path
+
+
+@pytest.mark.both_stores
+def test_undoing_a_deletion_puts_the_conversation_back_into_its_imports(
+    library: recollect.Library, tmp_path: Path
+) -> None:
+    first = library.import_path(export_of(tmp_path / "1.json", "Oslo", "one", "two"))
+    second = library.import_path(export_of(tmp_path / "2.json", "Bergen", "one", "2", "three"))
+    library.add_message("trip", "user", "live", id="live")
+    before = library.conversation("trip")
+    library.trash("trip")
+    library.undo()
+    assert library.conversation("trip") == before
+    library.undo_import(second.id)
+    document = library.conversation("trip")
+    assert (document.title, [m.content for m in document.messages]) == (
+        "Oslo",
+        ["one", "two", "live"],
+    )
+    library.undo_import(first.id)
+    assert [m.content for m in library.conversation("trip").messages] == ["live"]
+
+
+@pytest.mark.both_stores
+def test_a_conversation_or_note_that_was_restored_is_gone_when_its_import_is_undone(
+    library: recollect.Library, tmp_path: Path
+) -> None:
+    export = export_of(tmp_path / "trip.json", "Oslo", "one")
+    note = tmp_path / "plan.md"
+    note.write_text("Plant the beans.", encoding="utf-8")
+    receipts = [library.import_path(export), library.import_path(note)]
+    ids = [document.id for document in library.documents()]
+    assert len(ids) == 2
+    for id in ids:
+        library.trash(id)
+        library.undo()
+    for receipt in receipts:
+        library.undo_import(receipt.id)
+    assert list(library.documents()) == []
+
+
+def test_a_conversation_can_be_restored_although_its_import_was_undone(
+    library: recollect.Library, tmp_path: Path
+) -> None:
+    first = library.import_path(export_of(tmp_path / "1.json", "Oslo", "one"))
+    second = library.import_path(export_of(tmp_path / "2.json", "Oslo", "one", "two"))
+    library.trash("trip")
+    library.undo_import(first.id)
+    library.undo()
+    assert [m.content for m in library.conversation("trip").messages] == ["one", "two"]
+    library.undo_import(second.id)
+    with pytest.raises(NotFound):
+        library.summary("trip")
+
+
+def test_a_conversation_that_was_imported_again_keeps_that_import_if_its_deletion_is_undone(
+    library: recollect.Library, tmp_path: Path
+) -> None:
+    path = export_of(tmp_path / "1.json", "Oslo", "one")
+    receipts = [library.import_path(path)]
+    change = library.trash("trip")
+    receipts.append(library.import_path(path))
+    library.undo(change.number)
+    for receipt in receipts:
+        assert library.summary("trip").message_count == 1
+        library.undo_import(receipt.id)
+    with pytest.raises(NotFound):
+        library.summary("trip")

@@ -47,8 +47,8 @@ class UndoLog(ABC):
     def revert(self, number: int) -> Change:
         """Undo a change of a document and remove it from the log.
 
-        A deletion is only removed from the log; save the document first. Raises NotFound, or
-        Conflict if a later change conflicts.
+        For a deletion, save the document first: this puts it back into its imports. Raises
+        NotFound, or Conflict if a later change conflicts.
         """
 
     @writer

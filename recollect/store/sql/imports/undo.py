@@ -23,12 +23,15 @@ from recollect.store.errors import missing_change
 from recollect.store.sql.database import Database, TextIndex
 from recollect.store.sql.encoding import document_row, dump
 from recollect.store.sql.imports import receipt_names
+from recollect.store.sql.imports.trashed_imports import read_imports, restore_imports
 from recollect.store.sql.markers import get_marker, set_marker
 from recollect.store.sql.reading.lookup import key_of, read, read_header
 from recollect.store.sql.writing import changes
 from recollect.store.sql.writing import passages as passage_sql
 
 _NUMBER = "undo number"
+_IMPORTS = "imports"
+"""The key of the imports in the state of a deleted document."""
 _COLUMNS = "number, action, document, title, changed_at, expires_at"
 # Importing an older copy of a document must not revert an edit, so an edit makes the stored one
 # newer, but by so little that its date stays the same for people.
@@ -59,8 +62,9 @@ def trash(db: Database, id: str, until: datetime, index: TextIndex) -> Change:
     """See Store.trash."""
     key = key_of(db, id)
     document = read(db, key)
+    state = {**export_shape(document), _IMPORTS: read_imports(db, key)}
     changes.delete(db, key, index)
-    return _log(db, DELETE, document, export_shape(document), until)
+    return _log(db, DELETE, document, state, until)
 
 
 def _apply(document: Document, edit: Edit) -> Document:
@@ -166,6 +170,12 @@ def undo_log(db: Database, now: datetime) -> list[Change]:
 
 def undo_state(db: Database, number: int) -> dict[str, Json]:
     """See Store.undo_state."""
+    state = _read_state(db, number)
+    state.pop(_IMPORTS, None)
+    return state
+
+
+def _read_state(db: Database, number: int) -> dict[str, Json]:
     text = db.get(f"select state from undo where {db.own()} and number = ?", (number,))
     if text is None:
         raise missing_change(number)
@@ -179,8 +189,11 @@ def revert(db: Database, number: int, index: TextIndex) -> Change:
     if not rows:
         raise missing_change(number)
     change = _decode(rows[0])
-    if change.action != DELETE:
-        state = undo_state(db, number)
+    state = _read_state(db, number)
+    if change.action == DELETE:
+        if _IMPORTS in state:  # older versions did not store them
+            restore_imports(db, state["source"], state["source_id"], state[_IMPORTS])
+    else:
         key = key_of(db, change.id)
         stored = read_header(db, key)
         document = _restore(stored, state["before"], state["after"])
