@@ -24,7 +24,9 @@ from recollect.model.audience import Audience
 from recollect.model.documents import Json, Passage, Summary
 from recollect.model.kinds import CONVERSATION, MEDIA
 from recollect.model.search import SearchOptions
-from recollect.search.everything import MOST_SORTED, Entry, Results
+from recollect.search.everything.entries import Entry
+from recollect.search.everything.results import MOST_SORTED, Results
+from recollect.search.everything.search import search_everything
 from recollect.search.results.snippet import first_match
 from recollect.settings import LIMITS
 from recollect.store.base import Store
@@ -96,7 +98,7 @@ class ItemSearch:
         kinds = {kind for kind_query in kind_queries for kind in kind_query.filter.kinds}
         if kinds == {MEDIA}:
             order = media_order
-        results = Results(
+        results = search_everything(
             visible_store(self._store, audience),
             self._meaning,
             validate_query(query),

@@ -13,7 +13,8 @@ from recollect.knowledge.results import SOURCES
 from recollect.language.queries.query import check_size
 from recollect.language.text import bound, storable, truncate
 from recollect.model.search import Filter
-from recollect.search.everything import MATCH_IN, ORDERS, KindQuery
+from recollect.search.everything.kind_queries import MATCH_IN, KindQuery
+from recollect.search.everything.search import ORDERS
 
 LONGEST_QUERY = 1_000
 MOST_VALUES = 100

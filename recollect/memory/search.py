@@ -25,14 +25,17 @@ from recollect.model.search import Filter, SearchOptions
 from recollect.search import engine, rank
 from recollect.search.arms import CANDIDATES
 from recollect.search.deadline import NOTE
-from recollect.search.engine import NEAREST, Search
-from recollect.search.pool import read_pools
+from recollect.search.pool import NEAREST, CandidatePool, read_pools, require_candidates
+from recollect.search.queries.interpretation import interpret
 from recollect.search.queries.period_questions import as_period, unless_only_mentioned
 from recollect.search.queries.query_filter import has_words, may_relax, narrow_filter
 from recollect.search.queries.terms import term_plan
-from recollect.search.ranking.scored import Scale, ScoredCandidate
-from recollect.search.rerank import may_rerank, rerank
+from recollect.search.ranking.scored import ScoredCandidate
+from recollect.search.rerank import rerank_if_useful
+from recollect.search.results.ranking import Ranking
+from recollect.search.results.remarks import Remarks
 from recollect.search.results.variety import merge_copies, spread
+from recollect.search.scope import Scope
 from recollect.search.variants.concepts import search_concepts
 from recollect.store.base import Store
 from recollect.store.values import SearchPlan, SubstringMatches
@@ -45,17 +48,17 @@ _MAX_WITHOUT_WORDS = 200
 """The most matches of each kind for a query without words."""
 
 
-class _Scope(NamedTuple):
-    """Where to search: the observations, or the messages that the reader may find."""
+class _Part(NamedTuple):
+    """A part of the memory: the observations, or the messages that the reader may find."""
 
     store: Store
     filter: Filter
 
 
-def _have_match(scopes: Sequence[_Scope], node: Node) -> bool:
-    plans = [SearchPlan((node,), scope.filter, 1) for scope in scopes]
-    scopes[0].store.expect(*plans)
-    return any(scope.store.match(node, scope.filter, 1) for scope in scopes)
+def _have_match(parts: Sequence[_Part], node: Node) -> bool:
+    plans = [SearchPlan((node,), part.filter, 1) for part in parts]
+    parts[0].store.expect(*plans)
+    return any(part.store.match(node, part.filter, 1) for part in parts)
 
 
 def search_concept(
@@ -69,23 +72,23 @@ def search_concept(
     """Observations and exchanges for one concept, best first. Raises InvalidInput."""
     # Snippets of messages are not masked, so no agent may find human-only messages here. What an
     # observation says may be read by everybody.
-    observations = _Scope(
+    observations = _Part(
         ObservationStore(store), replace(filter_, hidden=True, kinds=(OBSERVATION,))
     )
-    messages = _Scope(
+    messages = _Part(
         visible_store(store, audience, can_mask=False), replace(filter_, kinds=(CONVERSATION,))
     )
-    scopes = [observations, messages]
+    parts = [observations, messages]
     if options.mode == "text":
-        text = _literal_query(text, scopes)
+        text = _literal_query(text, parts)
     query = unless_only_mentioned(as_period(parse_query(text), options.now), messages.store)
     messages.store.expect_terms(term_plan(query, options, meaning, with_kinds=True))
-    scopes = [scope._replace(filter=narrow_filter(scope.filter, query, store)) for scope in scopes]
-    coverage = Coverage(store, scopes[0].filter)
+    parts = [part._replace(filter=narrow_filter(part.filter, query, store)) for part in parts]
+    coverage = Coverage(store, parts[0].filter)
     results = DistinctResults(store, coverage, ConversationTexts(store, audience), options.limit)
     if not has_words(query):
-        return _search_without_words(query, scopes, results)
-    return _ConceptSearch(meaning, query, scopes, options).search(results)
+        return _search_without_words(query, parts, results)
+    return _ConceptSearch(meaning, query, parts, options).search(results)
 
 
 def search_observations(
@@ -94,7 +97,7 @@ def search_observations(
     """Observations for one concept, best first: only those in the store. Raises InvalidInput."""
     filter_ = replace(filter_, hidden=True, kinds=(OBSERVATION,))
     if options.mode == "text":
-        text = _literal_query(text, [_Scope(store, filter_)])
+        text = _literal_query(text, [_Part(store, filter_)])
     page = engine.search(store, meaning, text, filter_, options)
     keys = [store.keys[hit.conversation_id, hit.message_id] for hit in page.hits]
     by_key = observations_by_key(store, keys)
@@ -132,7 +135,7 @@ def search_conversations(
     return MemoryResults("conversations", tuple(hits), page.total, page.exact, page.note)
 
 
-def _literal_query(text: str, scopes: Sequence[_Scope]) -> str:
+def _literal_query(text: str, parts: Sequence[_Part]) -> str:
     """A query of plain words for the mode "text": the phrase if it occurs, else all its words.
 
     If no text has all the words either, the search falls back to any of them.
@@ -140,7 +143,7 @@ def _literal_query(text: str, scopes: Sequence[_Scope]) -> str:
     query = parse_query(text)
     if not query.plain or query.rest != text or not has_token(text):
         return text
-    if _have_match(scopes, Word(text)):
+    if _have_match(parts, Word(text)):
         return f'"{text}"'
     return " ".join(f'"{word}"' for word in text.split())
 
@@ -149,34 +152,33 @@ class _ConceptSearch:
     """One search for observations and one for messages, whose candidates are ranked together."""
 
     def __init__(
-        self, meaning: Meaning, query: Query, scopes: Sequence[_Scope], options: SearchOptions
+        self, meaning: Meaning, query: Query, parts: Sequence[_Part], options: SearchOptions
     ) -> None:
         self._options = options
-        observations, messages = scopes
+        observations, messages = parts
         assert query.node is not None
-        if may_relax(query) and not _have_match(scopes, query.node):
+        if may_relax(query) and not _have_match(parts, query.node):
             query = query._replace(plain=True)
-        search = Search(messages.store, meaning, query, Filter(), options)
-        search.absence = "Nothing"
-        self._store = messages.store
-        self._search = search
-        self._words = search.words
-        self._names = [term.name for term in search.question.terms]
-        self._observations = search.with_filter(observations.filter, observations.store, CANDIDATES)
-        self._messages = search.with_filter(messages.filter, messages.store, CANDIDATES)
+        self._scope = Scope.begin(messages.store, Filter())
+        self._interpretation = interpret(
+            query, self._scope.store, self._scope.filter, meaning, options
+        )
+        self._words = self._interpretation.words
+        self._remarks = Remarks(self._interpretation, self._scope.store, subject="Nothing")
+        self._observations = self._pool(observations)
+        self._messages = self._pool(messages)
+        self._pools = (self._observations, self._messages)
+
+    def _pool(self, part: _Part) -> CandidatePool:
+        return CandidatePool(self._interpretation, self._scope.with_part(*part), CANDIDATES)
 
     def search(self, results: DistinctResults) -> MemoryResults:
         ranking = self._ranking()
-        assessment = self._search.assess(ranking)
-        scale = self._search.scale_of(ranking, assessment)
-        results.add([self._ranked_match(scored, scale) for scored in ranking])
-        if assessment.is_weak:
+        results.add([self._ranked_match(scored, ranking) for scored in ranking.candidates])
+        if ranking.assessment.is_weak:
             nearest = results.hits()[:NEAREST]
             return MemoryResults("observations", nearest=nearest)
-        lowest = 0.0
-        if ranking:
-            lowest = scale.score(ranking[-1].score) / 2
-        unranked = self._unranked_matches(lowest)
+        unranked = self._unranked_matches(ranking.last_score / 2)
         while not results.is_full:
             batch = list(islice(unranked, CANDIDATES))
             if not batch:
@@ -193,69 +195,67 @@ class _ConceptSearch:
 
     def _note(self, hits: Sequence[MemoryHit]) -> str:
         """What the reader should know. Without hits, missing words need no remark."""
-        is_remark = not self._search.is_without_model and not self._search.is_partial
+        is_remark = not self._interpretation.meaning.problem and not self._scope.is_partial
         if is_remark and not hits:
             return ""
-        return self._search.empty_page().note
+        return self._remarks.note()
 
-    def _ranking(self) -> list[ScoredCandidate]:
-        question = self._search.question
-        observed, messages = read_pools(self._searches)
-        self._search.has_observations = bool(observed)
-        pool = observed + messages
-        self._search.require_candidates(pool)
-        ranking = merge_copies(rank.rank(question, pool))
-        if may_rerank(self._options, question, ranking):
-            self._store.release_snapshot()
-            ranking = rerank(question, ranking)
-        return spread(question, ranking)
+    def _ranking(self) -> Ranking:
+        question = self._interpretation.question
+        observations, messages = read_pools(self._pools)
+        candidates = observations + messages
+        require_candidates(candidates, self._scope)
+        ranking = merge_copies(rank.rank(question, candidates))
+        ranking = rerank_if_useful(self._options, question, ranking, self._scope.store)
+        return Ranking(
+            self._interpretation,
+            spread(question, ranking),
+            has_observations=bool(observations),
+        )
 
-    def _ranked_match(self, scored: ScoredCandidate, scale: Scale) -> Match:
+    def _ranked_match(self, scored: ScoredCandidate, ranking: Ranking) -> Match:
+        names = self._interpretation.term_names
         return Match(
             scored.candidate,
-            scale.score(scored.score),
+            ranking.scale.score(scored.score),
             self._words,
-            tuple([self._names[number] for number in scored.terms]),
+            tuple([names[number] for number in scored.terms]),
         )
 
     def _unranked_matches(self, score: float) -> Iterator[Match]:
         """Matches that were not ranked: observations and messages in turn."""
-        pages = [search.beyond_pool() for search in self._searches if not search.is_exhausted]
+        pages = [pool.all_matches_beyond() for pool in self._pools if not pool.is_exhausted]
         in_turn = chain.from_iterable(zip_longest(*pages))
         candidates = (candidate for candidate in in_turn if candidate is not None)
         for candidate in islice(candidates, _MAX_UNRANKED):
             yield Match(candidate, score, self._words)
 
-    @property
-    def _searches(self) -> tuple[Search, Search]:
-        return self._observations, self._messages
-
     def _total(self, results: DistinctResults) -> tuple[int, bool]:
         """How many results there are, and whether that is exact or a lower bound."""
-        is_exact = results.is_exact
-        for search in self._searches:
-            has_all = search.pool_size < CANDIDATES and not search.has_more_matches
-            is_exact = is_exact and has_all and not search.is_partial
+        is_exact = results.is_exact and not self._scope.is_partial
+        for pool in self._pools:
+            has_all = pool.size < CANDIDATES and not pool.has_more_matches
+            is_exact = is_exact and has_all
         observations, _ = self._observations.count()
         return max(observations, results.observations) + results.exchanges, is_exact
 
     def _nearest(self, results: DistinctResults) -> tuple[MemoryHit, ...]:
         """The closest in meaning, if nothing matches."""
-        neighbours = [pair for search in self._searches for pair in search.nearest()]
+        neighbours = [pair for pool in self._pools for pair in pool.nearest()]
         neighbours.sort(key=lambda pair: -pair[1])
         results.add([Match(candidate, cosine, ()) for candidate, cosine in neighbours])
         return results.hits()[:NEAREST]
 
 
 def _search_without_words(
-    query: Query, scopes: Sequence[_Scope], results: DistinctResults
+    query: Query, parts: Sequence[_Part], results: DistinctResults
 ) -> MemoryResults:
     """Punctuation and fields are not ranked: observations come first, then exchanges."""
     is_exact = True
     note = query.note
     totals = []
-    for scope in scopes:
-        matches = _matches_without_words(query, scope)
+    for part in parts:
+        matches = _matches_without_words(query, part)
         results.add([Match(candidate, 1.0, ()) for candidate in matches.candidates])
         totals.append(matches.total)
         is_exact = is_exact and matches.total == len(matches.candidates)
@@ -267,13 +267,13 @@ def _search_without_words(
     return MemoryResults(_kind(hits), hits, total, is_exact and results.is_exact, note)
 
 
-def _matches_without_words(query: Query, scope: _Scope) -> SubstringMatches:
+def _matches_without_words(query: Query, part: _Part) -> SubstringMatches:
     literal = query.rest.strip()
     if literal:
-        return scope.store.find_substring(literal, scope.filter, _MAX_WITHOUT_WORDS, 0)
+        return part.store.find_substring(literal, part.filter, _MAX_WITHOUT_WORDS, 0)
     if not query.text.strip():
         return SubstringMatches([], 0)
-    return SubstringMatches(*scope.store.newest(scope.filter, _MAX_WITHOUT_WORDS, 0))
+    return SubstringMatches(*part.store.newest(part.filter, _MAX_WITHOUT_WORDS, 0))
 
 
 def _kind(hits: Sequence[MemoryHit]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import cached_property
+from typing import NamedTuple
 
 from recollect.language.languages.english import ENGLISH
 from recollect.language.queries.addressee import is_to_assistant
@@ -20,6 +20,8 @@ from recollect.models.embeddings import STATIC
 from recollect.search import rank
 from recollect.search.queries.interpretation import Interpretation
 from recollect.search.queries.terms import any_term
+from recollect.search.scope import Scope
+from recollect.store.base import Store
 from recollect.store.values import SearchPlan, Space
 
 CANDIDATES = 150
@@ -32,146 +34,168 @@ _CANDIDATES_WHILE_TYPING = 60
 # The weight of a term in a tenth of all messages. Terms with less say little and match many
 # messages, so candidates with a rarer term come first.
 _COMMON_WEIGHT = math.log(1 + 0.9 / 0.1)
-_CANDIDATES_OF_PERIOD = 50  # of each arm, for each period that a question names
-_PERIODS = 3  # as many are searched
+_PERIODS = 3  # of those that a question names, as many are searched
 _STATEMENTS = 50  # preferences and instructions, if a question is for the assistant
 _DISTANT = 12  # more than are shown, because some have the same text
 
+Neighbour = tuple[int, float]
+"""The key of a message and its cosine."""
 
-class Arms(Interpretation):
-    """The searches of both arms for one query."""
 
-    _count: tuple[int, bool] | None = None
-    _distant: Sequence[tuple[int, float]] = ()
-    """The nearest neighbours, if they are no evidence."""
+def arm_size(interpretation: Interpretation, store: Store) -> int:
+    """How many candidates each arm may have."""
+    if interpretation.options.typing:
+        return _CANDIDATES_WHILE_TYPING
+    has_both_arms = interpretation.node is not None and interpretation.meaning.vector is not None
+    is_question = interpretation.question.intent == QUESTION and interpretation.is_plain
+    if not is_question or not has_both_arms:
+        return CANDIDATES
+    if interpretation.options.group == "conversation" and not is_large(store):
+        return CANDIDATES
+    return MATCHES_OF_QUESTION
 
-    @cached_property
-    def _arm_size(self) -> int:
-        """How many candidates each arm may have."""
-        if self._options.typing:
-            return _CANDIDATES_WHILE_TYPING
-        has_both_arms = self.node is not None and self._vector is not None
-        if self.question.intent != QUESTION or not self._plain or not has_both_arms:
-            return CANDIDATES
-        if self._options.group == "conversation" and not self._is_large_library():
-            return CANDIDATES
-        return MATCHES_OF_QUESTION
 
-    def _is_large_library(self) -> bool:
-        """Whether many answers are not among the first candidates of the arms."""
-        return self._store.size() >= _LARGE_LIBRARY
+def is_large(store: Store) -> bool:
+    """Whether many answers are not among the first candidates of the arms."""
+    return store.size() >= _LARGE_LIBRARY
 
-    def restrict_to(self, conversations: Iterable[str]) -> None:
-        """Search in these conversations only."""
-        self._filter = replace(self._filter, conversations=tuple(conversations) or ("",))
 
-    # -- the text arm ---
+def named_periods(interpretation: Interpretation, filter: Filter) -> list[Filter]:
+    """The periods that a question names.
 
-    def text_matches(self, limit: int) -> list[int]:
-        """The keys that the text arm finds, best first."""
-        keys: list[int] = []
-        for node in self._text_nodes():
-            if len(keys) < limit:
-                keys = list(dict.fromkeys([*keys, *self._store.match(node, self._filter, limit)]))
-        return keys[:limit]
+    The answer is probably in one of them, but among the messages of all times, it may have too few
+    words of the question to be a candidate.
+    """
+    question = interpretation.question
+    if interpretation.options.typing or question.intent != QUESTION or not interpretation.is_plain:
+        return []
+    periods = []
+    for window in question.windows[:_PERIODS]:
+        start = max(moment for moment in (filter.after, window.start) if moment)
+        end = min(moment for moment in (filter.before, window.end) if moment)
+        if start < end:
+            periods.append(replace(filter, after=start, before=end))
+    return periods
 
-    def _text_nodes(self) -> list[Node]:
-        """What the text arm searches for, the most telling first, and finally all of it.
+
+class TextArm:
+    """Finds messages by their words."""
+
+    def __init__(self, interpretation: Interpretation, scope: Scope) -> None:
+        self._interpretation = interpretation
+        self._store, self._filter = scope
+        self._count: tuple[int, bool] | None = None
+
+    def nodes(self) -> list[Node]:
+        """What to search for, the most telling first, and finally all of it.
 
         Identifiers and quotes come first. Then, for a question, its rarer terms; for keywords, all
         of them.
         """
-        assert self.node is not None
-        if not self._plain or isinstance(self.node, And) or len(self._terms) == 1:
-            return [self.node]
-        nodes = [term.node for term in self._terms if term.exact]
-        if self.question.intent == QUESTION:
-            rare = [term for term in self._terms if term.frequency and term.weight > _COMMON_WEIGHT]
-            if 0 < len(rare) < len(self._terms):
+        interpretation = self._interpretation
+        if interpretation.node is None:
+            return []
+        if (
+            not interpretation.is_plain
+            or isinstance(interpretation.node, And)
+            or len(interpretation.terms) == 1
+        ):
+            return [interpretation.node]
+        nodes = [term.node for term in interpretation.terms if term.exact]
+        if interpretation.question.intent == QUESTION:
+            rare = [t for t in interpretation.terms if t.frequency and t.weight > _COMMON_WEIGHT]
+            if 0 < len(rare) < len(interpretation.terms):
                 nodes.append(any_term(rare))
-        elif len(self._own_terms) > 1:
-            if self.question.phrase is not None:
-                nodes.append(self.question.phrase.node)
-            nodes.append(self._all_terms())
-        return [*nodes, self.node]
+        elif len(interpretation.own_terms) > 1:
+            if interpretation.question.phrase is not None:
+                nodes.append(interpretation.question.phrase.node)
+            nodes.append(interpretation.all_terms)
+        return [*nodes, interpretation.node]
+
+    def matches(self, limit: int) -> list[int]:
+        """The keys of messages with a word of the query, best first."""
+        keys: list[int] = []
+        for node in self.nodes():
+            if len(keys) < limit:
+                keys = list(dict.fromkeys([*keys, *self._store.match(node, self._filter, limit)]))
+        return keys[:limit]
 
     def full_matches(self, limit: int) -> list[int]:
         """The keys of messages that contain every term."""
-        node = self.node
-        if self._plain and node is not None:
-            node = self._all_terms()
+        node = self._interpretation.node
         if node is None:
             return []
+        if self._interpretation.is_plain:
+            node = self._interpretation.all_terms
         return self._store.match(node, self._filter, limit)
 
+    def matches_in(self, period: Filter, limit: int) -> list[int]:
+        """The keys of matches in a period."""
+        if self._interpretation.node is None:
+            return []
+        return self._store.match(self._interpretation.node, period, limit)
+
     def count(self) -> tuple[int, bool]:
-        """How many messages the text arm finds, and whether that is exact or a minimum."""
-        if self.node is None:
+        """How many matches there are, and whether that is exact or a minimum."""
+        if self._interpretation.node is None:
             return 0, True
         if self._count is None:
-            self._count = self._store.count(self.node, self._filter)
+            self._count = self._store.count(self._interpretation.node, self._filter)
         return self._count
 
-    # -- periods ---
-
-    def _periods(self) -> list[Filter]:
-        """The periods that a question names.
-
-        The answer is probably in one of them, but among the messages of all times, it may have too
-        few words of the question to be a candidate.
-        """
-        if self._options.typing or self.question.intent != QUESTION or not self._plain:
-            return []
-        after, before = self._filter.after, self._filter.before
-        periods = []
-        for window in self.question.windows[:_PERIODS]:
-            start = max(filter(None, (after, window.start)))
-            end = min(filter(None, (before, window.end)))
-            if start < end:
-                periods.append(replace(self._filter, after=start, before=end))
-        return periods
-
-    @property
-    def _period_arm_size(self) -> int:
-        return min(_CANDIDATES_OF_PERIOD, self._arm_size)
-
-    def _matches_in(self, period: Filter) -> list[int]:
-        """The keys that the text arm finds in a period."""
-        if self.node is None:
-            return []
-        return self._store.match(self.node, period, self._period_arm_size)
-
-    # -- what the user told the assistant ---
-
-    def _statement_plan(self) -> SearchPlan | None:
+    def statement_plan(self) -> SearchPlan | None:
         """The search for preferences and instructions, if a question is for the assistant.
 
         They have few words of the question, so in a large library they are no candidates otherwise.
         """
-        words = sorted(self._query.language.statement_words)
-        if self._options.typing or not self._plain or not words or self.node is None:
+        interpretation = self._interpretation
+        words = sorted(interpretation.query.language.statement_words)
+        if (
+            interpretation.options.typing
+            or not interpretation.is_plain
+            or not words
+            or interpretation.node is None
+        ):
             return None
-        if self.question.intent != QUESTION or not is_to_assistant(self.question.text):
+        if interpretation.question.intent != QUESTION or not is_to_assistant(
+            interpretation.question.text
+        ):
             return None
         roles = self._filter.roles or ("user",)
         if "user" not in roles:
             return None
-        node = And((self.node, Or(tuple(map(Word, words)))))
+        node = And((interpretation.node, Or(tuple(map(Word, words)))))
         filter = replace(self._filter, roles=("user",))
         return SearchPlan((node,), filter, _STATEMENTS)
 
-    def _matching_statements(self) -> list[int]:
+    def statements(self) -> list[int]:
         """The keys of preferences and instructions."""
-        plan = self._statement_plan()
+        plan = self.statement_plan()
         if plan is None:
             return []
         (node,) = plan.nodes
         return self._store.match(node, plan.filter, plan.limit)
 
-    # -- the vector arm ---
 
-    def _nearest(self, has_word: bool, has_hits: bool) -> list[tuple[int, float]]:
-        """The keys that the vector arm finds, with their cosines.
+class Neighbours(NamedTuple):
+    """What the vector arm finds, nearest first."""
+
+    hits: list[Neighbour]
+    distant: Sequence[Neighbour] = ()
+    """The nearest messages, if they are no evidence."""
+
+
+class VectorArm:
+    """Finds messages by their meaning."""
+
+    def __init__(self, interpretation: Interpretation, scope: Scope) -> None:
+        self._interpretation = interpretation
+        self._store, self._filter = scope
+        self._space = interpretation.meaning.space
+        self._vector = interpretation.meaning.vector
+
+    def nearest(self, limit: int, *, has_word: bool, has_hits: bool) -> Neighbours:
+        """The messages that are the nearest in meaning.
 
         `has_word`: the text arm found messages with a word of the query. `has_hits`: so did another
         search whose hits are in the same ranking.
@@ -180,48 +204,51 @@ class Arms(Interpretation):
         since a conversation must contain its words. If nothing satisfies the operators, the
         neighbours are the closest in meaning, unless the query excludes words.
         """
+        interpretation = self._interpretation
         if self._vector is None or self._space is None:
-            return []
-        if not self._plain and (has_word or has_hits or self._excludes_words()):
-            return []
-        if self._every_term and self._options.mode == "both":
-            return []
-        neighbours = self._store.nearest(self._space, self._vector, self._filter, self._arm_size)
-        evidence = []
-        if self._plain and self._meaning_is_evidence():
-            evidence = rank.drop_distant(neighbours)
-        if evidence and self._needs_similarity(has_word):
-            evidence = self._above_noise(evidence, self._space)
-        if not evidence:
-            self._distant = neighbours[:_DISTANT]
-        return evidence
+            return Neighbours([])
+        if not interpretation.is_plain and (has_word or has_hits or self._excludes_words()):
+            return Neighbours([])
+        if interpretation.every_term and interpretation.options.mode == "both":
+            return Neighbours([])
+        neighbours = self._store.nearest(self._space, self._vector, self._filter, limit)
+        hits = []
+        if interpretation.is_plain and self._is_evidence():
+            hits = rank.drop_distant(neighbours)
+        if hits and self._needs_similarity(has_word):
+            hits = _above_noise(hits, self._space)
+        if not hits:
+            return Neighbours([], neighbours[:_DISTANT])
+        return Neighbours(hits)
 
-    def _excludes_words(self) -> bool:
-        return self.node is None or excludes_words(self.node)
-
-    def _nearest_in(
-        self, period: Filter, neighbours: Sequence[tuple[int, float]], has_word: bool
-    ) -> list[tuple[int, float]]:
+    def nearest_in(
+        self, period: Filter, limit: int, neighbours: Sequence[Neighbour], *, has_word: bool
+    ) -> list[Neighbour]:
         """The nearest messages of a period, unless they are far behind the nearest of all."""
         if not neighbours or self._space is None:
             return []
-        others = self._store.nearest(self._space, self._vector, period, self._period_arm_size)
+        others = self._store.nearest(self._space, self._vector, period, limit)
         others = rank.drop_distant([*neighbours[:1], *others])[1:]
         if self._needs_similarity(has_word):
-            return self._above_noise(others, self._space)
+            return _above_noise(others, self._space)
         return others
 
-    def _above_noise(
-        self, neighbours: Iterable[tuple[int, float]], space: Space
-    ) -> list[tuple[int, float]]:
-        floor = space.noise_floor
-        return [(key, cosine) for key, cosine in neighbours if floor and cosine > floor]
+    def cosines(self, keys: Sequence[int]) -> dict[int, float]:
+        """The cosines of messages, by their keys."""
+        if self._vector is None or self._space is None:
+            return {}
+        return self._store.cosines(self._space, self._vector, keys)
 
-    def _meaning_is_evidence(self) -> bool:
+    def _excludes_words(self) -> bool:
+        node = self._interpretation.node
+        return node is None or excludes_words(node)
+
+    def _is_evidence(self) -> bool:
         """Whether neighbours of the query's vector can be hits. Identifiers have no meaning."""
-        if self._options.mode != "vector" and self.question.intent == IDENTIFIER:
+        interpretation = self._interpretation
+        if interpretation.options.mode != "vector" and interpretation.question.intent == IDENTIFIER:
             return False
-        return not self._terms or any(map(self._has_meaning, self._own_terms))
+        return interpretation.meaning.is_known
 
     def _needs_similarity(self, has_word: bool) -> bool:
         """Whether only a similarity above that of unrelated words is evidence.
@@ -230,23 +257,29 @@ class Arms(Interpretation):
         words must be very similar. The answer to a question often has other words, but the built-in
         model knows only those of English.
         """
-        if self._options.mode == "both" and self.question.intent == KEYWORDS:
-            return True
-        if self._options.mode == "both" and self._is_in_unknown_language():
+        interpretation = self._interpretation
+        is_by_both = interpretation.options.mode == "both"
+        is_by_keywords = interpretation.question.intent == KEYWORDS
+        if is_by_both and (is_by_keywords or self._is_in_unknown_language()):
             return True
         return not has_word and not self._has_word_in_filter()
 
     def _is_in_unknown_language(self) -> bool:
         """Whether the model does not know the language of the query."""
         is_built_in = self._space is not None and self._space.name == STATIC
-        return is_built_in and self._query.language is not ENGLISH
+        return is_built_in and self._interpretation.query.language is not ENGLISH
 
     def _has_word_in_filter(self) -> bool:
         """Whether a message that passes the filter contains a word of the query.
 
         The text arm knows it, except if only meaning is searched.
         """
-        terms = [term for term in self._terms if term.frequency]
-        if self.node is not None or not terms:
+        terms = [term for term in self._interpretation.terms if term.frequency]
+        if self._interpretation.node is not None or not terms:
             return False
         return bool(self._store.match(any_term(terms), self._filter, 1))
+
+
+def _above_noise(neighbours: Iterable[Neighbour], space: Space) -> list[Neighbour]:
+    floor = space.noise_floor
+    return [(key, cosine) for key, cosine in neighbours if floor and cosine > floor]

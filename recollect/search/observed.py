@@ -8,13 +8,12 @@ with messages, and each stands for one of the messages that it was made of.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 
 from recollect.language.queries.intent import IDENTIFIER
 from recollect.model.kinds import CONVERSATION, OBSERVATION
 from recollect.model.search import Filter
-from recollect.search.engine import Search
-from recollect.search.pool import add_context, read_candidates
+from recollect.search.pool import CandidatePool, add_context, read_candidates, read_pools
+from recollect.search.queries.interpretation import Interpretation
 from recollect.search.rank import preliminary_score
 from recollect.search.ranking.scored import ScoredCandidate
 from recollect.store.values import CandidateRead
@@ -29,56 +28,71 @@ _MessageId = tuple[str, str]
 """The id of a conversation and of a message in it."""
 
 
-class ObservedSearch(Search):
-    """A search in which observations raise the messages that they were made of."""
+class Observations:
+    """The observations that match a query. They raise the messages that they were made of."""
 
-    _observed: Mapping[int, list[_MessageId]] = MappingProxyType({})
-    """The messages of the best observations, by the keys of these."""
+    def __init__(self, interpretation: Interpretation, messages: CandidatePool) -> None:
+        """`messages` is the pool of the messages that match the same query."""
+        self._interpretation = interpretation
+        self._messages = messages
+        self._scope = messages.scope
+        self._message_ids: Mapping[int, list[_MessageId]] = {}
+        """The messages of the best observations, by the keys of these."""
+        self.is_empty = True
+        """Whether there are no observations among the candidates."""
 
-    def _ranked_pool(self) -> list[ScoredCandidate]:
-        if not self._plain or self.question.intent == IDENTIFIER:
-            # What the query requires of a message, an observation cannot satisfy.
-            return super()._ranked_pool()
-        if not _may_have_observations(self._filter):
-            return super()._ranked_pool()
-        filter_ = Filter(
+    def candidates(self) -> list[ScoredCandidate]:
+        """Messages and observations."""
+        if not self._may_match():
+            (messages,) = read_pools([self._messages])
+            return messages
+        filter = self._scope.filter
+        observation_filter = Filter(
             hidden=True,
             kinds=(OBSERVATION,),
-            projects=self._filter.projects,
-            not_projects=self._filter.not_projects,
-            after=self._filter.after,
-            before=self._filter.before,
+            projects=filter.projects,
+            not_projects=filter.not_projects,
+            after=filter.after,
+            before=filter.before,
         )
-        observations = self.with_filter(filter_, ObservationStore(self._store), _CANDIDATES)
-        searches = (self, observations)
-        pools = read_candidates(searches)
-        unranked = CandidateRead(ids=self._likely_unranked(*pools), filter=self._filter)
-        pool, observed = add_context(searches, pools, unranked)
-        self.has_observations = bool(observed)
-        return pool + observed
+        scope = self._scope.with_part(ObservationStore(self._scope.store), observation_filter)
+        pools = (self._messages, CandidatePool(self._interpretation, scope, _CANDIDATES))
+        candidates = read_candidates(pools)
+        unranked = CandidateRead(ids=self._likely_unranked(*candidates), filter=filter)
+        messages, observations = add_context(pools, candidates, unranked)
+        self.is_empty = not observations
+        return messages + observations
+
+    def _may_match(self) -> bool:
+        """What operators require of a message, an observation cannot satisfy."""
+        is_identifier = self._interpretation.question.intent == IDENTIFIER
+        if not self._interpretation.is_plain or is_identifier:
+            return False
+        return _may_have_observations(self._scope.filter)
 
     def _likely_unranked(
-        self, pool: Sequence[ScoredCandidate], observed: Sequence[ScoredCandidate]
+        self, messages: Sequence[ScoredCandidate], observations: Sequence[ScoredCandidate]
     ) -> tuple[_MessageId, ...]:
         """The messages outside of the pool for which the best observations probably stand."""
-        best = sorted(observed, key=preliminary_score, reverse=True)[: 2 * _MAX_OBSERVATIONS]
-        self._observed = self._store.observed_messages([each.candidate.key for each in best])
-        pool_ids = {(scored.candidate.document, scored.candidate.id) for scored in pool}
-        all_ids = self._observed.values()
+        best = sorted(observations, key=preliminary_score, reverse=True)[: 2 * _MAX_OBSERVATIONS]
+        keys = [scored.candidate.key for scored in best]
+        self._message_ids = self._scope.store.observed_messages(keys)
+        pool_ids = set(map(_message_id, messages))
+        all_ids = self._message_ids.values()
         return tuple([ids[0] for ids in all_ids if ids and pool_ids.isdisjoint(ids)])
 
-    def _messages_only(self, ranking: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
-        messages = {
-            (scored.candidate.document, scored.candidate.id): scored
-            for scored in ranking
-            if scored.candidate.kind != OBSERVATION
-        }
+    def raise_messages(self, ranking: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
+        """The messages of a ranking, each with the score of its best observation if it is higher.
+
+        Messages that only their observations lead to are added.
+        """
+        messages = {_message_id(s): s for s in ranking if s.candidate.kind != OBSERVATION}
         observations = [s for s in ranking if s.candidate.kind == OBSERVATION][:_MAX_OBSERVATIONS]
         keys = [scored.candidate.key for scored in observations]
-        ids = self._observed
+        ids = self._message_ids
         missing = [key for key in keys if key not in ids]
         if missing:
-            ids = {**ids, **self._store.observed_messages(missing)}
+            ids = {**ids, **self._scope.store.observed_messages(missing)}
         unranked = self._unranked_messages(
             [ids[key][0] for key in keys if ids.get(key) and messages.keys().isdisjoint(ids[key])]
         )
@@ -95,10 +109,15 @@ class ObservedSearch(Search):
         """Messages with the score 0, without those deleted or that the reader may not find."""
         from recollect.search.ranking.passages import find_terms
 
-        candidates = self._store.candidates_by_id(list(dict.fromkeys(ids)), self._filter)
+        distinct_ids = list(dict.fromkeys(ids))
+        candidates = self._scope.store.candidates_by_id(distinct_ids, self._scope.filter)
         messages = [ScoredCandidate(candidate, by_text=True) for candidate in candidates]
-        find_terms(self.question, messages)
-        return {(each.candidate.document, each.candidate.id): each for each in messages}
+        find_terms(self._interpretation.question, messages)
+        return {_message_id(scored): scored for scored in messages}
+
+
+def _message_id(scored: ScoredCandidate) -> _MessageId:
+    return scored.candidate.document, scored.candidate.id
 
 
 def _message_of(

@@ -25,16 +25,16 @@ T = TypeVar("T")
 class PartialStore(StoreView):
     def __init__(self, store: Store, deadline: Deadline) -> None:
         super().__init__(store)
-        self._deadline = deadline
+        self.deadline = deadline
 
     def _attempt(self, step: str, run: Callable[[], T], otherwise: T) -> T:
         """The result of a step; `otherwise` if it or an earlier one like it took too long."""
-        if step in self._deadline.stopped_steps:
+        if step in self.deadline.stopped_steps:
             return otherwise
         try:
             return run()
         except SearchTimeout:
-            self._deadline.add_timeout(step)
+            self.deadline.add_timeout(step)
             return otherwise
 
     def match(self, node: Node, filter: Filter, limit: int) -> list[int]:

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from functools import cached_property
+from itertools import islice
 
 from recollect.errors import SearchTimeout
 from recollect.language.queries.intent import KEYWORDS, QUESTION
-from recollect.language.queries.query_tree import Node
+from recollect.language.text import comparable
 from recollect.search import rank
-from recollect.search.arms import CANDIDATES, Arms
+from recollect.search.arms import (
+    CANDIDATES,
+    Neighbour,
+    Neighbours,
+    TextArm,
+    VectorArm,
+    arm_size,
+    is_large,
+    named_periods,
+)
 from recollect.search.deadline import NOTHING_IN_TIME
+from recollect.search.queries.interpretation import Interpretation
 from recollect.search.ranking.scored import ScoredCandidate
+from recollect.search.scope import Scope
 from recollect.settings import LIMITS
-from recollect.store.base import Store
 from recollect.store.values import Candidate, CandidateRead, SearchPlan
 
+NEAREST = 3
+"""The most messages that are shown if there are no hits."""
 _SHORTLIST = 160
 _SHORTLIST_FOR_CONVERSATIONS = 250
 """Longer, because a list of conversations judges each by its messages."""
@@ -27,45 +39,63 @@ _RANKED_MESSAGES = 100
 """Candidates of each arm that are ranked if there is no shortlist."""
 _RANKED_KEYWORDS = 60
 """Fewer for keywords, because the text arm finds them in almost the same order."""
+_CANDIDATES_OF_PERIOD = 50  # of each arm, for each period that a question names
 _CANDIDATES_AT_ONCE = 100
+# As many matches are looked at to count conversations. If there are more, the number is a minimum.
+_COUNTED_MATCHES = 1_000
 _CHARACTERS_AT_ONCE = 300_000  # the deadline is checked after each batch
 # For the best candidates, the previous message is read as well.
 _MESSAGES_WITH_CONTEXT = 16
 _CONVERSATIONS_WITH_CONTEXT = 64
 
 
-class CandidatePool(Arms):
-    """The candidates of one search."""
+class CandidatePool:
+    """The candidates for one query in one scope. `read_pools` fills it."""
 
-    is_exhausted = True
-    """Whether the arms have no candidates beyond the pool."""
-    has_more_matches = True
-    """Whether the text arm may have candidates beyond the pool."""
-    _pool_keys: frozenset[int] = frozenset()
-    _all_matches: list[int] | None = None
-    """What the text arm has found, if that is all."""
-    candidate_read = CandidateRead()
-    """The candidates that `find` has found."""
-    _text_keys: Sequence[int] = ()
-    """The matches that `find_matches` has found."""
-    _new_text_keys: AbstractSet[int] = frozenset()
-    _neighbours: dict[int, float]
+    def __init__(
+        self,
+        interpretation: Interpretation,
+        scope: Scope,
+        max_arm_size: int | None = None,
+        excluded_keys: AbstractSet[int] = frozenset(),
+    ) -> None:
+        """`max_arm_size`: the most candidates of each arm, if fewer than usual."""
+        self.scope = scope
+        self.text_arm = TextArm(interpretation, scope)
+        self.is_exhausted = True
+        """Whether the arms have no candidates beyond the pool."""
+        self.has_more_matches = True
+        """Whether the text arm may have candidates beyond the pool."""
+        self.candidate_read = CandidateRead()
+        """The candidates that `find` has found."""
+        self._interpretation = interpretation
+        self._vector_arm = VectorArm(interpretation, scope)
+        self._arm_size = arm_size(interpretation, scope.store)
+        if max_arm_size is not None:
+            self._arm_size = min(max_arm_size, self._arm_size)
+        self._keys = frozenset(excluded_keys)
+        self._all_matches: list[int] | None = None
+        """What the text arm has found, if that is all."""
+        self._matches: Sequence[int] = ()
+        """What `find_matches` has found."""
+        self._new_matches: AbstractSet[int] = frozenset()
+        self._neighbours = Neighbours([])
+        self._cosines: dict[int, float] = {}
+        self._conversation_count: tuple[int, bool] | None = None
 
-    @property
-    def store(self) -> Store:
-        return self._store
+    # -- sizes ---
 
     @property
     def _has_shortlist(self) -> bool:
         """Whether only some of the candidates of the arms are read and ranked, see `shortlist`."""
         return self._arm_size > CANDIDATES
 
-    @cached_property
+    @property
     def _ranked_size(self) -> int:
         """How many candidates of each arm are read and ranked if there is no shortlist."""
-        if self._options.group == "conversation":
+        if self._is_by_conversation:
             return self._arm_size
-        if self.question.intent == KEYWORDS:
+        if self._interpretation.question.intent == KEYWORDS:
             return min(_RANKED_KEYWORDS, self._arm_size)
         return min(_RANKED_MESSAGES, self._arm_size)
 
@@ -76,113 +106,111 @@ class CandidatePool(Arms):
             return _ALWAYS_RANKED + 1
         return min(self._arm_size, self._ranked_size + 1)
 
-    def all_matches(self, count: int) -> list[int]:
-        """The keys of all matches, of which there are `count`."""
-        if self._all_matches is not None:
-            return self._all_matches
-        return self.text_matches(count)
+    @property
+    def _period_arm_size(self) -> int:
+        return min(_CANDIDATES_OF_PERIOD, self._arm_size)
 
-    def pool(self) -> list[ScoredCandidate]:
-        """The candidates of both arms, and the messages before the best of them."""
-        (pool,) = read_pools([self])
-        return pool
+    @property
+    def _is_by_conversation(self) -> bool:
+        return self._interpretation.options.group == "conversation"
+
+    # -- finding candidates ---
 
     def plans(self) -> list[SearchPlan]:
         """The calls of `match` and `nearest` that are likely to follow."""
-        nodes: tuple[Node, ...] = ()
-        if self.node is not None:
-            nodes = tuple(self._text_nodes())
-        plan = SearchPlan(nodes, self._filter, self._arm_size)
-        is_by_meaning = self._vector is not None and self._plain
-        if is_by_meaning and not (self._every_term and self._options.mode == "both"):
-            plan = plan._replace(space=self._space, vector=self._vector)
+        interpretation = self._interpretation
+        nodes = tuple(self.text_arm.nodes())
+        plan = SearchPlan(nodes, self.scope.filter, self._arm_size)
+        is_by_words_only = interpretation.every_term and interpretation.options.mode == "both"
+        if interpretation.is_by_meaning and not is_by_words_only:
+            meaning = interpretation.meaning
+            plan = plan._replace(space=meaning.space, vector=meaning.vector)
         period_plan = plan._replace(
             nodes=nodes[-1:], limit=self._period_arm_size, after_matches=self._many_matches
         )
-        plans = [plan, *(period_plan._replace(filter=period) for period in self._periods())]
-        statement_plan = self._statement_plan()
+        periods = named_periods(interpretation, self.scope.filter)
+        plans = [plan, *(period_plan._replace(filter=period) for period in periods)]
+        statement_plan = self.text_arm.statement_plan()
         if statement_plan is not None:
             plans.append(statement_plan._replace(after_matches=self._many_matches))
         return plans
 
     def find_matches(self) -> bool:
         """Find the candidates of the text arm. Returns whether there are any."""
-        self._text_keys = []
-        if self.node is not None:
-            self._text_keys = self.text_matches(self._arm_size)
-        return bool(self._text_keys)
+        self._matches = self.text_arm.matches(self._arm_size)
+        return bool(self._matches)
 
     def find(self, has_hits: bool) -> None:
         """Find the candidates of both arms, by their keys. Only after `find_matches`.
 
         `has_hits`: a search has found matches whose hits are in the same ranking.
         """
-        text_keys = list(self._text_keys)
-        neighbours = self._nearest(bool(text_keys), has_hits)
-        self._count = None
-        self._all_matches = None
-        if len(text_keys) < self._arm_size and not self._deadline.stopped_steps:
-            self._count = len(text_keys), True
-            self._all_matches = text_keys
-        matches, similar = len(text_keys), len(neighbours)
-        text_keys, neighbours = self._ranked(text_keys, neighbours)
-        self.has_more_matches = matches >= self._arm_size or len(text_keys) < matches
-        has_more_neighbours = similar >= self._arm_size or len(neighbours) < similar
+        all_matches = list(self._matches)
+        has_word = bool(all_matches)
+        self._neighbours = self._vector_arm.nearest(
+            self._arm_size, has_word=has_word, has_hits=has_hits
+        )
+        all_neighbours = self._neighbours.hits
+        if len(all_matches) < self._arm_size and not self.scope.store.deadline.stopped_steps:
+            self._all_matches = all_matches
+        matches, neighbours = self._ranked(all_matches, all_neighbours)
+        self.has_more_matches = self._has_more(all_matches, matches)
+        has_more_neighbours = self._has_more(all_neighbours, neighbours)
         self.is_exhausted = not self.has_more_matches and not has_more_neighbours
-        for period in self._periods():
+        for period in named_periods(self._interpretation, self.scope.filter):
             if self.has_more_matches:
-                text_keys += self._matches_in(period)
-            neighbours += self._nearest_in(period, neighbours, bool(text_keys))
+                matches += self.text_arm.matches_in(period, self._period_arm_size)
+            neighbours += self._vector_arm.nearest_in(
+                period, self._period_arm_size, neighbours, has_word=bool(matches)
+            )
         if self.has_more_matches:
-            text_keys += self._matching_statements()
-        self._neighbours = dict(neighbours)
-        self._new_text_keys = set(text_keys) - self._pool_keys
-        new_keys = self._new_text_keys | ({key for key, _ in neighbours} - self._pool_keys)
-        self._pool_keys |= new_keys
-        self.candidate_read = CandidateRead(tuple(new_keys), self._filter)
+            matches += self.text_arm.statements()
+        self._cosines = dict(neighbours)
+        self._new_matches = set(matches) - self._keys
+        new_keys = self._new_matches | ({key for key, _ in neighbours} - self._keys)
+        self._keys |= new_keys
+        self.candidate_read = CandidateRead(tuple(new_keys), self.scope.filter)
+
+    def _has_more(self, candidates: Sequence[object], ranked: Sequence[object]) -> bool:
+        """Whether an arm has or may have candidates that are not ranked."""
+        return len(candidates) >= self._arm_size or len(ranked) < len(candidates)
 
     def _ranked(
-        self, text_keys: list[int], neighbours: list[tuple[int, float]]
-    ) -> tuple[list[int], list[tuple[int, float]]]:
+        self, matches: list[int], neighbours: list[Neighbour]
+    ) -> tuple[list[int], list[Neighbour]]:
         """The candidates of both arms that are read and ranked."""
         if not self._has_shortlist:
-            return text_keys[: self._ranked_size], neighbours[: self._ranked_size]
+            return matches[: self._ranked_size], neighbours[: self._ranked_size]
         from recollect.search.shortlist import shortlist  # imports numpy
 
-        is_large = self._is_large_library()
+        is_large_library = is_large(self.scope.store)
         size = _SHORTLIST
-        if self._options.group == "conversation":
+        if self._is_by_conversation:
             size = _SHORTLIST_FOR_CONVERSATIONS
-        elif not is_large:
+        elif not is_large_library:
             size = _SHORTLIST_IN_SMALL_LIBRARY
-        arms = [text_keys, [key for key, _ in neighbours]]
-        keys = shortlist(arms, size, _ALWAYS_RANKED, is_large_library=is_large)
+        arms = [matches, [key for key, _ in neighbours]]
+        keys = shortlist(arms, size, _ALWAYS_RANKED, is_large_library=is_large_library)
         return (
-            [key for key in text_keys if key in keys],
+            [key for key in matches if key in keys],
             [(key, cosine) for key, cosine in neighbours if key in keys],
         )
 
+    # -- reading candidates ---
+
     def read(self) -> list[ScoredCandidate]:
         """The new candidates that both arms have found, as many as there is time for."""
-        by_vector = self._neighbours.keys()
+        by_vector = self._cosines.keys()
         pool = self._with_terms(
             [
                 ScoredCandidate(
-                    candidate, candidate.key in self._new_text_keys, candidate.key in by_vector
+                    candidate, candidate.key in self._new_matches, candidate.key in by_vector
                 )
                 for candidate in self.candidates(self.candidate_read.keys)
             ]
         )
-        self._set_cosines(pool, self._neighbours)
+        self._set_cosines(pool, self._cosines)
         return pool
-
-    def require_candidates(self, pool: Sequence[ScoredCandidate]) -> None:
-        """Raise SearchTimeout if there was no time to find anything.
-
-        It must not look as if there were nothing.
-        """
-        if not pool and self._deadline.stopped_steps:
-            raise SearchTimeout(NOTHING_IN_TIME)
 
     def _with_terms(self, candidates: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
         """The candidates with the terms in them, as many as there is time for."""
@@ -191,27 +219,25 @@ class CandidatePool(Arms):
 
         pool: list[ScoredCandidate] = []
         for batch in _batches(candidates):
-            if pool and self._deadline.is_over():
+            if pool and self.scope.store.deadline.is_over():
                 break
-            find_terms(self.question, batch)
+            find_terms(self._interpretation.question, batch)
             pool += batch
         return pool
 
     def _set_cosines(self, pool: Sequence[ScoredCandidate], cosines: dict[int, float]) -> None:
-        if self._vector is None or self._space is None:
-            return
         keys = [scored.candidate.key for scored in pool]
-        missing = [key for key in keys if key not in cosines]
-        cosines |= self._store.cosines(self._space, self._vector, missing)
+        cosines |= self._vector_arm.cosines([key for key in keys if key not in cosines])
         for scored, key in zip(pool, keys, strict=True):
             scored.cosine = cosines.get(key)
 
     def context_read(self, pool: Sequence[ScoredCandidate]) -> CandidateRead:
         """The messages before the best candidates, on which the ranking of questions depends."""
-        if not pool or self.question.intent != QUESTION or self._deadline.is_over():
+        is_question = self._interpretation.question.intent == QUESTION
+        if not pool or not is_question or self.scope.store.deadline.is_over():
             return CandidateRead()
         size = _MESSAGES_WITH_CONTEXT
-        if self._options.group == "conversation":
+        if self._is_by_conversation:
             size = _CONVERSATIONS_WITH_CONTEXT
         best = sorted(pool, key=rank.preliminary_score, reverse=True)[:size]
         return CandidateRead(tuple([scored.candidate.key for scored in best]))
@@ -223,7 +249,7 @@ class CandidatePool(Arms):
         if not read.keys:
             return []
         keys = {scored.candidate.key for scored in pool}
-        previous = self._store.previous_passages(read.keys)
+        previous = self.scope.store.previous_passages(read.keys)
         context = self._with_terms(
             [ScoredCandidate(candidate) for candidate in previous if candidate.key not in keys]
         )
@@ -231,21 +257,63 @@ class CandidatePool(Arms):
         return context
 
     def candidates(self, keys: Sequence[int]) -> list[Candidate]:
-        return self._store.candidates(keys, self._filter)
+        """The messages with these keys, in any order."""
+        return self.scope.store.candidates(keys, self.scope.filter)
 
-    def is_in_pool(self, key: int) -> bool:
-        return key in self._pool_keys
+    # -- what was found ---
+
+    def __contains__(self, key: int) -> bool:
+        return key in self._keys
 
     @property
-    def pool_size(self) -> int:
-        return len(self._pool_keys)
+    def size(self) -> int:
+        return len(self._keys)
 
-    def beyond_pool(self) -> Iterator[Candidate]:
-        """Matches that were not ranked, in the order of the text engine."""
-        keys_before = set(self._pool_keys)
+    def count(self) -> tuple[int, bool]:
+        """How many messages the text arm finds, and whether that is exact or a minimum."""
+        if self._all_matches is not None:
+            return len(self._all_matches), True
+        return self.text_arm.count()
+
+    def count_conversations(self, ranked: Iterable[str]) -> tuple[int, bool]:
+        """How many conversations have hits, and whether that is exact or a minimum.
+
+        `ranked` are those in the ranking. They are counted once: every page has the same number.
+        """
+        if self._conversation_count is None:
+            self._conversation_count = self._count_conversations(set(ranked))
+        return self._conversation_count
+
+    def _count_conversations(self, documents: set[str]) -> tuple[int, bool]:
+        interpretation, options = self._interpretation, self._interpretation.options
+        is_exact = self.is_exhausted
+        # Who types or is an agent sees the first page only. For them, a minimum is enough.
+        is_quick = options.typing or options.observations or self.scope.is_partial
+        if self.has_more_matches and interpretation.node is not None and not is_quick:
+            keys = self.text_arm.matches(_COUNTED_MATCHES)
+            unranked = [key for key in keys if key not in self._keys]
+            documents.update([name for _, name, _ in self.scope.store.change_times(unranked)])
+            is_exact = len(keys) < _COUNTED_MATCHES and not interpretation.is_by_meaning
+        return len(documents), is_exact and not self.scope.is_partial
+
+    def all_matches(self, count: int) -> list[int]:
+        """The keys of all matches, of which there are `count`."""
+        if self._all_matches is not None:
+            return self._all_matches
+        return self.text_arm.matches(count)
+
+    def matches_beyond(self, start: int, count: int) -> list[Candidate]:
+        """A page of the matches that were not ranked, in the order of the text engine."""
+        limit = self._arm_size + len(self._keys) + start + count
+        keys = [key for key in self.text_arm.matches(limit) if key not in self._keys]
+        return self._in_order(keys[start : start + count])
+
+    def all_matches_beyond(self) -> Iterator[Candidate]:
+        """All of them. They are read only as far as the caller asks for them."""
+        keys_before = set(self._keys)
         limit = self._arm_size + len(keys_before)
-        while self.node is not None and self.has_more_matches:
-            matches = self.text_matches(limit)
+        while self._interpretation.node is not None and self.has_more_matches:
+            matches = self.text_arm.matches(limit)
             keys = [key for key in matches if key not in keys_before]
             keys_before.update(keys)
             for start in range(0, len(keys), _CANDIDATES_AT_ONCE):
@@ -258,40 +326,72 @@ class CandidatePool(Arms):
         candidates = {candidate.key: candidate for candidate in self.candidates(keys)}
         return [candidates[key] for key in keys if key in candidates]
 
+    def nearest(self) -> list[tuple[Candidate, float]]:
+        """Up to three candidates that are the closest in meaning but no hits, and their cosines.
 
-def read_pools(searches: Sequence[CandidatePool]) -> list[list[ScoredCandidate]]:
-    """The pools of several searches in a library. A store on a server reads them together."""
-    return add_context(searches, read_candidates(searches, in_one_ranking=True))
+        They are from different conversations if the search is for conversations, and otherwise
+        have different texts. Only if no neighbour is a hit.
+        """
+        cosines = dict(self._neighbours.distant)
+        candidates = sorted(self.candidates(list(cosines)), key=lambda c: -cosines[c.key])
+        distinct: dict[str, Candidate] = {}
+        for candidate in candidates:
+            name = comparable(candidate.content)
+            if self._is_by_conversation:
+                name = candidate.document
+            distinct.setdefault(name, candidate)
+        first = islice(distinct.values(), NEAREST)
+        return [(candidate, round(cosines[candidate.key], 6)) for candidate in first]
+
+
+# -- several pools at once ---
+
+
+def read_pools(pools: Sequence[CandidatePool]) -> list[list[ScoredCandidate]]:
+    """The candidates of several pools, and the messages before the best of them.
+
+    A store on a server reads them together.
+    """
+    return add_context(pools, read_candidates(pools, in_one_ranking=True))
 
 
 def read_candidates(
-    searches: Sequence[CandidatePool], *, in_one_ranking: bool = False
+    pools: Sequence[CandidatePool], *, in_one_ranking: bool = False
 ) -> list[list[ScoredCandidate]]:
     """The same without the messages before the candidates."""
-    store = searches[0].store
-    store.expect(*(plan for search in searches for plan in search.plans()))
-    have_matches = [search.find_matches() for search in searches]
-    for search in searches:
-        search.find(in_one_ranking and any(have_matches))
-    store.expect_candidates(*(search.candidate_read for search in searches))
-    return [search.read() for search in searches]
+    store = pools[0].scope.store
+    store.expect(*(plan for pool in pools for plan in pool.plans()))
+    have_matches = [pool.find_matches() for pool in pools]
+    for pool in pools:
+        pool.find(in_one_ranking and any(have_matches))
+    store.expect_candidates(*(pool.candidate_read for pool in pools))
+    return [pool.read() for pool in pools]
 
 
 def add_context(
-    searches: Sequence[CandidatePool],
-    pools: Sequence[list[ScoredCandidate]],
+    pools: Sequence[CandidatePool],
+    candidates: Sequence[list[ScoredCandidate]],
     *other_reads: CandidateRead,
 ) -> list[list[ScoredCandidate]]:
-    """The pools with the messages before the best candidates.
+    """The candidates of each pool with the messages before the best of them.
 
     `other_reads` are likely to follow, so they are announced as well.
     """
-    reads = [search.context_read(pool) for search, pool in zip(searches, pools, strict=True)]
-    searches[0].store.expect_candidates(*reads, *other_reads)
+    reads = [pool.context_read(own) for pool, own in zip(pools, candidates, strict=True)]
+    pools[0].scope.store.expect_candidates(*reads, *other_reads)
     return [
-        pool + search.context(pool, read)
-        for search, pool, read in zip(searches, pools, reads, strict=True)
+        own + pool.context(own, read)
+        for pool, own, read in zip(pools, candidates, reads, strict=True)
     ]
+
+
+def require_candidates(candidates: Sequence[ScoredCandidate], scope: Scope) -> None:
+    """Raise SearchTimeout if there was no time to find anything.
+
+    It must not look as if there were nothing.
+    """
+    if not candidates and scope.store.deadline.stopped_steps:
+        raise SearchTimeout(NOTHING_IN_TIME)
 
 
 def _batches(candidates: Sequence[ScoredCandidate]) -> Iterator[Sequence[ScoredCandidate]]:

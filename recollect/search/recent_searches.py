@@ -8,6 +8,7 @@ from collections.abc import Hashable
 from dataclasses import fields
 from datetime import datetime, timedelta
 from operator import attrgetter
+from typing import NamedTuple
 
 from recollect.index.meaning import Meaning
 from recollect.language.queries.query import Query
@@ -15,13 +16,18 @@ from recollect.language.words.synonyms import synonyms_version
 from recollect.model.audience import Audience
 from recollect.model.search import Filter, Page, SearchOptions
 from recollect.search.engine import Search, prepare_search
-from recollect.search.observed import ObservedSearch
 from recollect.search.queries.long_queries import expect_words
-from recollect.search.queries.period_questions import read_short_query, unless_only_mentioned
+from recollect.search.queries.period_questions import (
+    read_query,
+    read_short_query,
+    unless_only_mentioned,
+)
+from recollect.search.queries.query_filter import has_words
 from recollect.search.queries.terms import term_plan
-from recollect.search.queries.without_words import search_without_words
+from recollect.search.variants.without_words import search_without_words
 from recollect.settings import EMBEDDINGS, RERANK
 from recollect.store.base import Store
+from recollect.store.values import TermPlan
 
 _MAX_SEARCHES = 8
 # Candidates with more text than this are not held in memory.
@@ -37,13 +43,26 @@ _without_paging = attrgetter(
 )
 
 
+class _RecentSearch(NamedTuple):
+    search: Search
+    term_plan: TermPlan
+    """What was announced before the search."""
+
+    @property
+    def may_be_kept(self) -> bool:
+        """Whether it is small enough, and complete: without its model, the next may find more."""
+        candidates = self.search.ranking.candidates
+        characters = sum([len(scored.candidate.content) for scored in candidates])
+        return characters <= _MAX_CHARACTERS and not self.search.interpretation.meaning.problem
+
+
 class RecentSearches:
     """Searches with their rankings. They are valid until anybody writes to the library."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._version: object = None
-        self._searches: OrderedDict[Hashable, Search] = OrderedDict()
+        self._searches: OrderedDict[Hashable, _RecentSearch] = OrderedDict()
 
     def page(
         self,
@@ -58,23 +77,28 @@ class RecentSearches:
         settings = (RERANK.get(), EMBEDDINGS.get(), synonyms_version())
         key = (audience, text, filter, _without_paging(options), settings)
         with store.snapshot():
-            query = None
-            earlier_search = self._searches.get(key)
-            if earlier_search is not None:
-                store.expect_terms(earlier_search.term_plan)
+            query: Query | None = None
+            recent = self._searches.get(key)
+            if recent is not None:
+                plan = recent.term_plan
+                store.expect_terms(plan)
             else:
-                query = _read_and_announce(text, store, meaning, filter, options)
+                query = _read_early(text, store, options)
+                if query is not None:
+                    plan = _announce(query, store, meaning, filter, options)
             # Read before the search: if somebody writes meanwhile, the result is not used again.
             version = store.version()
             search = self._find(key, version, options.now)
             if search is not None:
-                return search.with_options(options).page()
-            search_type = ObservedSearch if options.observations else Search
-            search = prepare_search(store, meaning, text, filter, options, search_type, query)
-            if search is None:
-                return search_without_words(store, text, filter, options)
-            page = search.page()
-            self._add(key, version, search)
+                return search.page(options)
+            if query is None:
+                query = read_query(text, store, options)
+                plan = _announce(query, store, meaning, filter, options)
+            if not has_words(query):
+                return search_without_words(store, query, filter, options)
+            search = prepare_search(store, meaning, query, filter, options)
+            page = search.page(options)
+            self._add(key, version, _RecentSearch(search, plan))
             return page
 
     def _find(self, key: Hashable, version: object, now: datetime) -> Search | None:
@@ -82,32 +106,39 @@ class RecentSearches:
             if version != self._version:
                 self._searches.clear()
                 self._version = version
-            search = self._searches.get(key)
-            if search is None or abs(now - search.question.now) > _MAX_AGE:
+            recent = self._searches.get(key)
+            if recent is None:
+                return None
+            if abs(now - recent.search.interpretation.question.now) > _MAX_AGE:
                 return None
             self._searches.move_to_end(key)
-            return search
+            return recent.search
 
-    def _add(self, key: Hashable, version: object, search: Search) -> None:
-        if search.pool_characters > _MAX_CHARACTERS or search.is_without_model:
+    def _add(self, key: Hashable, version: object, recent: _RecentSearch) -> None:
+        if not recent.may_be_kept:
             return
         with self._lock:
             if version == self._version:
-                self._searches[key] = search
+                self._searches[key] = recent
                 self._searches.move_to_end(key)
             while len(self._searches) > _MAX_SEARCHES:
                 self._searches.popitem(last=False)
 
 
-def _read_and_announce(
-    text: str, store: Store, meaning: Meaning, filter: Filter, options: SearchOptions
-) -> Query | None:
-    """Parse a query and announce its terms. None if it is too long to parse without the store."""
+def _read_early(text: str, store: Store, options: SearchOptions) -> Query | None:
+    """Parse a query before the store is read. None if it is too long for that."""
     query = read_short_query(text, options)
     if query is None:
         expect_words(text, store)
         return None
-    query = unless_only_mentioned(query, store)
+    return unless_only_mentioned(query, store)
+
+
+def _announce(
+    query: Query, store: Store, meaning: Meaning, filter: Filter, options: SearchOptions
+) -> TermPlan:
+    """Announce the terms of a query."""
     with_kinds = options.observations or bool(filter.kinds)
-    store.expect_terms(term_plan(query, options, meaning, with_kinds))
-    return query
+    plan = term_plan(query, options, meaning, with_kinds)
+    store.expect_terms(plan)
+    return plan

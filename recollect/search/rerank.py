@@ -21,6 +21,7 @@ from recollect.language.terminal_codes import without_terminal_codes
 from recollect.model.search import SearchOptions
 from recollect.search.ranking.scored import Question, ScoredCandidate
 from recollect.settings import LIMITS, RERANK
+from recollect.store.base import Store
 
 _FIRST = 5
 """The reranker decides which candidates are among as many first hits."""
@@ -50,6 +51,16 @@ def may_rerank(
         return False
     is_close = ranking[1].score >= _CLOSE * ranking[0].score
     return is_close and _expected_seconds() <= LIMITS.rerank_seconds
+
+
+def rerank_if_useful(
+    options: SearchOptions, question: Question, ranking: list[ScoredCandidate], store: Store
+) -> list[ScoredCandidate]:
+    """The ranking, with the first candidates judged by the reranker if that may be."""
+    if not may_rerank(options, question, ranking):
+        return ranking
+    store.release_snapshot()  # nothing is read meanwhile
+    return rerank(question, ranking)
 
 
 def rerank(question: Question, ranking: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:

@@ -20,7 +20,8 @@ from recollect.model.audience import Audience
 from recollect.model.documents import Json, Summary
 from recollect.model.kinds import CHARACTER, CONVERSATION, PROMPT
 from recollect.model.search import Filter, SearchOptions
-from recollect.search.everything import KindQuery, Results
+from recollect.search.everything.kind_queries import KindQuery
+from recollect.search.everything.search import search_everything
 from recollect.search.results.snippet import best_match, first_match
 from recollect.store.base import Store
 from recollect.store.views.audience import visible_store
@@ -169,7 +170,7 @@ class ItemReader:
         self, about: Summary, units: Units, retrieval: Retrieval, audience: Audience
     ) -> _Anchor | None:
         filter_ = Filter(conversations=(identifier(about.id),), kinds=(about.kind,))
-        results = Results(
+        results = search_everything(
             visible_store(self._store, audience),
             self._meaning,
             validate_query(retrieval.query),

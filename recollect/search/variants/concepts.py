@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from copy import copy
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -12,9 +11,11 @@ from recollect.index.meaning import Meaning
 from recollect.language.queries.query import parse_query
 from recollect.model.search import Filter, Hit, Page, SearchOptions
 from recollect.search.engine import Search
+from recollect.search.queries.interpretation import interpret
 from recollect.search.queries.query_filter import has_words, narrow_filter
 from recollect.search.ranking.scored import ScoredCandidate
 from recollect.search.results.hits import make_hit
+from recollect.search.scope import Scope
 from recollect.settings import LIMITS
 from recollect.store.base import Store
 
@@ -59,7 +60,8 @@ def search_concepts(
             f"Give 2 to {LIMITS.concepts} concepts, or a single text, not {len(concepts)} concepts."
         )
     searches = [_prepare(store, meaning, concept, filter, options) for concept in concepts]
-    searches.sort(key=lambda search: search.count()[0])  # the rarest narrows the others most
+    # The rarest narrows the others most.
+    searches.sort(key=lambda search: search.pool.count()[0])
     return _ConceptSearch(searches, options).page()
 
 
@@ -70,7 +72,9 @@ def _prepare(
     if not has_words(query):
         raise InvalidInput(f"The concept {concept!r} contains no word to search for.")
     filter = narrow_filter(filter, query, store)
-    return Search(store, meaning, query, filter, options, every_term=True)
+    scope = Scope.begin(store, filter)
+    interpretation = interpret(query, scope.store, filter, meaning, options, every_term=True)
+    return Search(interpretation, scope)
 
 
 class _ConceptSearch:
@@ -82,8 +86,8 @@ class _ConceptSearch:
 
     def __init__(self, searches: Sequence[Search], options: SearchOptions) -> None:
         self._searches = searches
-        self._in_all_conversations = [copy(search) for search in searches]
-        """The same before `_best_messages` restricts them."""
+        self._ranked_searches: list[Search] = []
+        """The same in the conversations that have all concepts."""
         self._options = options
 
     def page(self) -> Page:
@@ -111,10 +115,11 @@ class _ConceptSearch:
         for name in visible:
             if name in scores:
                 hits[name] = self._hit([each[name] for each in best], scores[name])
-        is_partial = any(search.is_partial for search in self._searches)
-        is_complete = matches.is_complete or all(s.is_exhausted for s in self._searches)
+        is_partial = any(search.scope.is_partial for search in self._searches)
+        has_all = all(search.pool.is_exhausted for search in self._ranked_searches)
+        is_complete = matches.is_complete or has_all
         return replace(
-            self._searches[-1].empty_page(),
+            self._ranked_searches[-1].page_maker(self._options).empty_page(),
             hits=tuple(hits[name] for name in visible if name in hits),
             total=len(order),
             exact=is_complete and not is_partial,
@@ -127,16 +132,16 @@ class _ConceptSearch:
 
         None if a concept is searched for by its meaning alone.
         """
-        if any(search.node is None for search in self._searches):
+        if any(search.interpretation.node is None for search in self._searches):
             return _Matches()
         first_keys: list[dict[str, int]] = []
         is_complete = True
-        for search in self._in_all_conversations:
+        for search in self._searches:
             if first_keys:
-                search = _restricted(search, first_keys[-1])
-            keys = search.text_matches(limit)
+                search = search.restricted_to(first_keys[-1])
+            keys = search.pool.text_arm.matches(limit)
             is_complete = is_complete and len(keys) < limit
-            times = search.store.change_times(keys)
+            times = search.scope.store.change_times(keys)
             documents = {key: document for key, document, _ in times}
             first: dict[str, int] = {}
             for key in keys:
@@ -150,26 +155,31 @@ class _ConceptSearch:
 
         Conversations whose messages were not ranked are missing.
         """
-        conversations = None
+        conversations: Iterable[str] | None = None
         if matches.first_keys:
             conversations = matches.conversations
         results: list[_Best] = []
+        self._ranked_searches = []
         for search in self._searches:
             if conversations is not None:
-                search.restrict_to(conversations)
+                search = search.restricted_to(conversations)
+            self._ranked_searches.append(search)
             best: _Best = {}
-            for scored in search.ranking():
+            for scored in search.ranking.candidates:
                 best.setdefault(scored.candidate.document, scored)
             results.append(best)
             conversations = best
         return [{name: best[name] for name in results[-1]} for best in results]
 
     def _scaled(self, score: float) -> float:
-        return self._searches[0].scale.score(score)
+        return self._ranked_searches[0].ranking.scale.score(score)
 
     def _hit(self, candidates: Sequence[ScoredCandidate], score: float) -> Hit:
         """One conversation: its best message for any concept, and those for the others."""
-        hits = [search.hit(each) for search, each in zip(self._searches, candidates, strict=True)]
+        hits = [
+            search.page_maker(self._options).hit(scored)
+            for search, scored in zip(self._ranked_searches, candidates, strict=True)
+        ]
         first = max(hits, key=lambda hit: hit.score)
         return replace(first, score=self._scaled(score), also=_others(hits, first))
 
@@ -182,21 +192,15 @@ class _ConceptSearch:
         hits: dict[str, list[Hit]] = {name: [] for name in conversations}
         for search, first_keys in zip(self._searches, matches.first_keys, strict=True):
             keys = [first_keys[name] for name in conversations if name in first_keys]
-            for candidate in _restricted(search, conversations).candidates(keys):
-                hit = make_hit(candidate, search.words, score, self._options.snippet_length)
+            words = search.interpretation.words
+            for candidate in search.restricted_to(conversations).pool.candidates(keys):
+                hit = make_hit(candidate, words, score, self._options.snippet_length)
                 hits[candidate.document].append(hit)
         return {
             name: replace(own_hits[0], also=_others(own_hits, own_hits[0]))
             for name, own_hits in hits.items()
             if own_hits
         }
-
-
-def _restricted(search: Search, conversations: Iterable[str]) -> Search:
-    """The same search in these conversations only."""
-    other = copy(search)
-    other.restrict_to(conversations)
-    return other
 
 
 def _others(hits: Sequence[Hit], first: Hit) -> tuple[Hit, ...]:

@@ -12,7 +12,8 @@ from recollect.model.kinds import CONVERSATION
 from recollect.model.search import Filter, MatchCounts, SearchOptions
 from recollect.search.engine import prepare_search
 from recollect.search.queries.period_questions import read_query
-from recollect.search.queries.query_filter import narrow_filter
+from recollect.search.queries.query_filter import has_words, narrow_filter
+from recollect.search.queries.terms import term_plan
 from recollect.store.base import Store
 from recollect.store.values import DocumentGroup, MatchGroups, PassageGroup
 
@@ -31,11 +32,13 @@ def count_matches(
     """
     if options.mode == "vector":
         return None
+    options = replace(options, mode="text")
     query = read_query(text, store, options)
-    search = prepare_search(store, meaning, text, filter, replace(options, mode="text"))
+    store.expect_terms(term_plan(query, options, meaning, bool(filter.kinds)))
     node: Node | None = None
-    if search is not None:
-        node = search.node
+    if has_words(query):
+        search = prepare_search(store, meaning, query, filter, options)
+        node = search.interpretation.node
     elif query.rest.strip():
         return None  # punctuation, which no index has
     # What the filter selects is applied afterwards, so that other values can be counted.

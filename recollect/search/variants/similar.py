@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
 
 from recollect.index.meaning import Meaning
 from recollect.language.queries.query import parse_query
 from recollect.language.text import tokens
 from recollect.model.search import Filter, Page, SearchOptions
 from recollect.search.engine import Search
-from recollect.search.evidence import CERTAIN, Assessment
-from recollect.search.ranking.scored import Question, ScoredCandidate
+from recollect.search.queries.interpretation import (
+    Interpretation,
+    corrected_terms,
+    query_intent,
+    scoring_terms,
+    text_node,
+)
+from recollect.search.queries.query_meaning import (
+    NO_MEANING,
+    QueryMeaning,
+    query_meaning,
+    require_vector,
+)
+from recollect.search.queries.terms import own_terms
+from recollect.search.ranking.scored import Question
+from recollect.search.scope import Scope
 from recollect.settings import LIMITS
 from recollect.store.base import Store
 from recollect.store.values import Candidate
@@ -29,51 +43,57 @@ def related(
     """Messages similar to a message, in words and in meaning, without the message itself."""
     key = store.passage_key(conversation, message)
     (candidate,) = store.candidates([key], Filter(hidden=True))
-    return _SimilarSearch(store, meaning, candidate, filter, options).page()
+    scope = Scope.begin(store, filter)
+    interpretation = _interpret(candidate, scope, meaning, options)
+    search = Search(interpretation, scope, excluded_keys={key})
+    page = search.page(options)
+    if options.group == "conversation":
+        return page
+    total = page.total
+    if page.exact and not search.pool.is_exhausted and search.pool.candidates([key]):
+        total -= 1  # the text index counts the message itself
+    return replace(page, total=max(total, len(search.ranking.candidates)))
 
 
-class _SimilarSearch(Search):
-    """A search for messages similar to a message."""
+def _interpret(
+    candidate: Candidate, scope: Scope, meaning: Meaning, options: SearchOptions
+) -> Interpretation:
+    """A search for the most telling words that a message shares with others, and its meaning."""
+    text = " ".join(dict.fromkeys(tokens(candidate.content)))
+    query = parse_query(_truncate_query(text))
+    all_terms, corrections = corrected_terms(query, scope.store, scope.filter, meaning, options)
+    shared = [term for term in own_terms(all_terms) if term.frequency > 1]
+    shared.sort(key=lambda term: -term.weight)
+    terms = tuple(shared[:_TERMS_OF_MESSAGE])
+    now = candidate.created_at or options.now
+    message_meaning = NO_MEANING
+    if options.mode != "text":
+        message_meaning = _stored_meaning(candidate, scope, meaning)
+        if message_meaning.vector is None:
+            message_meaning = query_meaning(query, all_terms, corrections, scope.store, meaning)
+    if options.mode == "vector":
+        require_vector(message_meaning)
+    return Interpretation(
+        query,
+        options,
+        terms,
+        corrections,
+        text_node(query, terms, query_intent(query), options),
+        Question("", scoring_terms(query, terms, options), now, by_person=False),
+        message_meaning,
+    )
 
-    def __init__(
-        self,
-        store: Store,
-        meaning: Meaning,
-        candidate: Candidate,
-        filter: Filter,
-        options: SearchOptions,
-    ) -> None:
-        self._candidate = candidate
-        text = " ".join(dict.fromkeys(tokens(candidate.content)))
-        super().__init__(store, meaning, parse_query(_truncate_query(text)), filter, options)
-        self._pool_keys |= {candidate.key}  # keeps the message itself out of the pool
-        shared = [term for term in self._own_terms if term.frequency > 1]
-        shared.sort(key=lambda term: -term.weight)
-        self._terms = tuple(shared[:_TERMS_OF_MESSAGE])
-        self.node = self._text_node()
-        now = candidate.created_at or options.now
-        self.question = Question("", self._scoring_terms(), now, by_person=False)
 
-    def _embed_query(self, text: str) -> None:
-        """Use the vectors of the message if it has any."""
-        self._space = self._meaning.space()
-        if self._space is not None:
-            vectors = self._store.vectors(self._space, self._candidate.key)
-            if vectors:
-                total = sum(vectors[1:], vectors[0])
-                self._vector = total / (total @ total) ** 0.5
-                return
-        super()._embed_query(text)
-
-    def assess(self, ranking: Sequence[ScoredCandidate]) -> Assessment:
-        """Similar messages need not contain most of the message, as hits should of a query."""
-        return CERTAIN
-
-    def _total(self, ranking: Sequence[ScoredCandidate]) -> tuple[int, bool]:
-        total, is_exact = super()._total(ranking)
-        if is_exact and not self.is_exhausted and self.candidates([self._candidate.key]):
-            total -= 1  # the text index counts the message itself
-        return max(total, len(ranking)), is_exact
+def _stored_meaning(candidate: Candidate, scope: Scope, meaning: Meaning) -> QueryMeaning:
+    """The mean of the vectors of a message, if it has any."""
+    space = meaning.space()
+    if space is None:
+        return NO_MEANING
+    vectors = scope.store.vectors(space, candidate.key)
+    if not vectors:
+        return NO_MEANING
+    total = sum(vectors[1:], vectors[0])
+    return QueryMeaning(space, total / (total @ total) ** 0.5)
 
 
 def _truncate_query(text: str) -> str:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from recollect.language.queries.query import Query
 from recollect.language.queries.query_tree import Word
 from recollect.model.search import Filter, Page, SearchOptions
 from recollect.search.deadline import NOTE
-from recollect.search.queries.period_questions import read_query
 from recollect.search.queries.query_filter import narrow_filter
 from recollect.search.results.hits import make_hit
 from recollect.store.base import Store
 
 
-def search_without_words(store: Store, text: str, filter: Filter, options: SearchOptions) -> Page:
+def search_without_words(
+    store: Store, query: Query, filter: Filter, options: SearchOptions
+) -> Page:
     """Punctuation is searched for literally. Fields or a time alone give the newest."""
-    query = read_query(text, store, options)
     filter = narrow_filter(filter, query, store)
     page = Page((), 0, options.offset, options.limit, note=query.note)
     literal = query.rest.strip()

@@ -1,0 +1,172 @@
+"""The results of a search over all kinds, best first.
+
+Conversations are found message by message; other items are found as a whole, by their best passage.
+Every kind contributes candidates of its own, so no kind crowds out another. All candidates are
+ranked together, so their scores are comparable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from functools import cached_property
+from itertools import chain, zip_longest
+
+from recollect.language.queries.query_tree import Word
+from recollect.model.kinds import CONVERSATION
+from recollect.search import rank
+from recollect.search.everything.entries import Entry
+from recollect.search.everything.results import Results
+from recollect.search.pool import NEAREST, CandidatePool, read_pools, require_candidates
+from recollect.search.queries.interpretation import Interpretation
+from recollect.search.ranking.scored import ScoredCandidate
+from recollect.search.rerank import rerank_if_useful
+from recollect.search.results.ranking import Ranking
+from recollect.search.results.remarks import Remarks
+from recollect.search.results.snippet import first_match
+from recollect.search.results.variety import merge_copies, spread
+from recollect.store.values import Candidate
+
+MOST_COUNTED = 1_000
+"""The most matches of which the items are counted; beyond that, their number is estimated."""
+
+
+class RankedResults(Results):
+    """The results of a query that has words, best first."""
+
+    def __init__(
+        self,
+        interpretation: Interpretation,
+        pools: Sequence[CandidatePool],
+        remarks: Remarks,
+        title_keys: AbstractSet[int],
+        *,
+        fold: bool = False,
+    ) -> None:
+        """`pools`: one for each kind.
+
+        `title_keys`: of first messages whose conversations were found by their titles. `fold`:
+        messages with the same text are returned once.
+        """
+        self.interpretation = interpretation
+        self.pools = pools
+        self._remarks = remarks
+        self._title_keys = title_keys
+        self._fold = fold
+
+    @property
+    def words(self) -> list[Word]:
+        return self.interpretation.words
+
+    @property
+    def note(self) -> str:
+        return self._remarks.note(is_weak=self.is_weak)
+
+    @property
+    def is_weak(self) -> bool:
+        return self.ranking.assessment.is_weak
+
+    @property
+    def corrections(self) -> Mapping[str, str]:
+        return self.interpretation.corrections
+
+    @property
+    def is_partial(self) -> bool:
+        return any(pool.scope.is_partial for pool in self.pools)
+
+    def nearest(self) -> list[Entry]:
+        if self.ranking.candidates:
+            return []
+        entries = [
+            Entry(candidate, cosine, arms=("vector",))
+            for pool in self.pools
+            for candidate, cosine in pool.nearest()
+        ]
+        entries.sort(key=lambda entry: -entry.score)
+        by_identity = {entry.identity: entry for entry in reversed(entries)}
+        return sorted(by_identity.values(), key=lambda entry: -entry.score)[:NEAREST]
+
+    def all_entries(self) -> Iterator[Entry]:
+        return chain(map(self.ranked_entry, self.ranking.candidates), self._entries_beyond_pools())
+
+    @cached_property
+    def ranking(self) -> Ranking:
+        candidates = list(chain.from_iterable(read_pools(self.pools)))
+        require_candidates(candidates, self.pools[0].scope)
+        ranking = rank.rank(self.interpretation.question, candidates)
+        return Ranking(self.interpretation, self.arrange(ranking))
+
+    def arrange(self, ranking: list[ScoredCandidate]) -> list[ScoredCandidate]:
+        """The ranking with copies merged, judged by the reranker, and with variety."""
+        if self._fold:
+            ranking = merge_copies(ranking)
+        question, options = self.interpretation.question, self.interpretation.options
+        ranking = rerank_if_useful(options, question, ranking, self.pools[0].scope.store)
+        return spread(question, ranking)
+
+    def ranked_entry(self, scored: ScoredCandidate) -> Entry:
+        return Entry(
+            scored.candidate,
+            self.ranking.scale.score(scored.score),
+            self._is_by_title(scored),
+            scored.arms,
+            scored.copies,
+        )
+
+    def unranked_entry(self, candidate: Candidate, position: int) -> Entry:
+        """A result that was not ranked. Scores fall from the last score of the ranking."""
+        size = len(self.ranking.candidates)
+        score = self.ranking.last_score * size / (size + 1 + position)
+        by_title = candidate.key in self._title_keys
+        if candidate.kind == CONVERSATION and first_match(candidate.content, self.words) is None:
+            by_title = by_title or first_match(candidate.title, self.words) is not None
+        return Entry(candidate, round(score, 6), by_title)
+
+    def _is_by_title(self, scored: ScoredCandidate) -> bool:
+        """Whether a conversation was found by its title and not by this message."""
+        candidate = scored.candidate
+        if candidate.kind != CONVERSATION:
+            return False
+        if candidate.key in self._title_keys:
+            return True
+        if scored.terms or not scored.title_terms:
+            return False
+        # The vector of a first message includes the title. Other messages have their own vectors.
+        return candidate.position == 0 or not scored.by_vector
+
+    def _entries_beyond_pools(self) -> Iterator[Entry]:
+        """Matches that were not ranked: those of all kinds in turn, each in its engine's order."""
+        by_kind = [pool.all_matches_beyond() for pool in self.pools if not pool.is_exhausted]
+        candidates = (c for row in zip_longest(*by_kind) for c in row if c is not None)
+        for position, candidate in enumerate(candidates):
+            yield self.unranked_entry(candidate, position)
+
+    # -- totals ---
+
+    def total(self) -> tuple[int, bool]:
+        total, is_exact = 0, not self.is_partial
+        for pool in self.pools:
+            count, is_count_exact = self._count(pool)
+            total += count
+            is_exact = is_exact and is_count_exact
+        return total, is_exact
+
+    def _count(self, pool: CandidatePool) -> tuple[int, bool]:
+        """The number of results of one kind, and whether it is exact."""
+        members = [scored for scored in self.ranking.candidates if scored.candidate.key in pool]
+        ranked = {self.ranked_entry(scored).identity for scored in members}
+        if pool.is_exhausted or self.interpretation.node is None:
+            return len(ranked), pool.is_exhausted
+        matches, is_exact = pool.count()
+        is_exact = is_exact and self.interpretation.mode == "text"
+        if pool.scope.filter.kinds == (CONVERSATION,):
+            copies = sum(scored.copies for scored in members)
+            return max(matches - copies, len(ranked)), is_exact
+        if matches > MOST_COUNTED:
+            # Estimate from the share of items among the passages in the pool.
+            items_per_match = max(len(ranked), 1) / max(pool.size, 1)
+            return max(len(ranked), int(matches * items_per_match)), False
+        keys = pool.all_matches(matches)
+        documents = {document for _, document, _ in pool.scope.store.change_times(keys)}
+        documents |= {document for document, _ in ranked}
+        return len(documents), is_exact

@@ -1,0 +1,66 @@
+"""A ranking: candidates, best first, with scores as users see them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+from recollect.search.evidence import CERTAIN, Assessment, assess
+from recollect.search.queries.interpretation import Interpretation
+from recollect.search.ranking.scored import Scale, ScoredCandidate
+from recollect.search.ranking.weights import PERFECT_SCORES
+
+
+class Ranking:
+    """The candidates of a search, best first, and how much of the query they contain."""
+
+    def __init__(
+        self,
+        interpretation: Interpretation,
+        candidates: Sequence[ScoredCandidate],
+        *,
+        has_observations: bool = False,
+    ) -> None:
+        """`has_observations`: observations were searched as well."""
+        self.candidates = candidates
+        self._interpretation = interpretation
+        self._has_observations = has_observations
+
+    @cached_property
+    def assessment(self) -> Assessment:
+        """What the candidates are worth as hits; see `search.evidence`."""
+        interpretation = self._interpretation
+        if not interpretation.needs_evidence:
+            return CERTAIN
+        return assess(
+            interpretation.question,
+            self.candidates,
+            interpretation.meaning.noise_floor,
+            self._has_observations,
+        )
+
+    @cached_property
+    def scale(self) -> Scale:
+        """How the scores of the ranker become scores as users see them."""
+        if self._interpretation.every_term:  # several rankings share a scale
+            return Scale(PERFECT_SCORES[self._interpretation.question.intent], 1.0)
+        best = max((scored.score for scored in self.candidates), default=0.0)
+        if self._interpretation.options.score == "fts":
+            return Scale(best, 1.0)
+        return Scale(best, self.assessment.confidence)
+
+    @property
+    def last_score(self) -> float:
+        """The score of the last candidate, as users see it; 0 without candidates."""
+        if not self.candidates:
+            return 0.0
+        return self.scale.score(self.candidates[-1].score)
+
+    @cached_property
+    def has_all_terms(self) -> bool:
+        """Whether every candidate contains all words of the query."""
+        if not self._interpretation.is_plain:
+            return True
+        terms = enumerate(self._interpretation.terms)
+        own = {number for number, term in terms if not term.weak}
+        return all(own.issubset(scored.terms) for scored in self.candidates)

@@ -1,0 +1,115 @@
+"""What the user should know about a search: corrections, words that occur nowhere, and so on."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Sequence
+from functools import cached_property
+
+from recollect.language.text import tokens
+from recollect.language.when import period_words
+from recollect.model.kinds import CONVERSATION, KINDS, MEDIA
+from recollect.model.search import Filter
+from recollect.search.deadline import NOTE
+from recollect.search.evidence import UNRELATED
+from recollect.search.partial_store import PartialStore
+from recollect.search.queries.interpretation import Interpretation
+from recollect.search.queries.terms import Term, form_name
+from recollect.search.ranking.scored import ScoredCandidate
+
+_EDGES = string.punctuation + "“”‘’„«»…¿¡"
+_PASSAGES = {CONVERSATION: "message", MEDIA: "media item"}
+"""What a remark calls the results of a kind; otherwise, by the name of the kind."""
+
+
+class Remarks:
+    """The remarks on one search."""
+
+    def __init__(
+        self,
+        interpretation: Interpretation,
+        store: PartialStore,
+        ranking: Sequence[ScoredCandidate] = (),
+        *,
+        kinds: Sequence[str] = (),
+        subject: str = "No message",
+    ) -> None:
+        """`kinds`: words that only other kinds contain are missing; no kinds mean all of them.
+
+        If all kinds are searched, `subject` is that of the remark on missing words.
+        """
+        self._interpretation = interpretation
+        self._store = store
+        self._ranking = ranking
+        self._kinds: tuple[str, ...] = ()
+        self._subject = subject
+        if kinds and set(kinds) < set(KINDS):
+            self._kinds = tuple(kinds)
+            self._subject = "Nothing"
+            if len(kinds) == 1:
+                self._subject = f"No {_PASSAGES.get(kinds[0], kinds[0])}"
+
+    def note(self, *, is_weak: bool = False) -> str:
+        """All remarks. `is_weak`: the hits are probably unrelated."""
+        interpretation = self._interpretation
+        remarks = [interpretation.query.note]
+        for typo, word in interpretation.corrections.items():
+            remarks.append(f"Searched for “{word}” instead of “{typo}”.")
+        missing = [f"“{word}”" for word in self.missing_words]
+        if missing:
+            remarks.append(f"{self._subject} mentions {' or '.join(missing)}.")
+        remarks.append(interpretation.meaning.problem)
+        if is_weak:
+            remarks.append(UNRELATED)
+        if self._store.deadline.was_missed:
+            remarks.append(NOTE)
+        return " ".join(filter(None, remarks))
+
+    @cached_property
+    def missing_words(self) -> tuple[str, ...]:
+        """The words of a plain query that no message contains, with their accents.
+
+        An identifier such as `ERR_AUTH` is named as it was typed, without its parts. The words for
+        a time are not named, unless there are no others.
+        """
+        interpretation = self._interpretation
+        if not interpretation.is_plain:
+            return ()
+        text = interpretation.query.rest
+        times = period_words(text)
+        if all(term.name in times for term in interpretation.own_terms):
+            times = frozenset()
+        absent = [
+            term.name
+            for number, term in enumerate(interpretation.terms)
+            if not term.weak and self._is_missing(number, term)
+        ]
+        return _as_typed([name for name in absent if name not in times], text)
+
+    def _is_missing(self, number: int, term: Term) -> bool:
+        """Whether nothing that is searched contains a term."""
+        if not term.frequency or not self._kinds:
+            return not term.frequency
+        if any(number in scored.terms or number in scored.title_terms for scored in self._ranking):
+            return False
+        has_match = self._store.has_match(term.node, Filter(kinds=self._kinds))
+        return not has_match and not self._store.deadline.was_missed
+
+
+def _as_typed(names: Sequence[str], text: str) -> tuple[str, ...]:
+    """The names of terms as the user typed them, without the parts of identifiers among them."""
+    if not names:
+        return ()
+    typed_words = {}
+    parts_of_identifiers: set[str] = set()
+    for word in text.split():
+        parts = tokens(word)
+        name = form_name(parts)
+        if name not in names:
+            continue
+        typed_words[name] = word.strip(_EDGES)
+        if len(parts) > 1:
+            parts_of_identifiers.update(parts)
+        else:
+            typed_words[name] = typed_words[name].lower()
+    return tuple(typed_words.get(name, name) for name in names if name not in parts_of_identifiers)
