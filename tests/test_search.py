@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import recollect
 from recollect.errors import InvalidInput, NotFound
 from recollect.model.search import Filter, Hit, Page, SearchOptions
-from recollect.search import arms, engine
+from recollect.search import arms, pool
 from recollect.search.variants import concepts
 from recollect.store.sqlite.volumes import plan
 
@@ -742,7 +742,7 @@ def test_the_number_of_conversations_is_a_minimum_if_too_many_messages_match(
     library: recollect.Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(arms, "CANDIDATES", 10)
-    monkeypatch.setattr(engine, "_COUNTED_MATCHES", 150)
+    monkeypatch.setattr(pool, "_COUNTED_MATCHES", 150)
     add_many(library, 400)
     options = SearchOptions(mode="text", limit=5, group="conversation", now=NOW)
     first = library.search("walrus", options=options)

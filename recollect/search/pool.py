@@ -226,6 +226,8 @@ class CandidatePool:
         return pool
 
     def _set_cosines(self, pool: Sequence[ScoredCandidate], cosines: dict[int, float]) -> None:
+        if self._interpretation.meaning.vector is None:
+            return
         keys = [scored.candidate.key for scored in pool]
         cosines |= self._vector_arm.cosines([key for key in keys if key not in cosines])
         for scored, key in zip(pool, keys, strict=True):
