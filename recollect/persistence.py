@@ -12,6 +12,7 @@ from typing import Any
 from recollect.errors import NotFound
 from recollect.language.text import identifier
 from recollect.library import Library
+from recollect.model.arguments import require_text
 from recollect.model.documents import Document, Json, Summary
 from recollect.model.fields import conversation_shape, message_shape
 from recollect.model.sources import PROXY, RECOLLECT
@@ -45,6 +46,7 @@ class PersistenceApi:
         With an id alone, also returns any conversation that has the id. Raises Conflict if the id
         belongs to another session, or the session has a conversation with another id.
         """
+        require_text(namespace, "namespace")
         if session_id is None and conversation_id is not None:
             imported = self._imported(conversation_id)
             if imported is not None:

@@ -376,8 +376,10 @@ def _validate_user(user: str | None) -> str:
     """The name of the user, or of the default user."""
     if user is None:
         user = default_user()
-    if not user or len(user) > _LONGEST_USER:
-        raise InvalidInput(f"A user's name must have 1 to {_LONGEST_USER} characters.")
+    if not user.strip() or len(user) > _LONGEST_USER:
+        raise InvalidInput(
+            f"A user's name must have 1 to {_LONGEST_USER} characters, not only spaces."
+        )
     return user
 
 

@@ -99,6 +99,8 @@ def test_the_last_use_of_a_key_is_stored(keys: ApiKeys, user: str) -> None:
         {"user": ""},
         {"user": "x" * 501},
         {"user": "a\0b"},
+        {"user": " "},
+        {"name": " "},
         {"scopes": ["root"]},
         {"scopes": []},
         {"toolsets": ["Bus; drop"]},

@@ -15,6 +15,7 @@ from recollect.errors import InvalidInput
 from recollect.library import Library
 from recollect.model.documents import Document, Passage
 from recollect.model.search import Filter, SearchOptions
+from recollect.persistence import PersistenceApi
 
 
 def fill(library: recollect.Library, count: int) -> list[str]:
@@ -236,3 +237,20 @@ def test_a_message_is_human_only_however_that_is_spelled(library: recollect.Libr
     conversation = library.add_conversation()
     id = library.add_message(conversation.id, "user", "private", visibility="Human-Only")
     assert library.message(conversation.id, id).visibility == "human_only"
+
+
+def test_blank_names_of_projects_and_users_are_refused(
+    library: recollect.Library, place: str
+) -> None:
+    library.add_conversation("c1", messages=[{"role": "user", "content": "hello"}])
+    for name in ("", "  "):
+        with pytest.raises(InvalidInput, match="project: "):
+            library.add_conversation("c2", project=name)
+        with pytest.raises(InvalidInput, match="project: "):
+            library.update_conversation("c1", project=name)
+        with pytest.raises(InvalidInput, match="namespace: "):
+            PersistenceApi(library).create_conversation(session_id="s", namespace=name)
+        with pytest.raises(InvalidInput, match="user's name"):
+            recollect.open(place, user=name)
+    assert library.summary("c1").project == "default"
+    assert len(library.conversations()) == 1

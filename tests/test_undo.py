@@ -55,6 +55,15 @@ def test_a_change_that_changes_nothing_cannot_be_undone(stocked: recollect.Libra
     assert stocked.changes() == []
 
 
+def test_blank_titles_and_tags_are_refused(stocked: recollect.Library) -> None:
+    for title in ("", "  "):
+        with pytest.raises(InvalidInput, match="title: "):
+            stocked.rename(ID, title)
+    with pytest.raises(InvalidInput, match="tags: a tag must not be blank"):
+        stocked.tag(ID, "hall", " ")
+    assert stocked.changes() == []
+
+
 def test_a_deletion_is_undone_without_loss(stocked: recollect.Library) -> None:
     stocked.pin(ID)
     before = stocked.conversation(ID)

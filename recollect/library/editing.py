@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 from recollect.library.core import LibraryCore
 from recollect.model import undo
-from recollect.model.arguments import parse_tags
+from recollect.model.arguments import parse_tags, require_text
 from recollect.model.undo import Change, Edit
 from recollect.settings import UNDO_MINUTES
 
@@ -18,6 +18,7 @@ from recollect.settings import UNDO_MINUTES
 class Editing(LibraryCore):
     def rename(self, id: str, title: str) -> Change | None:
         """Change the title of a conversation or item. Raises NotFound."""
+        require_text(title, "title")
         return self._edit(id, Edit(undo.RENAME, title=title.strip()))
 
     def tag(self, id: str, *tags: str) -> Change | None:

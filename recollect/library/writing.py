@@ -8,7 +8,13 @@ from typing import Any
 
 from recollect.errors import InvalidInput
 from recollect.library.core import LibraryCore
-from recollect.model.arguments import Moment, metadata_changes, new_conversation, new_message
+from recollect.model.arguments import (
+    Moment,
+    metadata_changes,
+    new_conversation,
+    new_message,
+    require_text,
+)
 from recollect.model.documents import Document, Json, Passage, Summary
 from recollect.model.sources import BUS
 
@@ -70,6 +76,8 @@ class Writing(LibraryCore):
         pinned: bool | None = None,
     ) -> None:
         """Change a conversation. Metadata keys that are not given stay. Raises NotFound."""
+        if project is not None:
+            require_text(project, "project")
         changes = metadata_changes(metadata, tags, pinned)
         self._store.update(conversation_id, title, project, changes or None)
         self.wake_indexer()

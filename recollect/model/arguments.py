@@ -74,11 +74,22 @@ def parse_kinds(values: str | Iterable[str], name: str = "kinds") -> tuple[str, 
 
 
 def parse_tags(tags: Iterable[str]) -> tuple[str, ...]:
-    """Convert one tag or several. Raises InvalidInput if there is none."""
+    """Convert one tag or several. Raises InvalidInput if there is none, or a blank one."""
+    tags = parse_names(tags, "tags")
     names = _names_of_tags(tags)
     if not names:
         raise InvalidInput("tags: name at least one tag.")
+    if len(names) < len(tags):
+        raise InvalidInput("tags: a tag must not be blank.")
     return names
+
+
+def require_text(value: str, name: str) -> None:
+    """Raise InvalidInput if a title or the name of a project is blank."""
+    if not isinstance(value, str):
+        raise InvalidInput(f"{name}: {truncate(repr(value), 80)} is not text.")
+    if not value.strip():
+        raise InvalidInput(f"{name}: it must not be blank.")
 
 
 def _names_of_tags(tags: Iterable[str]) -> tuple[str, ...]:
@@ -184,9 +195,10 @@ def new_conversation(
     metadata: Mapping[str, Json] | None,
 ) -> Document:
     """Build a conversation. By default it starts with its first message, or now."""
-    for name, value in (("id", source_id), ("title", title), ("project", project)):
+    for name, value in (("id", source_id), ("title", title)):
         if not isinstance(value, str):
             raise InvalidInput(f"{name}: {truncate(repr(value), 80)} is not text.")
+    require_text(project, "project")
     passages = parse_messages(source_id, messages)
     times = [passage.created_at for passage in passages if passage.created_at]
     start = parse_moment(created_at, "created_at")

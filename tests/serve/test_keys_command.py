@@ -10,7 +10,7 @@ import pytest
 
 from recollect.cli import main
 from recollect.places import keys
-from recollect.serve.identity.accounts import check
+from recollect.serve.identity.accounts import check, new_key
 from recollect.serve.identity.principal import Principal
 from recollect.serve.identity.sessions import check_session, new_session
 
@@ -85,11 +85,21 @@ def test_every_keys_command_prints_json(run: Any, user: str) -> None:
         (["--expires", "2001-01-01"], "in the past"),
         (["--toolset", "knowlege"], "not the name of a toolset. Use "),
         (["--user", ""], "1 to 500"),
+        (["--user", "  "], "1 to 500"),
     ],
 )
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 def test_invalid_keys_are_rejected(run: Any, arguments: list[str], message: str) -> None:
     assert message in run("add", "x", *arguments, fails=True)
+
+
+@pytest.mark.parametrize("name", ["", "  "])
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_a_key_needs_a_name(run: Any, place: str, user: str, name: str) -> None:
+    assert "needs a name" in run("add", name, fails=True)
+    with closing(keys(place)) as api_keys:
+        new_key(api_keys, user)
+    assert "There is no key" in run("rotate", name, fails=True)
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)

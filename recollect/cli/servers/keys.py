@@ -30,6 +30,7 @@ from recollect.serve.identity.accounts import (
     is_valid,
     key_state,
     new_key,
+    require_name,
     revoke,
     rotate,
 )
@@ -139,6 +140,7 @@ def run_add(arguments: argparse.Namespace) -> int:
     user = arguments.user
     if user is None:
         user = default_user()
+    require_name(arguments.name)
     _require_toolsets(arguments.toolset)
     with closing(keys(arguments.home)) as store:
         text, key = new_key(

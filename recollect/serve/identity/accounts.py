@@ -132,6 +132,8 @@ def rotate(
 
 def _find_valid(keys: ApiKeys, name_or_id: str, user: str | None) -> ApiKey:
     """The valid key with this id or name. Raises NotFound, or InvalidInput if there are several."""
+    if not name_or_id.strip():
+        raise no_key(name_or_id)
     replaced_ids = keys.replacements()
     candidates = []
     for key in keys.all_keys():
@@ -166,10 +168,20 @@ def _hash(secret: str) -> bytes:
 
 
 def _validate_names(user: str, name: str) -> None:
-    if not user or len(user) > 500 or storable(user) != user:
-        raise InvalidInput("A user name must have 1 to 500 characters and no NUL.")
+    if not user.strip() or len(user) > 500 or storable(user) != user:
+        raise InvalidInput(
+            "A user name must have 1 to 500 characters, not only spaces, and no NUL."
+        )
     if len(name) > 200 or storable(name) != name:
         raise InvalidInput("A key's name must have at most 200 characters and no NUL.")
+    if name:
+        require_name(name)
+
+
+def require_name(name: str) -> None:
+    """Raise InvalidInput if the name of a key is blank."""
+    if not name.strip():
+        raise InvalidInput("A key needs a name that tells you what it is for.")
 
 
 def _validate_permissions(scopes: Sequence[str], toolsets: Sequence[str] | None) -> None:
