@@ -10,8 +10,9 @@ import pytest
 from recollect.language.queries.intent import KEYWORDS
 from recollect.model.kinds import CONVERSATION
 from recollect.search.evidence import assess
+from recollect.search.queries.question import Question
 from recollect.search.queries.terms import Term
-from recollect.search.ranking.scored import Question, ScoredCandidate
+from recollect.search.ranking.scored import ScoredCandidate
 from recollect.store.values import Candidate
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)

@@ -16,9 +16,10 @@ from recollect.language.text import fold
 from recollect.language.words.content_words import content_words
 from recollect.language.words.stem import stem, stems
 from recollect.model.kinds import CONVERSATION
+from recollect.search.queries.question import Question
 from recollect.search.ranking.answer import ANSWER
 from recollect.search.ranking.passages import find_terms
-from recollect.search.ranking.scored import Question, ScoredCandidate
+from recollect.search.ranking.scored import ScoredCandidate
 from recollect.store.values import Candidate
 
 

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from recollect.language.when import windows
 from recollect.search import rank
+from recollect.search.queries.question import Question
 from recollect.search.queries.terms import Term
 from recollect.search.ranking.passages import find_terms
-from recollect.search.ranking.scored import Question, ScoredCandidate
+from recollect.search.ranking.scored import ScoredCandidate, weights_for
 from recollect.store.values import Candidate
 
 NOW = datetime(2025, 6, 18, 12, tzinfo=UTC)
@@ -156,7 +157,7 @@ def test_parts_have_a_weight_and_add_up_to_the_score(values: list[Any], query: Q
     result = ranking(query, *pool_of(values))
     assert len(result) == sum(by_text or cosine is not None for *_, cosine, by_text, _ in values)
     for scored in result:
-        weights = query.weights_for(scored)
+        weights = weights_for(query, scored)
         assert scored.parts.keys() <= weights.keys()
         assert sum(scored.parts.values()) == pytest.approx(scored.score)
         assert all(-0.001 <= value / weights[name] <= 1.5 for name, value in scored.parts.items())

@@ -24,8 +24,8 @@ from recollect.search.results.pages import PageMaker
 from recollect.search.results.ranking import Ranking
 from recollect.search.results.remarks import Remarks
 from recollect.search.results.variety import merge_copies
+from recollect.search.results.without_words import search_without_words
 from recollect.search.scope import Scope
-from recollect.search.variants.without_words import search_without_words
 from recollect.store.base import Store
 
 

@@ -23,8 +23,9 @@ from recollect.language.when import period_words
 from recollect.language.words.names import names_in
 from recollect.language.words.synonyms import synonyms
 from recollect.model.kinds import CONVERSATION
+from recollect.search.queries.question import Question
 from recollect.search.queries.terms import DATE_WORDS, evidence_shares, own_terms
-from recollect.search.ranking.scored import Question, ScoredCandidate
+from recollect.search.ranking.scored import ScoredCandidate
 
 UNRELATED = "The results are probably unrelated."
 _BEST = 5

@@ -7,9 +7,8 @@ from collections.abc import Set as AbstractSet
 from itertools import islice
 
 from recollect.errors import SearchTimeout
-from recollect.language.queries.intent import KEYWORDS, QUESTION
+from recollect.language.queries.intent import KEYWORDS
 from recollect.language.text import comparable
-from recollect.search import rank
 from recollect.search.arms import (
     CANDIDATES,
     Neighbour,
@@ -20,6 +19,7 @@ from recollect.search.arms import (
     is_large,
     named_periods,
 )
+from recollect.search.candidate_reader import CandidateReader
 from recollect.search.deadline import NOTHING_IN_TIME
 from recollect.search.queries.interpretation import Interpretation
 from recollect.search.ranking.scored import ScoredCandidate
@@ -43,10 +43,6 @@ _CANDIDATES_OF_PERIOD = 50  # of each arm, for each period that a question names
 _CANDIDATES_AT_ONCE = 100
 # As many matches are looked at to count conversations. If there are more, the number is a minimum.
 _COUNTED_MATCHES = 1_000
-_CHARACTERS_AT_ONCE = 300_000  # the deadline is checked after each batch
-# For the best candidates, the previous message is read as well.
-_MESSAGES_WITH_CONTEXT = 16
-_CONVERSATIONS_WITH_CONTEXT = 64
 
 
 class CandidatePool:
@@ -70,6 +66,7 @@ class CandidatePool:
         """The candidates that `find` has found."""
         self._interpretation = interpretation
         self._vector_arm = VectorArm(interpretation, scope)
+        self.reader = CandidateReader(interpretation, scope, self._vector_arm)
         self._arm_size = arm_size(interpretation, scope.store)
         if max_arm_size is not None:
             self._arm_size = min(max_arm_size, self._arm_size)
@@ -200,63 +197,8 @@ class CandidatePool:
 
     def read(self) -> list[ScoredCandidate]:
         """The new candidates that both arms have found, as many as there is time for."""
-        by_vector = self._cosines.keys()
-        pool = self._with_terms(
-            [
-                ScoredCandidate(
-                    candidate, candidate.key in self._new_matches, candidate.key in by_vector
-                )
-                for candidate in self.candidates(self.candidate_read.keys)
-            ]
-        )
-        self._set_cosines(pool, self._cosines)
-        return pool
-
-    def _with_terms(self, candidates: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
-        """The candidates with the terms in them, as many as there is time for."""
-        # A server must start without numpy, which takes long to import.
-        from recollect.search.ranking.passages import find_terms
-
-        pool: list[ScoredCandidate] = []
-        for batch in _batches(candidates):
-            if pool and self.scope.store.deadline.is_over():
-                break
-            find_terms(self._interpretation.question, batch)
-            pool += batch
-        return pool
-
-    def _set_cosines(self, pool: Sequence[ScoredCandidate], cosines: dict[int, float]) -> None:
-        if self._interpretation.meaning.vector is None:
-            return
-        keys = [scored.candidate.key for scored in pool]
-        cosines |= self._vector_arm.cosines([key for key in keys if key not in cosines])
-        for scored, key in zip(pool, keys, strict=True):
-            scored.cosine = cosines.get(key)
-
-    def context_read(self, pool: Sequence[ScoredCandidate]) -> CandidateRead:
-        """The messages before the best candidates, on which the ranking of questions depends."""
-        is_question = self._interpretation.question.intent == QUESTION
-        if not pool or not is_question or self.scope.store.deadline.is_over():
-            return CandidateRead()
-        size = _MESSAGES_WITH_CONTEXT
-        if self._is_by_conversation:
-            size = _CONVERSATIONS_WITH_CONTEXT
-        best = sorted(pool, key=rank.preliminary_score, reverse=True)[:size]
-        return CandidateRead(tuple([scored.candidate.key for scored in best]))
-
-    def context(
-        self, pool: Sequence[ScoredCandidate], read: CandidateRead
-    ) -> list[ScoredCandidate]:
-        """The messages before the best candidates, if they are not candidates themselves."""
-        if not read.keys:
-            return []
-        keys = {scored.candidate.key for scored in pool}
-        previous = self.scope.store.previous_passages(read.keys)
-        context = self._with_terms(
-            [ScoredCandidate(candidate) for candidate in previous if candidate.key not in keys]
-        )
-        self._set_cosines(context, {})
-        return context
+        candidates = self.candidates(self.candidate_read.keys)
+        return self.reader.read(candidates, self._new_matches, self._cosines)
 
     def candidates(self, keys: Sequence[int]) -> list[Candidate]:
         """The messages with these keys, in any order."""
@@ -379,10 +321,10 @@ def add_context(
 
     `other_reads` are likely to follow, so they are announced as well.
     """
-    reads = [pool.context_read(own) for pool, own in zip(pools, candidates, strict=True)]
+    reads = [pool.reader.context_read(own) for pool, own in zip(pools, candidates, strict=True)]
     pools[0].scope.store.expect_candidates(*reads, *other_reads)
     return [
-        own + pool.context(own, read)
+        own + pool.reader.context(own, read)
         for pool, own, read in zip(pools, candidates, reads, strict=True)
     ]
 
@@ -394,22 +336,3 @@ def require_candidates(candidates: Sequence[ScoredCandidate], scope: Scope) -> N
     """
     if not candidates and scope.store.deadline.stopped_steps:
         raise SearchTimeout(NOTHING_IN_TIME)
-
-
-def _batches(candidates: Sequence[ScoredCandidate]) -> Iterator[Sequence[ScoredCandidate]]:
-    """Candidates in batches of limited length."""
-    lengths = [len(scored.candidate.content) for scored in candidates]
-    if sum(lengths) <= _CHARACTERS_AT_ONCE:  # as usual
-        if candidates:
-            yield candidates
-        return
-    start = 0
-    characters = 0
-    longest = LIMITS.ranked_characters
-    for end, length in enumerate(lengths, 1):
-        characters += min(length, longest)
-        if characters > _CHARACTERS_AT_ONCE:
-            yield candidates[start:end]
-            start, characters = end, 0
-    if start < len(candidates):
-        yield candidates[start:]

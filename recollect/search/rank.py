@@ -41,7 +41,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from recollect.search.ranking.scored import Question, ScoredCandidate
+from recollect.search.queries.question import Question
+from recollect.search.ranking.scored import ScoredCandidate
 
 _NEAR_SHARE = 0.3  # candidates below this share of the best cosine are noise
 

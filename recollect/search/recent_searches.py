@@ -24,7 +24,7 @@ from recollect.search.queries.period_questions import (
 )
 from recollect.search.queries.query_filter import has_words
 from recollect.search.queries.terms import term_plan
-from recollect.search.variants.without_words import search_without_words
+from recollect.search.results.without_words import search_without_words
 from recollect.settings import EMBEDDINGS, RERANK
 from recollect.store.base import Store
 from recollect.store.values import TermPlan

@@ -19,7 +19,8 @@ from recollect.language.languages.english import ENGLISH
 from recollect.language.queries.intent import QUESTION
 from recollect.language.terminal_codes import without_terminal_codes
 from recollect.model.search import SearchOptions
-from recollect.search.ranking.scored import Question, ScoredCandidate
+from recollect.search.queries.question import Question
+from recollect.search.ranking.scored import ScoredCandidate, weights_for
 from recollect.settings import LIMITS, RERANK
 from recollect.store.base import Store
 
@@ -83,7 +84,7 @@ def rerank(question: Question, ranking: Sequence[ScoredCandidate]) -> list[Score
         passages.append(Passage(author, without_terminal_codes(scored.candidate.content)))
     judgements = Reranker.load().scores(question.text, passages, length)
     for scored, value in zip(head, _standard_scores(judgements), strict=True):
-        part = question.weights_for(scored)["rerank"] * value
+        part = weights_for(question, scored)["rerank"] * value
         scored.part_names += ("rerank",)
         scored.part_values = (*scored.part_values, part)
         scored.score += part
@@ -101,7 +102,7 @@ def _within_reach(
         scored
         for number, scored in enumerate(ranking)
         if number <= _FIRST
-        or scored.score >= lowest - _REACH * question.weights_for(scored)["rerank"]
+        or scored.score >= lowest - _REACH * weights_for(question, scored)["rerank"]
     ]
 
 

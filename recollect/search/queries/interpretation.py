@@ -20,6 +20,7 @@ from recollect.search.queries.query_meaning import (
     query_meaning,
     require_vector,
 )
+from recollect.search.queries.question import Question
 from recollect.search.queries.terms import (
     Term,
     any_term,
@@ -28,7 +29,6 @@ from recollect.search.queries.terms import (
     own_terms,
     query_terms,
 )
-from recollect.search.ranking.scored import Question
 from recollect.store.base import Store
 
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence, Set
 from recollect.language.queries.addressee import is_about_user
 from recollect.language.text import tokens
 from recollect.model.kinds import CONVERSATION
-from recollect.search.ranking.scored import Question, ScoredCandidate
+from recollect.search.queries.question import Question
+from recollect.search.ranking.scored import ScoredCandidate
 
 
 def mark_dialogues(pool: Sequence[ScoredCandidate]) -> None:

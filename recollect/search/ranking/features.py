@@ -19,12 +19,13 @@ from recollect.language.queries.intent import QUESTION, identifiers
 from recollect.language.text import tokens
 from recollect.language.when import Window
 from recollect.model.kinds import CONVERSATION
+from recollect.search.queries.question import Question
 from recollect.search.queries.terms import term_shares
 from recollect.search.ranking import answer
 from recollect.search.ranking.conversations import Conversations
 from recollect.search.ranking.dialogues import prefers_person, speaker_in_query
 from recollect.search.ranking.long_texts import ranked_part
-from recollect.search.ranking.scored import Question, ScoredCandidate
+from recollect.search.ranking.scored import ScoredCandidate
 from recollect.search.ranking.text_columns import Column, TermMatrix, TextColumns
 
 _MINIMUM_NEAREST = 0.2  # if the best cosine is lower, no candidate is similar to the query

@@ -11,9 +11,10 @@ import numpy as np
 
 from recollect.language.queries.intent import QUESTION
 from recollect.language.when import date_words
+from recollect.search.queries.question import Question
 from recollect.search.queries.terms import DATE_WORDS
 from recollect.search.ranking.long_texts import ranked_part
-from recollect.search.ranking.scored import Question, ScoredCandidate
+from recollect.search.ranking.scored import ScoredCandidate
 from recollect.search.ranking.term_finder import TermFinder, Texts
 from recollect.search.ranking.term_pairs import Match, TermPairs
 from recollect.search.ranking.text_columns import Column, TermMatrix, TextColumns

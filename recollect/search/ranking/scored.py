@@ -1,45 +1,19 @@
-"""What the ranker knows about the query and about each candidate."""
+"""What the ranker knows about each candidate."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from recollect.language.queries.intent import QUESTION
-from recollect.language.when import Window
 from recollect.model.kinds import OBSERVATION, PREFERENCE
-from recollect.search.queries.terms import Term
+from recollect.search.queries.question import Question
 from recollect.search.ranking.weights import BY_MEANING, DIALOGUE, WEIGHTS
 from recollect.store.values import Candidate
 
 if TYPE_CHECKING:  # a server must start without numpy
     from recollect.search.ranking.text_columns import TextColumns
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """What the ranker needs to know about the query."""
-
-    text: str
-    terms: tuple[Term, ...]
-    now: datetime
-    windows: tuple[Window, ...] = ()
-    by_person: bool = True
-    """False when searching for messages similar to another message."""
-    intent: str = QUESTION
-    phrase: Term | None = None
-    """The words of a query of keywords as typed, next to each other."""
-
-    def weights_for(self, scored: ScoredCandidate) -> Mapping[str, float]:
-        if self.intent != QUESTION:
-            return WEIGHTS[self.intent]
-        if scored.is_between_people:
-            return WEIGHTS[DIALOGUE]
-        if not self.terms:
-            return WEIGHTS[BY_MEANING]
-        return WEIGHTS[QUESTION]
 
 
 @dataclass(slots=True)
@@ -112,6 +86,17 @@ class ScoredCandidate:
     def all_terms(self) -> set[int]:
         """The numbers of the terms in the text, the title, the author's name and the date."""
         return {*self.terms, *self.metadata_terms, *self.title_terms}
+
+
+def weights_for(question: Question, scored: ScoredCandidate) -> Mapping[str, float]:
+    """The weights of the features of a candidate."""
+    if question.intent != QUESTION:
+        return WEIGHTS[question.intent]
+    if scored.is_between_people:
+        return WEIGHTS[DIALOGUE]
+    if not question.terms:
+        return WEIGHTS[BY_MEANING]
+    return WEIGHTS[QUESTION]
 
 
 class Scale(NamedTuple):

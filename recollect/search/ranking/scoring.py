@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from recollect.search.queries.question import Question
 from recollect.search.ranking.dialogues import mark_dialogues
 from recollect.search.ranking.features import Features, flags
-from recollect.search.ranking.scored import Question, ScoredCandidate
+from recollect.search.ranking.scored import ScoredCandidate, weights_for
 from recollect.search.ranking.text_columns import Column
 
 
@@ -22,7 +23,7 @@ def rank_pool(question: Question, pool: Sequence[ScoredCandidate]) -> list[Score
         rows = np.flatnonzero(is_member)
         group = [pool[row] for row in rows.tolist()]
         if group:
-            weights = question.weights_for(group[0])
+            weights = weights_for(question, group[0])
             scores[rows] = _set_scores(weights, features, rows, group)
     order = np.lexsort((features.keys, scores, features.is_ranked))[::-1]
     return [pool[row] for row in order[: features.is_ranked.sum()].tolist()]

@@ -8,7 +8,8 @@ from collections.abc import Hashable, Sequence
 from recollect.language.queries.intent import QUESTION
 from recollect.language.text import comparable
 from recollect.model.kinds import CONVERSATION
-from recollect.search.ranking.scored import Question, ScoredCandidate
+from recollect.search.queries.question import Question
+from recollect.search.ranking.scored import ScoredCandidate
 from recollect.settings import LIMITS
 
 MESSAGES_IN_A_ROW = 2

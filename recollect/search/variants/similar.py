@@ -22,8 +22,8 @@ from recollect.search.queries.query_meaning import (
     query_meaning,
     require_vector,
 )
+from recollect.search.queries.question import Question
 from recollect.search.queries.terms import own_terms
-from recollect.search.ranking.scored import Question
 from recollect.search.scope import Scope
 from recollect.settings import LIMITS
 from recollect.store.base import Store

@@ -1,0 +1,114 @@
+"""Reading candidates: their texts, the terms in them, and the messages before the best of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+
+from recollect.language.queries.intent import QUESTION
+from recollect.search import rank
+from recollect.search.arms import VectorArm
+from recollect.search.queries.interpretation import Interpretation
+from recollect.search.ranking.scored import ScoredCandidate
+from recollect.search.scope import Scope
+from recollect.settings import LIMITS
+from recollect.store.values import Candidate, CandidateRead
+
+_CHARACTERS_AT_ONCE = 300_000  # the deadline is checked after each batch
+# For the best candidates, the previous message is read as well.
+_MESSAGES_WITH_CONTEXT = 16
+_CONVERSATIONS_WITH_CONTEXT = 64
+
+
+class CandidateReader:
+    """Prepares the candidates of one pool for the ranker, as many as there is time for."""
+
+    def __init__(self, interpretation: Interpretation, scope: Scope, vector_arm: VectorArm) -> None:
+        self._interpretation = interpretation
+        self._store = scope.store
+        self._deadline = scope.store.deadline
+        self._vector_arm = vector_arm
+
+    def read(
+        self,
+        candidates: Sequence[Candidate],
+        matches: AbstractSet[int],
+        cosines: Mapping[int, float],
+    ) -> list[ScoredCandidate]:
+        """The candidates with their terms and cosines.
+
+        `matches` are the keys that the text arm has found, `cosines` what the vector arm has found.
+        """
+        pool = self._with_terms(
+            [
+                ScoredCandidate(candidate, candidate.key in matches, candidate.key in cosines)
+                for candidate in candidates
+            ]
+        )
+        self._set_cosines(pool, cosines)
+        return pool
+
+    def context_read(self, pool: Sequence[ScoredCandidate]) -> CandidateRead:
+        """The messages before the best candidates, on which the ranking of questions depends."""
+        is_question = self._interpretation.question.intent == QUESTION
+        if not pool or not is_question or self._deadline.is_over():
+            return CandidateRead()
+        size = _MESSAGES_WITH_CONTEXT
+        if self._interpretation.options.group == "conversation":
+            size = _CONVERSATIONS_WITH_CONTEXT
+        best = sorted(pool, key=rank.preliminary_score, reverse=True)[:size]
+        return CandidateRead(tuple([scored.candidate.key for scored in best]))
+
+    def context(
+        self, pool: Sequence[ScoredCandidate], read: CandidateRead
+    ) -> list[ScoredCandidate]:
+        """The messages before the best candidates, if they are not candidates themselves."""
+        if not read.keys:
+            return []
+        keys = {scored.candidate.key for scored in pool}
+        previous = self._store.previous_passages(read.keys)
+        context = self._with_terms(
+            [ScoredCandidate(candidate) for candidate in previous if candidate.key not in keys]
+        )
+        self._set_cosines(context, {})
+        return context
+
+    def _with_terms(self, candidates: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
+        # A server must start without numpy, which takes long to import.
+        from recollect.search.ranking.passages import find_terms
+
+        pool: list[ScoredCandidate] = []
+        for batch in _batches(candidates):
+            if pool and self._deadline.is_over():
+                break
+            find_terms(self._interpretation.question, batch)
+            pool += batch
+        return pool
+
+    def _set_cosines(self, pool: Sequence[ScoredCandidate], cosines: Mapping[int, float]) -> None:
+        if self._interpretation.meaning.vector is None:
+            return
+        keys = [scored.candidate.key for scored in pool]
+        missing = [key for key in keys if key not in cosines]
+        all_cosines = {**cosines, **self._vector_arm.cosines(missing)}
+        for scored, key in zip(pool, keys, strict=True):
+            scored.cosine = all_cosines.get(key)
+
+
+def _batches(candidates: Sequence[ScoredCandidate]) -> Iterator[Sequence[ScoredCandidate]]:
+    """Candidates in batches of limited length."""
+    lengths = [len(scored.candidate.content) for scored in candidates]
+    if sum(lengths) <= _CHARACTERS_AT_ONCE:  # as usual
+        if candidates:
+            yield candidates
+        return
+    start = 0
+    characters = 0
+    longest = LIMITS.ranked_characters
+    for end, length in enumerate(lengths, 1):
+        characters += min(length, longest)
+        if characters > _CHARACTERS_AT_ONCE:
+            yield candidates[start:end]
+            start, characters = end, 0
+    if start < len(candidates):
+        yield candidates[start:]
