@@ -445,6 +445,24 @@ def test_a_human_only_message_does_not_lead_agents_to_its_observation(
         assert ids(results) == ["obs-1"] and "wombat" not in str(results)
 
 
+@pytest.mark.both_stores
+def test_filters_of_observations_keep_the_nearest_and_the_unrelated_apart(
+    world: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RECOLLECT_OBSERVER", "off")
+    world.index()
+    decisions = MemoryFilter(types=["decision"])
+    for query in ("xyzzyplugh", "which broker do the drones of the fleet use?"):
+        results = world.memory.search(query, decisions)
+        assert (results.hits, results.total) == ((), 0), query
+        assert 0 < len(results.nearest) <= 3
+        assert "unrelated" not in results.note
+    note = world.memory.search("xyzzyplugh", decisions).note
+    assert note == "No observation mentions “xyzzyplugh”."
+    add_log(world, "log", is_observed=False)
+    assert world.memory.search("nobody", decisions).note == "No observation mentions “nobody”."
+
+
 def test_filters_of_observations_find_no_exchanges(world: Library) -> None:
     add_log(world, "log", is_observed=False)
     for filters in (

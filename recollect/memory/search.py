@@ -21,10 +21,11 @@ from recollect.memory.reading import ConversationTexts
 from recollect.memory.results import MemoryHit, MemoryResults, ObservationHit
 from recollect.model.audience import Audience
 from recollect.model.kinds import CONVERSATION, OBSERVATION
-from recollect.model.search import Filter, SearchOptions
+from recollect.model.search import Filter, Hit, SearchOptions
 from recollect.search import engine, rank
 from recollect.search.arms import CANDIDATES
 from recollect.search.deadline import NOTE
+from recollect.search.evidence import UNRELATED
 from recollect.search.pool import NEAREST, CandidatePool, read_pools, require_candidates
 from recollect.search.queries.interpretation import interpret
 from recollect.search.queries.period_questions import as_period, unless_only_mentioned
@@ -99,14 +100,23 @@ def search_observations(
     if options.mode == "text":
         text = _literal_query(text, [_Part(store, filter_)])
     page = engine.search(store, meaning, text, filter_, options)
-    keys = [store.keys[hit.conversation_id, hit.message_id] for hit in page.hits]
-    by_key = observations_by_key(store, keys)
-    hits = []
-    for key, hit in zip(keys, page.hits, strict=True):
-        if key in by_key:  # otherwise it was deleted during the search
-            hits.append(by_key[key]._replace(score=hit.score, snippet=hit.snippet, terms=hit.terms))
+    hits = _observation_hits(store, page.hits)
+    if page.weak:
+        note = page.note.replace(UNRELATED, "").strip()
+        return MemoryResults("observations", note=note, nearest=hits[:NEAREST])
+    nearest = _observation_hits(store, page.nearest)
     total = max(page.total, len(hits))
-    return MemoryResults("observations", tuple(hits), total, page.exact, page.note)
+    return MemoryResults("observations", hits, total, page.exact, page.note, nearest)
+
+
+def _observation_hits(store: ObservationStore, hits: Sequence[Hit]) -> tuple[MemoryHit, ...]:
+    keys = [store.keys[hit.conversation_id, hit.message_id] for hit in hits]
+    by_key = observations_by_key(store, keys)
+    return tuple(
+        by_key[key]._replace(score=hit.score, snippet=hit.snippet, terms=hit.terms)
+        for key, hit in zip(keys, hits, strict=True)
+        if key in by_key  # otherwise it was deleted during the search
+    )
 
 
 def search_conversations(
@@ -177,7 +187,7 @@ class _ConceptSearch:
         results.add([self._ranked_match(scored, ranking) for scored in ranking.candidates])
         if ranking.assessment.is_weak:
             nearest = results.hits()[:NEAREST]
-            return MemoryResults("observations", nearest=nearest)
+            return MemoryResults("observations", note=self._note(()), nearest=nearest)
         unranked = self._unranked_matches(ranking.last_score / 2)
         while not results.is_full:
             batch = list(islice(unranked, CANDIDATES))

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from recollect.language.text import tokens
 from recollect.language.when import period_words
-from recollect.model.kinds import CONVERSATION, KINDS, MEDIA
+from recollect.model.kinds import CONVERSATION, KINDS, MEDIA, OBSERVATION
 from recollect.model.search import Filter
 from recollect.search.deadline import NOTE
 from recollect.search.evidence import UNRELATED
@@ -43,7 +43,7 @@ class Remarks:
         self._ranking = ranking
         self._kinds: tuple[str, ...] = ()
         self._subject = subject
-        if kinds and set(kinds) < set(KINDS):
+        if kinds and not set(kinds).issuperset(KINDS):
             self._kinds = tuple(kinds)
             self._subject = "Nothing"
             if len(kinds) == 1:
@@ -92,7 +92,9 @@ class Remarks:
             return not term.frequency
         if any(number in scored.terms or number in scored.title_terms for scored in self._ranking):
             return False
-        has_match = self._store.has_match(term.node, Filter(kinds=self._kinds))
+        is_hidden = OBSERVATION in self._kinds  # ordinary searches do not see observations
+        kinds = Filter(kinds=self._kinds, hidden=is_hidden)
+        has_match = self._store.has_match(term.node, kinds)
         return not has_match and not self._store.deadline.was_missed
 
 
