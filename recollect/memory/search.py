@@ -30,7 +30,7 @@ from recollect.search.pool import NEAREST, CandidatePool, read_pools, require_ca
 from recollect.search.queries.interpretation import interpret
 from recollect.search.queries.period_questions import as_period, unless_only_mentioned
 from recollect.search.queries.query_filter import has_words, may_relax, narrow_filter
-from recollect.search.queries.terms import term_plan
+from recollect.search.queries.query_terms import term_plan
 from recollect.search.ranking.scored import ScoredCandidate
 from recollect.search.rerank import rerank_if_useful
 from recollect.search.results.ranking import Ranking

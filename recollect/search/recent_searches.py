@@ -23,7 +23,7 @@ from recollect.search.queries.period_questions import (
     unless_only_mentioned,
 )
 from recollect.search.queries.query_filter import has_words
-from recollect.search.queries.terms import term_plan
+from recollect.search.queries.query_terms import term_plan
 from recollect.search.results.without_words import search_without_words
 from recollect.settings import EMBEDDINGS, RERANK
 from recollect.store.base import Store

@@ -19,7 +19,7 @@ from recollect.search.pool import CandidatePool
 from recollect.search.queries.interpretation import interpret
 from recollect.search.queries.period_questions import read_query
 from recollect.search.queries.query_filter import has_words, may_relax, narrow_filter
-from recollect.search.queries.terms import term_plan
+from recollect.search.queries.query_terms import term_plan
 from recollect.search.results.remarks import Remarks
 from recollect.search.scope import Scope
 from recollect.store.base import Store

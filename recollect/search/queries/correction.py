@@ -18,7 +18,8 @@ from recollect.language.queries.query_tree import Word
 from recollect.language.words.spelling import may_be_misspelled, with_umlauts
 from recollect.language.words.stem import stem
 from recollect.model.search import Filter
-from recollect.search.queries.terms import Term, form_name, inflected_term
+from recollect.search.queries.query_terms import inflected_term
+from recollect.search.queries.terms import Term, form_name
 from recollect.store.base import Store
 
 _FREQUENT = 3  # a word in fewer messages may itself be a misspelling

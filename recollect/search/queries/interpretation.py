@@ -20,15 +20,9 @@ from recollect.search.queries.query_meaning import (
     query_meaning,
     require_vector,
 )
+from recollect.search.queries.query_terms import may_correct, query_terms
 from recollect.search.queries.question import Question
-from recollect.search.queries.terms import (
-    Term,
-    any_term,
-    identifier_node,
-    may_correct,
-    own_terms,
-    query_terms,
-)
+from recollect.search.queries.terms import Term, any_term, identifier_node, own_terms
 from recollect.store.base import Store
 
 

@@ -1,0 +1,275 @@
+"""The terms of a query in a library: its words in all their forms, with their weights."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from recollect.index.meaning import Meaning
+from recollect.language.languages.base import Language
+from recollect.language.languages.english import ENGLISH
+from recollect.language.queries.intent import QUESTION, classify
+from recollect.language.queries.query import Query
+from recollect.language.queries.query_tree import Node, words
+from recollect.language.text import is_unspaced, tokens
+from recollect.language.words.names import names_in
+from recollect.language.words.numbers import other_format
+from recollect.language.words.spelling import may_be_misspelled
+from recollect.language.words.synonyms import synonyms
+from recollect.model.search import SearchOptions
+from recollect.search.queries.compounds import Parts, split_compounds
+from recollect.search.queries.families import relatives_in_library, word_family
+from recollect.search.queries.query_filter import may_relax
+from recollect.search.queries.terms import WEAK, Form, Term
+from recollect.search.queries.topics import query_topic
+from recollect.store.base import Store
+from recollect.store.values import TermPlan
+
+_RARE = 10  # passages with a word
+_RARE_FAMILY = 20  # passages with any word of its family
+
+
+def query_terms(query: Query, store: Store, typing: bool = False) -> tuple[Term, ...]:
+    """The terms of a query, each with its weight in this library.
+
+    In a plain query a word stands for all its inflected forms, and text in a script without
+    spaces is split into particles, which are dropped, and pairs of characters. In any other query
+    terms match exactly as typed. With `typing`, the last word of a plain query is a prefix.
+    """
+    if query.node is None:
+        return ()
+    if query.plain:
+        terms = _plain_terms(query, store, typing)
+    else:
+        terms = _typed_terms(query.node)
+    terms = _without_accidental_pairs(_weighted(terms, store))
+    if query.plain:
+        terms = _with_other_numbers(terms, store)
+        compounds = _compounds(terms, store, query.language)
+        terms, head_terms = _with_parts(terms, compounds, store)
+        terms = _with_relatives(terms, store, query)
+        terms += _synonym_terms(terms, store, query.language)
+        terms += head_terms
+    return tuple(terms)
+
+
+def _plain_terms(query: Query, store: Store, typing: bool) -> list[Term]:
+    forms, identifiers, prefix = query_topic(query, typing)
+    terms = _inflected_terms(forms, store, query.language)
+    for identifier in identifiers:
+        terms = _with_identifier(terms, identifier)
+    return terms + _prefix_terms(prefix)
+
+
+def _typed_terms(node: Node) -> list[Term]:
+    forms = dict.fromkeys((tuple(tokens(word.text)), word.prefix) for word in words(node))
+    return [Term((form,), prefix) for form, prefix in forms if form]
+
+
+def _prefix_terms(prefix: str) -> list[Term]:
+    return [Term((tuple(tokens(prefix)),), prefix=True)] if prefix else []
+
+
+def _with_identifier(terms: list[Term], form: Form) -> list[Term]:
+    """Add an identifier. Its parts stay terms of their own, which match less."""
+    if len(form) > 1:
+        return [*terms, Term((form,), exact=True)]
+    return [term._replace(exact=term.exact or term.forms[0] == form) for term in terms]
+
+
+def inflected_term(word: str, store: Store, language: Language) -> Term:
+    """A word in all its inflected forms, with its weight in this library."""
+    (term,) = _inflected_terms([(word,)], store, language)
+    (frequency,), passages = store.frequencies([term.node])
+    return term._replace(frequency=frequency, weight=_weight(frequency, passages))
+
+
+def _inflected_terms(forms: Sequence[Form], store: Store, language: Language) -> list[Term]:
+    forms = list(dict.fromkeys(forms))
+    variants = iter(store.variants([form[0] for form in forms if len(form) == 1], language))
+    terms = []
+    for form in forms:
+        if len(form) == 1:
+            terms.append(Term(tuple((variant,) for variant in next(variants))))
+        else:
+            terms.append(Term((form,)))
+    return terms
+
+
+def _weighted(terms: Sequence[Term], store: Store) -> list[Term]:
+    """The terms with their frequencies and weights in this library."""
+    frequencies, passages = store.frequencies([term.node for term in terms])
+    return [
+        term._replace(frequency=frequency, weight=_weight(frequency, passages))
+        for term, frequency in zip(terms, frequencies, strict=True)
+    ]
+
+
+def _weight(frequency: int, passages: int) -> float:
+    """Inverse document frequency as BM25 defines it."""
+    frequency = min(frequency, passages)
+    return math.log(1 + (passages - frequency + 0.5) / (frequency + 0.5))
+
+
+def _without_accidental_pairs(terms: Sequence[Term]) -> list[Term]:
+    """Drop the pairs of characters that span two words.
+
+    No passage contains them, but passages contain the pair before or after them.
+    """
+    remaining = []
+    for number, term in enumerate(terms):
+        neighbours = [*terms[max(number - 1, 0) : number], *terms[number + 1 : number + 2]]
+        is_accidental = not term.frequency and any(
+            other.frequency and _overlap(term, other) for other in neighbours
+        )
+        if not is_accidental:
+            remaining.append(term)
+    return remaining
+
+
+def _overlap(first: Term, second: Term) -> bool:
+    """Whether two pairs of characters have one in common."""
+    one, other = first.forms[0], second.forms[0]
+    if len(one) != 2 or len(other) != 2 or not is_unspaced(one[0]):
+        return False
+    return one[1] == other[0] or other[1] == one[0]
+
+
+def _with_other_numbers(terms: Sequence[Term], store: Store) -> list[Term]:
+    """The terms; numbers and versions that the library does not contain have another format."""
+    by_form: dict[Form, Term] = {}
+    for term in terms:
+        other_form = other_format(term.forms[0])
+        if other_form and not term.frequency and not term.prefix:
+            by_form[term.forms[0]] = term._replace(forms=(*term.forms, other_form))
+    if not by_form:
+        return list(terms)
+    weighted = {term.forms[0]: term for term in _weighted(list(by_form.values()), store)}
+    return [weighted.get(term.forms[0], term) for term in terms]
+
+
+def _compounds(terms: Sequence[Term], store: Store, language: Language) -> dict[str, Parts]:
+    """The parts of the words that the library contains only in parts."""
+    absent = [term for term in terms if not term.frequency and not term.prefix and not term.exact]
+    words = [term.forms[0][0] for term in absent if len(term.forms[0]) == 1]
+    return split_compounds(words, store, language)
+
+
+def _with_parts(
+    terms: Sequence[Term], compounds: Mapping[str, Parts], store: Store
+) -> tuple[list[Term], list[Term]]:
+    """The terms, where the parts of a compound are forms of it if the library has them all.
+
+    Also a weak term for the last part of each compound whose first part the library lacks.
+    """
+    split_terms = []
+    for term in terms:
+        parts = compounds.get(term.name)
+        if parts is not None and parts.modifier:
+            words = dict.fromkeys([*parts.modifier, *parts.head])
+            forms = (*term.forms, *((word,) for word in words))
+            split_terms.append(term._replace(forms=forms))
+    heads = {word: parts.head for word, parts in compounds.items() if not parts.modifier}
+    head_terms = [
+        Term(tuple((form,) for form in head), weak=True, stands_for=word, is_head=True)
+        for word, head in heads.items()
+    ]
+    weighted = _weighted([*split_terms, *head_terms], store)
+    by_name = {term.name: term for term in weighted[: len(split_terms)]}
+    return (
+        [by_name.get(term.name, term) for term in terms],
+        [term._replace(weight=WEAK * term.weight) for term in weighted[len(split_terms) :]],
+    )
+
+
+def _with_relatives(terms: Sequence[Term], store: Store, query: Query) -> list[Term]:
+    """The terms of a question, where words of the same family are forms of a rare word.
+
+    Keywords name words, so other words would be noise. If many messages have the word itself, its
+    family is not needed. A rare word does not stand for a frequent one, "creamer" not for "cream".
+    """
+    if classify(query.rest) != QUESTION:
+        return list(terms)
+    names: set[str] = set()
+    if query.language is ENGLISH:
+        names = names_in(query.rest)
+    words = [term.name for term in terms if _may_have_relatives(term) and term.name not in names]
+    relatives = relatives_in_library(words, store, query.language)
+    if not relatives:
+        return list(terms)
+    with_family = []
+    for term in terms:
+        family = [(word,) for word in relatives.get(term.name, ())]
+        with_family.append(term._replace(forms=tuple(dict.fromkeys([*term.forms, *family]))))
+    return [
+        extended if not term.frequency or extended.frequency <= _RARE_FAMILY else term
+        for term, extended in zip(terms, _weighted(with_family, store), strict=True)
+    ]
+
+
+def _may_have_relatives(term: Term) -> bool:
+    is_word = len(term.forms[0]) == 1 and not term.prefix and not term.exact
+    return is_word and term.frequency <= _RARE
+
+
+def _synonym_terms(terms: Sequence[Term], store: Store, language: Language) -> list[Term]:
+    """A weak term for each word that the library does not contain, but synonyms of it.
+
+    Where the library contains the word, messages with synonyms only would be noise.
+    """
+    own_forms = {form for term in terms for form in term.forms}
+    synonym_terms = []
+    absent = [term for term in terms if not term.frequency and not term.prefix]
+    words = [term.forms[0][0] for term in absent if len(term.forms[0]) == 1]
+    for word, phrases in zip(words, synonyms(words), strict=True):
+        if not phrases:
+            continue
+        inflected = _inflected_terms(list(phrases), store, language)
+        forms = dict.fromkeys(form for each in inflected for form in each.forms)
+        other_forms = tuple(form for form in forms if form not in own_forms)
+        if other_forms:
+            synonym_terms.append(Term(other_forms, weak=True, stands_for=word))
+    if not synonym_terms:
+        return []
+    frequencies, passages = store.frequencies([term.node for term in synonym_terms])
+    return [
+        term._replace(frequency=frequency, weight=WEAK * _weight(frequency, passages))
+        for term, frequency in zip(synonym_terms, frequencies, strict=True)
+        if frequency
+    ]
+
+
+def term_plan(query: Query, options: SearchOptions, meaning: Meaning, with_kinds: bool) -> TermPlan:
+    """What `query_terms` and `correct_terms` will ask a store.
+
+    With `with_kinds`, filters with kinds follow.
+    """
+    plan = _term_plan(query, options.typing)._replace(with_kinds=with_kinds)
+    if not may_correct(query, options):
+        return plan
+    correctable = set(filter(may_be_misspelled, plan.words))
+    if options.mode != "text":  # otherwise, the model may not be loaded
+        correctable = {word for word in correctable if not meaning.knows(word)}
+    return plan._replace(correctable=frozenset(correctable))
+
+
+def _term_plan(query: Query, typing: bool) -> TermPlan:
+    if query.node is None:
+        return TermPlan({}, query.language)
+    nodes: list[Node] = []
+    if not query.plain:
+        nodes = [term.node for term in _typed_terms(query.node)]
+    if not query.plain and not may_relax(query):
+        return TermPlan({}, query.language, nodes)
+    forms, identifiers, prefix = query_topic(query, typing)
+    words = dict.fromkeys(form[0] for form in forms if len(form) == 1)
+    relatives = {word: word_family(word, query.language) for word in words}
+    phrases = [form for form in (*forms, *identifiers) if len(form) > 1]
+    nodes += [Term((form,)).node for form in phrases]
+    nodes += [term.node for term in _prefix_terms(prefix)]
+    return TermPlan(relatives, query.language, nodes, _RARE)
+
+
+def may_correct(query: Query, options: SearchOptions) -> bool:
+    """Whether misspelled words of a query are corrected."""
+    return query.plain and options.correct and '"' not in query.rest

@@ -1,0 +1,120 @@
+"""What a query is about: the words that say something, and how they are split."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from recollect.language.detection import unspaced_language
+from recollect.language.languages.base import Language
+from recollect.language.languages.english import ENGLISH
+from recollect.language.queries.intent import is_identifier
+from recollect.language.queries.query import Query
+from recollect.language.queries.query_tree import Word
+from recollect.language.text import is_unspaced, tokens
+from recollect.language.when import period_words
+from recollect.language.words.content_words import content_words
+from recollect.search.queries.terms import Form
+
+_MIN_PART_LETTERS = 3  # of an identifier
+_MIN_PREFIX_CHARACTERS = 2  # a single letter is the prefix of too many words
+
+
+class Topic(NamedTuple):
+    """What a query is about."""
+
+    forms: list[Form]
+    """Words, and parts of words."""
+    identifiers: list[Form]
+    """Paths, codes, versions and quotes."""
+    prefix: str
+    """The word that the user is still typing."""
+
+
+def query_topic(query: Query, typing: bool) -> Topic:
+    """What a query is about. With `typing`, its last word is unfinished."""
+    words = _topic_words(query)
+    prefix = ""
+    if typing:
+        prefix = _unfinished_word(query.rest)
+        words = [word for word in words if word.text != prefix]
+    identifiers = [tuple(tokens(word.text)) for word in words if _is_exact(word)]
+    return Topic(_topic_forms(query, words), identifiers, prefix)
+
+
+def _topic_words(query: Query) -> Sequence[Word]:
+    """The words that say what a question is about; all content words if there are none."""
+    assert query.node is not None
+    language = query.language
+    candidates = content_words(query.node, language)
+    if len(candidates) == 1:
+        return candidates
+    framing = {word for frame in language.frames_in(query.rest) for word in tokens(frame)}
+    if language is not ENGLISH:  # in English, they also match the dates of messages
+        framing |= period_words(query.rest)
+    topic = [word for word in candidates if not framing.issuperset(tokens(word.text))]
+    return topic or candidates
+
+
+def _is_exact(word: Word) -> bool:
+    """Whether a word stands for exactly one thing: an identifier, or several words in quotes."""
+    return is_identifier(word.text) or len(word.text.split()) > 1
+
+
+def _topic_forms(query: Query, topic: Sequence[Word]) -> list[Form]:
+    """The forms of the words, without particles in scripts without spaces if anything is left."""
+    language = unspaced_language(query.rest)
+    forms = [f for word in topic for f in _forms(word.text, language) if _is_telling(word, f)]
+    if forms:
+        return forms
+    other_words = [word for word in topic if not is_identifier(word.text)]
+    return [form for word in other_words for form in _forms(word.text, None)]
+
+
+def _is_telling(word: Word, form: Form) -> bool:
+    """Whether a part of a word says something by itself. The numbers of a version do not."""
+    if form == tuple(tokens(word.text)) or not is_identifier(word.text):
+        return True
+    return len(form[0]) >= _MIN_PART_LETTERS and form[0].isalpha()
+
+
+def _unfinished_word(text: str) -> str:
+    """The word that the user is still typing, if it is long enough to be a prefix."""
+    if not text or text[-1].isspace():
+        return ""
+    word = text.split()[-1]
+    parts = tokens(word)
+    if not parts or len(parts[-1]) < _MIN_PREFIX_CHARACTERS or is_unspaced(parts[-1]):
+        return ""
+    return word
+
+
+def _forms(text: str, language: Language | None) -> Iterator[Form]:
+    """The forms in one typed word, which may hold several (`asyncio.gather`, `well-known`).
+
+    Text in a script without spaces is of this language, if it is known.
+    """
+    if language is not None:
+        text = language.without_dates(text)
+    run = ""  # consecutive characters of a script without spaces
+    for token in tokens(text):
+        if is_unspaced(token):
+            run += token
+            continue
+        yield from _unspaced_forms(run, language)
+        run = ""
+        yield (token,)
+    yield from _unspaced_forms(run, language)
+
+
+def _unspaced_forms(run: str, language: Language | None) -> Iterator[Form]:
+    """The pairs of characters of each part of a text between its particles."""
+    topics = [run]
+    if language is not None:
+        topics = language.topics_in(run)
+    for topic in topics:
+        if len(topic) == 1:
+            yield (topic,)
+        else:
+            yield from pairwise(topic)
