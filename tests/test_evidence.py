@@ -84,6 +84,17 @@ def test_a_question_for_a_rule_in_another_language_needs_one_as_well() -> None:
     assert not assess(query, [mention, rule], FLOOR, knows_rules=True).is_weak
 
 
+def test_a_request_with_a_new_name_needs_a_preference_about_its_topic() -> None:
+    query = question("Suggest a flight to Rome", "flight", "rome")
+    flight, rome = query.terms
+    query = replace(query, terms=(flight, rome._replace(frequency=0)))
+    mention = hit(1, {0}, 0.1)
+    liking = replace(mention, part_names=("liking",), part_values=(1.5,))
+    assert is_weak(query, [mention], FLOOR)
+    assert not is_weak(query, [mention, liking], FLOOR)
+    assert is_weak(query, [mention, replace(liking, terms=())], FLOOR)
+
+
 def test_confidence_is_the_share_of_the_question_in_words_and_in_meaning() -> None:
     query = question("who paid the water bill of the hut?", "paid", "water", "bill", "hut")
     half = assess(query, [hit(1, {0, 1}, FLOOR)], FLOOR).confidence

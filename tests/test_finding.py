@@ -515,6 +515,18 @@ def test_a_single_word_for_a_time_is_named_if_no_message_has_it(garden: recollec
 
 
 @pytest.mark.both_stores
+def test_a_request_finds_preferences_though_it_names_something_new(
+    garden: recollect.Library,
+) -> None:
+    add(garden, "travel", "I prefer window seats and I hate early flights.", "Noted.")
+    for request in ("Suggest a flight to Rome", "please recommend flights to Oslo"):
+        page = search(garden, request)
+        assert (ids(page)[0], page.weak) == ("travel-0", False), request
+        assert "suggest" not in page.missing and "recommend" not in page.missing
+    assert search(garden, "Which flight did Rita book to Rome?").weak
+
+
+@pytest.mark.both_stores
 @pytest.mark.parametrize("query", ["ERR_AUTH_FAILED?", "3.12.7?", "src/app.ts ?"])
 def test_an_identifier_with_a_question_mark_is_an_identifier(
     garden: recollect.Library, query: str

@@ -87,6 +87,8 @@ def assess(
         exact = {number for number, term in enumerate(question.terms) if term.exact}
         if exact and any(not exact.isdisjoint(scored.terms) for scored in ranking):
             assessment = assessment._replace(is_weak=False)
+        if assessment.is_weak and _has_statement(question, ranking[:_BEST]):
+            assessment = assessment._replace(is_weak=False)
     confidence = min(max(assessment.confidence, _MIN_CONFIDENCE), 1.0)
     return assessment._replace(confidence=confidence)
 
@@ -173,6 +175,24 @@ def _evidence(exchange: _Exchange, names: Set[int], noise_floor: float) -> float
     if exchange.terms <= names and exchange.similarity(noise_floor) < 1:
         return 0.0
     return exchange.evidence(noise_floor)
+
+
+def _has_statement(question: Question, best: Sequence[ScoredCandidate]) -> bool:
+    """Whether a question for the assistant meets what the user told it about the topic.
+
+    Such a question is about something new ("Suggest a flight to Rome"), so it may mention names
+    that the library does not have. Preferences about flights are what it needs.
+    """
+    statements = [s for s in best if s.part("liking") > 0 or s.part("instruction") > 0]
+    if not statements:
+        return False
+    names = names_in(question.text)
+    terms = tuple(
+        term._replace(weight=0.0) if term.name in names and not term.frequency else term
+        for term in question.terms
+    )
+    shares = evidence_shares(terms)
+    return any(math.fsum(shares[n] for n in s.terms) >= _MIN_SHARE for s in statements)
 
 
 def _rules(ranking: Sequence[ScoredCandidate]) -> set[int]:
