@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -218,6 +219,60 @@ def test_a_filter_that_could_match_nothing_is_an_error(
 ) -> None:
     with pytest.raises(InvalidInput, match=error):
         Filter.of(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({"kinds": ("notes",)}, "kinds: 'notes' is not one of conversation, note, media"),
+        ({"roles": None}, "roles: None is neither a name nor a list"),
+        ({"tags": ("a", 5)}, "tags: 5 is not text"),
+        ({"after": "yesterday"}, "after: 'yesterday' is not a date"),
+        ({"before": 5}, "before: 5 is not a date"),
+        ({"hidden": "no"}, "hidden: 'no' is neither True nor False"),
+        ({"pinned": 1}, "pinned: 1 is neither True nor False"),
+    ],
+)
+def test_a_filter_that_is_built_directly_is_checked_as_well(
+    arguments: dict[str, Any], error: str
+) -> None:
+    with pytest.raises(InvalidInput, match=error):
+        Filter(**arguments)
+    with pytest.raises(InvalidInput, match=error):
+        replace(Filter(), **arguments)
+
+
+def test_a_filter_that_is_built_directly_takes_plain_values(library: recollect.Library) -> None:
+    message = {"role": "user", "content": "walrus", "created_at": "2025-01-31T15:00:00Z"}
+    library.add_conversation("c1", messages=[message], project="shop")
+    day: Any = "2025-01-31"
+    for projects in ("shop", ["shop"], {"shop"}, ("shop", "other")):
+        plain: Any = projects
+        filter = Filter(projects=plain, after=day, before=day)
+        assert library.search("walrus", filter).total == 1
+    assert filter == Filter.of(projects=["shop", "other"], after=day, before=day)
+    naive = Filter(before=datetime(2025, 1, 31, 14, 0))
+    assert library.search("walrus", naive).total == 0
+
+
+@pytest.mark.parametrize("wrong", ["user", {"roles": "user"}, SearchOptions(limit=5)])
+def test_something_else_in_the_place_of_a_filter_is_an_error(
+    library: recollect.Library, wrong: Any
+) -> None:
+    calls = [
+        lambda: library.search("walrus", wrong),
+        lambda: library.count_matches("walrus", wrong),
+        lambda: library.recent("walrus", wrong),
+        lambda: library.conversations(wrong),
+        lambda: library.conversation_page(wrong),
+        lambda: library.list_page(wrong),
+        lambda: library.list_position("c1", wrong),
+        lambda: library.documents(wrong),
+        lambda: library.export(io.StringIO(), wrong),
+    ]
+    for call in calls:
+        with pytest.raises(InvalidInput, match="is not a Filter"):
+            call()
 
 
 def test_arguments_of_the_wrong_type_are_errors(library: recollect.Library) -> None:

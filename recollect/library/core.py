@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from recollect.errors import StorageFull
 from recollect.home_folder import ARCHIVE
 from recollect.model.audience import Audience
-from recollect.model.search import Filter
+from recollect.model.search import Filter, require_filter
 from recollect.settings import home
 from recollect.store.abbreviations import expand_filter
 from recollect.store.base import Store
@@ -112,4 +112,4 @@ class LibraryCore:
 
     def _complete_filter(self, filter: Filter | None, kinds: Sequence[str]) -> Filter:
         """The filter with whole ids, and with these kinds if it names none."""
-        return expand_filter(self._store, (filter or Filter()).with_default_kinds(kinds))
+        return expand_filter(self._store, require_filter(filter).with_default_kinds(kinds))

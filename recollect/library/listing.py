@@ -14,7 +14,7 @@ from recollect.library.core import LibraryCore
 from recollect.model.arguments import page_offset, page_size
 from recollect.model.documents import Document, Summary
 from recollect.model.kinds import CONVERSATION, KINDS
-from recollect.model.search import Filter
+from recollect.model.search import Filter, require_filter
 from recollect.store.values import OnDamage
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class Listing(LibraryCore):
 
         None if it is not among them. Raises NotFound.
         """
-        filter = (filter or Filter()).with_default_kinds((CONVERSATION,))
+        filter = require_filter(filter).with_default_kinds((CONVERSATION,))
         return self._store.list_position(id, filter, storable(title))
 
     def documents(

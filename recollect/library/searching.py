@@ -11,7 +11,7 @@ from recollect.library.core import LibraryCore
 from recollect.model.arguments import page_offset, page_size, parse_names
 from recollect.model.audience import Audience
 from recollect.model.kinds import CONVERSATION, KINDS
-from recollect.model.search import Filter, MatchCounts, Page, SearchOptions
+from recollect.model.search import Filter, MatchCounts, Page, SearchOptions, require_filter
 from recollect.store.abbreviations import expand_filter
 from recollect.store.base import Store
 from recollect.store.values import Candidate
@@ -38,7 +38,7 @@ class Searching(LibraryCore):
         """
         from recollect.search.variants.concepts import search_concepts
 
-        filter = expand_filter(self._store, filter or Filter())
+        filter = expand_filter(self._store, require_filter(filter))
         if filter.hidden:
             filter = filter.with_default_kinds(KINDS)  # Observations are hidden, too.
         options = options or SearchOptions()
@@ -85,7 +85,7 @@ class Searching(LibraryCore):
             self._visible_store(audience),
             self._meaning,
             storable(text),
-            (filter or Filter()).with_default_kinds(KINDS),
+            require_filter(filter).with_default_kinds(KINDS),
             options or SearchOptions(),
         )
 

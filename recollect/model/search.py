@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import NamedTuple
 
 from recollect.errors import InvalidInput
-from recollect.language.text import identifier
+from recollect.language.text import identifier, truncate
 from recollect.model.arguments import (
     Moment,
     page_offset,
@@ -34,7 +35,7 @@ def _now() -> datetime:
 class Filter:
     """What a search may return. Empty means no restriction; dates are inclusive.
 
-    `Filter.of` builds one from plain values.
+    `Filter.of` builds one from plain values. Raises InvalidInput for other values.
     """
 
     roles: tuple[str, ...] = ()
@@ -66,6 +67,22 @@ class Filter:
     pinned: bool | None = None
     """Only documents that are pinned, or only the others."""
 
+    def __post_init__(self) -> None:
+        for name, names in zip(_NAME_FIELDS, _all_names(self), strict=True):
+            if names == ():
+                continue
+            if type(names) is not tuple or not all(isinstance(each, str) for each in names):
+                object.__setattr__(self, name, parse_names(names, name))
+        if self.kinds:
+            parse_kinds(self.kinds)
+        for name, moment in (("after", self.after), ("before", self.before)):
+            is_exact = isinstance(moment, datetime) and moment.tzinfo is not None
+            if moment is not None and not is_exact:
+                object.__setattr__(self, name, parse_moment(moment, name, end=name == "before"))
+        _require_flag("hidden", self.hidden)
+        if self.pinned is not None:
+            _require_flag("pinned", self.pinned)
+
     @classmethod
     def of(
         cls,
@@ -87,7 +104,6 @@ class Filter:
             if name not in _NAME_FIELDS:
                 raise InvalidInput(f"There is no filter {name!r}. Use {', '.join(_NAME_FIELDS)}.")
             values[name] = parse_names(value, name)
-        values["kinds"] = parse_kinds(values.get("kinds", ()))
         values["conversations"] = tuple(map(identifier, values.get("conversations", ())))
         return cls(
             after=parse_moment(after, "after"),
@@ -119,6 +135,7 @@ class Filter:
 
 _OTHER_FIELDS = ("after", "before", "hidden", "pinned")
 _NAME_FIELDS = tuple(field.name for field in fields(Filter) if field.name not in _OTHER_FIELDS)
+_all_names = attrgetter(*_NAME_FIELDS)  # A search makes many filters.
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +175,23 @@ class SearchOptions:
             object.__setattr__(self, "now", parse_moment(self.now, "now") or _now())
         object.__setattr__(self, "limit", page_size(self.limit))
         object.__setattr__(self, "offset", page_offset(self.offset))
+
+
+def require_filter(filter: Filter | None) -> Filter:
+    """The filter of a call, or one without restrictions. Raises InvalidInput."""
+    if filter is None:
+        return Filter()
+    if not isinstance(filter, Filter):
+        raise InvalidInput(
+            f"filter: {truncate(repr(filter), 80)} is not a Filter. "
+            'Use Filter.of, such as Filter.of(roles="user").'
+        )
+    return filter
+
+
+def _require_flag(name: str, value: object) -> None:
+    if not isinstance(value, bool):
+        raise InvalidInput(f"{name}: {truncate(repr(value), 80)} is neither True nor False.")
 
 
 def _require(name: str, value: str, choices: tuple[str, ...]) -> None:
