@@ -13,8 +13,9 @@ import pytest
 from starlette.testclient import TestClient
 
 import recollect
-from recollect.errors import StorageFull, StoreBusy
+from recollect.errors import SearchTimeout, StorageFull, StoreBusy
 from recollect.index.meaning import Meaning
+from recollect.knowledge.api import Knowledge
 from recollect.language.text import storable
 from recollect.model.search import Filter
 from recollect.serve.console import pages
@@ -220,6 +221,23 @@ def test_a_search_without_hits_says_that_vectors_were_not_used(
     assert "No message mentions zxqv" in text
     assert "Vectors were not used: the model is broken." in text
     assert "“zxqv”" not in text
+
+
+def test_messages_are_shown_if_the_search_of_items_takes_too_long(
+    client: TestClient, library: recollect.Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library.add_conversation("tea", "On tea", messages=[{"role": "user", "content": "Sencha"}])
+    library.knowledge.create("notes", {"title": "Beds", "content": "Phlox next to the beans."})
+    library.index()
+
+    def time_out(*arguments: object, **options: object) -> None:
+        raise SearchTimeout("It took too long.")
+
+    monkeypatch.setattr(Knowledge, "search", time_out)
+    text = visible_text(client.get("/console/hits?q=sencha&kind=all", headers=PART).text)
+    assert "Contains “sencha”" in text
+    assert "The search was stopped because it took too long" in text
+    assert client.get("/console/hits?q=phlox&kind=all", headers=PART).status_code == 503
 
 
 @pytest.mark.both_stores

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
+from recollect.errors import SearchTimeout
 from recollect.knowledge.options import KnowledgeOptions
 from recollect.language.queries.query import parse_query
 from recollect.language.text import storable
@@ -56,13 +58,13 @@ def search(
 ) -> dict[str, Any]:
     """One page of results. Conversations and items have pages of their own, which are merged."""
     kind = searched_kind(access, library, request, filters)
-    parts: list[dict[str, Any]] = []
+    searches = []
     if kind in (CONVERSATIONS, ALL_KINDS):
-        parts.append(_search_conversations(access, library, request, filters))
+        searches.append(partial(_search_conversations, access, library, request, filters))
     if kind != CONVERSATIONS:
         access.require(READ, KNOWLEDGE)
-        parts.append(_search_items(access, library, request, filters, kind))
-    results = _merge(parts)
+        searches.append(partial(_search_items, access, library, request, filters, kind))
+    results = _merge(_in_time(searches))
     results |= {
         "uses_filters": kind == CONVERSATIONS and bool(filters.count),
         "corrected_query": corrected_query(request.query, results["corrections"]),
@@ -75,6 +77,22 @@ def search(
         if results["verb"] == "mentions":  # the heading says so
             results["note"] = _ABSENCE.sub("", results["note"]).strip()
     return {"is_first_page": request.offset == 0, "search_kind": kind, "results": results}
+
+
+def _in_time(searches: Sequence[Callable[[], dict[str, Any]]]) -> list[dict[str, Any]]:
+    """The parts of the page. One that took too long is left out if another one has results."""
+    parts: list[dict[str, Any]] = []
+    timeout: SearchTimeout | None = None
+    for search in searches:
+        try:
+            parts.append(search())
+        except SearchTimeout as error:
+            timeout = error
+    if timeout is None:
+        return parts
+    if not any(part["results"] for part in parts):
+        raise timeout
+    return [part | {"note": f"{part['note']} {INCOMPLETE}".strip()} for part in parts]
 
 
 def _merge(parts: list[dict[str, Any]]) -> dict[str, Any]:
