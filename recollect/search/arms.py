@@ -34,7 +34,7 @@ _CANDIDATES_WHILE_TYPING = 60
 # The weight of a term in a tenth of all messages. Terms with less say little and match many
 # messages, so candidates with a rarer term come first.
 _COMMON_WEIGHT = math.log(1 + 0.9 / 0.1)
-_PERIODS = 3  # of those that a question names, as many are searched
+_PERIODS = 3  # the most periods of a question that are searched
 _STATEMENTS = 50  # preferences and instructions, if a question is for the assistant
 _DISTANT = 12  # more than are shown, because some have the same text
 
@@ -56,15 +56,15 @@ def arm_size(interpretation: Interpretation, store: Store) -> int:
 
 
 def is_large(store: Store) -> bool:
-    """Whether many answers are not among the first candidates of the arms."""
+    """Whether a library is so large that an answer is often not among the first candidates."""
     return store.size() >= _LARGE_LIBRARY
 
 
 def named_periods(interpretation: Interpretation, filter: Filter) -> list[Filter]:
     """The periods that a question names.
 
-    The answer is probably in one of them, but among the messages of all times, it may have too few
-    words of the question to be a candidate.
+    The answer is probably in one of them, but it may share too few words with the question to be a
+    candidate among the messages of all times.
     """
     question = interpretation.question
     if interpretation.options.typing or question.intent != QUESTION or not interpretation.is_plain:
@@ -87,10 +87,10 @@ class TextArm:
         self._count: tuple[int, bool] | None = None
 
     def nodes(self) -> list[Node]:
-        """What to search for, the most telling first, and finally all of it.
+        """What to search for: the most specific first, any term of the query last.
 
         Identifiers and quotes come first. Then, for a question, its rarer terms; for keywords, all
-        of them.
+        terms together.
         """
         interpretation = self._interpretation
         if interpretation.node is None:
@@ -146,7 +146,7 @@ class TextArm:
     def statement_plan(self) -> SearchPlan | None:
         """The search for preferences and instructions, if a question is for the assistant.
 
-        They have few words of the question, so in a large library they are no candidates otherwise.
+        They share few words with the question, so in a large library no other search finds them.
         """
         interpretation = self._interpretation
         words = sorted(interpretation.query.language.statement_words)
@@ -182,7 +182,7 @@ class Neighbours(NamedTuple):
 
     hits: list[Neighbour]
     distant: Sequence[Neighbour] = ()
-    """The nearest messages, if they are no evidence."""
+    """The nearest messages, if none of them is a hit."""
 
 
 class VectorArm:
@@ -195,14 +195,14 @@ class VectorArm:
         self._vector = interpretation.meaning.vector
 
     def nearest(self, limit: int, *, has_word: bool, has_hits: bool) -> Neighbours:
-        """The messages that are the nearest in meaning.
+        """The messages that are nearest in meaning.
 
-        `has_word`: the text arm found messages with a word of the query. `has_hits`: so did another
-        search whose hits are in the same ranking.
+        `has_word`: the text arm found messages with a word of the query. `has_hits`: the text arm
+        of this pool, or of another one in the same ranking, found messages.
 
-        Nothing for a query with operators, since every hit must satisfy them, nor for a concept,
-        since a conversation must contain its words. If nothing satisfies the operators, the
-        neighbours are the closest in meaning, unless the query excludes words.
+        None are hits for a query with operators, since every hit must satisfy them, or for a
+        concept, since a conversation must contain its words. If nothing satisfies the operators,
+        the nearest messages are `distant`, unless the query excludes words.
         """
         interpretation = self._interpretation
         if self._vector is None or self._space is None:
@@ -251,11 +251,11 @@ class VectorArm:
         return interpretation.meaning.is_known
 
     def _needs_similarity(self, has_word: bool) -> bool:
-        """Whether only a similarity above that of unrelated words is evidence.
+        """Whether a neighbour must be more similar than unrelated messages are.
 
-        It is if the library has none of the words. Keywords name words, so messages with other
+        It must if nothing contains a word of the query. Keywords name words, so messages with other
         words must be very similar. The answer to a question often has other words, but the built-in
-        model knows only those of English.
+        model knows only English.
         """
         interpretation = self._interpretation
         is_by_both = interpretation.options.mode == "both"
@@ -272,7 +272,7 @@ class VectorArm:
     def _has_word_in_filter(self) -> bool:
         """Whether a message that passes the filter contains a word of the query.
 
-        The text arm knows it, except if only meaning is searched.
+        The text arm has found out, unless the search is by meaning alone.
         """
         terms = [term for term in self._interpretation.terms if term.frequency]
         if self._interpretation.node is not None or not terms:

@@ -12,7 +12,7 @@ from recollect.index.meaning import Meaning
 from recollect.language.queries.query import Query
 from recollect.model.search import Filter, Page, SearchOptions
 from recollect.search import rank
-from recollect.search.observed import Observations
+from recollect.search.observations import Observations
 from recollect.search.pool import CandidatePool, read_pools, require_candidates
 from recollect.search.queries.interpretation import Interpretation, interpret
 from recollect.search.queries.period_questions import read_query

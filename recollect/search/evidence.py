@@ -104,7 +104,7 @@ def _meaning_alone(ranking: Sequence[ScoredCandidate], noise_floor: float | None
 def _keyword_confidence(
     question: Question, ranking: Sequence[ScoredCandidate], noise_floor: float | None
 ) -> float:
-    """Keywords name words: a hit that contains all of them is sure, whatever its meaning."""
+    """Keywords name words: a hit that contains all of them is certain, whatever its meaning."""
     terms = question.terms
     total = math.fsum(term.weight for term in own_terms(terms)) or 1.0
     # Synonyms have a smaller weight, but they count: the library may have nothing else.
@@ -207,8 +207,8 @@ def _rules(ranking: Sequence[ScoredCandidate]) -> set[int]:
 def _lacks_rule(exchange: _Exchange, rules: Set[int] | None) -> bool:
     """Whether a question asks for a rule, and the exchange only mentions what it is about.
 
-    Such questions are short and of frequent words, which some exchange has. A rule that was stated
-    is an instruction, or has been observed as a preference.
+    Such questions are short and use frequent words, so some exchange always contains them. A rule
+    that was stated is an instruction, or has been observed as a preference.
     """
     if rules is None or exchange.hit.candidate.key in rules:
         return False
@@ -220,7 +220,8 @@ def _conversation_share(
 ) -> float:
     """The largest share of the question, by weight, that one conversation contains.
 
-    If the question asks for a rule, that of conversations with one, or nearly all of it.
+    If the question asks for a rule, only conversations with a rule count, unless one contains
+    nearly all of the question.
     """
     numbers: dict[str, set[int]] = {}
     for scored in ranking:
@@ -252,7 +253,7 @@ def _best_exchanges(question: Question, ranking: Sequence[ScoredCandidate]) -> l
 
 
 def _largest_share(question: Question, term_sets: Iterable[set[int]]) -> float:
-    """The largest share of the query, by weight, that one of these sets of terms is.
+    """The largest share of the query, by weight, that one of these sets of terms makes up.
 
     Words for a time that occur nowhere do not count: what was written "before 2024" rarely says so.
     """

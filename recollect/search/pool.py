@@ -41,7 +41,7 @@ _RANKED_KEYWORDS = 60
 """Fewer for keywords, because the text arm finds them in almost the same order."""
 _CANDIDATES_OF_PERIOD = 50  # of each arm, for each period that a question names
 _CANDIDATES_AT_ONCE = 100
-# As many matches are looked at to count conversations. If there are more, the number is a minimum.
+# The most matches that are read to count conversations. If there are more, the count is a minimum.
 _COUNTED_MATCHES = 1_000
 
 
@@ -84,7 +84,7 @@ class CandidatePool:
 
     @property
     def _has_shortlist(self) -> bool:
-        """Whether only some of the candidates of the arms are read and ranked, see `shortlist`."""
+        """Whether only a shortlist of what the arms find is ranked; see `search.shortlist`."""
         return self._arm_size > CANDIDATES
 
     @property
@@ -98,7 +98,7 @@ class CandidatePool:
 
     @property
     def _many_matches(self) -> int:
-        """If the text arm finds this many, there may be more than are ranked."""
+        """If the text arm finds this many matches, some may not be ranked."""
         if self._has_shortlist:
             return _ALWAYS_RANKED + 1
         return min(self._arm_size, self._ranked_size + 1)
@@ -140,7 +140,7 @@ class CandidatePool:
     def find(self, has_hits: bool) -> None:
         """Find the candidates of both arms, by their keys. Only after `find_matches`.
 
-        `has_hits`: a search has found matches whose hits are in the same ranking.
+        `has_hits`: `find_matches` has found some, in this pool or in another of the same ranking.
         """
         all_matches = list(self._matches)
         has_word = bool(all_matches)
@@ -169,7 +169,7 @@ class CandidatePool:
         self.candidate_read = CandidateRead(tuple(new_keys), self.scope.filter)
 
     def _has_more(self, candidates: Sequence[object], ranked: Sequence[object]) -> bool:
-        """Whether an arm has or may have candidates that are not ranked."""
+        """Whether an arm has, or may have, candidates that are not ranked."""
         return len(candidates) >= self._arm_size or len(ranked) < len(candidates)
 
     def _ranked(
@@ -222,7 +222,7 @@ class CandidatePool:
     def count_conversations(self, ranked: Iterable[str]) -> tuple[int, bool]:
         """How many conversations have hits, and whether that is exact or a minimum.
 
-        `ranked` are those in the ranking. They are counted once: every page has the same number.
+        `ranked` are those in the ranking. They are counted once, so all pages have the same number.
         """
         if self._conversation_count is None:
             self._conversation_count = self._count_conversations(set(ranked))
@@ -271,7 +271,7 @@ class CandidatePool:
         return [candidates[key] for key in keys if key in candidates]
 
     def nearest(self) -> list[tuple[Candidate, float]]:
-        """Up to three candidates that are the closest in meaning but no hits, and their cosines.
+        """Up to three candidates that are nearest in meaning but are not hits, and their cosines.
 
         They are from different conversations if the search is for conversations, and otherwise
         have different texts. Only if no neighbour is a hit.

@@ -1,4 +1,4 @@
-"""The last searches of a library, so that their next pages are not searched for again."""
+"""The latest searches of a library, kept so that their next pages need no new search."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class _RecentSearch(NamedTuple):
 
     @property
     def may_be_kept(self) -> bool:
-        """Whether it is small enough, and complete: without its model, the next may find more."""
+        """Whether it is small, and the model did not fail: the next search may be better."""
         candidates = self.search.ranking.candidates
         characters = sum([len(scored.candidate.content) for scored in candidates])
         return characters <= _MAX_CHARACTERS and not self.search.interpretation.meaning.problem

@@ -25,9 +25,9 @@ from recollect.settings import LIMITS, RERANK
 from recollect.store.base import Store
 
 _FIRST = 5
-"""The reranker decides which candidates are among as many first hits."""
+"""The reranker decides which candidates are among this many first hits."""
 _REACH = 2.0
-"""A judgement of as many standard deviations is rare."""
+"""A judgement of more than this many standard deviations is rare."""
 _CLOSE = 0.9  # the second score is at least this share of the first
 _MULTIPLICATIONS = 450
 """Judging the first candidates takes about as long as this many runs of `_multiplication`."""
@@ -57,10 +57,10 @@ def may_rerank(
 def rerank_if_useful(
     options: SearchOptions, question: Question, ranking: list[ScoredCandidate], store: Store
 ) -> list[ScoredCandidate]:
-    """The ranking, with the first candidates judged by the reranker if that may be."""
+    """The ranking, with the first candidates judged by the reranker if options allow it."""
     if not may_rerank(options, question, ranking):
         return ranking
-    store.release_snapshot()  # nothing is read meanwhile
+    store.release_snapshot()  # the model takes long, and nothing is read meanwhile
     return rerank(question, ranking)
 
 

@@ -20,7 +20,7 @@ class Scope(NamedTuple):
 
     @staticmethod
     def begin(store: Store, filter: Filter) -> Scope:
-        """The scope of a search that begins now: its deadline is counted from here."""
+        """The scope of a search that begins now, with a new deadline."""
         return Scope(PartialStore(store, Deadline()), filter)
 
     def with_part(self, store: Store, filter: Filter) -> Scope:

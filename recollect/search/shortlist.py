@@ -23,9 +23,9 @@ _NEARBY_IN_LARGE_LIBRARY = ((5, 0.3), (20, 0.15))
 def shortlist(
     arms: Sequence[Sequence[int]], size: int, first: int, *, is_large_library: bool
 ) -> frozenset[int]:
-    """The keys that are ranked, of the keys that the arms found, best first.
+    """Which of the keys that the arms found, best first, are ranked.
 
-    The first ones of each arm are always among them.
+    The first keys of each arm always are.
     """
     matches = np.array([key for arm in arms for key in arm], np.int64)
     places = np.array([place for arm in arms for place in range(len(arm))])

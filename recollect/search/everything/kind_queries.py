@@ -39,7 +39,7 @@ class StorePart(NamedTuple):
 
 
 def store_part(store: Store, query: KindQuery, node: Node | None) -> StorePart:
-    """The part of a store to search for a node."""
+    """The part of a store in which to search for a node."""
     if query.match_in == "both" or node is None:
         return StorePart(store)
     keys = store.title_matches(list(all_words(node)))

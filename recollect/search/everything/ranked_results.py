@@ -43,10 +43,10 @@ class RankedResults(Results):
         *,
         fold: bool = False,
     ) -> None:
-        """`pools`: one for each kind.
+        """`pools` has one pool for each kind.
 
-        `title_keys`: of first messages whose conversations were found by their titles. `fold`:
-        messages with the same text are returned once.
+        `title_keys` are the keys of first messages whose conversations were found by their titles.
+        With `fold`, messages with the same text are returned once.
         """
         self.interpretation = interpretation
         self.pools = pools
@@ -97,7 +97,7 @@ class RankedResults(Results):
         return Ranking(self.interpretation, self.arrange(ranking))
 
     def arrange(self, ranking: list[ScoredCandidate]) -> list[ScoredCandidate]:
-        """The ranking with copies merged, judged by the reranker, and with variety."""
+        """The ranking as it is listed: copies merged, reranked, and with variety."""
         if self._fold:
             ranking = merge_copies(ranking)
         question, options = self.interpretation.question, self.interpretation.options

@@ -1,4 +1,4 @@
-"""Words of the library that are of the same family as a word of the query.
+"""Words of the library that belong to the same family as a word of the query.
 
 A question about "replicas" is answered by a message about "replication". Names have no family:
 "Baker" does not bake.
@@ -16,14 +16,14 @@ from recollect.store.base import Store
 
 @lru_cache(1_000)
 def word_family(word: str, language: Language) -> frozenset[str]:
-    """The words that may be of the same family as a word, without stop words."""
+    """The words that may belong to the family of a word, without stop words."""
     return frozenset(possible_relatives(word, language) - language.stop_words)
 
 
 def relatives_in_library(
     words: Sequence[str], store: Store, language: Language
 ) -> dict[str, tuple[str, ...]]:
-    """For each word that has some, the words of its family that the library contains."""
+    """The words of each family that the library contains, for each word that has any."""
     families = {word: word_family(word, language) for word in words}
     candidates = frozenset().union(*families.values())
     if not candidates:

@@ -51,12 +51,12 @@ class Interpretation:
 
     @property
     def is_by_meaning(self) -> bool:
-        """Whether messages can be hits by their meaning. Only the nearest ones are."""
+        """Whether messages can be hits by their meaning alone. Only the nearest ones are."""
         return self.meaning.vector is not None and self.query.plain
 
     @property
     def needs_evidence(self) -> bool:
-        """Whether hits may be unrelated. Those of operators and of a similar message are not."""
+        """Whether hits may be unrelated: not if they satisfy operators or resemble a message."""
         return self.query.plain and self.question.by_person
 
     @property
@@ -97,7 +97,7 @@ def interpret(
 ) -> Interpretation:
     """Decide what to search for. Raises InvalidInput if there are no vectors and they are needed.
 
-    Words of messages that do not pass the filter are no corrections.
+    A misspelled word is corrected only to a word of a message that passes the filter.
     """
     terms, corrections = corrected_terms(query, store, filter, meaning, options)
     intent = query_intent(query)
@@ -131,7 +131,7 @@ def corrected_terms(
 
 
 def query_intent(query: Query) -> str:
-    """Operators are not questions."""
+    """What the user probably wants. A query with operators is not a question."""
     if not query.plain:
         return KEYWORDS
     return classify(query.rest)

@@ -1,6 +1,6 @@
 """Queries about nothing but a time: "What did we do last week?", or only "last week".
 
-Any message may contain the words of such a query, so they are no evidence. The answer is what
+Any message may contain the words of such a query, so they are not evidence. The answer is what
 was written at that time. A single word such as "yesterday" may be a name, so it is searched for.
 A date such as "2026-03-05" is searched for as an identifier; if nothing has it, it is a time.
 
@@ -35,7 +35,7 @@ def read_query(text: str, store: Store, options: SearchOptions) -> Query:
 
 
 def unless_only_mentioned(query: Query, store: Store) -> Query:
-    """The query. If no message is from the time it names, but some mention it: one for its words.
+    """The query, or one for its words if no message is from that time but some mention it.
 
     "March 5 2024" may be the date of an appointment. What contains an identifier comes first, so
     for "2024-03-05" it is the other way round.

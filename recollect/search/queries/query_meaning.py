@@ -28,7 +28,7 @@ class QueryMeaning(NamedTuple):
     vector: Any = None
     """None if the query is not searched for by meaning."""
     is_known: bool = True
-    """Whether a word of the query has a meaning. Otherwise, neighbours are no evidence."""
+    """Whether any word of the query has a meaning. Otherwise, its neighbours are not evidence."""
     is_mostly_known: bool = True
     """Whether the words with a meaning are at least half of the query, by weight. Otherwise, its
     vector is that of words such as "which" and "use"."""
@@ -84,7 +84,7 @@ def _has_meaning(term: Term, meaning: Meaning) -> bool:
 def _text_to_embed(text: str, meaningless: set[str], corrections: Mapping[str, str]) -> str:
     """The query with its corrections and without words that have no meaning.
 
-    If none has, the whole query; its neighbours are no evidence then.
+    If no word has a meaning, the whole query; then its neighbours are not evidence.
     """
     if not meaningless and not corrections:
         return text

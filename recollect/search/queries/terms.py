@@ -85,7 +85,7 @@ def any_term(terms: Sequence[Term]) -> Node:
     """A query for passages that contain at least one of the terms.
 
     Each term is one alternative, also if it is the only one and has several forms. A single letter
-    counts only next to others: "don't" is no evidence for "T-Rex".
+    counts only next to others: "don't" is not evidence for "T-Rex".
     """
     longer = [term for term in terms if not _is_letter(term)]
     nodes = tuple(term.node for term in longer or terms)
@@ -103,7 +103,7 @@ def _is_letter(term: Term) -> bool:
 def identifier_node(terms: Sequence[Term]) -> Node:
     """A query for passages that contain an identifier, or all words of the identifiers.
 
-    Some of the words are no evidence: "The build failed" is not about `ERR_AUTH_FAILED`.
+    Only some of the words are not evidence: "The build failed" is not about `ERR_AUTH_FAILED`.
     """
     parts = [term for term in terms if not (term.exact or term.prefix or term.weak)]
     others = [term for term in terms if term not in parts]
@@ -115,7 +115,7 @@ def identifier_node(terms: Sequence[Term]) -> Node:
 
 
 def term_shares(terms: Sequence[Term]) -> list[float]:
-    """The share of the query, by weight, that each term is. Synonyms are no part of the query."""
+    """The share of each term in the query, by weight. Synonyms are not part of the query."""
     total = math.fsum(term.weight for term in own_terms(terms)) or 1.0
     shares = []
     for term in terms:
@@ -127,7 +127,7 @@ def term_shares(terms: Sequence[Term]) -> list[float]:
 
 
 def evidence_shares(terms: Sequence[Term]) -> list[float]:
-    """The same, but the last part of a compound counts as much as if the query had it."""
+    """The same, but the last part of a compound counts as if it were in the query."""
     shares = term_shares(terms)
     total = math.fsum(term.weight for term in own_terms(terms)) or 1.0
     return [

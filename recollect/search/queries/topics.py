@@ -1,4 +1,4 @@
-"""What a query is about: the words that say something, and how they are split."""
+"""What a query is about: its topic words, and the forms that are searched for."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _is_exact(word: Word) -> bool:
 
 
 def _topic_forms(query: Query, topic: Sequence[Word]) -> list[Form]:
-    """The forms of the words, without particles in scripts without spaces if anything is left."""
+    """The forms of the words, without particles of scripts without spaces if others remain."""
     language = unspaced_language(query.rest)
     forms = [f for word in topic for f in _forms(word.text, language) if _is_telling(word, f)]
     if forms:

@@ -132,7 +132,7 @@ class PageMaker:
         return replace(self.empty_page(), hits=tuple(hits), total=total, exact=is_exact)
 
     def _unranked_hits(self, candidates: Iterable[Candidate]) -> list[Hit]:
-        """The hits of matches that were not ranked. They have half of the last score."""
+        """The hits of matches that were not ranked. Their score is half of the last score."""
         score = 0.0
         if self._order:
             score = self._ranking.scale.score(self._order[-1].score) / 2
@@ -190,7 +190,7 @@ class PageMaker:
         return replace(page, note=" ".join(filter(None, (page.note, remark))))
 
     def _with_nearest(self, page: Page) -> Page:
-        """If nothing is a hit, add what is the closest in meaning."""
+        """Add what is nearest in meaning. Only if there are no hits."""
         nearest = [
             self._hit(candidate, cosine, arms=("vector",))
             for candidate, cosine in self._pool.nearest()

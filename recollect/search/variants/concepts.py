@@ -20,11 +20,11 @@ from recollect.settings import LIMITS
 from recollect.store.base import Store
 
 FEW_MATCHES = 1_000
-"""As many messages with a concept are looked at."""
+"""The most messages with a concept that are examined at first."""
 MOST_MATCHES = 10_000
-"""As many if those are too few. Conversations of further messages may be missing."""
+"""The most if those are too few. Conversations of further messages may be missing."""
 _ENOUGH_CONVERSATIONS = 20
-"""So many are enough for a ranking."""
+"""Enough for a ranking."""
 
 _Best = dict[str, ScoredCandidate]
 """The best message of each conversation."""
@@ -91,9 +91,7 @@ class _ConceptSearch:
         self._options = options
 
     def page(self) -> Page:
-        matches = self._matches(FEW_MATCHES)
-        if not matches.is_complete and len(list(matches.conversations)) < _ENOUGH_CONVERSATIONS:
-            matches = self._matches(MOST_MATCHES)
+        matches = self._enough_matches()
         best = self._best_messages(matches)
         scores = {
             conversation: sum(each[conversation].score for each in best) / len(best)
@@ -107,30 +105,28 @@ class _ConceptSearch:
             listed = set(order)
             matches = matches.with_more(self._matches(MOST_MATCHES))
             order += [name for name in matches.conversations if name not in listed]
-        visible = order[start:end]
-        score_beyond = self._scaled(min(scores.values(), default=0.0)) / 2
-        hits = self._unranked_hits(
-            matches, [name for name in visible if name not in scores], score_beyond
-        )
-        for name in visible:
-            if name in scores:
-                hits[name] = self._hit([each[name] for each in best], scores[name])
         is_partial = any(search.scope.is_partial for search in self._searches)
         has_all = all(search.pool.is_exhausted for search in self._ranked_searches)
         is_complete = matches.is_complete or has_all
         return replace(
             self._ranked_searches[-1].page_maker(self._options).empty_page(),
-            hits=tuple(hits[name] for name in visible if name in hits),
+            hits=self._hits(order[start:end], matches, best, scores),
             total=len(order),
             exact=is_complete and not is_partial,
             partial=is_partial,
             matched="all",
         )
 
-    def _matches(self, limit: int) -> _Matches:
-        """The conversations with all concepts among so many matches of each.
+    def _enough_matches(self) -> _Matches:
+        matches = self._matches(FEW_MATCHES)
+        if not matches.is_complete and len(list(matches.conversations)) < _ENOUGH_CONVERSATIONS:
+            matches = self._matches(MOST_MATCHES)
+        return matches
 
-        None if a concept is searched for by its meaning alone.
+    def _matches(self, limit: int) -> _Matches:
+        """The conversations with all concepts, among the first matches of each concept.
+
+        Nothing if a concept is searched for by its meaning alone.
         """
         if any(search.interpretation.node is None for search in self._searches):
             return _Matches()
@@ -173,6 +169,22 @@ class _ConceptSearch:
 
     def _scaled(self, score: float) -> float:
         return self._ranked_searches[0].ranking.scale.score(score)
+
+    def _hits(
+        self,
+        conversations: Sequence[str],
+        matches: _Matches,
+        best: Sequence[_Best],
+        scores: Mapping[str, float],
+    ) -> tuple[Hit, ...]:
+        """The hits of these conversations, in order. Those without a score were not ranked."""
+        score_beyond = self._scaled(min(scores.values(), default=0.0)) / 2
+        unranked = [name for name in conversations if name not in scores]
+        hits = self._unranked_hits(matches, unranked, score_beyond)
+        for name in conversations:
+            if name in scores:
+                hits[name] = self._hit([each[name] for each in best], scores[name])
+        return tuple(hits[name] for name in conversations if name in hits)
 
     def _hit(self, candidates: Sequence[ScoredCandidate], score: float) -> Hit:
         """One conversation: its best message for any concept, and those for the others."""

@@ -64,7 +64,7 @@ class Observations:
         return messages + observations
 
     def _may_match(self) -> bool:
-        """What operators require of a message, an observation cannot satisfy."""
+        """An observation cannot satisfy what operators and identifiers require of a message."""
         is_identifier = self._interpretation.question.intent == IDENTIFIER
         if not self._interpretation.is_plain or is_identifier:
             return False
@@ -73,7 +73,7 @@ class Observations:
     def _likely_unranked(
         self, messages: Sequence[ScoredCandidate], observations: Sequence[ScoredCandidate]
     ) -> tuple[_MessageId, ...]:
-        """The messages outside of the pool for which the best observations probably stand."""
+        """The messages outside the pool that the best observations probably stand for."""
         best = sorted(observations, key=preliminary_score, reverse=True)[: 2 * _MAX_OBSERVATIONS]
         keys = [scored.candidate.key for scored in best]
         self._message_ids = self._scope.store.observed_messages(keys)
@@ -84,7 +84,7 @@ class Observations:
     def raise_messages(self, ranking: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
         """The messages of a ranking, each with the score of its best observation if it is higher.
 
-        Messages that only their observations lead to are added.
+        Messages that were found only through their observations are added.
         """
         messages = {_message_id(s): s for s in ranking if s.candidate.kind != OBSERVATION}
         observations = [s for s in ranking if s.candidate.kind == OBSERVATION][:_MAX_OBSERVATIONS]
@@ -106,7 +106,7 @@ class Observations:
         return sorted(messages.values(), key=lambda each: (-each.score, -each.candidate.key))
 
     def _unranked_messages(self, ids: Sequence[_MessageId]) -> dict[_MessageId, ScoredCandidate]:
-        """Messages with the score 0, without those deleted or that the reader may not find."""
+        """These messages with the score 0, except those deleted or hidden from the reader."""
         from recollect.search.ranking.passages import find_terms
 
         distinct_ids = list(dict.fromkeys(ids))
