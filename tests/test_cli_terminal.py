@@ -174,6 +174,28 @@ def test_a_list_never_truncates_an_id(
 
 
 @pytest.mark.usefixtures("terminal")
+@pytest.mark.parametrize("width", range(30, 81, 5))
+def test_a_list_shows_titles_on_a_narrow_terminal(
+    filled_run: Any, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    output = filled_run("list")
+    assert "The logger is locked" in output and "A long title" in output
+    assert lines_are_short(output, width)
+    assert ("messages" in output) == (width >= 60)
+    assert (FIRST[:6] in output) == (width >= 50)
+
+
+@pytest.mark.usefixtures("terminal")
+def test_a_list_without_numbers_shows_ids_on_a_narrow_terminal(
+    filled_run: Any, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", "34")
+    output = filled_run("--read-only", "list")
+    assert FIRST[:6] in output and "The logger" in output
+
+
+@pytest.mark.usefixtures("terminal")
 def test_read_renders_markdown_and_folds_tools(filled_run: Any) -> None:
     output = filled_run("read", FIRST)
     assert "**WAL**" not in output and "```" not in output

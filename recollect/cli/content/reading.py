@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from itertools import chain
 from typing import NamedTuple
 
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
@@ -37,6 +37,8 @@ from recollect.model.sources import source_label
 from recollect.settings import LIMITS
 from recollect.transfer.export import as_json
 
+_GAP = 2  # between columns
+_MIN_TITLE = 20  # columns of the terminal
 _LIST_EXAMPLES = """\
   recollect list
   recollect list --source claude-code --search deploy
@@ -151,30 +153,57 @@ def list_(arguments: argparse.Namespace) -> int:
         console().print(_nothing_listed(arguments, total))
         return 0
     console().print(_table(summaries, labels, ids, has_numbers))
-    _show_list_total(arguments, len(summaries), total)
+    first = "1" if has_numbers else safe(ids[0])
+    _show_list_total(arguments, len(summaries), total, first)
     return 0
 
 
 def _table(
     summaries: Sequence[Summary], labels: Sequence[str], ids: Sequence[str], has_numbers: bool
 ) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column("", style="bold cyan", justify="right", no_wrap=True, min_width=2)
-    table.add_column("id", no_wrap=True, min_width=max(map(len, ids)))
-    table.add_column("changed", no_wrap=True, min_width=10)
-    table.add_column("messages", no_wrap=True, justify="right", min_width=8)
-    table.add_column("source", no_wrap=True, min_width=11)
+    table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="dim")
+    widths = {
+        "": max(2, len(str(len(ids)))),
+        "id": max(map(len, ids)),
+        "changed": 10,
+        "messages": 8,
+        "source": 11,
+    }
+    headings = _fitting_columns(widths, has_numbers)
+    for heading in headings:
+        style = "bold cyan" if not heading else ""
+        justify: JustifyMethod = "right" if heading in ("", "messages") else "left"
+        width = widths[heading]
+        table.add_column(heading, style=style, justify=justify, no_wrap=True, min_width=width)
     table.add_column("title", overflow="ellipsis")  # the only column that may shrink
     for number, (summary, label, id_) in enumerate(zip(summaries, labels, ids, strict=True), 1):
-        table.add_row(
-            str(number) if has_numbers else "",
-            safe(id_),
-            _day(summary),
-            f"{summary.message_count:,}",
-            safe(source_label(summary.source)),
-            Text(_title(summary, label), no_wrap=True, overflow="ellipsis"),
-        )
+        cells = {
+            "": str(number),
+            "id": safe(id_),
+            "changed": _day(summary),
+            "messages": f"{summary.message_count:,}",
+            "source": safe(source_label(summary.source)),
+        }
+        title = Text(_title(summary, label), no_wrap=True, overflow="ellipsis")
+        table.add_row(*(cells[heading] for heading in headings), title)
     return table
+
+
+def _fitting_columns(widths: Mapping[str, int], has_numbers: bool) -> list[str]:
+    """The columns for which a terminal has room besides the titles.
+
+    Numbers or ids stay, because other commands need one of them.
+    """
+    columns = list(widths)
+    optional = ["source", "messages", "id", "changed"]
+    if not has_numbers:
+        columns.remove("")
+        optional.remove("id")
+    room = console().width - _MIN_TITLE
+    for column in optional:
+        if sum(widths[each] + _GAP for each in columns) > room:
+            columns.remove(column)
+    return columns
 
 
 def _nothing_listed(arguments: argparse.Namespace, total: int) -> str:
@@ -187,14 +216,14 @@ def _nothing_listed(arguments: argparse.Namespace, total: int) -> str:
     return "There are no conversations yet. Import some: recollect setup"
 
 
-def _show_list_total(arguments: argparse.Namespace, count: int, total: int) -> None:
+def _show_list_total(arguments: argparse.Namespace, count: int, total: int, first: str) -> None:
     line = plural(total, "conversation")
     last = arguments.offset + count
     if count < total:
         line = f"{arguments.offset + 1:,} to {last:,} of {line}"
     if last < total:
         line += f" · more with --offset {last}"
-    console().print(f"[dim]{line} · read one: recollect read 1[/]")
+    console().print(f"[dim]{line} · read one: recollect read {first}[/]")
 
 
 def _print_lines(summaries: list[Summary], labels: list[str]) -> None:
