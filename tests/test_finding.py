@@ -515,6 +515,29 @@ def test_a_single_word_for_a_time_is_named_if_no_message_has_it(garden: recollec
 
 
 @pytest.mark.both_stores
+@pytest.mark.parametrize(
+    "identifier", ["ERR_AUTH_FAILED", "3.12.7", "src/app.ts", "OPS-8213", "QX-90"]
+)
+def test_an_identifier_is_found_after_each_key(garden: recollect.Library, identifier: str) -> None:
+    add(garden, "ticket", "See the ticket.", "It is closed.", title="OPS-8213 and QX-90")
+    conversation = "errors"
+    if identifier in ("OPS-8213", "QX-90"):
+        conversation = "ticket"
+    for end in range(3, len(identifier) + 1):
+        page = search(garden, identifier[:end], typing=True)
+        assert page.hits[0].conversation_id == conversation, identifier[:end]
+        assert page.note == ""
+
+
+@pytest.mark.both_stores
+def test_while_typing_words_are_named_as_typed(garden: recollect.Library) -> None:
+    assert search(garden, "OPS-99", typing=True).missing == ("OPS-99",)
+    assert search(garden, "tomatoes zxqv", typing=True).missing == ("zxqv",)
+    assert search(garden, "tomatoes z", typing=True).missing == ()
+    assert search(garden, "tomatoes z").missing == ("z",)
+
+
+@pytest.mark.both_stores
 def test_a_request_finds_preferences_though_it_names_something_new(
     garden: recollect.Library,
 ) -> None:

@@ -35,12 +35,23 @@ class Topic(NamedTuple):
 def query_topic(query: Query, typing: bool) -> Topic:
     """What a query is about. With `typing`, its last word is unfinished."""
     words = _topic_words(query)
-    prefix = ""
-    if typing:
-        prefix = _unfinished_word(query.rest)
-        words = [word for word in words if word.text != prefix]
-    identifiers = [tuple(tokens(word.text)) for word in words if _is_exact(word)]
-    return Topic(_topic_forms(query, words), identifiers, prefix)
+    if not typing:
+        return Topic(_topic_forms(query, words), _identifiers(words), "")
+    unfinished = unfinished_word(query.rest)
+    if not is_too_short(unfinished):
+        words = [word for word in words if word.text != unfinished]
+        return Topic(_topic_forms(query, words), _identifiers(words), unfinished)
+    forms, identifiers = _topic_forms(query, words), _identifiers(words)
+    beginning = tuple(tokens(unfinished)[:-1])
+    if beginning and is_identifier(unfinished):  # "JIRA-" of "JIRA-7"
+        identifiers.append(beginning)
+        if len(beginning) == 1:
+            forms.append(beginning)
+    return Topic(forms, identifiers, "")
+
+
+def _identifiers(words: Sequence[Word]) -> list[Form]:
+    return [tuple(tokens(word.text)) for word in words if _is_exact(word)]
 
 
 def _topic_words(query: Query) -> Sequence[Word]:
@@ -79,15 +90,17 @@ def _is_telling(word: Word, form: Form) -> bool:
     return len(form[0]) >= _MIN_PART_LETTERS and form[0].isalpha()
 
 
-def _unfinished_word(text: str) -> str:
-    """The word that the user is still typing, if it is long enough to be a prefix."""
+def unfinished_word(text: str) -> str:
+    """The word that the user is still typing."""
     if not text or text[-1].isspace():
         return ""
-    word = text.split()[-1]
-    parts = tokens(word)
-    if not parts or len(parts[-1]) < _MIN_PREFIX_CHARACTERS or is_unspaced(parts[-1]):
-        return ""
-    return word
+    return text.split()[-1]
+
+
+def is_too_short(unfinished: str) -> bool:
+    """Whether a word that the user is still typing is too short to be a prefix."""
+    parts = tokens(unfinished)
+    return not parts or len(parts[-1]) < _MIN_PREFIX_CHARACTERS or is_unspaced(parts[-1])
 
 
 def _forms(text: str, language: Language | None) -> Iterator[Form]:

@@ -15,6 +15,7 @@ from recollect.search.evidence import UNRELATED
 from recollect.search.partial_store import PartialStore
 from recollect.search.queries.interpretation import Interpretation
 from recollect.search.queries.terms import Term, form_name
+from recollect.search.queries.topics import is_too_short, unfinished_word
 from recollect.search.ranking.scored import ScoredCandidate
 
 _EDGES = string.punctuation + "“”‘’„«»…¿¡"
@@ -80,11 +81,22 @@ class Remarks:
         if all(term.name in times for term in interpretation.own_terms):
             times = frozenset()
         absent = [
-            term.name
+            form_name(term.forms[0])
             for number, term in enumerate(interpretation.terms)
             if not term.weak and self._is_missing(number, term)
         ]
-        return _as_typed([name for name in absent if name not in times], text)
+        ignored = times | self._unfinished_names()
+        return _as_typed([name for name in absent if name not in ignored], text)
+
+    def _unfinished_names(self) -> set[str]:
+        """The names of a word, and its last part, of which the user has typed too little."""
+        if not self._interpretation.options.typing:
+            return set()
+        unfinished = unfinished_word(self._interpretation.query.rest)
+        if not is_too_short(unfinished):
+            return set()
+        parts = tokens(unfinished)
+        return {form_name(parts), *parts[-1:]}
 
     def _is_missing(self, number: int, term: Term) -> bool:
         """Whether nothing that is searched contains a term."""
