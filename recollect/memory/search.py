@@ -23,7 +23,6 @@ from recollect.model.audience import Audience
 from recollect.model.kinds import CONVERSATION, OBSERVATION
 from recollect.model.search import Filter, Hit, SearchOptions
 from recollect.search import engine, rank
-from recollect.search.arms import CANDIDATES
 from recollect.search.deadline import NOTE
 from recollect.search.evidence import UNRELATED
 from recollect.search.pool import NEAREST, CandidatePool, read_pools, require_candidates
@@ -37,6 +36,7 @@ from recollect.search.results.ranking import Ranking
 from recollect.search.results.remarks import Remarks
 from recollect.search.results.variety import merge_copies, spread
 from recollect.search.scope import Scope
+from recollect.search.sizes import CANDIDATES
 from recollect.search.variants.concepts import search_concepts
 from recollect.store.base import Store
 from recollect.store.values import SearchPlan, SubstringMatches

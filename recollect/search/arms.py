@@ -21,16 +21,8 @@ from recollect.search import rank
 from recollect.search.queries.interpretation import Interpretation
 from recollect.search.queries.terms import any_term
 from recollect.search.scope import Scope
-from recollect.store.base import Store
 from recollect.store.values import SearchPlan, Space
 
-CANDIDATES = 150
-"""Candidates of each arm."""
-MATCHES_OF_QUESTION = 300
-"""If a question has both arms, they find more, of which a shortlist is ranked."""
-_LARGE_LIBRARY = 20_000  # messages
-_CANDIDATES_WHILE_TYPING = 60
-"""Fewer, because each key is a search, and the next key replaces its result."""
 # The weight of a term in a tenth of all messages. Terms with less say little and match many
 # messages, so candidates with a rarer term come first.
 _COMMON_WEIGHT = math.log(1 + 0.9 / 0.1)
@@ -40,24 +32,6 @@ _DISTANT = 12  # more than are shown, because some have the same text
 
 Neighbour = tuple[int, float]
 """The key of a message and its cosine."""
-
-
-def arm_size(interpretation: Interpretation, store: Store) -> int:
-    """How many candidates each arm may have."""
-    if interpretation.options.typing:
-        return _CANDIDATES_WHILE_TYPING
-    has_both_arms = interpretation.node is not None and interpretation.meaning.vector is not None
-    is_question = interpretation.question.intent == QUESTION and interpretation.is_plain
-    if not is_question or not has_both_arms:
-        return CANDIDATES
-    if interpretation.options.group == "conversation" and not is_large(store):
-        return CANDIDATES
-    return MATCHES_OF_QUESTION
-
-
-def is_large(store: Store) -> bool:
-    """Whether a library is so large that an answer is often not among the first candidates."""
-    return store.size() >= _LARGE_LIBRARY
 
 
 def named_periods(interpretation: Interpretation, filter: Filter) -> list[Filter]:

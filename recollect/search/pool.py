@@ -7,39 +7,19 @@ from collections.abc import Set as AbstractSet
 from itertools import islice
 
 from recollect.errors import SearchTimeout
-from recollect.language.queries.intent import KEYWORDS
 from recollect.language.text import comparable
-from recollect.search.arms import (
-    CANDIDATES,
-    Neighbour,
-    Neighbours,
-    TextArm,
-    VectorArm,
-    arm_size,
-    is_large,
-    named_periods,
-)
+from recollect.search.arms import Neighbour, Neighbours, TextArm, VectorArm, named_periods
 from recollect.search.candidate_reader import CandidateReader
 from recollect.search.deadline import NOTHING_IN_TIME
 from recollect.search.queries.interpretation import Interpretation
 from recollect.search.ranking.scored import ScoredCandidate
 from recollect.search.scope import Scope
+from recollect.search.sizes import ALWAYS_RANKED, Sizes
 from recollect.settings import LIMITS
 from recollect.store.values import Candidate, CandidateRead, SearchPlan
 
 NEAREST = 3
 """The most messages that are shown if there are no hits."""
-_SHORTLIST = 160
-_SHORTLIST_FOR_CONVERSATIONS = 250
-"""Longer, because a list of conversations judges each by its messages."""
-_SHORTLIST_IN_SMALL_LIBRARY = 120
-_ALWAYS_RANKED = 30
-"""The first of each arm are always in the shortlist."""
-_RANKED_MESSAGES = 100
-"""Candidates of each arm that are ranked if there is no shortlist."""
-_RANKED_KEYWORDS = 60
-"""Fewer for keywords, because the text arm finds them in almost the same order."""
-_CANDIDATES_OF_PERIOD = 50  # of each arm, for each period that a question names
 _CANDIDATES_AT_ONCE = 100
 # The most matches that are read to count conversations. If there are more, the count is a minimum.
 _COUNTED_MATCHES = 1_000
@@ -55,7 +35,10 @@ class CandidatePool:
         max_arm_size: int | None = None,
         excluded_keys: AbstractSet[int] = frozenset(),
     ) -> None:
-        """`max_arm_size`: the most candidates of each arm, if fewer than usual."""
+        """`max_arm_size`: the most candidates of each arm, if fewer than usual.
+
+        Messages with `excluded_keys` are not read.
+        """
         self.scope = scope
         self.text_arm = TextArm(interpretation, scope)
         self.is_exhausted = True
@@ -67,9 +50,7 @@ class CandidatePool:
         self._interpretation = interpretation
         self._vector_arm = VectorArm(interpretation, scope)
         self.reader = CandidateReader(interpretation, scope, self._vector_arm)
-        self._arm_size = arm_size(interpretation, scope.store)
-        if max_arm_size is not None:
-            self._arm_size = min(max_arm_size, self._arm_size)
+        self._sizes = Sizes(interpretation, scope.store, max_arm_size)
         self._keys = frozenset(excluded_keys)
         self._all_matches: list[int] | None = None
         """What the text arm has found, if that is all."""
@@ -80,61 +61,30 @@ class CandidatePool:
         self._cosines: dict[int, float] = {}
         self._conversation_count: tuple[int, bool] | None = None
 
-    # -- sizes ---
-
-    @property
-    def _has_shortlist(self) -> bool:
-        """Whether only a shortlist of what the arms find is ranked; see `search.shortlist`."""
-        return self._arm_size > CANDIDATES
-
-    @property
-    def _ranked_size(self) -> int:
-        """How many candidates of each arm are read and ranked if there is no shortlist."""
-        if self._is_by_conversation:
-            return self._arm_size
-        if self._interpretation.question.intent == KEYWORDS:
-            return min(_RANKED_KEYWORDS, self._arm_size)
-        return min(_RANKED_MESSAGES, self._arm_size)
-
-    @property
-    def _many_matches(self) -> int:
-        """If the text arm finds this many matches, some may not be ranked."""
-        if self._has_shortlist:
-            return _ALWAYS_RANKED + 1
-        return min(self._arm_size, self._ranked_size + 1)
-
-    @property
-    def _period_arm_size(self) -> int:
-        return min(_CANDIDATES_OF_PERIOD, self._arm_size)
-
-    @property
-    def _is_by_conversation(self) -> bool:
-        return self._interpretation.options.group == "conversation"
-
     # -- finding candidates ---
 
     def plans(self) -> list[SearchPlan]:
         """The calls of `match` and `nearest` that are likely to follow."""
         interpretation = self._interpretation
         nodes = tuple(self.text_arm.nodes())
-        plan = SearchPlan(nodes, self.scope.filter, self._arm_size)
+        plan = SearchPlan(nodes, self.scope.filter, self._sizes.arm)
         is_by_words_only = interpretation.every_term and interpretation.options.mode == "both"
         if interpretation.is_by_meaning and not is_by_words_only:
             meaning = interpretation.meaning
             plan = plan._replace(space=meaning.space, vector=meaning.vector)
         period_plan = plan._replace(
-            nodes=nodes[-1:], limit=self._period_arm_size, after_matches=self._many_matches
+            nodes=nodes[-1:], limit=self._sizes.period_arm, after_matches=self._sizes.many_matches
         )
         periods = named_periods(interpretation, self.scope.filter)
         plans = [plan, *(period_plan._replace(filter=period) for period in periods)]
         statement_plan = self.text_arm.statement_plan()
         if statement_plan is not None:
-            plans.append(statement_plan._replace(after_matches=self._many_matches))
+            plans.append(statement_plan._replace(after_matches=self._sizes.many_matches))
         return plans
 
     def find_matches(self) -> bool:
         """Find the candidates of the text arm. Returns whether there are any."""
-        self._matches = self.text_arm.matches(self._arm_size)
+        self._matches = self.text_arm.matches(self._sizes.arm)
         return bool(self._matches)
 
     def find(self, has_hits: bool) -> None:
@@ -145,10 +95,10 @@ class CandidatePool:
         all_matches = list(self._matches)
         has_word = bool(all_matches)
         self._neighbours = self._vector_arm.nearest(
-            self._arm_size, has_word=has_word, has_hits=has_hits
+            self._sizes.arm, has_word=has_word, has_hits=has_hits
         )
         all_neighbours = self._neighbours.hits
-        if len(all_matches) < self._arm_size and not self.scope.store.deadline.stopped_steps:
+        if len(all_matches) < self._sizes.arm and not self.scope.store.deadline.stopped_steps:
             self._all_matches = all_matches
         matches, neighbours = self._ranked(all_matches, all_neighbours)
         self.has_more_matches = self._has_more(all_matches, matches)
@@ -156,9 +106,9 @@ class CandidatePool:
         self.is_exhausted = not self.has_more_matches and not has_more_neighbours
         for period in named_periods(self._interpretation, self.scope.filter):
             if self.has_more_matches:
-                matches += self.text_arm.matches_in(period, self._period_arm_size)
+                matches += self.text_arm.matches_in(period, self._sizes.period_arm)
             neighbours += self._vector_arm.nearest_in(
-                period, self._period_arm_size, neighbours, has_word=bool(matches)
+                period, self._sizes.period_arm, neighbours, has_word=bool(matches)
             )
         if self.has_more_matches:
             matches += self.text_arm.statements()
@@ -170,24 +120,23 @@ class CandidatePool:
 
     def _has_more(self, candidates: Sequence[object], ranked: Sequence[object]) -> bool:
         """Whether an arm has, or may have, candidates that are not ranked."""
-        return len(candidates) >= self._arm_size or len(ranked) < len(candidates)
+        return len(candidates) >= self._sizes.arm or len(ranked) < len(candidates)
 
     def _ranked(
         self, matches: list[int], neighbours: list[Neighbour]
     ) -> tuple[list[int], list[Neighbour]]:
         """The candidates of both arms that are read and ranked."""
-        if not self._has_shortlist:
-            return matches[: self._ranked_size], neighbours[: self._ranked_size]
+        sizes = self._sizes
+        if not sizes.has_shortlist:
+            return matches[: sizes.ranked], neighbours[: sizes.ranked]
         from recollect.search.shortlist import shortlist  # imports numpy
 
-        is_large_library = is_large(self.scope.store)
-        size = _SHORTLIST
-        if self._is_by_conversation:
-            size = _SHORTLIST_FOR_CONVERSATIONS
-        elif not is_large_library:
-            size = _SHORTLIST_IN_SMALL_LIBRARY
-        arms = [matches, [key for key, _ in neighbours]]
-        keys = shortlist(arms, size, _ALWAYS_RANKED, is_large_library=is_large_library)
+        keys = shortlist(
+            [matches, [key for key, _ in neighbours]],
+            sizes.shortlist,
+            ALWAYS_RANKED,
+            is_large_library=sizes.is_large_library,
+        )
         return (
             [key for key in matches if key in keys],
             [(key, cosine) for key, cosine in neighbours if key in keys],
@@ -248,14 +197,14 @@ class CandidatePool:
 
     def matches_beyond(self, start: int, count: int) -> list[Candidate]:
         """A page of the matches that were not ranked, in the order of the text engine."""
-        limit = self._arm_size + len(self._keys) + start + count
+        limit = self._sizes.arm + len(self._keys) + start + count
         keys = [key for key in self.text_arm.matches(limit) if key not in self._keys]
         return self._in_order(keys[start : start + count])
 
     def all_matches_beyond(self) -> Iterator[Candidate]:
         """All of them. They are read only as far as the caller asks for them."""
         keys_before = set(self._keys)
-        limit = self._arm_size + len(keys_before)
+        limit = self._sizes.arm + len(keys_before)
         while self._interpretation.node is not None and self.has_more_matches:
             matches = self.text_arm.matches(limit)
             keys = [key for key in matches if key not in keys_before]
@@ -281,7 +230,7 @@ class CandidatePool:
         distinct: dict[str, Candidate] = {}
         for candidate in candidates:
             name = comparable(candidate.content)
-            if self._is_by_conversation:
+            if self._interpretation.options.group == "conversation":
                 name = candidate.document
             distinct.setdefault(name, candidate)
         first = islice(distinct.values(), NEAREST)

@@ -15,8 +15,8 @@ import pytest
 import recollect
 from recollect.errors import SearchTimeout
 from recollect.search import deadline
-from recollect.search.arms import CANDIDATES
 from recollect.search.deadline import Deadline
+from recollect.search.sizes import CANDIDATES
 from recollect.settings import LIMITS
 from recollect.store.sql.parts import transactions
 

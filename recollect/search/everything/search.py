@@ -9,7 +9,6 @@ from recollect.errors import InvalidInput
 from recollect.index.meaning import Meaning
 from recollect.language.queries.query import Query
 from recollect.model.search import Filter, SearchOptions
-from recollect.search.arms import MATCHES_OF_QUESTION
 from recollect.search.everything.kind_queries import KindQuery, store_part
 from recollect.search.everything.ranked_results import RankedResults
 from recollect.search.everything.results import Results
@@ -22,6 +21,7 @@ from recollect.search.queries.query_filter import has_words, may_relax, narrow_f
 from recollect.search.queries.query_terms import term_plan
 from recollect.search.results.remarks import Remarks
 from recollect.search.scope import Scope
+from recollect.search.sizes import MATCHES_OF_QUESTION
 from recollect.store.base import Store
 from recollect.store.values import SearchPlan
 
