@@ -530,11 +530,23 @@ def test_an_identifier_is_found_after_each_key(garden: recollect.Library, identi
 
 
 @pytest.mark.both_stores
+def test_a_title_with_the_identifier_and_all_words_comes_first(garden: recollect.Library) -> None:
+    add(garden, "text", "The deploy fails since we upgraded to 2.14.0-rc3.", "Go back.")
+    add(garden, "title", "How do I do that?", "Run make.", title="Rollback of 2.14.0-rc3")
+    for query in ("Rollback of 2.14.0-rc3", "2.14.0-rc3"):
+        page = search(garden, query)
+        scores = [hit.score for hit in page.hits]
+        assert scores == sorted(scores, reverse=True), query
+    assert ids(search(garden, "Rollback of 2.14.0-rc3"))[0] == "title-0"
+
+
+@pytest.mark.both_stores
 def test_while_typing_words_are_named_as_typed(garden: recollect.Library) -> None:
     assert search(garden, "OPS-99", typing=True).missing == ("OPS-99",)
     assert search(garden, "tomatoes zxqv", typing=True).missing == ("zxqv",)
     assert search(garden, "tomatoes z", typing=True).missing == ()
     assert search(garden, "tomatoes z").missing == ("z",)
+    assert search(garden, "苔庭", typing=True).missing == ("苔庭",)
 
 
 @pytest.mark.both_stores

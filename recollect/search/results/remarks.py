@@ -6,7 +6,7 @@ import string
 from collections.abc import Sequence
 from functools import cached_property
 
-from recollect.language.text import tokens
+from recollect.language.text import is_unspaced, tokens
 from recollect.language.when import period_words
 from recollect.model.kinds import CONVERSATION, KINDS, MEDIA, OBSERVATION
 from recollect.model.search import Filter
@@ -93,9 +93,9 @@ class Remarks:
         if not self._interpretation.options.typing:
             return set()
         unfinished = unfinished_word(self._interpretation.query.rest)
-        if not is_too_short(unfinished):
-            return set()
         parts = tokens(unfinished)
+        if not is_too_short(unfinished) or any(map(is_unspaced, parts)):
+            return set()
         return {form_name(parts), *parts[-1:]}
 
     def _is_missing(self, number: int, term: Term) -> bool:

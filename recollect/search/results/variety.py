@@ -50,18 +50,22 @@ def spread(question: Question, ranking: Sequence[ScoredCandidate]) -> list[Score
     """The ranking with at most two messages of a conversation before those of others."""
     if question.intent == QUESTION:
         return _spread_answers(ranking)
-    return _spread_matches(ranking)
+    return _spread_matches(question, ranking)
 
 
-def _spread_matches(ranking: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
+def _spread_matches(
+    question: Question, ranking: Sequence[ScoredCandidate]
+) -> list[ScoredCandidate]:
     """In rounds: in each, every conversation has its next two messages.
 
-    All words still come before some of them, and identifiers before everything else.
+    All words still come before some of them, and identifiers, in the text or in the title, before
+    everything else.
     """
+    identifiers = {number for number, term in enumerate(question.terms) if term.exact}
     counts: Counter[Hashable] = Counter()
-    places: dict[int, tuple[float, float, int]] = {}
+    places: dict[int, tuple[int, float, int]] = {}
     for scored in ranking:
-        exact = scored.part("exact")
+        exact = len(identifiers.intersection((*scored.terms, *scored.title_terms)))
         complete = scored.part("complete")
         group = (scored.candidate.document, exact, complete)
         places[scored.candidate.key] = (-exact, -complete, counts[group] // MESSAGES_IN_A_ROW)
