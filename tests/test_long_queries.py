@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+import json
+import random
+
 import pytest
 
 import recollect
@@ -115,6 +119,54 @@ def test_a_long_text_of_unknown_words_finds_nothing_and_says_so(shop: recollect.
     assert not page.hits
     assert "Searched for its 2 most distinctive words: quokka, wombat." in page.note
     assert "No message mentions" in page.note
+
+
+def encoded_data(size: int) -> str:
+    return base64.b64encode(random.Random(3).randbytes(size)).decode()
+
+
+def in_lines(text: str) -> str:
+    return "\n".join(text[start : start + 76] for start in range(0, len(text), 76))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        encoded_data(1_500),
+        encoded_data(30_000),
+        encoded_data(200_000),
+        in_lines(encoded_data(20_000)),
+        random.Random(3).randbytes(900).hex(),
+        " ".join(f"req_{number:x}A{number}" for number in range(700)),
+        json.dumps({f"key{number}": number for number in range(200)}, separators=(",", ":")),
+    ],
+    ids=["data", "long data", "huge data", "lines", "hex", "ids", "minified JSON"],
+)
+def test_the_words_around_pasted_data_are_searched(shop: recollect.Library, data: str) -> None:
+    for text in (f"the acquirer\n{data}", f"{data} acquirer", f"the {data}\nacquirer {data}"):
+        page = shop.search(text, options=SearchOptions(mode="text"))
+        assert {hit.conversation_id for hit in page.hits} == {"known"}
+        assert "acquirer" in page.note
+
+
+@pytest.mark.both_stores
+@pytest.mark.parametrize(
+    "word",
+    [random.Random(4).randbytes(900).hex(), "x" * 70_000, encoded_data(3_000)],
+    ids=["hex", "letters", "data"],
+)
+def test_a_single_long_word_is_found_by_its_beginning(
+    library: recollect.Library, word: str
+) -> None:
+    library.add_conversation("other", messages=[{"role": "user", "content": "nothing"}])
+    for mode in ("text", "both"):
+        page = library.search(word, options=SearchOptions(mode=mode))
+        assert not page.hits
+        assert page.note.startswith("The query is long. Searched for ")
+    library.add_conversation("known", messages=[{"role": "user", "content": f"It is {word}."}])
+    for mode in ("text", "both"):
+        page = library.search(word, options=SearchOptions(mode=mode))
+        assert [hit.conversation_id for hit in page.hits] == ["known"]
 
 
 def test_a_search_over_all_kinds_accepts_many_words(shop: recollect.Library) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from itertools import groupby, pairwise
+from typing import NamedTuple
 
 from recollect.language.detection import language_of
 from recollect.language.languages.english import ENGLISH
@@ -24,6 +25,8 @@ _MOST_WORDS = 24
 _NAMED_IN_NOTE = 8
 # The frequencies of at most 200 words are looked up, 50 at a time: each lookup has a deadline.
 _MOST_CANDIDATES = 200
+# So many of them are plain words, however many ids or lines of encoded data a text has.
+_MIN_PLAIN_WORDS = 50
 _LOOKUPS_AT_ONCE = 50
 _CHARACTERS_FOR_LANGUAGE = 1_000
 _MIN_LETTERS = 3
@@ -33,6 +36,9 @@ _IDENTIFIER_BONUS = 2.0
 _SEPARATORS = re.compile(r"[\s\"'`“”‘’,;()\[\]{}<>=|]+")
 _PATH_SEPARATORS = re.compile(r"[/\\]+")
 _EDGES = ".:!?…¿¡*~^-"
+# Hexadecimal numbers, base64 and the like. Their beginning is enough to find them.
+_DATA_CHARACTER = "[A-Za-z0-9+/=_-]"
+_DATA = re.compile(rf"(?<!{_DATA_CHARACTER})({_DATA_CHARACTER}{{1024}}){_DATA_CHARACTER}+")
 
 
 def parse_any_length(text: str, store: Store) -> Query:
@@ -43,15 +49,37 @@ def parse_any_length(text: str, store: Store) -> Query:
     try:
         return parse_query(text)
     except QueryTooLong:
+        text = _shorten_data(text)
         check_size(text, LIMITS.long_query_bytes)
         words = distinctive_words(text, store)
         if not words:
-            raise
+            beginning = _beginning_of_word(text)
+            if beginning is None:
+                raise
+            return _query_for_beginning(text, beginning)
     node: Node = Word(words[0])
     if len(words) > 1:
         node = And(tuple(map(Word, words)))
     rest = " ".join(words)
     return Query(text, node, Fields(), plain=True, literal=False, rest=rest, note=_note(words))
+
+
+def _shorten_data(text: str) -> str:
+    return _DATA.sub(r"\1", text)
+
+
+def _beginning_of_word(text: str) -> str | None:
+    """The beginning of the first word that is too long to be searched for as a whole."""
+    for word in tokens(fold(text)):
+        if len(word) > _LONGEST_WORD:
+            return word[:_LONGEST_WORD]
+    return None
+
+
+def _query_for_beginning(text: str, beginning: str) -> Query:
+    note = f"The query is long. Searched for words with the same first {_LONGEST_WORD} characters."
+    node = Word(beginning, prefix=True)
+    return Query(text, node, Fields(), plain=False, literal=False, rest=beginning, note=note)
 
 
 def distinctive_words(text: str, store: Store) -> list[str]:
@@ -74,6 +102,7 @@ def distinctive_words(text: str, store: Store) -> list[str]:
 def expect_words(text: str, store: Store) -> None:
     """Announce what `parse_any_length` will ask a store about a query that is too long."""
     with suppress(QueryTooLong):
+        text = _shorten_data(text)
         check_size(text, LIMITS.long_query_bytes)
         nodes = list(map(Word, _likely_candidates(text)))
         store.expect_terms(TermPlan({}, ENGLISH, nodes, with_kinds=True))
@@ -83,22 +112,39 @@ def expect_words(text: str, store: Store) -> None:
 def _likely_candidates(text: str) -> Mapping[str, bool]:
     """The words that are probably the most distinctive, and whether each is an identifier."""
     candidates = _candidates(text)
-    likely = sorted(candidates, key=lambda word: (not candidates[word], -len(word)))
-    return {word: candidates[word] for word in likely[:_MOST_CANDIDATES]}
+    identifiers, words, parts = (sorted(group, key=len, reverse=True) for group in candidates)
+    most_identifiers = _MOST_CANDIDATES - min(len(words), _MIN_PLAIN_WORDS)
+    likely = dict.fromkeys(identifiers[:most_identifiers], True)
+    for word in (*words, *parts):
+        if len(likely) < _MOST_CANDIDATES:
+            likely.setdefault(word, False)
+    return likely
 
 
-def _candidates(text: str) -> dict[str, bool]:
-    """Words that could be distinctive, and whether each is an identifier."""
+class _Candidates(NamedTuple):
+    """Words that could be distinctive, each once."""
+
+    identifiers: dict[str, None]
+    words: dict[str, None]
+    parts: dict[str, None]
+    """Words in identifiers and in encoded data."""
+
+
+def _candidates(text: str) -> _Candidates:
     stop_words = language_of(text[:_CHARACTERS_FOR_LANGUAGE]).stop_words
-    candidates: dict[str, bool] = {}
+    candidates = _Candidates({}, {}, {})
     for typed in dict.fromkeys(_SEPARATORS.split(text)):
-        for name in (typed, *_PATH_SEPARATORS.split(typed)):
-            bare = name.strip(_EDGES)
-            if len(bare) <= _LONGEST_WORD and is_identifier(bare):
-                candidates[bare] = True
-        for word in _single_words(typed):
-            if _is_telling(word, stop_words):
-                candidates.setdefault(word, False)
+        names = [name.strip(_EDGES) for name in (typed, *_PATH_SEPARATORS.split(typed))]
+        identifiers = [name for name in names if is_identifier(name[:_LONGEST_WORD])]
+        candidates.identifiers.update(
+            dict.fromkeys(name for name in identifiers if len(name) <= _LONGEST_WORD)
+        )
+        group = candidates.words
+        if identifiers:
+            group = candidates.parts
+        group.update(
+            dict.fromkeys(word for word in _single_words(typed) if _is_telling(word, stop_words))
+        )
     return candidates
 
 
