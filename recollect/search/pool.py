@@ -180,7 +180,8 @@ class CandidatePool:
     def _count_conversations(self, documents: set[str]) -> tuple[int, bool]:
         interpretation, options = self._interpretation, self._interpretation.options
         is_exact = self.is_exhausted
-        # Who types or is an agent sees the first page only. For them, a minimum is enough.
+        # Counting takes about half as long as the search. Who types or is an agent rarely goes
+        # past the ranked conversations, so for them a minimum is enough.
         is_quick = options.typing or options.observations or self.scope.is_partial
         if self.has_more_matches and interpretation.node is not None and not is_quick:
             keys = self.text_arm.matches(_COUNTED_MATCHES)
