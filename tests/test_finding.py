@@ -100,6 +100,39 @@ def test_what_people_say_to_a_search_is_no_evidence(library: recollect.Library) 
         assert ids(page)[0] == "tomatoes-0", question
 
 
+@pytest.mark.both_stores
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("what is the campsite called?", "The campsite Hazenakker is quiet."),
+        ("Wie heißt der Campingplatz?", "Der Campingplatz Hazenakker ist ruhig."),
+        ("Bitte fasse zusammen, was wir über Museen besprochen haben", "Die Museen sind schön."),
+        ("Empfiehl mir ein Museum", "Das Museum am Hafen ist schön."),
+        ("Comment s'appelle le camping ?", "Le camping Hazenakker est calme."),
+        ("Résume ce que nous avons dit à propos de la voiture", "La voiture est en panne."),
+        ("¿Cómo se llama el pueblo?", "El pueblo de Frigiliana es blanco."),
+        ("Recomiéndame un pueblo", "El pueblo de Frigiliana es blanco."),
+        ("Come si chiama il formaggio?", "Il formaggio è fresco."),
+        ("Riassumi quello che abbiamo detto sul formaggio", "Il formaggio è fresco."),
+        ("Como se chama o bairro?", "O bairro de Cedofeita é animado."),
+        ("O que dissemos sobre o bairro?", "O bairro de Cedofeita é animado."),
+        ("Hoe heet de camping?", "De camping Hazenakker is rustig."),
+        ("Vat samen wat we over de tent besproken hebben", "De tent lekt."),
+        ("帮我总结一下京都的红叶", "京都的红叶很美。"),
+        ("味噌汁について話したことをまとめて", "昨日、味噌汁を作りました。"),
+    ],
+)
+def test_the_form_of_a_question_is_not_its_topic(
+    library: recollect.Library, question: str, answer: str
+) -> None:
+    add(library, "answer", answer, "👍")
+    add(library, "other", "A quiet harbour.", "👍")
+    library.index()
+    page = search(library, question)
+    assert (ids(page)[0], page.weak) == ("answer-0", False)
+    assert page.missing == ()
+
+
 def test_an_identifier_that_occurs_nowhere_is_named_as_it_was_typed(
     garden: recollect.Library,
 ) -> None:

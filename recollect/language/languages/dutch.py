@@ -170,7 +170,10 @@ DUTCH = Language(
     """,
     frames=(
         # "Wanneer hebben we het over … gehad?"
-        "(?:gesproken|gepraat|besproken|genoemd|gezegd|gevraagd|gehad)(?=[?.! ]*$)",
+        "(?:gesproken|gepraat|besproken|genoemd|gezegd|gevraagd|gehad)"
+        "(?=(?: (?:heb|hebben|hadden))?[?.! ]*$)",
+        "^vat(?=.* samen)|samen(?=,? wat |[?.! ]*$)",
+        "hoe (?:heet|heten|heette|heetten)",
         "(?:bevindt|bevinden|bevond) zich|zich (?:bevindt|bevinden)",
         "zei|zeiden|gezegd|verteld|vertelde|genoemd",
         "weet (?:je|jij|u) (?:nog|misschien|toevallig)",

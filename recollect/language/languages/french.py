@@ -169,6 +169,10 @@ FRENCH = Language(
         # "Quand avons-nous parlé de …"
         "(?:avons-nous|ai-je|as-tu|avez-vous|on a|j'ai|nous avons) (?:(?:déjà|jamais) )?"
         "(?:parlé|discuté|mentionné|évoqué|dit|demandé)",
+        "^(?:résume|résumez)(?:-(?:moi|nous))?",
+        "^(?:recommande|conseille|suggère)(?:-(?:moi|nous))?",
+        "s'(?:appelle|appellent|appelait|appelaient)",
+        "à propos (?:de|du|des)",
         "(?:se|s) (?:trouve|trouvent|trouvait|trouver|situe|situent|situer)",
         "dit|disait|dis|raconté|mentionné",
         "(?:te|vous) (?:souviens|souvenez|rappelles|rappelez)(?:-(?:tu|vous))?",

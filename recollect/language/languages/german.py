@@ -212,7 +212,11 @@ GERMAN = Language(
     """,
     frames=(
         # "Wann haben wir über … gesprochen?"
-        "(?:gesprochen|geredet|besprochen|diskutiert|erwähnt|gesagt|gefragt)(?=[?.! ]*$)",
+        "(?:gesprochen|geredet|besprochen|diskutiert|erwähnt|gesagt|gefragt)"
+        "(?=(?: (?:habe|haben|hatten|hast))?[?.! ]*$)",
+        "^(?:bitte )?(?:fass|fasse)(?=.* zusammen)|zusammen(?=,? was |[?.! ]*$)",
+        "^(?:bitte )?(?:empfiehl|empfehle)(?: (?:mir|uns))?",
+        "wie (?:heißt|heißen|hieß|hießen)",
         "^(?:bitte )?(?:zeig|zeige|finde|such|suche)(?: mir)?"
         "(?: (?:alle|alles|das|die|den|meine|unsere))*"
         " (?:gespräch|gespräche|unterhaltung|unterhaltungen|chat|chats|nachricht|nachrichten)",

@@ -188,6 +188,9 @@ ITALIAN = Language(
     frames=(
         # "Quando abbiamo parlato di …"
         "(?:abbiamo|ho|hai|avete) (?:(?:già|mai) )?(?:parlato|discusso|menzionato|detto|chiesto)",
+        "^(?:riassumi|riassumimi)",
+        "^(?:consiglia|consigliami|suggerisci|suggeriscimi|raccomanda|raccomandami)",
+        "si (?:chiama|chiamano|chiamava|chiamavano)|come si (?:fa|fanno)",
         "si (?:trova|trovano|trovava|trovare)",
         "detto|disse|menzionato|raccontato",
         "(?:ti|si) ricord[ia]",

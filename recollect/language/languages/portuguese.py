@@ -200,6 +200,9 @@ PORTUGUESE = Language(
         # "Quando falamos sobre …"
         "(?:falamos|falei|conversamos|conversei|discutimos|mencionamos|mencionei|dissemos)"
         " (?:de|do|da|sobre)",
+        "^(?:resume|resuma)",
+        "^(?:recomenda|recomende|sugere|sugira)(?:-me)?",
+        "se (?:chama|chamam|chamava|chamavam)",
         "se (?:encontra|encontram|encontrava|encontrar)",
         "disse|disseste|disseram|dito|mencionei|mencionou",
         "(?:você )?(?:se )?lembr(?:a|as|as-te|a-te|e|e-me|a-me)(?: de| quando)?",
@@ -276,7 +279,7 @@ ganhar ganho ganhei|gastar gasto gastei|mão mãos|pão pães|cão cães|alemão
     joiners="-",
     endings={"oes": "ao", "aes": "ao"},
     typical_words="""
-        passado passada próximo disse disseste falei falamos comprei perguntei chama
+        passado passada próximo disse disseste dissemos falei falamos falámos comprei perguntei chama
         chamava último última faz atrás
         custa custou funciona significa
     """,

@@ -184,6 +184,9 @@ SPANISH = Language(
         # "¿Cuándo hablamos de …"
         "(?:hablamos|hablé|hemos hablado|he hablado|discutimos|mencionamos|mencioné|dijimos|dije)"
         " (?:de|del|sobre|acerca)",
+        "^(?:resume|resúmeme)",
+        "^(?:recomienda|recomiéndame|sugiere|sugiéreme)",
+        "se (?:llama|llaman|llamaba|llamaban)",
         "se (?:encuentra|encuentran|encontraba|encontrar|ubica|ubican|halla|hallan)",
         "dije|dijo|dijiste|dijeron|dicho|mencioné|mencionó",
         "(?:te|se) (?:acuerdas?|acuerda) (?:de )?",
