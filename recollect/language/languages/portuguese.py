@@ -279,8 +279,8 @@ ganhar ganho ganhei|gastar gasto gastei|mão mãos|pão pães|cão cães|alemão
     joiners="-",
     endings={"oes": "ao", "aes": "ao"},
     typical_words="""
-        passado passada próximo disse disseste dissemos falei falamos falámos comprei perguntei chama
-        chamava último última faz atrás
+        passado passada próximo disse disseste dissemos falei falamos falámos comprei perguntei
+        chama chamava último última faz atrás
         custa custou funciona significa
     """,
     letters="ãõâêôç",
