@@ -14,7 +14,8 @@ from recollect.errors import InvalidInput
 from recollect.knowledge.options import KnowledgeOptions
 from recollect.language.queries.intent import IDENTIFIER, KEYWORDS, QUESTION, classify
 from recollect.model.search import Filter, Page, SearchOptions
-from recollect.search import candidate_reader, deadline, rerank
+from recollect.search import rerank
+from recollect.search.candidates import candidate_reader, deadline
 from recollect.settings import LIMITS
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import recollect
 from recollect.errors import InvalidInput, NotFound
 from recollect.model.search import Filter, Hit, Page, SearchOptions
-from recollect.search import pool, sizes
+from recollect.search.candidates import pool, sizes
 from recollect.search.variants import concepts
 from recollect.store.sqlite.volumes import plan
 

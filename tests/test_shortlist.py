@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import recollect
 from recollect.model.search import SearchOptions
-from recollect.search.shortlist import shortlist
+from recollect.search.candidates.shortlist import shortlist
 
 KEYS = st.lists(st.integers(1, 5_000), max_size=300, unique=True)
 

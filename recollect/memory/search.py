@@ -23,9 +23,11 @@ from recollect.model.audience import Audience
 from recollect.model.kinds import CONVERSATION, OBSERVATION
 from recollect.model.search import Filter, Hit, SearchOptions
 from recollect.search import engine, rank
-from recollect.search.deadline import NOTE
+from recollect.search.candidates.deadline import NOTE
+from recollect.search.candidates.pool import NEAREST, CandidatePool, read_pools, require_candidates
+from recollect.search.candidates.scope import Scope
+from recollect.search.candidates.sizes import CANDIDATES
 from recollect.search.evidence import UNRELATED
-from recollect.search.pool import NEAREST, CandidatePool, read_pools, require_candidates
 from recollect.search.queries.interpretation import interpret
 from recollect.search.queries.period_questions import as_period, unless_only_mentioned
 from recollect.search.queries.query_filter import has_words, may_relax, narrow_filter
@@ -35,8 +37,6 @@ from recollect.search.rerank import rerank_if_useful
 from recollect.search.results.ranking import Ranking
 from recollect.search.results.remarks import Remarks
 from recollect.search.results.variety import merge_copies, spread
-from recollect.search.scope import Scope
-from recollect.search.sizes import CANDIDATES
 from recollect.search.variants.concepts import search_concepts
 from recollect.store.base import Store
 from recollect.store.values import SearchPlan, SubstringMatches

@@ -12,8 +12,9 @@ from recollect.index.meaning import Meaning
 from recollect.language.queries.query import Query
 from recollect.model.search import Filter, Page, SearchOptions
 from recollect.search import rank
-from recollect.search.observations import Observations
-from recollect.search.pool import CandidatePool, read_pools, require_candidates
+from recollect.search.candidates.observations import Observations
+from recollect.search.candidates.pool import CandidatePool, read_pools, require_candidates
+from recollect.search.candidates.scope import Scope
 from recollect.search.queries.interpretation import Interpretation, interpret
 from recollect.search.queries.period_questions import read_query
 from recollect.search.queries.query_filter import has_words, may_relax, narrow_filter
@@ -25,7 +26,6 @@ from recollect.search.results.ranking import Ranking
 from recollect.search.results.remarks import Remarks
 from recollect.search.results.variety import merge_copies
 from recollect.search.results.without_words import search_without_words
-from recollect.search.scope import Scope
 from recollect.store.base import Store
 
 

@@ -14,9 +14,9 @@ import pytest
 
 import recollect
 from recollect.errors import SearchTimeout
-from recollect.search import deadline
-from recollect.search.deadline import Deadline
-from recollect.search.sizes import CANDIDATES
+from recollect.search.candidates import deadline
+from recollect.search.candidates.deadline import Deadline
+from recollect.search.candidates.sizes import CANDIDATES
 from recollect.settings import LIMITS
 from recollect.store.sql.parts import transactions
 

@@ -15,9 +15,9 @@ from itertools import chain, zip_longest
 from recollect.language.queries.query_tree import Word
 from recollect.model.kinds import CONVERSATION
 from recollect.search import rank
+from recollect.search.candidates.pool import NEAREST, CandidatePool, read_pools, require_candidates
 from recollect.search.everything.entries import Entry
 from recollect.search.everything.results import Results
-from recollect.search.pool import NEAREST, CandidatePool, read_pools, require_candidates
 from recollect.search.queries.interpretation import Interpretation
 from recollect.search.ranking.scored import ScoredCandidate
 from recollect.search.rerank import rerank_if_useful

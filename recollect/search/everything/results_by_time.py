@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from recollect.search.candidates.pool import CandidatePool
 from recollect.search.everything.entries import Entry
 from recollect.search.everything.ranked_results import RankedResults
 from recollect.search.everything.results import MOST_SORTED, Results
-from recollect.search.pool import CandidatePool
 from recollect.search.ranking.scored import ScoredCandidate
 from recollect.settings import LIMITS
 from recollect.store.values import Candidate

@@ -9,7 +9,7 @@ from recollect.language.queries.query import Query
 from recollect.language.queries.query_fields import Fields
 from recollect.language.queries.query_tree import Word
 from recollect.model.kinds import CONVERSATION
-from recollect.search.deadline import NOTE
+from recollect.search.candidates.deadline import NOTE
 from recollect.search.everything.entries import Entry
 from recollect.search.everything.kind_queries import KindQuery
 from recollect.search.everything.results import Results

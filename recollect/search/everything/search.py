@@ -9,19 +9,19 @@ from recollect.errors import InvalidInput
 from recollect.index.meaning import Meaning
 from recollect.language.queries.query import Query
 from recollect.model.search import Filter, SearchOptions
+from recollect.search.candidates.pool import CandidatePool
+from recollect.search.candidates.scope import Scope
+from recollect.search.candidates.sizes import MATCHES_OF_QUESTION
 from recollect.search.everything.kind_queries import KindQuery, store_part
 from recollect.search.everything.ranked_results import RankedResults
 from recollect.search.everything.results import Results
 from recollect.search.everything.results_by_time import ResultsByTime
 from recollect.search.everything.results_without_words import ResultsWithoutWords
-from recollect.search.pool import CandidatePool
 from recollect.search.queries.interpretation import interpret
 from recollect.search.queries.period_questions import read_query
 from recollect.search.queries.query_filter import has_words, may_relax, narrow_filter
 from recollect.search.queries.query_terms import term_plan
 from recollect.search.results.remarks import Remarks
-from recollect.search.scope import Scope
-from recollect.search.sizes import MATCHES_OF_QUESTION
 from recollect.store.base import Store
 from recollect.store.values import SearchPlan
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from recollect.language.queries.intent import QUESTION
 from recollect.model.search import Hit, Page, SearchOptions
-from recollect.search.pool import CandidatePool
+from recollect.search.candidates.pool import CandidatePool
 from recollect.search.queries.interpretation import Interpretation
 from recollect.search.queries.period_questions import period_remark
 from recollect.search.ranking.scored import ScoredCandidate

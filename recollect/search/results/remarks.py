@@ -10,9 +10,9 @@ from recollect.language.text import is_unspaced, tokens
 from recollect.language.when import period_words
 from recollect.model.kinds import CONVERSATION, KINDS, MEDIA, OBSERVATION
 from recollect.model.search import Filter
-from recollect.search.deadline import NOTE
+from recollect.search.candidates.deadline import NOTE
+from recollect.search.candidates.partial_store import PartialStore
 from recollect.search.evidence import UNRELATED
-from recollect.search.partial_store import PartialStore
 from recollect.search.queries.interpretation import Interpretation
 from recollect.search.queries.terms import Term, form_name
 from recollect.search.queries.topics import is_too_short, unfinished_word

@@ -7,7 +7,7 @@ from dataclasses import replace
 from recollect.language.queries.query import Query
 from recollect.language.queries.query_tree import Word
 from recollect.model.search import Filter, Page, SearchOptions
-from recollect.search.deadline import NOTE
+from recollect.search.candidates.deadline import NOTE
 from recollect.search.queries.query_filter import narrow_filter
 from recollect.search.results.hits import make_hit
 from recollect.store.base import Store

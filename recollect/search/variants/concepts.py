@@ -10,12 +10,12 @@ from recollect.errors import InvalidInput
 from recollect.index.meaning import Meaning
 from recollect.language.queries.query import parse_query
 from recollect.model.search import Filter, Hit, Page, SearchOptions
+from recollect.search.candidates.scope import Scope
 from recollect.search.engine import Search
 from recollect.search.queries.interpretation import interpret
 from recollect.search.queries.query_filter import has_words, narrow_filter
 from recollect.search.ranking.scored import ScoredCandidate
 from recollect.search.results.hits import make_hit
-from recollect.search.scope import Scope
 from recollect.settings import LIMITS
 from recollect.store.base import Store
 

@@ -8,6 +8,7 @@ from recollect.index.meaning import Meaning
 from recollect.language.queries.query import parse_query
 from recollect.language.text import tokens
 from recollect.model.search import Filter, Page, SearchOptions
+from recollect.search.candidates.scope import Scope
 from recollect.search.engine import Search
 from recollect.search.queries.interpretation import (
     Interpretation,
@@ -24,7 +25,6 @@ from recollect.search.queries.query_meaning import (
 )
 from recollect.search.queries.question import Question
 from recollect.search.queries.terms import own_terms
-from recollect.search.scope import Scope
 from recollect.settings import LIMITS
 from recollect.store.base import Store
 from recollect.store.values import Candidate

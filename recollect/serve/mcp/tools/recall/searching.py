@@ -7,8 +7,8 @@ from dataclasses import replace
 from recollect.library import Library
 from recollect.model.kinds import CONVERSATION
 from recollect.model.search import Filter, Hit, Page, SearchOptions
+from recollect.search.candidates.pool import NEAREST
 from recollect.search.evidence import UNRELATED
-from recollect.search.pool import NEAREST
 from recollect.serve.mcp.context import Context
 from recollect.serve.mcp.tools.recall.budget import Budget
 from recollect.serve.mcp.tools.recall.conversation_lines import (

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from recollect.language.queries.intent import IDENTIFIER
 from recollect.model.kinds import CONVERSATION, OBSERVATION
 from recollect.model.search import Filter
-from recollect.search.pool import CandidatePool, add_context, read_candidates, read_pools
+from recollect.search.candidates.pool import CandidatePool, add_context, read_candidates, read_pools
 from recollect.search.queries.interpretation import Interpretation
 from recollect.search.rank import preliminary_score
 from recollect.search.ranking.scored import ScoredCandidate

@@ -8,13 +8,19 @@ from itertools import islice
 
 from recollect.errors import SearchTimeout
 from recollect.language.text import comparable
-from recollect.search.arms import Neighbour, Neighbours, TextArm, VectorArm, named_periods
-from recollect.search.candidate_reader import CandidateReader
-from recollect.search.deadline import NOTHING_IN_TIME
+from recollect.search.candidates.arms import (
+    Neighbour,
+    Neighbours,
+    TextArm,
+    VectorArm,
+    named_periods,
+)
+from recollect.search.candidates.candidate_reader import CandidateReader
+from recollect.search.candidates.deadline import NOTHING_IN_TIME
+from recollect.search.candidates.scope import Scope
+from recollect.search.candidates.sizes import ALWAYS_RANKED, Sizes
 from recollect.search.queries.interpretation import Interpretation
 from recollect.search.ranking.scored import ScoredCandidate
-from recollect.search.scope import Scope
-from recollect.search.sizes import ALWAYS_RANKED, Sizes
 from recollect.settings import LIMITS
 from recollect.store.values import Candidate, CandidateRead, SearchPlan
 
@@ -129,7 +135,7 @@ class CandidatePool:
         sizes = self._sizes
         if not sizes.has_shortlist:
             return matches[: sizes.ranked], neighbours[: sizes.ranked]
-        from recollect.search.shortlist import shortlist  # imports numpy
+        from recollect.search.candidates.shortlist import shortlist  # imports numpy
 
         keys = shortlist(
             [matches, [key for key, _ in neighbours]],

@@ -1,7 +1,7 @@
 """The two arms of a search, which find the keys of messages.
 
 The text arm finds messages by their words, the vector arm by their meaning. What they find becomes
-the pool of candidates (`search.pool`).
+the pool of candidates (`search.candidates.pool`).
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from recollect.language.queries.query_tree import And, Node, Or, Word, excludes_
 from recollect.model.search import Filter
 from recollect.models.embeddings import STATIC
 from recollect.search import rank
+from recollect.search.candidates.scope import Scope
 from recollect.search.queries.interpretation import Interpretation
 from recollect.search.queries.terms import any_term
-from recollect.search.scope import Scope
 from recollect.store.values import SearchPlan, Space
 
 # The weight of a term in a tenth of all messages. Terms with less say little and match many

@@ -7,10 +7,10 @@ from collections.abc import Set as AbstractSet
 
 from recollect.language.queries.intent import QUESTION
 from recollect.search import rank
-from recollect.search.arms import VectorArm
+from recollect.search.candidates.arms import VectorArm
+from recollect.search.candidates.scope import Scope
 from recollect.search.queries.interpretation import Interpretation
 from recollect.search.ranking.scored import ScoredCandidate
-from recollect.search.scope import Scope
 from recollect.settings import LIMITS
 from recollect.store.values import Candidate, CandidateRead
 

@@ -14,7 +14,7 @@ from recollect.language.languages.base import Language
 from recollect.language.languages.english import ENGLISH
 from recollect.language.queries.query_tree import Node, Word
 from recollect.model.search import Filter
-from recollect.search.deadline import Deadline
+from recollect.search.candidates.deadline import Deadline
 from recollect.store.base import Store
 from recollect.store.values import Candidate, Space
 from recollect.store.views.base import StoreView

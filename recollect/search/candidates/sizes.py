@@ -44,7 +44,7 @@ class Sizes:
         self.period_arm = min(_CANDIDATES_OF_PERIOD, self.arm)
         """Candidates of each arm for a period that a question names."""
         self.has_shortlist = self.arm > CANDIDATES
-        """Whether only a shortlist of what the arms find is ranked; see `search.shortlist`."""
+        """Whether only a shortlist of what the arms find is ranked; see `shortlist`."""
 
     def _usual_arm(self) -> int:
         interpretation = self._interpretation

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from recollect.model.search import Filter
-from recollect.search.deadline import Deadline
-from recollect.search.partial_store import PartialStore
+from recollect.search.candidates.deadline import Deadline
+from recollect.search.candidates.partial_store import PartialStore
 from recollect.store.base import Store
 
 
