@@ -344,6 +344,28 @@ def test_a_single_word_stands_for_its_forms_in_other_languages(library: recollec
         assert (ids(page), page.corrections) == ([id_], {typed.lower(): word})
 
 
+@pytest.mark.both_stores
+def test_a_frequent_word_is_more_likely_than_a_rare_form(library: recollect.Library) -> None:
+    """In German, "braket" could be a form of "brake"."""
+    for number in range(3):
+        add(library, f"bike {number}", f"I replaced the bottom bracket, number {number}.")
+    add(library, "car", "The brake of the car squeaks.")
+    assert search(library, "braket").corrections == {"braket": "bracket"}
+
+
+@pytest.mark.both_stores
+def test_a_filter_decides_between_corrections(library: recollect.Library) -> None:
+    for number in range(4):
+        add(library, f"bike {number}", f"I replaced the bottom bracket, number {number}.")
+    for number in range(3):
+        content = f"Broil the racket {number}: a brazket has no strings."
+        library.knowledge.create("notes", {"title": f"Sports {number}", "content": content})
+    assert search(library, "bracet").corrections == {"bracet": "bracket"}
+    notes = Filter(kinds=("note",))
+    page = library.search("brasket", notes)
+    assert page.corrections == {"brasket": "brazket"}
+
+
 def test_the_word_being_typed_is_corrected_if_no_word_begins_with_it(
     garden: recollect.Library,
 ) -> None:

@@ -48,10 +48,7 @@ def correct_terms(
     corrections: dict[str, str] = {}
     corrected = []
     for term, spelling in zip(terms, spellings, strict=True):
-        candidates = similar_words.get(spelling, set())
-        word = _most_frequent(sorted(candidates & {with_umlauts(spelling)}), store, filter, 1)
-        word = word or _most_frequent(_other_forms(spelling, candidates), store, filter, 1)
-        word = word or _most_frequent(sorted(candidates), store, filter, _FREQUENT)
+        word = _best_candidate(spelling, similar_words.get(spelling, set()), store, filter)
         if word:
             corrections[spelling] = word
             term = inflected_term(word, store, language)
@@ -69,23 +66,37 @@ def _may_be_misspelled(term: Term, spelling: str) -> bool:
     return may_be_misspelled(spelling)
 
 
-def _other_forms(word: str, candidates: AbstractSet[str]) -> list[str]:
+def _best_candidate(
+    spelling: str, candidates: AbstractSet[str], store: Store, filter: Filter
+) -> str:
+    """The word that was probably meant: the same with umlauts, else the most frequent one.
+
+    Empty if all are in too few messages, or the filter excludes all messages with them.
+    """
+    if not candidates:
+        return ""
+    words = sorted(candidates)
+    umlauts = with_umlauts(spelling)
+    frequencies, _ = store.frequencies([Word(word) for word in words])
+    ranking = sorted(
+        zip([word == umlauts for word in words], frequencies, words, strict=True), reverse=True
+    )
+    forms = _other_forms(spelling, candidates)
+    for has_umlauts, frequency, word in ranking:
+        least = _FREQUENT
+        if has_umlauts or word in forms:
+            least = 1
+        # The caller may not see the messages with the word.
+        if frequency >= least and store.has_match(Word(word), filter):
+            return word
+    return ""
+
+
+def _other_forms(word: str, candidates: AbstractSet[str]) -> set[str]:
     """The candidates that are another form of the word in a language other than English."""
     others = [language for language in LATIN if language is not ENGLISH]
-    return sorted(
+    return {
         candidate
         for candidate in candidates
         if any(stem(candidate, language) == stem(word, language) for language in others)
-    )
-
-
-def _most_frequent(words: Sequence[str], store: Store, filter: Filter, least: int) -> str:
-    """The most frequent of these words of the library; empty if it is in too few messages."""
-    if not words:
-        return ""
-    frequencies, _ = store.frequencies([Word(word) for word in words])
-    frequency, best = max(zip(frequencies, words, strict=True))
-    # The filter may exclude all messages with the word, or the caller may not see them.
-    if frequency < least or not store.has_match(Word(best), filter):
-        return ""
-    return best
+    }
