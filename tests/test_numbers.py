@@ -108,3 +108,15 @@ def test_a_version_is_found_with_and_without_a_v(library: recollect.Library, que
         first = "parser"
     assert page.hits[0].conversation_id == first
     assert page.note == ""
+
+
+@pytest.mark.both_stores
+def test_an_amount_is_found_without_the_space_before_its_unit(library: recollect.Library) -> None:
+    for id_, text in (("bread", "Mix 500 g flour with water."), ("cake", "Sift the flour.")):
+        library.add_conversation(id_, messages=[{"role": "user", "content": text}])
+    library.index()
+    for query in ("500g flour", "500g"):
+        page = library.search(query)
+        assert (page.hits[0].conversation_id, page.note) == ("bread", "")
+        assert page.hits[0].score == 1
+    assert library.search("750g").hits == ()

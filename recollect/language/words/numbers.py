@@ -1,19 +1,30 @@
 """Numbers in other formats.
 
-1249 is also written 1,249, 1.249 or 1 249. Version 2.14.0 is also written v2.14.0.
+1249 is also written 1,249, 1.249 or 1 249. Version 2.14.0 is also written v2.14.0, and 500g is also
+written 500 g.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
+_AMOUNT = re.compile(r"(?P<number>[0-9]+)(?P<unit>[a-z]{1,3})")
 _GROUP = 3  # digits
 _MAX_DIGITS = 15
 
 
 def other_format(words: Sequence[str]) -> tuple[str, ...]:
-    """The words of a number or a version in its other format; empty if there is none."""
-    return other_number_format(words) or other_version_format(words)
+    """The words of a number, version or amount in its other format; empty if there is none."""
+    return other_number_format(words) or other_version_format(words) or _spaced_amount(words)
+
+
+def _spaced_amount(words: Sequence[str]) -> tuple[str, ...]:
+    """The number and the unit of an amount that is written without a space."""
+    amount = _AMOUNT.fullmatch(words[0])
+    if len(words) > 1 or amount is None:
+        return ()
+    return amount["number"], amount["unit"]
 
 
 def other_version_format(words: Sequence[str]) -> tuple[str, ...]:
