@@ -171,7 +171,7 @@ def _add_view(command: argparse.ArgumentParser) -> None:
 def search(arguments: argparse.Namespace) -> int:
     text = " ".join(arguments.query)
     concepts = list(arguments.concepts)
-    if text:
+    if text.strip():
         concepts.insert(0, text)
     if not concepts:
         raise InvalidInput("Nothing to search for. Usage: recollect search WORDS")
@@ -354,7 +354,7 @@ def _show_total(page: Page, unit: str) -> None:
         total = f"at least {total}"
     last = page.offset + len(page.hits)
     if not page.hits and page.total:
-        out.print(f"No more hits; there are {total}.")
+        out.print(f"No more hits: {total} in all.")
     elif not page.hits:
         out.print(f"No {unit}s match.")
     elif at_terminal() and last == page.total and page.exact and not page.offset:
