@@ -152,6 +152,13 @@ def test_a_page_of_passages_starts_at_a_position_and_has_a_total(store: Store) -
         store.passage_page("nowhere", 0, 1)
 
 
+def test_authors_are_listed_unless_they_are_too_many(store: Store) -> None:
+    messages = [message(f"m{n}", author=author) for n, author in enumerate(["Kofi", "Ada", None])]
+    store.save([conversation(*messages), conversation(message("m", author="Kofi"), id="c2")])
+    assert sorted(store.authors(2)) == ["Ada", "Kofi"]
+    assert store.authors(1) == []
+
+
 def test_title_matches_are_opening_passages_of_titles_with_one_of_the_words(store: Store) -> None:
     store.save(
         [

@@ -15,6 +15,8 @@ from recollect.language.languages.english import ENGLISH
 from recollect.language.queries.addressee import is_to_assistant
 from recollect.language.queries.intent import IDENTIFIER, KEYWORDS, QUESTION
 from recollect.language.queries.query_tree import And, Node, Or, Word, excludes_words
+from recollect.language.text import tokens
+from recollect.model.kinds import CONVERSATION
 from recollect.model.search import Filter
 from recollect.models.embeddings import STATIC
 from recollect.search import rank
@@ -26,7 +28,10 @@ from recollect.store.values import SearchPlan, Space
 # The weight of a term in a tenth of all messages. Terms with less say little and match many
 # messages, so candidates with a rarer term come first.
 _COMMON_WEIGHT = math.log(1 + 0.9 / 0.1)
+_MIN_NAME = 2  # letters; shorter ones are initials
 _PERIODS = 3  # the most periods of a question that are searched
+_MOST_AUTHORS = 500
+"""In a library with more authors, it would take too long to look whether a query names one."""
 _STATEMENTS = 50  # preferences and instructions, if a question is for the assistant
 _DISTANT = 12  # more than are shown, because some have the same text
 
@@ -50,6 +55,33 @@ def named_periods(interpretation: Interpretation, filter: Filter) -> list[Filter
         if start < end:
             periods.append(replace(filter, after=start, before=end))
     return periods
+
+
+def named_authors(interpretation: Interpretation, scope: Scope) -> Filter | None:
+    """The messages of the authors that a query names; None if it names none.
+
+    Their messages seldom contain their names. So in a large library, what they said about a subject
+    may have too few words of the query to be a candidate.
+    """
+    query, filter = interpretation.query, scope.filter
+    if interpretation.options.typing or not interpretation.is_plain:
+        return None
+    if filter.authors or filter.senders:
+        return None
+    if filter.kinds and CONVERSATION not in filter.kinds:  # only messages have authors
+        return None
+    words = {word for word in tokens(query.rest) if len(word) >= _MIN_NAME}
+    words -= query.language.stop_words
+    if not words:
+        return None
+    authors = [
+        author
+        for author in scope.store.authors(_MOST_AUTHORS)
+        if not words.isdisjoint(tokens(author))
+    ]
+    if not authors:
+        return None
+    return replace(filter, authors=tuple(authors))
 
 
 class TextArm:
@@ -103,11 +135,11 @@ class TextArm:
             node = self._interpretation.all_terms
         return self._store.match(node, self._filter, limit)
 
-    def matches_in(self, period: Filter, limit: int) -> list[int]:
-        """The keys of matches in a period."""
+    def matches_in(self, filter: Filter, limit: int) -> list[int]:
+        """The keys of matches that pass another filter, such as a period."""
         if self._interpretation.node is None:
             return []
-        return self._store.match(self._interpretation.node, period, limit)
+        return self._store.match(self._interpretation.node, filter, limit)
 
     def count(self) -> tuple[int, bool]:
         """How many matches there are, and whether that is exact or a minimum."""

@@ -49,6 +49,9 @@ class PartialStore(StoreView):
     def title_matches(self, words: Sequence[Word]) -> list[int]:
         return self._attempt("title_matches", lambda: self._store.title_matches(words), [])
 
+    def authors(self, limit: int) -> list[str]:
+        return self._attempt("authors", lambda: self._store.authors(limit), [])
+
     def frequencies(self, nodes: Sequence[Node]) -> tuple[list[int], int]:
         result = self._attempt("frequencies", lambda: self._store.frequencies(nodes), None)
         if result is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from functools import cached_property
 from itertools import islice
 
 from recollect.errors import SearchTimeout
@@ -13,6 +14,7 @@ from recollect.search.candidates.arms import (
     Neighbours,
     TextArm,
     VectorArm,
+    named_authors,
     named_periods,
 )
 from recollect.search.candidates.candidate_reader import CandidateReader
@@ -83,10 +85,27 @@ class CandidatePool:
         )
         periods = named_periods(interpretation, self.scope.filter)
         plans = [plan, *(period_plan._replace(filter=period) for period in periods)]
+        author_plan = self._author_plan
+        if author_plan is not None:
+            plans.append(author_plan)
         statement_plan = self.text_arm.statement_plan()
         if statement_plan is not None:
             plans.append(statement_plan._replace(after_matches=self._sizes.many_matches))
         return plans
+
+    @cached_property
+    def _author_plan(self) -> SearchPlan | None:
+        """The search for messages by authors that the query names.
+
+        Only in a large library, and if the text arm does not find all matches anyway.
+        """
+        node = self._interpretation.node
+        if node is None or not self._sizes.is_large_library:
+            return None
+        filter = named_authors(self._interpretation, self.scope)
+        if filter is None:
+            return None
+        return SearchPlan((node,), filter, self._sizes.ranked, after_matches=self._sizes.arm)
 
     def find_matches(self) -> bool:
         """Find the candidates of the text arm. Returns whether there are any."""
@@ -106,7 +125,7 @@ class CandidatePool:
         all_neighbours = self._neighbours.hits
         if len(all_matches) < self._sizes.arm and not self.scope.store.deadline.stopped_steps:
             self._all_matches = all_matches
-        matches, neighbours = self._ranked(all_matches, all_neighbours)
+        matches, neighbours = self._ranked(all_matches, all_neighbours, self._by_authors())
         self.has_more_matches = self._has_more(all_matches, matches)
         has_more_neighbours = self._has_more(all_neighbours, neighbours)
         self.is_exhausted = not self.has_more_matches and not has_more_neighbours
@@ -124,27 +143,35 @@ class CandidatePool:
         self._keys |= new_keys
         self.candidate_read = CandidateRead(tuple(new_keys), self.scope.filter)
 
+    def _by_authors(self) -> list[int]:
+        """Further matches, by authors that the query names. Only after `find_matches`."""
+        plan = self._author_plan
+        if plan is None or len(self._matches) < plan.after_matches:
+            return []
+        return self.text_arm.matches_in(plan.filter, plan.limit)
+
     def _has_more(self, candidates: Sequence[object], ranked: Sequence[object]) -> bool:
         """Whether an arm has, or may have, candidates that are not ranked."""
         return len(candidates) >= self._sizes.arm or len(ranked) < len(candidates)
 
     def _ranked(
-        self, matches: list[int], neighbours: list[Neighbour]
+        self, matches: list[int], neighbours: list[Neighbour], by_authors: list[int]
     ) -> tuple[list[int], list[Neighbour]]:
         """The candidates of both arms that are read and ranked."""
         sizes = self._sizes
         if not sizes.has_shortlist:
-            return matches[: sizes.ranked], neighbours[: sizes.ranked]
+            matches = list(dict.fromkeys([*matches[: sizes.ranked], *by_authors]))
+            return matches, neighbours[: sizes.ranked]
         from recollect.search.candidates.shortlist import shortlist  # imports numpy
 
         keys = shortlist(
-            [matches, [key for key, _ in neighbours]],
+            [matches, [key for key, _ in neighbours], by_authors],
             sizes.shortlist,
             ALWAYS_RANKED,
             is_large_library=sizes.is_large_library,
         )
         return (
-            [key for key in matches if key in keys],
+            [key for key in dict.fromkeys([*matches, *by_authors]) if key in keys],
             [(key, cosine) for key, cosine in neighbours if key in keys],
         )
 

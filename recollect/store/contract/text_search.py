@@ -32,6 +32,11 @@ class TextSearch(ABC):
 
     @reader
     @abstractmethod
+    def authors(self, limit: int) -> list[str]:
+        """The names of all authors of passages; none if there are more than `limit`."""
+
+    @reader
+    @abstractmethod
     def has_match(self, node: Node, filter: Filter) -> bool:
         """Whether a passage that passes the filter matches the query."""
 

@@ -228,6 +228,9 @@ class StoreView(Store):
     def title_matches(self, words: Sequence[Word]) -> list[int]:
         return self._store.title_matches(words)
 
+    def authors(self, limit: int) -> list[str]:
+        return self._store.authors(limit)
+
     def count(self, node: Node, filter: Filter) -> tuple[int, bool]:
         return self._store.count(node, filter)
 

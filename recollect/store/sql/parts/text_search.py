@@ -14,7 +14,7 @@ from recollect.model.search import Filter
 from recollect.settings import LIMITS
 from recollect.store.contract.text_search import TextSearch
 from recollect.store.sql.parts.transactions import Connection, SqlTransactions
-from recollect.store.sql.reading import lookup, match_groups
+from recollect.store.sql.reading import lookup, match_groups, selection
 from recollect.store.sql.reading.selection import resolve_filter
 from recollect.store.values import Candidate, MatchGroups, SubstringMatches
 
@@ -53,6 +53,9 @@ class SqlTextSearch(SqlTransactions[Connection], TextSearch):
 
     def title_matches(self, words: Sequence[Word]) -> list[int]:
         return self._search(lambda db: lookup.title_matches(db, words))
+
+    def authors(self, limit: int) -> list[str]:
+        return self._search(lambda db: selection.authors(db, limit))
 
     def variants(self, words: Sequence[str], language: Language = ENGLISH) -> list[tuple[str, ...]]:
         return self._search(lambda db: self._text.variants(db, words, language))

@@ -50,12 +50,23 @@ def resolve_senders(db: Database, filter: Filter) -> Filter:
         return filter
     names = {
         *ROLES,
-        *_distinct_names(db, "passage", "author", _IS_AUTHOR),
+        *authors(db),
         *_distinct_names(db, "passage", "role", _IS_OTHER_ROLE),
     }
     senders = {fold(sender) for sender in filter.senders}
     spellings = {name for name in names if fold(name) in senders}
     return replace(filter, senders=tuple(sorted(spellings.union(filter.senders))))
+
+
+def authors(db: Database, limit: int | None = None) -> list[str]:
+    """The names of all authors; none if there are more than `limit`."""
+    sql = _names_sql(db, "passage", "author", _IS_AUTHOR)
+    if limit is not None:
+        sql = f"{sql} limit {limit + 1:d}"
+    names = [name for (name,) in db.rows_once(sql)]
+    if limit is not None and len(names) > limit:
+        return []
+    return names
 
 
 def other_kinds(db: Database, filter: Filter) -> list[str]:
@@ -70,8 +81,11 @@ def other_kinds(db: Database, filter: Filter) -> list[str]:
 
 
 def _distinct_names(db: Database, table: str, column: str, condition: str) -> list[str]:
-    sql = _NAMES.format(own=db.own("t"), table=table, column=column, condition=condition)
-    return [name for (name,) in db.rows_once(sql)]
+    return [name for (name,) in db.rows_once(_names_sql(db, table, column, condition))]
+
+
+def _names_sql(db: Database, table: str, column: str, condition: str) -> str:
+    return _NAMES.format(own=db.own("t"), table=table, column=column, condition=condition)
 
 
 class DocumentKeys(NamedTuple):

@@ -1,0 +1,90 @@
+"""A query that names an author also finds what that author wrote, however much others wrote."""
+
+from __future__ import annotations
+
+import pytest
+
+import recollect
+from recollect.model.search import Filter, SearchOptions
+from recollect.search.candidates import arms, sizes
+
+QUESTION = "What did Ines plant in the garden?"
+ANSWER = (
+    "The bus was late again, so the tickets for the match were gone and we watched it at the pub, "
+    "where my brother lost ten pounds to the man who repairs the lifts in his office. On Sunday we "
+    "drove to the coast for oysters, and the phone fell into the water. Before that there was only "
+    "time for two rows of leeks in the garden."
+)
+
+
+def add_dialogue(library: recollect.Library, id: str, *messages: tuple[str, str]) -> None:
+    fields = [
+        {"id": f"{id}-{number}", "role": "user", "author": author, "content": text}
+        for number, (author, text) in enumerate(messages)
+    ]
+    library.add_conversation(id, messages=fields)
+
+
+@pytest.fixture
+def crowd(library: recollect.Library, monkeypatch: pytest.MonkeyPatch) -> recollect.Library:
+    """Many messages that have more words of the question, or are more like it, than the answer."""
+    monkeypatch.setattr(sizes, "CANDIDATES", 5)
+    monkeypatch.setattr(sizes, "MATCHES_OF_QUESTION", 10)
+    monkeypatch.setattr(sizes, "ALWAYS_RANKED", 2)
+    monkeypatch.setattr(sizes, "_LARGE_LIBRARY", 50)
+    for number in range(60):
+        text = f"What did you plant in the garden? I did plant number {number}."
+        add_dialogue(library, f"other {number}", ("Kofi", text), ("Ada Mae", "Good."))
+    greetings = [("Ines Duarte", f"Hello! {number}") for number in range(20)]
+    add_dialogue(library, "greetings", *greetings)
+    add_dialogue(library, "dialogue", ("Ada Mae", "And you?"), ("Ines Duarte", ANSWER))
+    library.index()
+    return library
+
+
+def first_hit(library: recollect.Library, query: str, **options: str) -> str:
+    page = library.search(query, options=SearchOptions(limit=5, **options))
+    return page.hits[0].message_id
+
+
+@pytest.mark.parametrize("query", [QUESTION, "what did ines plant in the garden", "ines garden"])
+@pytest.mark.parametrize("group", ["message", "conversation"])
+def test_what_the_named_author_wrote_comes_first(
+    crowd: recollect.Library, query: str, group: str
+) -> None:
+    assert first_hit(crowd, query, group=group) == "dialogue-1"
+
+
+def test_a_surname_and_words_alone_name_an_author(crowd: recollect.Library) -> None:
+    assert first_hit(crowd, "Which garden does Duarte have?", mode="text") == "dialogue-1"
+
+
+def test_without_a_name_messages_with_more_words_come_first(crowd: recollect.Library) -> None:
+    hits = crowd.search("What did we plant in the garden?", options=SearchOptions(limit=5)).hits
+    assert {hit.author for hit in hits} == {"Kofi"}
+
+
+def test_an_author_is_not_searched_for_if_the_filter_names_others(
+    crowd: recollect.Library,
+) -> None:
+    page = crowd.search(QUESTION, Filter.of(authors=["Kofi"]), SearchOptions(limit=5))
+    assert {hit.author for hit in page.hits} == {"Kofi"}
+
+
+def test_every_message_with_a_word_is_still_a_hit_on_some_page(crowd: recollect.Library) -> None:
+    pages = [
+        crowd.search(QUESTION, options=SearchOptions(mode="text", limit=20, offset=offset))
+        for offset in range(0, 80, 20)
+    ]
+    ids = [hit.message_id for page in pages for hit in page.hits]
+    assert len(ids) == len(set(ids)) == 61
+    assert "dialogue-1" in ids
+    assert {page.total for page in pages} == {61}
+
+
+@pytest.mark.parametrize("query", [QUESTION, "ines garden"])
+def test_in_a_library_with_very_many_authors_names_are_only_words(
+    crowd: recollect.Library, monkeypatch: pytest.MonkeyPatch, query: str
+) -> None:
+    monkeypatch.setattr(arms, "_MOST_AUTHORS", 2)
+    assert first_hit(crowd, query) != "dialogue-1"
