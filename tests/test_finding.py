@@ -597,6 +597,15 @@ def test_a_title_with_the_identifier_and_all_words_comes_first(garden: recollect
 
 
 @pytest.mark.both_stores
+def test_words_in_a_title_satisfy_a_query(garden: recollect.Library) -> None:
+    add(garden, "ticket", "See the log.", "It is closed.", title="OPS-8213 slow invoices")
+    for query in ("OPS-8213", "slow log"):
+        page = search(garden, query)
+        assert (ids(page), page.matched) == (["ticket-0"], "all"), query
+    assert search(garden, "slow tomatoes").matched == "any"
+
+
+@pytest.mark.both_stores
 def test_while_typing_words_are_named_as_typed(garden: recollect.Library) -> None:
     assert search(garden, "OPS-99", typing=True).missing == ("OPS-99",)
     assert search(garden, "tomatoes zxqv", typing=True).missing == ("zxqv",)

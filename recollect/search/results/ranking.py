@@ -63,4 +63,4 @@ class Ranking:
             return True
         terms = enumerate(self._interpretation.terms)
         own = {number for number, term in terms if not term.weak}
-        return all(own.issubset(scored.terms) for scored in self.candidates)
+        return all(own.issubset((*s.terms, *s.title_terms)) for s in self.candidates)
