@@ -8,6 +8,7 @@ from functools import cached_property
 from itertools import islice
 
 from recollect.errors import SearchTimeout
+from recollect.language.queries.intent import QUESTION
 from recollect.language.text import comparable
 from recollect.search.candidates.arms import (
     Neighbour,
@@ -213,9 +214,11 @@ class CandidatePool:
     def _count_conversations(self, documents: set[str]) -> tuple[int, bool]:
         interpretation, options = self._interpretation, self._interpretation.options
         is_exact = self.is_exhausted
-        # Counting takes about half as long as the search. Who types or is an agent rarely goes
-        # past the ranked conversations, so for them a minimum is enough.
-        is_quick = options.typing or options.observations or self.scope.is_partial
+        # Counting takes up to half as long as the search. Who types or is an agent rarely goes past
+        # the ranked conversations, so a minimum is enough. So it is for a question: what answers it
+        # in other words cannot be counted anyway.
+        is_answered = interpretation.is_by_meaning and interpretation.question.intent == QUESTION
+        is_quick = options.typing or options.observations or is_answered or self.scope.is_partial
         if self.has_more_matches and interpretation.node is not None and not is_quick:
             keys = self.text_arm.matches(_COUNTED_MATCHES)
             unranked = [key for key in keys if key not in self._keys]
