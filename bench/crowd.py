@@ -77,7 +77,7 @@ def merged_libraries(file: Path) -> tuple[list[dict[str, Any]], list[Question]]:
 
 def main(checkout: Path, file: Path, count: int, keep: Path | None) -> None:
     conversations, questions = merged_libraries(file)
-    dates = [conversation["created_at"] for conversation in conversations]
+    dates = [conversation["messages"][0]["created_at"] for conversation in conversations]
     with (
         folder_for(keep) as folder,
         recollect.open(folder / "library", background=False) as library,
