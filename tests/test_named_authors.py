@@ -82,6 +82,13 @@ def test_every_message_with_a_word_is_still_a_hit_on_some_page(crowd: recollect.
     assert {page.total for page in pages} == {61}
 
 
+def test_an_author_is_known_as_soon_as_they_have_written(crowd: recollect.Library) -> None:
+    question = QUESTION.replace("Ines", "Bo")
+    assert first_hit(crowd, question) != "new-0"
+    add_dialogue(crowd, "new", ("Bo", ANSWER))
+    assert first_hit(crowd, question) == "new-0"
+
+
 @pytest.mark.parametrize("query", [QUESTION, "ines garden"])
 def test_in_a_library_with_very_many_authors_names_are_only_words(
     crowd: recollect.Library, monkeypatch: pytest.MonkeyPatch, query: str

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from functools import cached_property
 from itertools import islice
 
 from recollect.errors import SearchTimeout
@@ -86,27 +85,10 @@ class CandidatePool:
         )
         periods = named_periods(interpretation, self.scope.filter)
         plans = [plan, *(period_plan._replace(filter=period) for period in periods)]
-        author_plan = self._author_plan
-        if author_plan is not None:
-            plans.append(author_plan)
         statement_plan = self.text_arm.statement_plan()
         if statement_plan is not None:
             plans.append(statement_plan._replace(after_matches=self._sizes.many_matches))
         return plans
-
-    @cached_property
-    def _author_plan(self) -> SearchPlan | None:
-        """The search for messages by authors that the query names.
-
-        Only in a large library, and if the text arm does not find all matches anyway.
-        """
-        node = self._interpretation.node
-        if node is None or not self._sizes.is_large_library:
-            return None
-        filter = named_authors(self._interpretation, self.scope)
-        if filter is None:
-            return None
-        return SearchPlan((node,), filter, self._sizes.ranked, after_matches=self._sizes.arm)
 
     def find_matches(self) -> bool:
         """Find the candidates of the text arm. Returns whether there are any."""
@@ -145,11 +127,16 @@ class CandidatePool:
         self.candidate_read = CandidateRead(tuple(new_keys), self.scope.filter)
 
     def _by_authors(self) -> list[int]:
-        """Further matches, by authors that the query names. Only after `find_matches`."""
-        plan = self._author_plan
-        if plan is None or len(self._matches) < plan.after_matches:
+        """Matches by authors that the query names, if the text arm has not found all matches.
+
+        Only in a large library, and after `find_matches`.
+        """
+        if len(self._matches) < self._sizes.arm or not self._sizes.is_large_library:
             return []
-        return self.text_arm.matches_in(plan.filter, plan.limit)
+        filter = named_authors(self._interpretation, self.scope)
+        if filter is None:
+            return []
+        return self.text_arm.matches_in(filter, self._sizes.ranked)
 
     def _has_more(self, candidates: Sequence[object], ranked: Sequence[object]) -> bool:
         """Whether an arm has, or may have, candidates that are not ranked."""
