@@ -105,19 +105,12 @@ def test_what_people_say_to_a_search_is_no_evidence(library: recollect.Library) 
 @pytest.mark.parametrize(
     ("question", "answer"),
     [
-        ("what is the campsite called?", "The campsite Hazenakker is quiet."),
-        ("Wie heißt der Campingplatz?", "Der Campingplatz Hazenakker ist ruhig."),
         ("Bitte fasse zusammen, was wir über Museen besprochen haben", "Die Museen sind schön."),
         ("Empfiehl mir ein Museum", "Das Museum am Hafen ist schön."),
-        ("Comment s'appelle le camping ?", "Le camping Hazenakker est calme."),
         ("Résume ce que nous avons dit à propos de la voiture", "La voiture est en panne."),
-        ("¿Cómo se llama el pueblo?", "El pueblo de Frigiliana es blanco."),
         ("Recomiéndame un pueblo", "El pueblo de Frigiliana es blanco."),
-        ("Come si chiama il formaggio?", "Il formaggio è fresco."),
         ("Riassumi quello che abbiamo detto sul formaggio", "Il formaggio è fresco."),
-        ("Como se chama o bairro?", "O bairro de Cedofeita é animado."),
         ("O que dissemos sobre o bairro?", "O bairro de Cedofeita é animado."),
-        ("Hoe heet de camping?", "De camping Hazenakker is rustig."),
         ("Vat samen wat we over de tent besproken hebben", "De tent lekt."),
         ("帮我总结一下京都的红叶", "京都的红叶很美。"),
         ("味噌汁について話したことをまとめて", "昨日、味噌汁を作りました。"),
@@ -316,6 +309,23 @@ def test_copies_are_folded_in_a_search_over_everything(library: recollect.Librar
 
 
 # -- typing errors -------------------------------------------------------------
+
+
+@pytest.mark.both_stores
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("¿Cómo se llama nuestra perra?", "Adoptamos una perrita. Se llama Luna."),
+        ("Wie heißt unser Kater?", "Wir haben ein Katzenkind. Es heißt Mohrle."),
+    ],
+)
+def test_words_that_ask_for_a_name_find_the_answer_that_gives_it(
+    library: recollect.Library, question: str, answer: str
+) -> None:
+    add(library, "answer", answer, "👍")
+    add(library, "other", "A quiet harbour.", "👍")
+    library.index()
+    assert ids(search(library, question))[0] == "answer-0"
 
 
 @pytest.mark.both_stores

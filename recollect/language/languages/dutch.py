@@ -173,7 +173,6 @@ DUTCH = Language(
         "(?:gesproken|gepraat|besproken|genoemd|gezegd|gevraagd|gehad)"
         "(?=(?: (?:heb|hebben|hadden))?[?.! ]*$)",
         "^vat(?=.* samen)|samen(?=,? wat |[?.! ]*$)",
-        "hoe (?:heet|heten|heette|heetten)",
         "(?:bevindt|bevinden|bevond) zich|zich (?:bevindt|bevinden)",
         "zei|zeiden|gezegd|verteld|vertelde|genoemd",
         "weet (?:je|jij|u) (?:nog|misschien|toevallig)",

@@ -110,7 +110,6 @@ ENGLISH = Language(
         "(?:last|past|next|this) (?:day|week|month|year|weekend|time)s?",
         "any (?:suggestion|recommendation|idea|tip|advice)s?",
         "(?:can|could|would) you (?:please )?(?:suggest|recommend)",
-        "called(?=[?.! ]*$)",
         "^(?:please )?(?:suggest|recommend)",
         "may (?:i|we)",
         "do (?:i|we) (?:like|prefer|want)",

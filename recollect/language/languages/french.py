@@ -171,7 +171,6 @@ FRENCH = Language(
         "(?:parlé|discuté|mentionné|évoqué|dit|demandé)",
         "^(?:résume|résumez)(?:-(?:moi|nous))?",
         "^(?:recommande|conseille|suggère)(?:-(?:moi|nous))?",
-        "s'(?:appelle|appellent|appelait|appelaient)",
         "à propos (?:de|du|des)",
         "(?:se|s) (?:trouve|trouvent|trouvait|trouver|situe|situent|situer)",
         "dit|disait|dis|raconté|mentionné",

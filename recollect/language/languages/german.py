@@ -216,7 +216,6 @@ GERMAN = Language(
         "(?=(?: (?:habe|haben|hatten|hast))?[?.! ]*$)",
         "^(?:bitte )?(?:fass|fasse)(?=.* zusammen)|zusammen(?=,? was |[?.! ]*$)",
         "^(?:bitte )?(?:empfiehl|empfehle)(?: (?:mir|uns))?",
-        "wie (?:heißt|heißen|hieß|hießen)",
         "^(?:bitte )?(?:zeig|zeige|finde|such|suche)(?: mir)?"
         "(?: (?:alle|alles|das|die|den|meine|unsere))*"
         " (?:gespräch|gespräche|unterhaltung|unterhaltungen|chat|chats|nachricht|nachrichten)",

@@ -190,7 +190,7 @@ ITALIAN = Language(
         "(?:abbiamo|ho|hai|avete) (?:(?:già|mai) )?(?:parlato|discusso|menzionato|detto|chiesto)",
         "^(?:riassumi|riassumimi)",
         "^(?:consiglia|consigliami|suggerisci|suggeriscimi|raccomanda|raccomandami)",
-        "si (?:chiama|chiamano|chiamava|chiamavano)|come si (?:fa|fanno)",
+        "come si (?:fa|fanno)",
         "si (?:trova|trovano|trovava|trovare)",
         "detto|disse|menzionato|raccontato",
         "(?:ti|si) ricord[ia]",

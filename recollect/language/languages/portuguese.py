@@ -202,7 +202,6 @@ PORTUGUESE = Language(
         " (?:de|do|da|sobre)",
         "^(?:resume|resuma)",
         "^(?:recomenda|recomende|sugere|sugira)(?:-me)?",
-        "se (?:chama|chamam|chamava|chamavam)",
         "se (?:encontra|encontram|encontrava|encontrar)",
         "disse|disseste|disseram|dito|mencionei|mencionou",
         "(?:você )?(?:se )?lembr(?:a|as|as-te|a-te|e|e-me|a-me)(?: de| quando)?",

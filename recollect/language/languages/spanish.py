@@ -186,7 +186,6 @@ SPANISH = Language(
         " (?:de|del|sobre|acerca)",
         "^(?:resume|resúmeme)",
         "^(?:recomienda|recomiéndame|sugiere|sugiéreme)",
-        "se (?:llama|llaman|llamaba|llamaban)",
         "se (?:encuentra|encuentran|encontraba|encontrar|ubica|ubican|halla|hallan)",
         "dije|dijo|dijiste|dijeron|dicho|mencioné|mencionó",
         "(?:te|se) (?:acuerdas?|acuerda) (?:de )?",
