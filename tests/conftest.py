@@ -172,7 +172,10 @@ def has_memory_for_files() -> bool:
 def hide_settings(patch: pytest.MonkeyPatch, home: Path) -> None:
     """Hide the developer's own library and settings from tests."""
     for setting in SETTINGS:
-        patch.delenv(setting.name, raising=False)
+        # Set first: otherwise a variable that the test itself sets, as `--read-only` does, would
+        # outlive it.
+        patch.setenv(setting.name, "")
+        patch.delenv(setting.name)
     patch.setenv("RECOLLECT_HOME", str(home))
     patch.setenv("RECOLLECT_CONFIG", str(home.with_name("recollect.toml")))
     patch.setenv("RECOLLECT_INDEXING", "manual")

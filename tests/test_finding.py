@@ -101,7 +101,6 @@ def test_what_people_say_to_a_search_is_no_evidence(library: recollect.Library) 
         assert ids(page)[0] == "tomatoes-0", question
 
 
-@pytest.mark.both_stores
 @pytest.mark.parametrize(
     ("question", "answer"),
     [
@@ -311,7 +310,6 @@ def test_copies_are_folded_in_a_search_over_everything(library: recollect.Librar
 # -- typing errors -------------------------------------------------------------
 
 
-@pytest.mark.both_stores
 @pytest.mark.parametrize(
     ("question", "answer"),
     [
@@ -574,13 +572,11 @@ def test_a_word_that_only_messages_have_is_in_no_item(
     assert library.search("fertiliser", Filter(kinds=("note",))).note == ""
 
 
-@pytest.mark.both_stores
 def test_a_single_word_for_a_time_is_named_if_no_message_has_it(garden: recollect.Library) -> None:
     page = search(garden, "yesterday")
     assert (page.missing, page.note) == (("yesterday",), "No message mentions “yesterday”.")
 
 
-@pytest.mark.both_stores
 @pytest.mark.parametrize(
     "identifier", ["ERR_AUTH_FAILED", "3.12.7", "src/app.ts", "OPS-8213", "QX-90"]
 )
@@ -606,7 +602,6 @@ def test_a_title_with_the_identifier_and_all_words_comes_first(garden: recollect
     assert ids(search(garden, "Rollback of 2.14.0-rc3"))[0] == "title-0"
 
 
-@pytest.mark.both_stores
 def test_words_in_a_title_satisfy_a_query(garden: recollect.Library) -> None:
     add(garden, "ticket", "See the log.", "It is closed.", title="OPS-8213 slow invoices")
     for query in ("OPS-8213", "slow log"):
@@ -615,7 +610,6 @@ def test_words_in_a_title_satisfy_a_query(garden: recollect.Library) -> None:
     assert search(garden, "slow tomatoes").matched == "any"
 
 
-@pytest.mark.both_stores
 def test_while_typing_words_are_named_as_typed(garden: recollect.Library) -> None:
     assert search(garden, "OPS-99", typing=True).missing == ("OPS-99",)
     assert search(garden, "tomatoes zxqv", typing=True).missing == ("zxqv",)
@@ -624,7 +618,6 @@ def test_while_typing_words_are_named_as_typed(garden: recollect.Library) -> Non
     assert search(garden, "苔庭", typing=True).missing == ("苔庭",)
 
 
-@pytest.mark.both_stores
 def test_a_request_finds_preferences_though_it_names_something_new(
     garden: recollect.Library,
 ) -> None:
@@ -636,7 +629,6 @@ def test_a_request_finds_preferences_though_it_names_something_new(
     assert search(garden, "Which flight did Rita book to Rome?").weak
 
 
-@pytest.mark.both_stores
 @pytest.mark.parametrize("query", ["ERR_AUTH_FAILED?", "3.12.7?", "src/app.ts ?"])
 def test_an_identifier_with_a_question_mark_is_an_identifier(
     garden: recollect.Library, query: str

@@ -31,11 +31,11 @@ def crowd(library: recollect.Library, monkeypatch: pytest.MonkeyPatch) -> recoll
     monkeypatch.setattr(sizes, "CANDIDATES", 5)
     monkeypatch.setattr(sizes, "MATCHES_OF_QUESTION", 10)
     monkeypatch.setattr(sizes, "ALWAYS_RANKED", 2)
-    monkeypatch.setattr(sizes, "_LARGE_LIBRARY", 50)
-    for number in range(60):
+    monkeypatch.setattr(sizes, "_LARGE_LIBRARY", 30)
+    for number in range(25):
         text = f"What did you plant in the garden? I did plant number {number}."
         add_dialogue(library, f"other {number}", ("Kofi", text), ("Ada Mae", "Good."))
-    greetings = [("Ines Duarte", f"Hello! {number}") for number in range(20)]
+    greetings = [("Ines Duarte", f"Hello! {number}") for number in range(12)]
     add_dialogue(library, "greetings", *greetings)
     add_dialogue(library, "dialogue", ("Ada Mae", "And you?"), ("Ines Duarte", ANSWER))
     library.index()
@@ -47,7 +47,7 @@ def first_hit(library: recollect.Library, query: str, **options: str) -> str:
     return page.hits[0].message_id
 
 
-@pytest.mark.parametrize("query", [QUESTION, "what did ines plant in the garden", "ines garden"])
+@pytest.mark.parametrize("query", ["what did ines plant in the garden", "Ines garden"])
 @pytest.mark.parametrize("group", ["message", "conversation"])
 def test_what_the_named_author_wrote_comes_first(
     crowd: recollect.Library, query: str, group: str
@@ -73,13 +73,13 @@ def test_an_author_is_not_searched_for_if_the_filter_names_others(
 
 def test_every_message_with_a_word_is_still_a_hit_on_some_page(crowd: recollect.Library) -> None:
     pages = [
-        crowd.search(QUESTION, options=SearchOptions(mode="text", limit=20, offset=offset))
-        for offset in range(0, 80, 20)
+        crowd.search(QUESTION, options=SearchOptions(mode="text", limit=10, offset=offset))
+        for offset in range(0, 30, 10)
     ]
     ids = [hit.message_id for page in pages for hit in page.hits]
-    assert len(ids) == len(set(ids)) == 61
+    assert len(ids) == len(set(ids)) == 26
     assert "dialogue-1" in ids
-    assert {page.total for page in pages} == {61}
+    assert {page.total for page in pages} == {26}
 
 
 def test_an_author_is_known_as_soon_as_they_have_written(crowd: recollect.Library) -> None:
