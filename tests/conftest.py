@@ -172,10 +172,7 @@ def has_memory_for_files() -> bool:
 def hide_settings(patch: pytest.MonkeyPatch, home: Path) -> None:
     """Hide the developer's own library and settings from tests."""
     for setting in SETTINGS:
-        # Set first: otherwise a variable that the test itself sets, as `--read-only` does, would
-        # outlive it.
-        patch.setenv(setting.name, "")
-        patch.delenv(setting.name)
+        patch.delenv(setting.name, raising=False)
     patch.setenv("RECOLLECT_HOME", str(home))
     patch.setenv("RECOLLECT_CONFIG", str(home.with_name("recollect.toml")))
     patch.setenv("RECOLLECT_INDEXING", "manual")
@@ -246,8 +243,12 @@ def migrated_libraries(
 
 
 @pytest.fixture(autouse=True)
-def isolated_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def isolated_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     hide_settings(monkeypatch, tmp_path / "home")
+    yield
+    # What the program itself has set, as `--read-only` does, must not outlive the test.
+    for setting in SETTINGS:
+        os.environ.pop(setting.name, None)
 
 
 @pytest.fixture(scope="session")
