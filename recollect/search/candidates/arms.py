@@ -31,7 +31,7 @@ _COMMON_WEIGHT = math.log(1 + 0.9 / 0.1)
 _MIN_NAME = 2  # letters; shorter ones are initials
 _PERIODS = 3  # the most periods of a question that are searched
 _MOST_AUTHORS = 500
-"""In a library with more authors, it would take too long to look whether a query names one."""
+"""In a library with more authors, it would take too long to check whether a query names one."""
 _STATEMENTS = 50  # preferences and instructions, if a question is for the assistant
 _DISTANT = 12  # more than are shown, because some have the same text
 
@@ -58,10 +58,10 @@ def named_periods(interpretation: Interpretation, filter: Filter) -> list[Filter
 
 
 def named_authors(interpretation: Interpretation, scope: Scope) -> Filter | None:
-    """The messages of the authors that a query names; None if it names none.
+    """A filter for the messages of the authors that a query names; None if it names none.
 
-    Their messages seldom contain their names. So in a large library, what they said about a subject
-    may have too few words of the query to be a candidate.
+    People seldom write their own names. So in a large library, what they said about a subject may
+    share too few words with the query to be a candidate.
     """
     query, filter = interpretation.query, scope.filter
     if interpretation.options.typing or not interpretation.is_plain:
