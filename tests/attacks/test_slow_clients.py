@@ -27,6 +27,7 @@ import pytest
 from http_service import Server, server
 
 from recollect.serve import server as server_module
+from recollect.serve.http import client_connections
 from recollect.serve.http.checks import exchange, http_exchange
 from recollect.serve.http.checks.connections import WaitingRoom
 from recollect.settings import LIMITS
@@ -110,6 +111,7 @@ def listening(instance: Server) -> Iterator[Address]:
 @pytest.fixture
 def target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Target]:
     monkeypatch.setattr(server_module, "LIMITS", SMALL)
+    monkeypatch.setattr(client_connections, "LIMITS", SMALL)
     monkeypatch.setattr(exchange, "LIMITS", SMALL)
     monkeypatch.setattr(http_exchange, "LIMITS", SMALL)
     with server(tmp_path) as instance:
@@ -160,7 +162,7 @@ def test_bodies_of_a_user_do_not_lock_out_others(target: Target) -> None:
 def test_empty_lines_do_not_keep_a_connection_open(
     target: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server_module, "LIMITS", replace(SMALL, header_seconds=0.05))
+    monkeypatch.setattr(client_connections, "LIMITS", replace(SMALL, header_seconds=0.05))
     with target.connect() as connection:
         assert ask(connection, target.search()) == 200
         connection.sendall(b"\r\n")

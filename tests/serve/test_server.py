@@ -26,6 +26,7 @@ import pytest
 from recollect.cli import main
 from recollect.places import keys
 from recollect.serve import server as module
+from recollect.serve.http import client_connections
 from recollect.serve.http.service import Service, ServiceConfig
 from recollect.serve.identity.accounts import new_key, revoke
 from recollect.serve.identity.jwt_settings import JwtSettings
@@ -444,8 +445,8 @@ def test_a_large_body_does_not_count_as_headers(start: Start) -> None:
 @pytest.fixture
 def server_thread(place: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, int]]:
     """A server in a thread with short timeouts and room for two connections."""
-    limits = replace(LIMITS, header_seconds=0.05, connections=2)
-    monkeypatch.setattr(module, "LIMITS", limits)
+    monkeypatch.setattr(module, "LIMITS", replace(LIMITS, connections=2))
+    monkeypatch.setattr(client_connections, "LIMITS", replace(LIMITS, header_seconds=0.05))
     listening = threading.Event()
     listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]

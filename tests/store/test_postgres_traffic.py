@@ -105,27 +105,31 @@ def search(
     return traces.take()
 
 
+SEARCHES = [
+    "which tram goes to the castle",
+    "Which ticketing is there for tourism?",  # words of the same families
+    "tourist ticket",
+    '"every tram"',
+    "ticket role:user after:2025-01-01",
+    "which zeppelin goes to the castle",
+    "castel",
+    "Welche Straßenbahnen fahren zur Burg?",
+]
+SIMILAR_SEARCHES = [
+    "euros",
+    "cast*",
+    "tram AND castle",
+    "tram NOT castle",
+    "zeppelin tram",
+    "which tram goes to the castel",
+    "Quels tramways vont au château ?",
+    "¿Qué tranvía va al castillo? tram",
+]
+
+
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(
-    "text",
-    [
-        "which tram goes to the castle",
-        "Which ticketing is there for tourism?",  # words of the same families
-        "tourist ticket",
-        "euros",
-        "cast*",
-        '"every tram"',
-        "tram AND castle",
-        "tram NOT castle",
-        "ticket role:user after:2025-01-01",
-        "which zeppelin goes to the castle",
-        "zeppelin tram",
-        "which tram goes to the castel",
-        "castel",
-        "Welche Straßenbahnen fahren zur Burg?",
-        "Quels tramways vont au château ?",
-        "¿Qué tranvía va al castillo? tram",
-    ],
+    "text", [*SEARCHES, *(pytest.param(text, marks=pytest.mark.full) for text in SIMILAR_SEARCHES)]
 )
 def test_a_search_is_one_transaction_with_at_most_four_statements(
     library: tuple[recollect.Library, Tap], begin_messages: int, text: str, mode: str
