@@ -6,6 +6,7 @@ import ast
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -50,11 +51,23 @@ def module_name(path: Path) -> str:
 FILES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
 
 
+def statements(tree: ast.Module) -> Iterator[ast.AST]:
+    """All statements, also nested ones. Expressions contain no imports, and are many more."""
+    pending: list[ast.AST] = [tree]
+    while pending:
+        node = pending.pop()
+        yield node
+        for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+            parts = getattr(node, name, [])
+            if isinstance(parts, list):  # a lambda and a conditional expression have one part
+                pending += parts
+
+
 def imported_modules(path: Path) -> set[str]:
     """The modules of this package that a file imports, also inside functions and under
     TYPE_CHECKING."""
     modules = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in statements(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.module:
             for alias in node.names:
                 submodule = f"{node.module}.{alias.name}"

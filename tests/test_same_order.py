@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
+from itertools import product
 from pathlib import Path
 from random import Random
 
@@ -18,6 +19,8 @@ from recollect.model.documents import Document, Passage
 from recollect.model.search import Filter, Page, SearchOptions
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
+MODES = ("text", "vector", "both")
+GROUPS = ("message", "conversation")
 TOPICS = (
     "postgres index vacuum bloat autovacuum table query planner partition",
     "sourdough starter flour water oven crust hydration loaf baking",
@@ -157,16 +160,10 @@ def test_both_stores_return_the_same_hits_in_the_same_order(
     for library in libraries:
         library._store.save(conversations)
         library.index()
-    for mode in ("text", "vector", "both"):
-        for group in ("message", "conversation"):
-            for query in QUERIES:
-                first, second = (
-                    library.search(
-                        query, options=SearchOptions(mode=mode, group=group, limit=50, now=NOW)
-                    )
-                    for library in libraries
-                )
-                assert summary(first) == summary(second), (mode, group, query)
+    for mode, group, query in product(MODES, GROUPS, QUERIES):
+        options = SearchOptions(mode=mode, group=group, limit=50, now=NOW)
+        first, second = (library.search(query, options=options) for library in libraries)
+        assert summary(first) == summary(second), (mode, group, query)
 
 
 def test_both_stores_rerank_to_the_same_order(libraries: list[recollect.Library]) -> None:

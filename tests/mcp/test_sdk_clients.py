@@ -120,7 +120,13 @@ def test_the_python_sdk_reports_a_wrong_key(web: Web, mode: str) -> None:
         asyncio.run(session(stranger, mode))
 
 
-@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize(
+    "profile",
+    [
+        "default",
+        *(pytest.param(name, marks=pytest.mark.full) for name in PROFILES if name != "default"),
+    ],
+)
 def test_all_transports_list_and_answer_the_same(web: Web, tmp_path: Path, profile: str) -> None:
     ann = web.new_user()
     web.remember(ann.user, CONTENT, "Travel")
