@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from recollect.language.text import printable
+from recollect.language.words.similar_names import closest
 
 SYNONYMS = {
     "add": "import",
@@ -37,18 +38,6 @@ _EXCLUSION = re.compile(r"-\w+:.|-[^\W\d_]{3,}\Z")
 """A part of a query that excludes: -role:tool, -staging."""
 _MOST = 20
 """How many valid values an error lists."""
-
-
-def closest(name: str, names: Iterable[str]) -> list[str]:
-    """All names, the most similar ones first. The others keep their order."""
-    names = list(dict.fromkeys(names))
-    folded: dict[str, list[str]] = {}
-    for each in names:
-        folded.setdefault(each.casefold(), []).append(each)
-    matches = difflib.get_close_matches(name.casefold(), folded, n=5, cutoff=0.5)
-    first = [each for match in matches for each in folded[match]]
-    containing = [each for each in names if name.casefold() in each.casefold()]
-    return list(dict.fromkeys([*first, *containing, *names]))
 
 
 def similar(name: str, names: Iterable[str]) -> list[str]:

@@ -207,6 +207,25 @@ def test_a_search_of_everything_names_only_words_that_nothing_contains(
     assert "No note mentions “sencha”." in text("sencha+phlox", "notes")
 
 
+def test_a_project_that_does_not_exist_is_named_unless_a_note_is_in_it(
+    client: TestClient, library: recollect.Library
+) -> None:
+    message = {"role": "user", "content": "Sencha"}
+    library.add_conversation("tea", "On tea", messages=[message], project="kitchen")
+    library.knowledge.create("notes", {"title": "Phlox", "content": "Next to the beans."})
+    library.index()
+
+    def text(query: str) -> str:
+        return visible_text(client.get(f"/console/hits?q={query}&kind=all", headers=PART).text)
+
+    answer = text("zxqv+in:nope")
+    assert "Nothing mentions “zxqv”." in answer
+    assert "No message is in a project named “nope”. Projects: kitchen." in answer
+    answer = text("phlox+in:default")
+    assert "Next to the beans." in answer
+    assert "named" not in answer
+
+
 def test_a_search_without_hits_says_that_vectors_were_not_used(
     client: TestClient, library: recollect.Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -116,6 +116,16 @@ def test_nothing_found_is_stated_plainly_with_the_nearest_apart(
     assert sorted(re.findall(r"\[(9f2a77..)\]", nearest)) == ["9f2a77c1", "9f2a77c2"]
 
 
+def test_a_project_in_the_query_that_does_not_exist_is_named(
+    agent: Caller, garden: Library
+) -> None:
+    answer = text(agent, "recall_search", query="tomatoes in:grden")
+    assert answer.splitlines()[:2] == [
+        "Nothing found for 'tomatoes in:grden'.",
+        "No message is in a project named “grden”. Projects: /home/me/garden, default.",
+    ]
+
+
 def test_words_that_occur_nowhere_are_named_before_the_results(
     agent: Caller, garden: Library
 ) -> None:

@@ -24,6 +24,7 @@ from recollect.search.rerank import rerank_if_useful
 from recollect.search.results.ranking import Ranking
 from recollect.search.results.remarks import Remarks
 from recollect.search.results.snippet import first_match
+from recollect.search.results.unknown_names import note_unknown_names
 from recollect.search.results.variety import merge_copies, spread
 from recollect.store.values import Candidate
 
@@ -60,7 +61,11 @@ class RankedResults(Results):
 
     @property
     def note(self) -> str:
-        return self._remarks.note(is_weak=self.is_weak)
+        note = self._remarks.note(is_weak=self.is_weak)
+        if self.ranking.candidates:
+            return note
+        filters = [pool.scope.filter for pool in self.pools]
+        return note_unknown_names(note, self.pools[0].scope.store, *filters, subject="Nothing")
 
     @property
     def is_weak(self) -> bool:

@@ -13,6 +13,7 @@ from recollect.search.candidates.deadline import NOTE
 from recollect.search.everything.entries import Entry
 from recollect.search.everything.kind_queries import KindQuery
 from recollect.search.everything.results import Results
+from recollect.search.results.unknown_names import note_unknown_names
 from recollect.settings import LIMITS
 from recollect.store.base import Store
 from recollect.store.values import Candidate
@@ -27,6 +28,7 @@ class ResultsWithoutWords(Results):
         self._queries = queries
         self._text = query.rest.strip()
         self._is_partial = False
+        self._is_empty = True
         self._is_about_titles = _is_about_titles(query.fields)
 
     @property
@@ -37,9 +39,13 @@ class ResultsWithoutWords(Results):
 
     @property
     def note(self) -> str:
+        note = self._query.note
         if self._is_partial:
-            return NOTE
-        return self._query.note
+            note = NOTE
+        if not self._is_empty:
+            return note
+        filters = [query.filter for query in self._queries]
+        return note_unknown_names(note, self._store, *filters, subject="Nothing")
 
     @property
     def is_partial(self) -> bool:
@@ -55,6 +61,7 @@ class ResultsWithoutWords(Results):
         for start in range(0, LIMITS.page_offset, size):
             candidates = self._candidates(query, size, start)
             for position, candidate in enumerate(candidates, start):
+                self._is_empty = False
                 by_title = candidate.kind == CONVERSATION and self._is_about_titles
                 yield Entry(candidate, round(1 / (1 + position / size), 6), by_title)
             if len(candidates) < size:

@@ -17,7 +17,8 @@ from recollect.model.sources import SOURCES
 from recollect.store.base import Store
 
 _OPERATORS = re.compile(r"(?<![^\s(])(?:AND|OR|NOT|NEAR)\b|\*")
-_NO_NAME = ("\0",)  # matches nothing
+NO_NAME = "\0"
+"""A name that nothing has."""
 _NO_FIELDS = Fields()
 
 
@@ -94,7 +95,7 @@ def _title_patterns(titles: Sequence[Word]) -> tuple[str, ...]:
 
 
 def _intersection(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
-    """The names in both; _NO_NAME if there are none, because an empty tuple allows every name."""
+    """The names in both; NO_NAME if there are none, because an empty tuple allows every name."""
     if not first or not second:
         return first or second
-    return tuple(name for name in first if name in second) or _NO_NAME
+    return tuple(name for name in first if name in second) or (NO_NAME,)

@@ -17,6 +17,7 @@ from recollect.search.ranking.scored import ScoredCandidate
 from recollect.search.results.hits import make_hit
 from recollect.search.results.ranking import Ranking
 from recollect.search.results.remarks import Remarks
+from recollect.search.results.unknown_names import note_unknown_names
 from recollect.search.results.variety import spread
 from recollect.store.values import Candidate
 
@@ -50,7 +51,7 @@ class PageMaker:
             page = self._page_of_messages()
         if self._ranking.candidates:
             return self._with_remark(page)
-        return self._with_nearest(page)
+        return self._without_hits(page)
 
     def empty_page(self) -> Page:
         """The page without its hits."""
@@ -189,10 +190,13 @@ class PageMaker:
         remark = period_remark(question.windows, question.now, times)
         return replace(page, note=" ".join(filter(None, (page.note, remark))))
 
-    def _with_nearest(self, page: Page) -> Page:
-        """Add what is nearest in meaning. Only if there are no hits."""
+    def _without_hits(self, page: Page) -> Page:
+        """Add what is nearest in meaning; if there is nothing, which names are unknown."""
         nearest = [
             self._hit(candidate, cosine, arms=("vector",))
             for candidate, cosine in self._pool.nearest()
         ]
-        return replace(page, nearest=tuple(nearest))
+        if nearest:
+            return replace(page, nearest=tuple(nearest))
+        note = note_unknown_names(page.note, self._pool.scope.store, self._pool.scope.filter)
+        return replace(page, note=note)

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from recollect.language.text import is_unspaced, tokens
 from recollect.language.when import period_words
-from recollect.model.kinds import CONVERSATION, KINDS, MEDIA, OBSERVATION
+from recollect.model.kinds import KINDS, OBSERVATION
 from recollect.model.search import Filter
 from recollect.search.candidates.deadline import NOTE
 from recollect.search.candidates.partial_store import PartialStore
@@ -17,10 +17,9 @@ from recollect.search.queries.interpretation import Interpretation
 from recollect.search.queries.terms import Term, form_name
 from recollect.search.queries.topics import is_too_short, unfinished_word
 from recollect.search.ranking.scored import ScoredCandidate
+from recollect.search.results.subjects import subject_of
 
 _EDGES = string.punctuation + "“”‘’„«»…¿¡"
-_PASSAGES = {CONVERSATION: "message", MEDIA: "media item"}
-"""What a remark calls the results of a kind; otherwise, by the name of the kind."""
 
 
 class Remarks:
@@ -43,12 +42,9 @@ class Remarks:
         self._store = store
         self._ranking = ranking
         self._kinds: tuple[str, ...] = ()
-        self._subject = subject
-        if kinds and not set(kinds).issuperset(KINDS):
+        if not set(kinds).issuperset(KINDS):
             self._kinds = tuple(kinds)
-            self._subject = "Nothing"
-            if len(kinds) == 1:
-                self._subject = f"No {_PASSAGES.get(kinds[0], kinds[0])}"
+        self._subject = subject_of(kinds, subject)
 
     def note(self, *, is_weak: bool = False) -> str:
         """All remarks. `is_weak`: the hits are probably unrelated."""

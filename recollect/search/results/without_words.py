@@ -10,6 +10,7 @@ from recollect.model.search import Filter, Page, SearchOptions
 from recollect.search.candidates.deadline import NOTE
 from recollect.search.queries.query_filter import narrow_filter
 from recollect.search.results.hits import make_hit
+from recollect.search.results.unknown_names import note_unknown_names
 from recollect.store.base import Store
 
 
@@ -30,11 +31,13 @@ def search_without_words(
         page = replace(page, hits=hits, total=matches.total, matched="literal")
         if not matches.is_complete:
             page = replace(page, exact=False, partial=True, note=NOTE)
+    elif query.text.strip():
+        candidates, total = store.newest(filter, options.limit, options.offset, by_document)
+        hits = tuple(
+            make_hit(candidate, [], 0.0, options.snippet_length, arms=())
+            for candidate in candidates
+        )
+        page = replace(page, hits=hits, total=total)
+    if page.total:
         return page
-    if not query.text.strip():
-        return page
-    candidates, total = store.newest(filter, options.limit, options.offset, by_document)
-    hits = tuple(
-        make_hit(candidate, [], 0.0, options.snippet_length, arms=()) for candidate in candidates
-    )
-    return replace(page, hits=hits, total=total)
+    return replace(page, note=note_unknown_names(page.note, store, filter))

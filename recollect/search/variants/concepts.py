@@ -16,6 +16,7 @@ from recollect.search.queries.interpretation import interpret
 from recollect.search.queries.query_filter import has_words, narrow_filter
 from recollect.search.ranking.scored import ScoredCandidate
 from recollect.search.results.hits import make_hit
+from recollect.search.results.unknown_names import note_unknown_names
 from recollect.settings import LIMITS
 from recollect.store.base import Store
 
@@ -108,14 +109,24 @@ class _ConceptSearch:
         is_partial = any(search.scope.is_partial for search in self._searches)
         has_all = all(search.pool.is_exhausted for search in self._ranked_searches)
         is_complete = matches.is_complete or has_all
+        page = self._ranked_searches[-1].page_maker(self._options).empty_page()
+        if not order:
+            page = replace(page, note=self._note_unknown_names(page.note))
         return replace(
-            self._ranked_searches[-1].page_maker(self._options).empty_page(),
+            page,
             hits=self._hits(order[start:end], matches, best, scores),
             total=len(order),
             exact=is_complete and not is_partial,
             partial=is_partial,
             matched="all",
         )
+
+    def _note_unknown_names(self, note: str) -> str:
+        """Each concept may name other projects, and so on."""
+        store = self._searches[0].scope.store
+        for filter in dict.fromkeys(search.scope.filter for search in self._searches):
+            note = note_unknown_names(note, store, filter)
+        return note
 
     def _enough_matches(self) -> _Matches:
         matches = self._matches(FEW_MATCHES)

@@ -34,7 +34,7 @@ from recollect.serve.http.access import Access
 from recollect.serve.identity.principal import KNOWLEDGE, READ
 
 _RESULTS_PER_PAGE = 15
-_ABSENCE = re.compile(r"(?:Nothing|No [a-z ]+) mentions “.*”\.")
+_ABSENCE = re.compile(r"(?:Nothing|No [a-z ]+) mentions “[^”]*”(?: or “[^”]*”)*\.")
 """The remark on words that occur nowhere."""
 _ITEM_SOURCES = tuple(kind.knowledge for kind in KIND_TABLE if kind.plural in ITEM_KINDS)
 
@@ -115,12 +115,14 @@ def _note_on_all(parts: list[dict[str, Any]]) -> str:
     """What is true of all parts.
 
     A word that only notes have is in no message, but it is found. If the messages are probably
-    unrelated, the notes need not be.
+    unrelated, the notes need not be. A project that no message is in may be one of notes.
     """
     note: str = parts[0]["note"]
     if len(parts) == 1:
         return note
     conversations, items = parts
+    if items["results"] and not conversations["results"]:
+        note = items["note"]
     absent = [word for word in conversations["missing"] if f"“{word}”" in items["note"]]
     remarks = [_ABSENCE.sub("", note).replace(UNRELATED, "").replace(INCOMPLETE, "").strip()]
     if absent:

@@ -64,7 +64,7 @@ SHOWS_NO_TEXT = {
     "variants": "it returns single words, which widen a query and are never shown",
     "known_words": "it returns words of the caller; a correction needs a message that is visible",
     "similar_words": "it returns single words; a correction needs a message that is visible",
-    "authors": "it returns names, which widen a query and are never shown",
+    "authors": "it returns names, which widen a query; a remark shows those of visible messages",
     "highest_cosines": "it returns only numbers, for the state of a model",
     "spaces": "it returns the state of models, not messages",
     "receipts": "it returns file names and counts",

@@ -90,14 +90,16 @@ class RecallSearch:
             budget.add_remark(f"No more results: there are {page.total}.")
             return budget.close()
         budget.add_remark(f"Nothing found for {one_line(self._query, 200)!r}.")
-        for remark in (page.note, self._remark_on_filter(), _remark_on_operators(page)):
-            if remark:
-                budget.add_remark(remark)
+        remarks = [self._remark_on_filter(), _remark_on_operators(page)]
         if page.nearest:
-            budget.add_remark("Closest, but probably unrelated:")
-            lines = ConversationLines(self._context, self._library, None)
-            for hit in page.nearest:
-                lines.add(budget, hit)
+            remarks = [page.note, *remarks, "Closest, but probably unrelated:"]
+        elif page.note:
+            budget.add(page.note)  # it may list names from the library, which are stored text
+        for remark in filter(None, remarks):
+            budget.add_remark(remark)
+        lines = ConversationLines(self._context, self._library, None)
+        for hit in page.nearest:
+            lines.add(budget, hit)
         return budget.close()
 
     def _remark_on_filter(self) -> str:

@@ -1,0 +1,18 @@
+"""Names in the order of how similar they are to a misspelt one."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+def closest(name: str, names: Iterable[str]) -> list[str]:
+    """All names, the most similar ones first. The others keep their order."""
+    names = list(dict.fromkeys(names))
+    folded: dict[str, list[str]] = {}
+    for each in names:
+        folded.setdefault(each.casefold(), []).append(each)
+    matches = difflib.get_close_matches(name.casefold(), folded, n=5, cutoff=0.5)
+    first = [each for match in matches for each in folded[match]]
+    containing = [each for each in names if name.casefold() in each.casefold()]
+    return list(dict.fromkeys([*first, *containing, *names]))
