@@ -307,6 +307,21 @@ def test_copies_are_folded_in_a_search_over_everything(library: recollect.Librar
     assert (len(answer["results"]), answer["total_estimated"]) == (1, 1)
 
 
+@pytest.mark.parametrize("group", ["message", "conversation"])
+def test_conversations_with_the_same_first_message_are_found_by_their_titles(
+    library: recollect.Library, group: str
+) -> None:
+    for id_, title in (("trip", "Castle trip"), ("fees", "Castle fees"), ("copy", "Castle fees")):
+        library.add_conversation(id_, title, messages=[{"role": "user", "content": "Hello"}])
+    page = search(library, "castle", group=group)
+    assert sorted((hit.title, hit.copies) for hit in page.hits) == [
+        ("Castle fees", 1),
+        ("Castle trip", 0),
+    ]
+    answer = library.knowledge.search("castle", KnowledgeOptions(fold=True))
+    assert sorted(result["title"] for result in answer["results"]) == ["Castle fees", "Castle trip"]
+
+
 # -- typing errors -------------------------------------------------------------
 
 

@@ -21,7 +21,9 @@ _COMPARABLE = 0.8
 def merge_copies(ranking: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
     """Each message once: the best candidate represents those with the same text.
 
-    Items that are not conversations stay apart, since each is a thing of its own.
+    If only their titles have words of the query, these must be the same as well: many conversations
+    begin with "Hello". Items that are not conversations stay apart, since each is a thing of its
+    own.
     """
     # Copies have the same words, so other texts need not be compared.
     fingerprints = Counter([scored.fingerprint for scored in ranking])
@@ -30,12 +32,19 @@ def merge_copies(ranking: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
     for scored in ranking:
         first = scored
         if fingerprints[scored.fingerprint] > 1 and scored.candidate.kind == CONVERSATION:
-            first = by_text.setdefault(_comparable(scored.candidate.content), scored)
+            first = by_text.setdefault(_text_to_compare(scored), scored)
         if first is scored:
             distinct.append(scored)
         else:
             first.copies += 1
     return distinct
+
+
+def _text_to_compare(scored: ScoredCandidate) -> Hashable:
+    content = _comparable(scored.candidate.content)
+    if scored.title_terms and not scored.terms:
+        return content, scored.candidate.title
+    return content
 
 
 def _comparable(content: str) -> Hashable:
