@@ -528,13 +528,6 @@ def test_a_query_with_another_unknown_word_is_not_corrected(garden: recollect.Li
     assert (page.corrections, ids(page)) == ({}, [])
 
 
-def test_a_part_of_a_word_is_found_only_if_it_is_the_whole_query(
-    garden: recollect.Library,
-) -> None:
-    assert ids(search(garden, "estival", mode="text")) == ["films-0"]
-    assert ids(search(garden, "estival quagga", mode="text")) == []
-
-
 def test_the_nearest_have_different_texts(library: recollect.Library) -> None:
     for number in range(5):
         add(library, f"c{number}", "The same lighthouse.")

@@ -293,7 +293,7 @@ VOCABULARY = (
         ("de", "haus", {"haus", "hauser"}),
         ("de", "gehen", {"gehen", "ging", "gingen", "gegangen"}),
         ("de", "rechnungen", {"rechnung", "rechnungen"}),
-        ("de", "datum", {"datum", "rechnungsdatum"}),
+        ("de", "datum", {"datum"}),
         ("en", "rechnungen", {"rechnungen"}),
         ("en", "walk", {"walk", "walking", "walked"}),
         ("fr", "walk", {"walk"}),

@@ -124,7 +124,7 @@ def corrected_terms(
     query: Query, store: Store, filter: Filter, meaning: Meaning, options: SearchOptions
 ) -> tuple[tuple[Term, ...], dict[str, str]]:
     """The terms of a query, and the words that replace misspelled ones."""
-    terms = query_terms(query, store, options.typing)
+    terms = query_terms(query, store, meaning.knows, options.typing)
     if not may_correct(query, options):
         return terms, {}
     return correct_terms(terms, store, filter, query.language, meaning.knows)

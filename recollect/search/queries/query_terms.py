@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 
 from recollect.index.meaning import Meaning
 from recollect.language.languages.base import Language
@@ -19,17 +20,21 @@ from recollect.language.words.synonyms import synonyms
 from recollect.model.search import SearchOptions
 from recollect.search.queries.compounds import Parts, split_compounds
 from recollect.search.queries.families import relatives_in_library, word_family
+from recollect.search.queries.joined_words import joined_words, longer_words
 from recollect.search.queries.query_filter import may_relax
 from recollect.search.queries.terms import WEAK, Form, Term
 from recollect.search.queries.topics import query_topic
 from recollect.store.base import Store
 from recollect.store.values import TermPlan
 
+_INNER_CAPITAL = re.compile("[a-z][A-Z]")
 _RARE = 10  # passages with a word
 _RARE_FAMILY = 20  # passages with any word of its family
 
 
-def query_terms(query: Query, store: Store, typing: bool = False) -> tuple[Term, ...]:
+def query_terms(
+    query: Query, store: Store, is_english: Callable[[str], bool], typing: bool = False
+) -> tuple[Term, ...]:
     """The terms of a query, each with its weight in this library.
 
     In a plain query a word stands for all its inflected forms, and text in a script without
@@ -45,6 +50,7 @@ def query_terms(query: Query, store: Store, typing: bool = False) -> tuple[Term,
     terms = _without_accidental_pairs(_weighted(terms, store))
     if query.plain:
         terms = _with_other_numbers(terms, store)
+        terms = _with_joined_words(terms, store, query.rest, is_english)
         compounds = _compounds(terms, store, query.language)
         terms, head_terms = _with_parts(terms, compounds, store)
         terms = _with_relatives(terms, store, query)
@@ -146,6 +152,29 @@ def _with_other_numbers(terms: Sequence[Term], store: Store) -> list[Term]:
         return list(terms)
     weighted = {term.forms[0]: term for term in _weighted(list(by_form.values()), store)}
     return [weighted.get(term.forms[0], term) for term in terms]
+
+
+def _with_joined_words(
+    terms: list[Term], store: Store, text: str, is_english: Callable[[str], bool]
+) -> list[Term]:
+    """The terms. The only word of a query also stands for longer words, if the library lacks it.
+
+    A query of several words finds something without them.
+    """
+    if len(terms) != 1:
+        return terms
+    (term,) = terms
+    if term.frequency or term.prefix or len(term.forms[0]) > 1:
+        return terms
+    word = term.forms[0][0]
+    if term.exact or _INNER_CAPITAL.search(text):  # part of a name in code
+        words = longer_words(word, store)
+    else:
+        words = joined_words(word, store, is_english)
+    if not words:
+        return terms
+    forms = (*term.forms, *((word,) for word in words))
+    return _weighted([term._replace(forms=forms)], store)
 
 
 def _compounds(terms: Sequence[Term], store: Store, language: Language) -> dict[str, Parts]:

@@ -68,8 +68,15 @@ class TextSearch(ABC):
     def variants(self, words: Sequence[str], language: Language = ENGLISH) -> list[tuple[str, ...]]:
         """For each word: the word and the words in the library that have the same stem.
 
-        The stems are those of a language. If there is only one word and the library does not
-        contain it: the words that contain it as a substring.
+        The stems are those of a language.
+        """
+
+    @reader
+    @abstractmethod
+    def words_containing(self, part: str) -> list[str]:
+        """The words in the library that contain this text, in alphabetical order.
+
+        If there are very many, only the first of them.
         """
 
     @reader

@@ -211,6 +211,9 @@ class PostgresStore(SqlStore[Connection]):
     def variants(self, words: Sequence[str], language: Language = ENGLISH) -> list[tuple[str, ...]]:
         return self._search_terms(lambda db: text.variants(db, words, language, self._counts))
 
+    def words_containing(self, part: str) -> list[str]:
+        return self._search_terms(lambda db: text.words_containing(db, part))
+
     def known_words(self, words: Sequence[str]) -> set[str]:
         return self._search_terms(lambda db: text.known_words(db, words))
 

@@ -62,6 +62,7 @@ SHOWS_NO_TEXT = {
     "unobserved": "it returns only ids and versions of conversations",
     "observed_messages": "it returns only ids, which other readers check",
     "variants": "it returns single words, which widen a query and are never shown",
+    "words_containing": "it returns single words, which widen a query and are never shown",
     "known_words": "it returns words of the caller; a correction needs a message that is visible",
     "similar_words": "it returns single words; a correction needs a message that is visible",
     "authors": "it returns names, which widen a query; a remark shows those of visible messages",

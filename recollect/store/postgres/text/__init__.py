@@ -19,6 +19,7 @@ from recollect.store.postgres.text.vocabulary import (
     known_words,
     similar_words,
     variants,
+    words_containing,
 )
 
 __all__ = [
@@ -43,4 +44,5 @@ __all__ = [
     "similar_words",
     "size",
     "variants",
+    "words_containing",
 ]

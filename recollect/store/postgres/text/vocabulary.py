@@ -24,7 +24,6 @@ from recollect.store.postgres.text.term_lookups import (
 
 _CACHE_SIZE = 500_000
 _NEWEST = 1_000  # passages
-_MIN_SUBSTRING_CHARACTERS = 5  # shorter words are in too many others
 
 
 class Vocabulary:
@@ -109,8 +108,6 @@ def variants(
         )
     else:
         related = english_forms(db, words, counts)
-    if len(words) == 1 and not related[0]:
-        related = [_words_containing(db, words[0])]
     return [word_forms(word, others) for word, others in zip(words, related, strict=True)]
 
 
@@ -176,14 +173,12 @@ def _terms_of_language(db: Connection, words: Sequence[str], language: Language)
     return [term for (term,) in rows]
 
 
-def _words_containing(db: Connection, word: str) -> Sequence[str]:
-    """Somebody who types a part of a word looks for the words that contain it."""
-    if len(word) < _MIN_SUBSTRING_CHARACTERS:
-        return []
+def words_containing(db: Connection, part: str) -> list[str]:
+    """See Store.words_containing."""
     rows = db.rows(
         """select term from word where owner = ?::integer and strpos(term, ?) > 0
         order by term limit ?""",
-        (db.owner, word, VARIANTS),
+        (db.owner, part, LIMITS.word_matches),
         generic_plan=True,
     )
     return [term for (term,) in rows]

@@ -29,6 +29,8 @@ class TextQueries(Protocol):
         self, db: Any, words: Sequence[str], language: Language
     ) -> list[tuple[str, ...]]: ...
 
+    def words_containing(self, db: Any, part: str) -> list[str]: ...
+
     def known_words(self, db: Any, words: Sequence[str]) -> set[str]: ...
 
     def candidates(self, db: Any, keys: Sequence[int], filter: Filter) -> list[Candidate]: ...
@@ -59,6 +61,9 @@ class SqlTextSearch(SqlTransactions[Connection], TextSearch):
 
     def variants(self, words: Sequence[str], language: Language = ENGLISH) -> list[tuple[str, ...]]:
         return self._search(lambda db: self._text.variants(db, words, language))
+
+    def words_containing(self, part: str) -> list[str]:
+        return self._search(lambda db: self._text.words_containing(db, part))
 
     def known_words(self, words: Sequence[str]) -> set[str]:
         return self._search(lambda db: self._text.known_words(db, words))

@@ -41,6 +41,7 @@ __all__ = [
     "recent",
     "sample",
     "variants",
+    "words_containing",
 ]
 
 _ALL = Filter(hidden=True)
@@ -52,7 +53,6 @@ _CANDIDATE_CACHE = CandidateCache()
 _NEWEST_FIRST = "p.created_at desc, p.key desc"
 # Variants are added to the query, so their number is bounded.
 _MAX_VARIANTS = 50
-_MIN_SUBSTRING_CHARACTERS = 5  # shorter words are in too many others
 _MAX_WORDS_IN_MEMORY = 200_000  # about 2 MB for each connection
 
 
@@ -114,10 +114,6 @@ def sample(db: Connection, limit: int) -> Iterator[str]:
 
 def variants(db: Connection, words: Sequence[str], language: Language) -> list[tuple[str, ...]]:
     """See Store.variants."""
-    if len(words) == 1:
-        (word,) = words
-        related = _related_words(db, word, language) or _words_containing(db, word)
-        return [(word, *sorted(related - {word}))]
     return [(word, *sorted(_related_words(db, word, language) - {word})) for word in words]
 
 
@@ -145,21 +141,22 @@ def _find_related_words(db: Connection, word: str, language: Language) -> set[st
     return set(same_stem[:_MAX_VARIANTS])
 
 
-def _words_containing(db: Connection, word: str) -> set[str]:
-    """Somebody who types a part of a word looks for the words that contain it."""
-    if len(word) < _MIN_SUBSTRING_CHARACTERS:
-        return set()
+def words_containing(db: Connection, part: str) -> list[str]:
+    """See Store.words_containing."""
+    limit = LIMITS.word_matches
     vocabulary = db.memoize("vocabulary", lambda: _vocabulary(db))
     if vocabulary is None:
-        rows = db.rows("select term from word where instr(term, ?) limit ?", (word, _MAX_VARIANTS))
-        return {term for (term,) in rows}
-    words: set[str] = set()
-    position = vocabulary.find(word)
-    while position >= 0 and len(words) < _MAX_VARIANTS:
+        rows = db.rows(
+            "select term from word where instr(term, ?) order by term limit ?", (part, limit)
+        )
+        return [term for (term,) in rows]
+    words: list[str] = []
+    position = vocabulary.find(part)
+    while position >= 0 and len(words) < limit:
         start = vocabulary.rfind("\n", 0, position) + 1
         end = vocabulary.find("\n", position)
-        words.add(vocabulary[start:end])
-        position = vocabulary.find(word, end)
+        words.append(vocabulary[start:end])
+        position = vocabulary.find(part, end)
     return words
 
 

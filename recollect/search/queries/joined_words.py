@@ -1,0 +1,72 @@
+"""Words of the library that contain a word of the query.
+
+Who searches for "service" also looks for `PaymentService`, and who types "autovac", for autovacuum.
+But "companion" has nothing to do with "anion". So a longer word counts only if it begins with the
+word, or if the rest of it consists of words, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from recollect.language.languages import LATIN
+from recollect.store.base import Store
+
+_MIN_PART = 5  # letters; shorter words are in too many others
+_MIN_ENGLISH_WORD = 3
+# Shorter words of a library are often abbreviations or names.
+_MIN_LIBRARY_WORD = 5
+_MAX_REST = 40  # letters that are split into words
+_MOST_WORDS = 50
+_LINKING_ELEMENTS = sorted(
+    {element for language in LATIN for element in (language.linking_elements or "").split()}
+)
+
+
+def longer_words(part: str, store: Store) -> list[str]:
+    """The words of the library that contain a text."""
+    if len(part) < _MIN_PART:
+        return []
+    return store.words_containing(part)[:_MOST_WORDS]
+
+
+def joined_words(word: str, store: Store, is_english: Callable[[str], bool]) -> list[str]:
+    """The words of the library that begin with a word, or consist of it and other words."""
+    if len(word) < _MIN_PART:
+        return []
+    rests: dict[str, list[str]] = {}
+    for longer_word in store.words_containing(word):
+        rests[longer_word] = []
+        if not longer_word.startswith(word):
+            rests[longer_word] = list(filter(None, longer_word.split(word)))
+    unknown = {rest for each in rests.values() for rest in each if not _are_words(rest, is_english)}
+    unknown -= _words_of_library(unknown, store)
+    joined = [longer_word for longer_word, each in rests.items() if unknown.isdisjoint(each)]
+    return joined[:_MOST_WORDS]
+
+
+def _are_words(text: str, is_english: Callable[[str], bool]) -> bool:
+    """Whether a text is a number or consists of English words."""
+    if text.isdigit():
+        return True
+    if len(text) > _MAX_REST:
+        return False
+    word_ends = [0]
+    for end in range(_MIN_ENGLISH_WORD, len(text) + 1):
+        starts = [start for start in word_ends if end - start >= _MIN_ENGLISH_WORD]
+        if any(is_english(text[start:end]) for start in starts):
+            word_ends.append(end)
+    return word_ends[-1] == len(text)
+
+
+def _words_of_library(texts: Iterable[str], store: Store) -> set[str]:
+    """Those that are words of the library, perhaps with an element that joins them to the next."""
+    words: dict[str, set[str]] = {}
+    for text in texts:
+        forms = {text, *(text.removesuffix(element) for element in _LINKING_ELEMENTS)}
+        words[text] = {form for form in forms if len(form) >= _MIN_LIBRARY_WORD}
+    candidates = set().union(*words.values())
+    if not candidates:
+        return set()
+    library_words = store.known_words(sorted(candidates))
+    return {text for text, forms in words.items() if not library_words.isdisjoint(forms)}
