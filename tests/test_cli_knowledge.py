@@ -137,6 +137,25 @@ def test_a_correction_is_shown_and_can_be_turned_off(run: Any, garden: dict[str,
         assert "instead of" not in as_typed
 
 
+def test_messages_with_the_same_text_are_one_result_and_notes_stay_apart(
+    run: Any, library: recollect.Library
+) -> None:
+    for number in range(3):
+        message = {"role": "user", "content": "The lighthouse opens at nine."}
+        library.add_conversation(f"c{number}", messages=[message])
+    for title in ("One", "Two"):
+        run("add", "notes", title, "--text", "The lighthouse opens at nine.")
+    page = json.loads(run("search", "lighthouse", "--json"))
+    assert sorted((result["source"], result["copies"]) for result in page["results"]) == [
+        ("chats", 2),
+        ("notes", 0),
+        ("notes", 0),
+    ]
+    assert page["total_estimated"] == 3
+    assert run("search", "lighthouse").count("2 copies") == 1
+    assert run("search", "lighthouse", "--recent").count("recollect read c") == 3
+
+
 def test_a_knowledge_search_can_use_the_reranker(run: Any, garden: dict[str, str]) -> None:
     def scores(option: str) -> list[float]:
         page = json.loads(run("search", "when do I water the tomatoes", option, "--json"))

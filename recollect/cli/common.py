@@ -253,6 +253,13 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}s"
 
 
+def copies_label(count: int) -> str:
+    """How many other messages have the same text; empty if none has."""
+    if not count:
+        return ""
+    return f"{count:,} {'copy' if count == 1 else 'copies'}"
+
+
 def print_purge(purge: Purge) -> None:
     """Say that files still contain deleted text, if they do."""
     if purge.reason:

@@ -142,7 +142,7 @@ class ItemSearch:
             snippet_words = results.words
             if recent_words and first_match(passage.content, snippet_words) is None:
                 snippet_words = recent_words
-            by_uri[entry_uri(entry)] = result(
+            fields = result(
                 about,
                 passage,
                 SnippetOptions(snippet_words, options.snippet_length, audience),
@@ -151,6 +151,9 @@ class ItemSearch:
                 is_message=candidate.kind == CONVERSATION and not entry.by_title,
                 by_title=entry.by_title,
             )
+            if options.fold:
+                fields["copies"] = entry.copies
+            by_uri[entry_uri(entry)] = fields
         return by_uri
 
     def _opening(self, about: Summary, passage: Passage, audience: Audience) -> Passage:

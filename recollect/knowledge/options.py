@@ -49,7 +49,9 @@ class KnowledgeOptions:
     correct: bool = True
     """Search for the word that was probably meant if a word occurs nowhere."""
     fold: bool = False
-    """Return messages with the same text once."""
+    """Return messages with the same text once, with the number of `copies`. The tools of the
+    Knowledge API do not: they list every message, and results have no such field. Neither does the
+    order "recent"."""
     rerank: bool | None = None
     """Let the reranker judge the first results. None: as the setting `rerank` says."""
     recent_queries: Sequence[str] = ()

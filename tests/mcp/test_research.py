@@ -92,6 +92,14 @@ def test_results_are_messages_best_first(agent: Caller, library: Library) -> Non
     assert all(result["url"] == "" for result in answer["results"])
 
 
+def test_messages_with_the_same_text_are_one_result(agent: Caller, library: Library) -> None:
+    for number in range(30):
+        add(library, "a fuji apple is sweet", id=f"copy{number}")
+    add(library, "an apple a day", id="other")
+    ids = [result["id"] for result in agent.answer("search", query="fuji apple")["results"]]
+    assert (len(ids), ids[1]) == (2, "other#m0")
+
+
 def test_with_a_base_url_results_link_to_the_console(
     make_caller: MakeCaller, library: Library
 ) -> None:

@@ -17,6 +17,7 @@ from recollect.cli.common import (
     add_search_options,
     at_terminal,
     console,
+    copies_label,
     define,
     existing,
     plural,
@@ -370,7 +371,7 @@ def _show_message(results: Results, number: int, hit: Hit, explain: bool) -> Non
     out = console()
     details = [safe(_author(hit)), when(hit.created_at), hit.source]
     if hit.copies:
-        details.append(f"{hit.copies:,} {'copy' if hit.copies == 1 else 'copies'}")
+        details.append(copies_label(hit.copies))
     if not hit.canonical:
         details.append("[yellow]on another branch[/]")
     _show_title(results, number, hit, details)

@@ -17,6 +17,7 @@ from recollect.cli.common import (
     add_command,
     add_search_options,
     console,
+    copies_label,
     existing,
     kind_argument,
     print_json,
@@ -156,6 +157,7 @@ def _search_options(arguments: argparse.Namespace) -> KnowledgeOptions:
         mode=arguments.mode,
         correct=not arguments.no_correct,
         rerank=arguments.rerank,
+        fold=True,
     )
 
 
@@ -207,6 +209,7 @@ def _show_result(result: Mapping[str, Any]) -> None:
         details.append(f"page {loc['page']}")
     details.append(loc.get("field"))
     details += [f"#{tag}" for tag in result["tags"] or ()]
+    details.append(copies_label(result["copies"]))
     details.append(f"score {result['score']:.2f}")
     subtitle = safe(" · ".join(detail for detail in details if detail))
     title = safe_line(result["title"])

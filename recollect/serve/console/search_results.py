@@ -200,7 +200,6 @@ def _search_items(
         filters=kind_filters,
         typing=request.typing,
         correct=request.correct,
-        fold=True,
     )
     audience = access.principal.audience
     response = library.knowledge.search(request.query, options, audience=audience)

@@ -60,7 +60,7 @@ class Handlers:
     def search(self, context: Context, arguments: dict[str, Any]) -> Answer:
         query = Arguments(SEARCH, arguments).required_text("query").strip()
         with json_errors(), context.library() as library:
-            options = KnowledgeOptions(limit=RESULTS, snippet_length=PREVIEW_LENGTH)
+            options = KnowledgeOptions(limit=RESULTS, snippet_length=PREVIEW_LENGTH, fold=True)
             page = library.knowledge.search(query, options, audience=context.audience)
             results = page["results"]
             nearest = page.get("nearest", [])
