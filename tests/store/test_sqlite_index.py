@@ -34,6 +34,7 @@ from recollect.store.sql.reading import lookup
 from recollect.store.sql.vectors import spaces
 from recollect.store.sql.writing import changes
 from recollect.store.sqlite import SqliteStore
+from recollect.store.sqlite import store as sqlite_store_module
 from recollect.store.sqlite.files import file_lock
 from recollect.store.sqlite.passages.key_ranges import KeyRange
 from recollect.store.sqlite.text import fts_match
@@ -252,6 +253,22 @@ def test_a_sealed_library_that_changed_has_the_same_results_as_an_unsealed_one(
     assert searches_with_results > 10
     for store in stores:
         store.close()
+
+
+def test_if_one_of_several_words_is_very_frequent_its_messages_are_counted(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(store)
+    store.refresh()
+    store.save([conversation("c0", message("m0", "only0x seal", minutes=0))])
+    either, hidden = parse("walrus OR only0x"), Filter(hidden=True)
+    assert store.count(either, EVERYTHING) == (45, True)
+    monkeypatch.setattr(sqlite_store_module, "_MAX_COUNTED_MATCHES", 30)
+    # The volumes have 40 messages. One of them may have lost the word since, as it has here.
+    assert store.count(either, EVERYTHING) == store.count(either, hidden) == (39, False)
+    assert store.count(either, Filter(roles=("user",))) == (45, True)
+    monkeypatch.setattr(sqlite_store_module, "_MAX_COUNTED_MATCHES", 40)
+    assert store.count(either, EVERYTHING) == (45, True)
 
 
 def test_a_changed_message_counts_once_after_its_volume_is_dropped(

@@ -97,8 +97,14 @@ class VolumeIndex:
     ) -> tuple[int, bool]:
         """The number of passages that match, and whether it is exact.
 
-        FTS5 counts at most `limit` matches per range. Without a filter, hidden passages count too.
+        FTS5 counts at most `limit` matches per range. If one of several words has as many, its
+        number is the result, because counting takes longer than finding the best matches. Without a
+        filter, hidden passages count too.
         """
+        if isinstance(node, Or) and filter in (Filter(), Filter(hidden=True)):
+            most = self._matches_of_most_frequent(db, node, filter.hidden)
+            if most >= limit:
+                return most, False
         selection = _selection_factory(db, filter or Filter(hidden=True))
         results, fts_ranges = self._search_volumes(
             db, node, lambda volume, stale: volume.count_matches(node, selection(stale))
@@ -128,6 +134,17 @@ class VolumeIndex:
         )
         counts = [count_matches(db, node, None, key_range, limit) for key_range in fts_ranges]
         return sum(frequencies) + sum(counts)
+
+    def _matches_of_most_frequent(self, db: Connection, node: Or, hidden: bool) -> int:
+        """The number of passages in volumes that have the most frequent of several words."""
+        words = [word.text for word in _alternatives(node) if _is_single_word(word)]
+        if not words:
+            return 0
+        frequencies, _ = self._search_volumes(
+            db, node, lambda volume, _: volume.frequencies(words, hidden), with_stale=False
+        )
+        most = max(map(sum, zip(*frequencies, strict=True)), default=0)
+        return most - len(self._snapshot(db).stale_keys)  # they may not have the word any more
 
     def _search_volumes(
         self,
@@ -371,6 +388,14 @@ def _ready_volumes(db: Connection) -> list[tuple[str, int, int]]:
 
 def _stale_keys(db: Connection) -> tuple[int, ...]:
     return tuple([key for (key,) in db.rows("select passage from stale")])
+
+
+def _alternatives(node: Node) -> Iterator[Node]:
+    if isinstance(node, Or):
+        for part in node.parts:
+            yield from _alternatives(part)
+    else:
+        yield node
 
 
 def _is_single_word(node: Node) -> TypeGuard[Word]:
