@@ -36,8 +36,8 @@ def add(library: recollect.Library, name: str, *texts: str) -> None:
     library.add_conversation(name, "", messages=messages)
 
 
-def search(library: recollect.Library, query: str) -> Page:
-    return library.search(query, options=SearchOptions())
+def search(library: recollect.Library, query: str, mode: str = "both") -> Page:
+    return library.search(query, options=SearchOptions(mode=mode))
 
 
 # -- whom a question is for ----------------------------------------------------
@@ -95,6 +95,41 @@ def test_questions_about_earlier_replies_are_about_the_assistant(question: str) 
     assert is_about_assistant(question)
     assert not is_about_user(question)
     assert not is_to_assistant(question)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What did I say about Rome?",
+        "What did I write about the castle in Rome?",
+    ],
+)
+def test_the_users_messages_come_first_but_not_without_a_word_of_the_question(
+    library: recollect.Library, question: str
+) -> None:
+    add(library, "own", "Rome was too hot for me in August.", "I see.")
+    add(library, "reply", "Okay then.", "Rome has many churches, and the Forum is worth a visit.")
+    add(library, "similar", "We stayed in Italy for a week, near the Vatican.", "Nice.")
+    add(library, "cities", "I visited Naples and Florence on the way.", "Nice.")
+    add(library, "other", "I bought a new kettle.", "Congratulations.")
+    library.index()
+    hits = search(library, question).hits
+    first_of_others = next(hit for hit in hits if hit.conversation_id != "own")
+    assert (hits[0].message_id, first_of_others.message_id) == ("own-0", "reply-1")
+    assert len([hit for hit in hits if hit.role == "user"]) > 1
+    assert [hit.message_id for hit in hits if "person" in hit.parts] == ["own-0"]
+
+
+@pytest.mark.parametrize("mode", ["both", "vector"])
+def test_the_users_messages_come_first_if_no_message_has_a_word_of_the_question(
+    library: recollect.Library, mode: str
+) -> None:
+    add(library, "car", "My car broke down on the motorway.", "The car broke down on the motorway.")
+    library.index()
+    question = "Which automobile failed on the highway?"
+    hits = search(library, question, mode).hits
+    assert hits[0].message_id == "car-0"
+    assert hits[0].parts["person"] > 0
 
 
 # -- what the user told the assistant ------------------------------------------

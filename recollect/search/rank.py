@@ -14,7 +14,8 @@ on what the query is (`search.ranking.weights`).
 - whole: BM25 of everything found in the conversation; side: of the user's messages alone.
 - person: users usually look for what they said themselves, unless they ask for advice or for what
   the assistant said (`language.queries.addressee`). Items that are not conversations were saved by
-  the user on purpose, so `person` treats them as the user's own.
+  the user on purpose, so `person` treats them as the user's own. It counts only with a word of the
+  query, unless no candidate has one.
 - speaker: the message is by the author named in the query.
 - recent: how new the message is; time: whether it lies in or near a period named in the query;
   later: it was written after the question was asked, so the question cannot be about it.

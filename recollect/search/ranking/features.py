@@ -233,7 +233,13 @@ class Features:
         rows = np.flatnonzero(self.is_ranked & self._is_message).tolist()
         if not prefers_person(self._question, {self._candidates[row].role for row in rows}):
             return self._zeros
-        return self._is_by_user | ~self._is_message
+        is_own = self._is_by_user | ~self._is_message
+        has_word = self._texts.is_anywhere.any(axis=1)
+        if not has_word.any():
+            return is_own
+        # Every conversation has messages by the user. Without a word of the question, only a
+        # resemblance says that one is about it, which is less than the words in a reply say.
+        return is_own & has_word
 
     def _speakers(self) -> Column:
         authors = [candidate.author for candidate in self._candidates]
