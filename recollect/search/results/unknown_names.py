@@ -97,9 +97,9 @@ class _Searched(NamedTuple):
     def remark(self, field: _NameField, names: tuple[str, ...]) -> str:
         if not names or self._exists(field, names):
             return ""
-        quoted = [f"“{_shown(name)}”" for name in names[:_MOST_SHOWN]]
+        quoted = [f"“{_label(name)}”" for name in names[:_MOST_SHOWN]]
         remark = f"{self.subject} {field.relation} {' or '.join(quoted)}."
-        existing = [_shown(name) for name in islice(self._existing(field, names[0]), _MOST_SHOWN)]
+        existing = [_label(name) for name in islice(self._existing(field, names[0]), _MOST_SHOWN)]
         if existing:
             remark += f" {field.heading}: {', '.join(existing)}."
         return remark
@@ -120,5 +120,5 @@ class _Searched(NamedTuple):
         return bool(self.store.recent(None, filter, 1))
 
 
-def _shown(name: str) -> str:
+def _label(name: str) -> str:
     return truncate(printable_line(name), _LONGEST_NAME)
