@@ -105,10 +105,12 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Let the garbage collector ignore what lives as long as the process."""
     gc.collect()
     gc.freeze()
+    gc.enable()
     gc.set_threshold(10_000, 20, 20)
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    gc.disable()  # until all tests are collected
     if hasattr(config, "workerinput") or config.option.collectonly:
         return
     if has_memory_for_files():
