@@ -523,6 +523,12 @@ def test_more_synonyms_come_from_a_file(
         search(garden, "cistern")
 
 
+def test_a_word_is_corrected_next_to_one_that_the_library_has(garden: recollect.Library) -> None:
+    page = search(garden, "quagga tomatoez barrel", mode="text")
+    assert page.corrections == {"tomatoez": "tomatoes"}
+    assert page.missing == ("quagga",)
+
+
 def test_a_query_with_another_unknown_word_is_not_corrected(garden: recollect.Library) -> None:
     page = search(garden, "tomatoez quagga", mode="text")
     assert (page.corrections, ids(page)) == ({}, [])

@@ -53,8 +53,9 @@ def correct_terms(
             corrections[spelling] = word
             term = inflected_term(word, store, language)
         corrected.append(term)
-    # A query with more words that occur nowhere is about something else, not misspelled.
-    if not all(term.frequency for term in corrected):
+    # A query of words that occur nowhere is about something else, not misspelled.
+    is_about_library = any(term.frequency for term in terms)
+    if not is_about_library and not all(term.frequency for term in corrected):
         return tuple(terms), {}
     return tuple(corrected), corrections
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 
 from recollect.index.meaning import Meaning
@@ -13,6 +12,7 @@ from recollect.language.queries.intent import QUESTION, classify
 from recollect.language.queries.query import Query
 from recollect.language.queries.query_tree import Node, words
 from recollect.language.text import is_unspaced, tokens
+from recollect.language.words.code_names import has_inner_capital, other_names
 from recollect.language.words.names import names_in
 from recollect.language.words.numbers import other_format
 from recollect.language.words.spelling import may_be_misspelled
@@ -27,7 +27,6 @@ from recollect.search.queries.topics import query_topic
 from recollect.store.base import Store
 from recollect.store.values import TermPlan
 
-_INNER_CAPITAL = re.compile("[a-z][A-Z]")
 _RARE = 10  # passages with a word
 _RARE_FAMILY = 20  # passages with any word of its family
 
@@ -49,7 +48,7 @@ def query_terms(
         terms = _typed_terms(query.node)
     terms = _without_accidental_pairs(_weighted(terms, store))
     if query.plain:
-        terms = _with_other_numbers(terms, store)
+        terms = _with_other_formats(terms, store, query.rest)
         terms = _with_joined_words(terms, store, query.rest, is_english)
         compounds = _compounds(terms, store, query.language)
         terms, head_terms = _with_parts(terms, compounds, store)
@@ -141,11 +140,12 @@ def _overlap(first: Term, second: Term) -> bool:
     return one[1] == other[0] or other[1] == one[0]
 
 
-def _with_other_numbers(terms: Sequence[Term], store: Store) -> list[Term]:
-    """The terms; numbers and versions that the library does not contain have another format."""
+def _with_other_formats(terms: Sequence[Term], store: Store, text: str) -> list[Term]:
+    """The terms. Numbers and names in code that the library does not have get another format."""
+    names = other_names(text)
     by_form: dict[Form, Term] = {}
     for term in terms:
-        other_form = other_format(term.forms[0])
+        other_form = names.get(term.forms[0]) or other_format(term.forms[0])
         if other_form and not term.frequency and not term.prefix:
             by_form[term.forms[0]] = term._replace(forms=(*term.forms, other_form))
     if not by_form:
@@ -167,7 +167,7 @@ def _with_joined_words(
     if term.frequency or term.prefix or len(term.forms[0]) > 1:
         return terms
     word = term.forms[0][0]
-    if term.exact or _INNER_CAPITAL.search(text):  # part of a name in code
+    if term.exact or has_inner_capital(text):  # part of a name in code
         words = longer_words(word, store)
     else:
         words = joined_words(word, store, is_english)

@@ -81,8 +81,13 @@ class Remarks:
             for number, term in enumerate(interpretation.terms)
             if not term.weak and self._is_missing(number, term)
         ]
-        ignored = times | self._unfinished_names()
+        ignored = times | self._unfinished_names() | self._parts_of_identifiers()
         return _as_typed([name for name in absent if name not in ignored], text)
+
+    def _parts_of_identifiers(self) -> set[str]:
+        """The parts of identifiers that messages have, perhaps without underscores."""
+        terms = self._interpretation.terms
+        return {word for term in terms if term.exact and term.frequency for word in term.forms[0]}
 
     def _unfinished_names(self) -> set[str]:
         """The names of a word, and its last part, of which the user has typed too little."""
