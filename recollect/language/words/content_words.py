@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 from recollect.language.languages.base import Language
 from recollect.language.languages.english import ENGLISH
 from recollect.language.queries.query_tree import Node, Word, words
 from recollect.language.text import fold, has_token
 
 _OPERATOR_WORDS = ("AND", "OR", "NOT", "NEAR")
+_POSSESSIVE = re.compile(r"(?<=\w)['’]s\W*$", re.IGNORECASE)
 _CONTRACTIONS = frozenset(["s", "re", "ve", "ll", "d", "m", "t"])
 
 
@@ -40,11 +43,15 @@ def _is_stop_word(text: str, query_is_upper_case: bool, language: Language) -> b
     head, _, tail = bare.partition("'")
     if tail not in _CONTRACTIONS:
         return False
-    return head in language.stop_words or head.removesuffix("n") in language.stop_words
+    if tail == "t" and head.removesuffix("n") in language.stop_words:  # "isn't"
+        return True
+    return head in language.stop_words
 
 
 def _without_joined_words(word: Word, language: Language) -> Word:
-    """The word without the function words at its beginning and end."""
+    """The word without the function words at its beginning and end, and without `'s`."""
+    if language is ENGLISH and _POSSESSIVE.search(word.text):
+        return Word(_POSSESSIVE.sub("", word.text), word.prefix)
     parts = language.joined_parts(_bare(word.text))
     if len(parts) == 1:
         return word
