@@ -93,6 +93,7 @@ def test_a_request_with_a_new_name_needs_a_preference_about_its_topic() -> None:
     assert is_weak(query, [mention], FLOOR)
     assert not is_weak(query, [mention, liking], FLOOR)
     assert is_weak(query, [mention, replace(liking, terms=())], FLOOR)
+    assert is_weak(replace(query, text="Which flight is to Rome?"), [mention, liking], FLOOR)
 
 
 def test_confidence_is_the_share_of_the_question_in_words_and_in_meaning() -> None:
@@ -122,3 +123,8 @@ def test_without_words_the_meaning_alone_counts() -> None:
 def test_a_name_alone_is_evidence_only_with_a_similar_meaning(cosine: float, weak: bool) -> None:
     query = question("which region is Redis in?", "region", "redis")
     assert is_weak(query, [hit(1, {1}, cosine)], FLOOR) == weak
+
+
+def test_a_name_alone_is_evidence_for_a_question_about_nothing_else() -> None:
+    assert not is_weak(question("Who is David?", "david"), [hit(1, {0}, 0.1)], FLOOR)
+    assert is_weak(question("Who is David?", "david"), [hit(1, set(), 0.1)], FLOOR)

@@ -178,11 +178,13 @@ def _evidence(exchange: _Exchange, names: Set[int], noise_floor: float) -> float
 
 
 def _has_statement(question: Question, best: Sequence[ScoredCandidate]) -> bool:
-    """Whether a question for the assistant meets what the user told it about the topic.
+    """Whether a request meets what the user told the assistant about the topic.
 
-    Such a question is about something new ("Suggest a flight to Rome"), so it may mention names
-    that the library does not have. Preferences about flights are what it needs.
+    A request is about something new ("Suggest a flight to Rome"), so it may mention names that the
+    library does not have. Preferences about flights are what it needs.
     """
+    if not language_of(question.text).is_request(question.text):
+        return False
     statements = [s for s in best if s.part("liking") > 0 or s.part("instruction") > 0]
     if not statements:
         return False
@@ -270,14 +272,18 @@ def _known_names(question: Question) -> set[int]:
     """The numbers of the terms that are names in the question and occur in the library.
 
     For a name that does not occur, these are its synonyms: an exchange about any server does not
-    answer a question about Jenkins, one about CI may.
+    answer a question about Jenkins, one about CI may. None if the question has no other words: what
+    mentions David answers "Who is David?"
     """
     names = names_in(question.text) - DATE_WORDS
-    return {
+    known = {
         number
         for number, term in enumerate(question.terms)
         if not names.isdisjoint((term.name, term.stands_for)) and term.frequency
     }
+    if known.issuperset(range(len(question.terms))):
+        return set()
+    return known
 
 
 def _lacks_name(question: Question, ranking: Sequence[ScoredCandidate]) -> bool:
