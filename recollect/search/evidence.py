@@ -276,14 +276,14 @@ def _known_names(question: Question) -> set[int]:
     mentions David answers "Who is David?"
     """
     names = names_in(question.text) - DATE_WORDS
-    known = {
+    numbers = {
         number
         for number, term in enumerate(question.terms)
         if not names.isdisjoint((term.name, term.stands_for)) and term.frequency
     }
-    if known.issuperset(range(len(question.terms))):
+    if len(numbers) == len(question.terms):
         return set()
-    return known
+    return numbers
 
 
 def _lacks_name(question: Question, ranking: Sequence[ScoredCandidate]) -> bool:
