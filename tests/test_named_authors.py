@@ -95,3 +95,11 @@ def test_in_a_library_with_very_many_authors_names_are_only_words(
 ) -> None:
     monkeypatch.setattr(arms, "_MOST_AUTHORS", 2)
     assert first_hit(crowd, query) != "dialogue-1"
+
+
+def test_the_name_of_an_author_is_not_a_missing_word(library: recollect.Library) -> None:
+    add_dialogue(library, "garden", ("Ines Duarte", "I planted roses."), ("Kofi", "Lovely roses!"))
+    library.index()
+    page = library.search("which roses did Ines plant and Otto water")
+    assert page.hits[0].message_id == "garden-0"
+    assert page.missing == ("otto", "water")

@@ -100,7 +100,9 @@ class Remarks:
         return {form_name(parts), *parts[-1:]}
 
     def _is_missing(self, number: int, term: Term) -> bool:
-        """Whether nothing that is searched contains a term."""
+        """Whether nothing that is searched contains a term, nor is by an author with that name."""
+        if any(number in scored.metadata_terms for scored in self._ranking):
+            return False
         if not term.frequency or not self._kinds:
             return not term.frequency
         if any(number in scored.terms or number in scored.title_terms for scored in self._ranking):
