@@ -523,6 +523,13 @@ def test_more_synonyms_come_from_a_file(
         search(garden, "cistern")
 
 
+def test_the_possessive_s_is_not_a_keyword(garden: recollect.Library) -> None:
+    add(garden, "ann", "It's Ann who has the roses.", "That's nice.")
+    for query in ("Ann's roses", "Ann’s roses"):
+        page = search(garden, query, mode="text")
+        assert (page.hits[0].terms, ids(page)[0]) == (("ann", "roses"), "ann-0")
+
+
 def test_a_word_is_corrected_next_to_one_that_the_library_has(garden: recollect.Library) -> None:
     page = search(garden, "quagga tomatoez barrel", mode="text")
     assert page.corrections == {"tomatoez": "tomatoes"}

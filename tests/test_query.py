@@ -398,9 +398,8 @@ def test_the_limits_apply_to_every_part_of_a_query() -> None:
     ("text", "expected"),
     [
         ("what did we say about the garden", ["say", "garden"]),
-        ("When's Ada's birthday?", ["Ada", "birthday?"]),
-        ("What is Ann’s car, and which is Ben's?", ["Ann", "car,", "Ben"]),
-        ("Isn't it the dog's", ["dog"]),
+        ("When's Ada's birthday?", ["Ada's", "birthday?"]),
+        ("What is Ann’s car, and which is Ben's?", ["Ann’s", "car,", "Ben's?"]),
         ("don't you remember? I can’t", ["remember?"]),
         ("tell me what IT sent to the US", ["IT", "sent", "US"]),
         ("WHAT DID I SAY", ["SAY"]),

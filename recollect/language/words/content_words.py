@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
-
 from recollect.language.languages.base import Language
 from recollect.language.languages.english import ENGLISH
 from recollect.language.queries.query_tree import Node, Word, words
 from recollect.language.text import fold, has_token
 
 _OPERATOR_WORDS = ("AND", "OR", "NOT", "NEAR")
-_POSSESSIVE = re.compile(r"(?<=\w)['’]s\W*$", re.IGNORECASE)
 _CONTRACTIONS = frozenset(["s", "re", "ve", "ll", "d", "m", "t"])
 
 
@@ -49,9 +46,7 @@ def _is_stop_word(text: str, query_is_upper_case: bool, language: Language) -> b
 
 
 def _without_joined_words(word: Word, language: Language) -> Word:
-    """The word without the function words at its beginning and end, and without `'s`."""
-    if language is ENGLISH and _POSSESSIVE.search(word.text):
-        return Word(_POSSESSIVE.sub("", word.text), word.prefix)
+    """The word without the function words at its beginning and end."""
     parts = language.joined_parts(_bare(word.text))
     if len(parts) == 1:
         return word

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -9,7 +10,7 @@ from typing import NamedTuple
 from recollect.language.detection import unspaced_language
 from recollect.language.languages.base import Language
 from recollect.language.languages.english import ENGLISH
-from recollect.language.queries.intent import is_identifier
+from recollect.language.queries.intent import KEYWORDS, classify, is_identifier
 from recollect.language.queries.query import Query
 from recollect.language.queries.query_tree import Word
 from recollect.language.text import is_unspaced, tokens
@@ -17,6 +18,7 @@ from recollect.language.when import period_words
 from recollect.language.words.content_words import content_words
 from recollect.search.queries.terms import Form
 
+_POSSESSIVE = re.compile(r"(?<=\w)['’]s\W*$", re.IGNORECASE)
 _MIN_PART_LETTERS = 3  # of an identifier
 _MIN_PREFIX_CHARACTERS = 2  # a single letter is the prefix of too many words
 
@@ -74,7 +76,12 @@ def _is_exact(word: Word) -> bool:
 
 
 def _topic_forms(query: Query, topic: Sequence[Word]) -> list[Form]:
-    """The forms of the words, without particles of scripts without spaces if others remain."""
+    """The forms of the words, without particles of scripts without spaces if others remain.
+
+    Keywords lose the "s" of "Ann's". The weights of questions were fitted with it.
+    """
+    if classify(query.rest) == KEYWORDS:
+        topic = [Word(_POSSESSIVE.sub("", word.text), word.prefix) for word in topic]
     language = unspaced_language(query.rest)
     forms = [f for word in topic for f in _forms(word.text, language) if _is_telling(word, f)]
     if forms:
