@@ -73,7 +73,7 @@ def note_unknown_names(
     searched = _Searched(store, kinds, subject_of(kinds, subject))
     try:
         remarks = [searched.remark(field, _names_in_all(field, filters)) for field in _FIELDS]
-    except SearchTimeout:
+    except SearchTimeout:  # the search itself is complete
         return note
     return " ".join(filter(None, [note, *remarks]))
 
