@@ -93,7 +93,7 @@ def test_an_author_is_known_as_soon_as_they_have_written(crowd: recollect.Librar
 def test_in_a_library_with_very_many_authors_names_are_only_words(
     crowd: recollect.Library, monkeypatch: pytest.MonkeyPatch, query: str
 ) -> None:
-    monkeypatch.setattr(arms, "_MOST_AUTHORS", 2)
+    monkeypatch.setattr(arms, "MOST_AUTHORS", 2)
     assert first_hit(crowd, query) != "dialogue-1"
 
 

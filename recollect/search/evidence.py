@@ -272,8 +272,8 @@ def _known_names(question: Question) -> set[int]:
     """The numbers of the terms that are names in the question and occur in the library.
 
     For a name that does not occur, these are its synonyms: an exchange about any server does not
-    answer a question about Jenkins, one about CI may. None if the question has no other words: what
-    mentions David answers "Who is David?"
+    answer a question about Jenkins, one about CI may. Empty if the question has no other words: a
+    message that mentions David is evidence for "Who is David?"
     """
     names = names_in(question.text) - DATE_WORDS
     numbers = {

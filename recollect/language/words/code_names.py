@@ -20,9 +20,9 @@ def has_inner_capital(text: str) -> bool:
 
 
 def other_names(text: str) -> dict[tuple[str, ...], tuple[str, ...]]:
-    """The words of the names in a text, as the index has them, and their words if written apart.
+    """The names in a text: the words that the index has for each, and those of its other format.
 
-    The words of a name with underscores are written together.
+    A name with capitals is split into its words. Those of a name with underscores are joined.
     """
     names: dict[tuple[str, ...], tuple[str, ...]] = {}
     for word in text.split():

@@ -1,4 +1,4 @@
-"""Names in the order of how similar they are to a misspelt one."""
+"""Names in the order of how similar they are to a misspelled one."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ from recollect.store.values import SearchPlan, Space
 _COMMON_WEIGHT = math.log(1 + 0.9 / 0.1)
 _MIN_NAME = 2  # letters; shorter ones are initials
 _PERIODS = 3  # the most periods of a question that are searched
-_MOST_AUTHORS = 500
+MOST_AUTHORS = 500
 """In a library with more authors, it would take too long to check whether a query names one."""
 _STATEMENTS = 50  # preferences and instructions, if a question is for the assistant
 _DISTANT = 12  # more than are shown, because some have the same text
@@ -76,7 +76,7 @@ def named_authors(interpretation: Interpretation, scope: Scope) -> Filter | None
         return None
     authors = [
         author
-        for author in scope.store.authors(_MOST_AUTHORS)
+        for author in scope.store.authors(MOST_AUTHORS)
         if not words.isdisjoint(tokens(author))
     ]
     if not authors:

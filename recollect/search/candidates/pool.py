@@ -201,11 +201,11 @@ class CandidatePool:
     def _count_conversations(self, documents: set[str]) -> tuple[int, bool]:
         interpretation, options = self._interpretation, self._interpretation.options
         is_exact = self.is_exhausted
-        # Counting takes up to half as long as the search. Who types or is an agent rarely goes past
-        # the ranked conversations, so a minimum is enough. So it is for a question: what answers it
-        # in other words cannot be counted anyway.
-        is_answered = interpretation.is_by_meaning and interpretation.question.intent == QUESTION
-        is_quick = options.typing or options.observations or is_answered or self.scope.is_partial
+        # Counting takes up to half as long as the search. Agents and people who are typing rarely
+        # go past the ranked conversations, so a minimum is enough. It is also enough for a
+        # question, because answers in other words cannot be counted anyway.
+        is_question = interpretation.is_by_meaning and interpretation.question.intent == QUESTION
+        is_quick = options.typing or options.observations or is_question or self.scope.is_partial
         if self.has_more_matches and interpretation.node is not None and not is_quick:
             keys = self.text_arm.matches(_COUNTED_MATCHES)
             unranked = [key for key in keys if key not in self._keys]

@@ -1,8 +1,8 @@
 """Words of the library that contain a word of the query.
 
-Who searches for "service" also looks for `PaymentService`, and who types "autovac", for autovacuum.
-But "companion" has nothing to do with "anion". So a longer word counts only if it begins with the
-word, or if the rest of it consists of words, too.
+A search for "service" should find `PaymentService`, and a search for "autovac" autovacuum. But
+"companion" has nothing to do with "anion". So a longer word counts only if it begins with the word,
+or if the rest of it consists of words, too.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _are_words(text: str, is_english: Callable[[str], bool]) -> bool:
 
 
 def _words_of_library(texts: Iterable[str], store: Store) -> set[str]:
-    """Those that are words of the library, perhaps with an element that joins them to the next."""
+    """Those that are words of the library, perhaps followed by an element that joins words."""
     words: dict[str, set[str]] = {}
     for text in texts:
         forms = {text, *(text.removesuffix(element) for element in _LINKING_ELEMENTS)}

@@ -159,7 +159,7 @@ def _with_joined_words(
 ) -> list[Term]:
     """The terms. The only word of a query also stands for longer words, if the library lacks it.
 
-    A query of several words finds something without them.
+    A query of several words finds messages by the others.
     """
     if len(terms) != 1:
         return terms

@@ -78,7 +78,7 @@ def _is_exact(word: Word) -> bool:
 def _topic_forms(query: Query, topic: Sequence[Word]) -> list[Form]:
     """The forms of the words, without particles of scripts without spaces if others remain.
 
-    Keywords lose the "s" of "Ann's". The weights of questions were fitted with it.
+    Keywords lose the "s" of "Ann's". Questions keep it, because their weights were fitted with it.
     """
     if classify(query.rest) == KEYWORDS:
         topic = [Word(_POSSESSIVE.sub("", word.text), word.prefix) for word in topic]

@@ -17,6 +17,7 @@ from recollect.language.words.similar_names import closest
 from recollect.model.kinds import KINDS
 from recollect.model.projects import project_name
 from recollect.model.search import Filter
+from recollect.search.candidates.arms import MOST_AUTHORS
 from recollect.search.queries.query_filter import NO_NAME
 from recollect.search.results.subjects import subject_of
 from recollect.store.base import Store
@@ -24,7 +25,6 @@ from recollect.store.base import Store
 _MOST_SHOWN = 3
 _MOST_CHECKED = 10
 """The most names that are looked up in order to show some of them."""
-_MOST_AUTHORS = 500
 _LONGEST_NAME = 80
 
 
@@ -33,7 +33,7 @@ def _facet_names(facet: str, store: Store, kinds: Sequence[str]) -> list[str]:
 
 
 def _authors(store: Store, kinds: Sequence[str]) -> list[str]:
-    return store.authors(_MOST_AUTHORS)
+    return store.authors(MOST_AUTHORS)
 
 
 def _models(store: Store, kinds: Sequence[str]) -> list[str]:

@@ -97,8 +97,8 @@ class VolumeIndex:
     ) -> tuple[int, bool]:
         """The number of passages that match, and whether it is exact.
 
-        FTS5 counts at most `limit` matches per range. If one of several words has as many, its
-        number is the result, because counting takes longer than finding the best matches. Without a
+        FTS5 counts at most `limit` matches per range. If one of several words has that many, only
+        its matches are counted, because counting all would take longer than the search. Without a
         filter, hidden passages count too.
         """
         if isinstance(node, Or) and filter in (Filter(), Filter(hidden=True)):
