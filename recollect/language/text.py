@@ -11,6 +11,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from functools import cache
 from hashlib import blake2b
 
+from recollect.language.symbol_names import spell_out_symbols, without_symbol_names
 from recollect.language.terminal_codes import without_terminal_codes
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -115,13 +116,23 @@ def indexable(value: str) -> str:
     """The form in which text is indexed and searched.
 
     Lower case, without accents, with compatibility forms unified, and with spaces around each
-    character of a script that is written without spaces. Codes of terminals are left out.
+    character of a script that is written without spaces. Codes of terminals are left out, and the
+    symbols of names such as C++ are spelled out.
     """
-    return indexable_with_codes(without_terminal_codes(value))
+    return indexable_as_written(_readable(value))
 
 
-def indexable_with_codes(value: str) -> str:
-    """The same with the codes of terminals, as older versions indexed it."""
+def indexable_fragment(value: str) -> str:
+    """The same for a part of a text, which may begin or end inside a word or a name such as C++."""
+    return indexable_as_written(without_symbol_names(without_terminal_codes(value)))
+
+
+def _readable(value: str) -> str:
+    return spell_out_symbols(without_terminal_codes(value))
+
+
+def indexable_as_written(value: str) -> str:
+    """The same with codes of terminals and with symbols, as older versions indexed it."""
     if not value.isascii():
         value = _replace_symbols(value)
     if value.isascii():
@@ -138,13 +149,13 @@ def index_text(value: str) -> str:
 
     Texts whose only other characters are symbols need half the time.
     """
-    value = without_terminal_codes(value)
+    value = _readable(value)
     if value.isascii():
         return value.lower()
     encoded = value.encode("utf-8", "surrogatepass")
     if _ONLY_SYMBOLS.fullmatch(_decode_others(encoded)):
         return encoded.translate(_LOWER_CASE_OR_SPACE).decode("ascii")
-    return indexable_with_codes(value)
+    return indexable_as_written(value)
 
 
 @cache
@@ -175,7 +186,7 @@ def _replace_symbols(value: str) -> str:
 
 def tokens(text: str) -> list[str]:
     """The words of a text, as the index has them."""
-    text = without_terminal_codes(text)
+    text = _readable(text)
     words = _ascii_words(text)
     if words is None:
         return _other_words(text)
@@ -184,7 +195,7 @@ def tokens(text: str) -> list[str]:
 
 def separated_words(text: str) -> bytes:
     """The words of a text, as the index has them, in UTF-8 with spaces between them."""
-    text = without_terminal_codes(text)
+    text = _readable(text)
     words = _ascii_words(text)
     if words is None:
         return " ".join(_other_words(text)).encode()
@@ -208,7 +219,7 @@ def _ascii_words(text: str) -> bytes | None:
 
 
 def _other_words(text: str) -> list[str]:
-    return _WORD.findall(indexable_with_codes(text).replace("_", " "))
+    return _WORD.findall(indexable_as_written(text).replace("_", " "))
 
 
 def _forms_in_ascii(characters: Iterable[str]) -> dict[str, str] | None:

@@ -219,7 +219,7 @@ def test_no_text_makes_a_search_fail(client: TestClient, text: str) -> None:
 )
 def test_a_query_that_is_too_long_is_rejected(client: TestClient, path: str) -> None:
     name = "query" if path.startswith("/c") else "q"
-    texts = ["a " * 20_000, "(a+)+$" * 3_000]
+    texts = ["a " * 20_000, "(a)+$" * 3_000]
     if path != "/api/v1/search":  # it searches for the beginning of a long word
         texts += ["x" * 60_000, "é" * 600]
     for text in texts:

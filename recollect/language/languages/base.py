@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from recollect.language.text import fold, indexable
+from recollect.language.text import fold, indexable, indexable_as_written
 
 _NEVER = "(?!)"  # matches nothing
 
@@ -260,7 +260,7 @@ class Language:
         """A pattern for any of the phrases, as whole words if words are separated by spaces."""
         if self.unspaced:
             return re.compile("|".join(patterns) or _NEVER)
-        alternatives = [indexable(pattern).replace(" ", r"\s+") for pattern in patterns]
+        alternatives = [indexable_as_written(pattern).replace(" ", r"\s+") for pattern in patterns]
         return re.compile(rf"\b(?:{'|'.join(alternatives) or _NEVER})\b")
 
     def _searchable(self, text: str) -> str:

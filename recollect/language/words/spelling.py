@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from recollect.language.symbol_names import symbol_name
+
 MIN_CHARACTERS = 5
 """Shorter words have too many neighbours to guess which one was meant."""
 MAX_CHARACTERS = 24
@@ -14,6 +16,8 @@ _TRANSCRIBED_UMLAUT = re.compile("([aou])e")
 
 def may_be_misspelled(word: str) -> bool:
     """Whether a word may have neighbours that were meant, as far as its letters tell."""
+    if symbol_name(word):
+        return False
     return MIN_CHARACTERS <= len(word) <= MAX_CHARACTERS and word.isascii() and word.isalpha()
 
 

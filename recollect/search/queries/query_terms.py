@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from recollect.index.meaning import Meaning
 from recollect.language.languages.base import Language
 from recollect.language.languages.english import ENGLISH
-from recollect.language.queries.intent import QUESTION, classify
+from recollect.language.queries.intent import QUESTION, classify, is_identifier
 from recollect.language.queries.query import Query
 from recollect.language.queries.query_tree import Node, words
 from recollect.language.text import is_unspaced, tokens
@@ -67,8 +67,12 @@ def _plain_terms(query: Query, store: Store, typing: bool) -> list[Term]:
 
 
 def _typed_terms(node: Node) -> list[Term]:
-    forms = dict.fromkeys((tuple(tokens(word.text)), word.prefix) for word in words(node))
-    return [Term((form,), prefix) for form, prefix in forms if form]
+    forms = {(tuple(tokens(word.text)), word.prefix): word for word in words(node)}
+    return [
+        Term((form,), prefix, exact=is_identifier(word.text))
+        for (form, prefix), word in forms.items()
+        if form
+    ]
 
 
 def _prefix_terms(prefix: str) -> list[Term]:

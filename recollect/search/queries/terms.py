@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from recollect.language.queries.query_tree import And, Node, Or, Word
+from recollect.language.symbol_names import symbol_name
 from recollect.language.text import is_unspaced, tokens
 from recollect.language.when import date_words
 
@@ -27,10 +28,10 @@ Form = tuple[str, ...]
 
 
 def form_name(form: Sequence[str]) -> str:
-    """The words as people write them: without spaces in scripts that have none."""
+    """The words as people write them: C++, and without spaces in scripts that have none."""
     if all(map(is_unspaced, form)):
         return "".join(form)
-    return " ".join(form)
+    return " ".join([symbol_name(word) or word for word in form])
 
 
 class Term(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from recollect.language.symbol_names import symbol_name
 from recollect.language.terminal_codes import without_terminal_codes
 from recollect.search.queries.terms import Term
 from recollect.settings import LIMITS
@@ -29,7 +30,10 @@ def _first_match(text: str, terms: Sequence[Term]) -> int:
     """
     data = text[:_MAX_CHARACTERS_SEARCHED].encode("utf-8", "surrogatepass").lower()
     for term in sorted(terms, key=lambda term: -term.weight):
-        first_words = {form[0].encode("utf-8", "surrogatepass") for form in term.forms}
+        first_words = {
+            (symbol_name(form[0]) or form[0]).encode("utf-8", "surrogatepass")
+            for form in term.forms
+        }
         places = [place for place in map(data.find, first_words) if place >= 0]
         if places:
             return len(data[: min(places)].decode("utf-8", "ignore"))

@@ -6,6 +6,7 @@ import string
 from collections.abc import Sequence
 from functools import cached_property
 
+from recollect.language.symbol_names import symbol_name
 from recollect.language.text import is_unspaced, tokens
 from recollect.language.when import period_words
 from recollect.model.kinds import KINDS, OBSERVATION
@@ -124,9 +125,11 @@ def _as_typed(names: Sequence[str], text: str) -> tuple[str, ...]:
         name = form_name(parts)
         if name not in names:
             continue
-        typed_words[name] = word.strip(_EDGES)
         if len(parts) > 1:
+            typed_words[name] = word.strip(_EDGES)
             parts_of_identifiers.update(parts)
+        elif symbol_name(parts[0]):
+            typed_words[name] = word.strip("\"'.,;:!?()")
         else:
-            typed_words[name] = typed_words[name].lower()
+            typed_words[name] = word.strip(_EDGES).lower()
     return tuple(typed_words.get(name, name) for name in names if name not in parts_of_identifiers)

@@ -10,6 +10,7 @@ from itertools import islice
 from typing import Protocol
 
 from recollect.language.queries.query_tree import Word
+from recollect.language.symbol_names import symbol_name
 from recollect.language.text import indexable, is_unspaced, non_ascii_characters
 
 _MOST_MATCHES = 64
@@ -44,7 +45,7 @@ def _word_finder(words: tuple[Word, ...]) -> WordFinder:
     plain_words = []
     for word in words:
         tokens = _tokens(word)
-        if len(tokens) != 1 or not tokens[0].isascii():
+        if len(tokens) != 1 or not tokens[0].isascii() or symbol_name(tokens[0]):
             return _PatternFinder(words)
         plain_words.append((tokens[0], word.prefix))
     finder = _PlainFinder(plain_words)
@@ -135,10 +136,18 @@ def _alternative(word: Word) -> str:
     tokens = _tokens(word)
     if not tokens:
         return re.escape(fold(word.text))
-    alternative = r"[\W_]*".join(_LETTERS.sub(_with_ligature, re.escape(t)) for t in tokens)
-    if tokens[-1].isascii() and not word.prefix:
+    alternative = r"[\W_]*".join(map(_token_pattern, tokens))
+    if tokens[-1].isascii() and not word.prefix and not symbol_name(tokens[-1]):
         alternative += r"(?![^\W_])"
     return alternative
+
+
+def _token_pattern(token: str) -> str:
+    pattern = _LETTERS.sub(_with_ligature, re.escape(token))
+    name = symbol_name(token)
+    if name:  # the text has C++, perhaps with a number, or cplusplus
+        return rf"(?:{re.escape(name)}(?![^\W\d_]|[+#])|{pattern}(?![^\W_]))"
+    return pattern
 
 
 def _with_ligature(letters: re.Match[str]) -> str:

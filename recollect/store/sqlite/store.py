@@ -24,7 +24,7 @@ from recollect.store.sql.parts.text_search import TextQueries
 from recollect.store.sql.reading.selection import resolve_filter
 from recollect.store.sql.store import SqlStore
 from recollect.store.sql.vectors import spaces as space_sql
-from recollect.store.sql.writing import changes, codes_in_index, headings
+from recollect.store.sql.writing import changes, headings, older_index
 from recollect.store.sqlite.care import compaction, verification
 from recollect.store.sqlite.care.purging import Purging, request_purge
 from recollect.store.sqlite.care.verification import UNINDEXED
@@ -399,7 +399,7 @@ class SqliteStore(SqlStore[Connection]):
             _, newest_key = all_keys(db)
             if not headings.is_complete(db) or text_index.is_vocabulary_behind(db):
                 return True
-            if not codes_in_index.is_complete(db):
+            if not older_index.is_complete(db):
                 return True
             if not compaction.is_complete(db) or self._index_folder.has_lost_vectors(db):
                 return True
@@ -414,7 +414,7 @@ class SqliteStore(SqlStore[Connection]):
     ) -> None:
         self._index_keywords(stop)
         self._complete_vocabulary()  # an import may have been killed
-        self._remove_codes(stop)
+        self._index_older(stop)
         if self._uses_volumes():
             self._index_folder.volumes.refresh(progress, stop)
         compaction.compress_older(self._connections, stop)
@@ -466,7 +466,7 @@ class SqliteStore(SqlStore[Connection]):
         def clear(db: Connection, index: TextIndex) -> None:
             checking.remember_lost(db, verification.count_lost(db))
             text_index.clear(db)
-            codes_in_index.mark_complete(db)
+            older_index.mark_complete(db)
             space_sql.remove_orphans(db)
             if checking.correct_counts(db):
                 statistics.recount(db)
@@ -511,7 +511,7 @@ def _has_volumes(db: Connection) -> bool:
 
 def _clear_index(db: Connection) -> None:
     text_index.clear(db)
-    codes_in_index.mark_complete(db)
+    older_index.mark_complete(db)
     db.run("insert or replace into derived values ('text', ?)", (text_index.VERSION,))
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from recollect.language.terminal_codes import has_terminal_codes
 from recollect.store.postgres.connections.connection import Connection
 from recollect.store.postgres.text.lexemes import folded_content, text_vector
 from recollect.store.postgres.text.vocabulary import Vocabulary, delete_unused_words, insert_words
 from recollect.store.sql.database import IndexRow
+from recollect.store.sql.writing import older_index
 
 VERSION = 2
 
@@ -84,14 +84,15 @@ class IndexWriter:
 
     def remove(self, rows: Iterable[IndexRow], count: int = 1) -> None:
         keys = []
-        keys_with_codes = []
+        keys_with_other_words = []
         words: set[str] = set()
-        for key, title, content in rows:
+        for row in rows:
+            key, title, content = row
             keys.append(key)
             words |= text_vector(title, content).distinct
-            if has_terminal_codes(content) or has_terminal_codes(title):
-                keys_with_codes.append(key)
-        words |= self._indexed_words(keys_with_codes)
+            if older_index.has_other_words(row):
+                keys_with_other_words.append(key)
+        words |= self._indexed_words(keys_with_other_words)
         self._db.run(
             "delete from passage_text where owner = ?::integer and key = any(?::bigint[])",
             (self._db.owner, keys),
@@ -102,7 +103,7 @@ class IndexWriter:
         self.new_words -= words
 
     def _indexed_words(self, keys: list[int]) -> set[str]:
-        """The words that the index has of passages. Older versions indexed codes of terminals."""
+        """The words that the index has of passages, perhaps of an older version."""
         if not keys:
             return set()
         rows = self._db.rows(

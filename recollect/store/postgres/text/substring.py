@@ -6,7 +6,7 @@ text, search the index for those words, then verify against the text.
 
 from __future__ import annotations
 
-from recollect.language.text import fold, indexable, tokens
+from recollect.language.text import fold, indexable_fragment, tokens
 from recollect.model.search import Filter
 from recollect.store.postgres.connections.connection import Connection
 from recollect.store.postgres.filters import OWNER
@@ -113,8 +113,8 @@ def _select(db: Connection, keys: list[int], condition: str, value: str) -> set[
 
 def _literal_query(db: Connection, text: str) -> str | None:
     """A tsquery for passages whose words could contain the text, or None if it is too general."""
-    folded = indexable(text)
-    fragments = tokens(text)
+    folded = indexable_fragment(text)
+    fragments = tokens(folded)
     parts = []
     for number, fragment in enumerate(fragments):
         open_left = number == 0 and folded.startswith(fragment)

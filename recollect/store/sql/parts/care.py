@@ -9,7 +9,7 @@ from recollect.model.kinds import CONVERSATION
 from recollect.store.contract.care import Care
 from recollect.store.sql import markers, statistics, tags
 from recollect.store.sql.parts.transactions import Connection, SqlTransactions
-from recollect.store.sql.writing import codes_in_index, headings
+from recollect.store.sql.writing import headings, older_index
 from recollect.store.values import Activity, CandidateRead, SearchPlan, TermPlan
 
 
@@ -62,10 +62,10 @@ class SqlCare(SqlTransactions[Connection], Care):
             if not self._write_text(headings.index_batch):
                 return
 
-    def _remove_codes(self, stop: Callable[[], bool] | None) -> None:
-        """Remove codes of terminals from the text index, a batch per transaction."""
-        if self._read(codes_in_index.is_complete):
+    def _index_older(self, stop: Callable[[], bool] | None) -> None:
+        """Index passages again that older versions indexed differently, a batch per transaction."""
+        if self._read(older_index.is_complete):
             return
         while stop is None or not stop():
-            if not self._write_text(codes_in_index.index_batch):
+            if not self._write_text(older_index.index_batch):
                 return

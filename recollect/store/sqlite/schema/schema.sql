@@ -218,7 +218,7 @@ CREATE VIRTUAL TABLE passage_text using fts5(
 );
 insert into last_key values (0, NULL);
 insert into derived values ('counts', 2);
-insert into derived values ('terminal_codes', 0);
+insert into derived values ('older_index', 0);
 insert into derived values ('text', 2);
 insert into derived values ('word_removals', 1);
 insert into derived values ('words', 2);

@@ -10,7 +10,8 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from recollect.language.text import comparable, fold, indexable
+from recollect.language.symbol_names import symbol_name
+from recollect.language.text import comparable, fold, indexable, indexable_fragment
 from recollect.settings import LIMITS
 from recollect.store.sql.statistics import long_passages
 from recollect.store.sqlite.connections.connection import Connection
@@ -63,9 +64,11 @@ def passages_containing(db: Connection, text: str) -> KeyQuery | None:
 def _is_exact(text: str, query: str) -> bool:
     """Whether every match contains the text, without verifying: its words contain a single word.
 
-    Words with a star are the beginnings of longer ones.
+    Words with a star are the beginnings of longer ones, and `cplusplus` may stand for C++.
     """
-    return text.isascii() and text.isalnum() and "*" not in query
+    if not text.isascii() or not text.isalnum() or "*" in query:
+        return False
+    return not any(map(symbol_name, WORD.findall(query)))
 
 
 def passages_with_word_part(db: Connection, text: str) -> KeyQuery | None:
@@ -135,7 +138,7 @@ def _enclosing_words_query(db: Connection, text: str) -> str | None:
 
     The first and the last word of the text may be parts of longer words; the others are complete.
     """
-    indexable_text = indexable(text)
+    indexable_text = indexable_fragment(text)
     words = WORD.findall(indexable_text)
     clauses = []
     for number, word in enumerate(words):

@@ -13,12 +13,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from recollect.language.terminal_codes import has_terminal_codes
-from recollect.language.text import index_text, indexable_with_codes
+from recollect.language.symbol_names import has_symbol_name
+from recollect.language.terminal_codes import has_terminal_codes, without_terminal_codes
+from recollect.language.text import index_text, indexable_as_written
 from recollect.language.words.stem import stems
 from recollect.settings import LIMITS
 from recollect.store.sql.database import IndexRow
 from recollect.store.sql.markers import get_marker, set_marker
+from recollect.store.sql.writing import older_index
 from recollect.store.sqlite.connections.connection import Connection
 from recollect.store.sqlite.text.fts_query import MAX_TERM_CHARACTERS, quote_term
 
@@ -72,9 +74,14 @@ def prepare_text(text: str) -> str:
     return index_text(text[: LIMITS.indexed_characters])
 
 
+def _prepare_with_symbols(text: str) -> str:
+    """The same as older versions indexed it: C++ was the letter C."""
+    return indexable_as_written(without_terminal_codes(text[: LIMITS.indexed_characters]))
+
+
 def _prepare_with_codes(text: str) -> str:
-    """The same as older versions indexed it, with the codes of terminals."""
-    return indexable_with_codes(text[: LIMITS.indexed_characters])
+    """The same as even older versions indexed it: with the codes of terminals."""
+    return indexable_as_written(text[: LIMITS.indexed_characters])
 
 
 # -- vocabulary ---
@@ -318,14 +325,31 @@ class FtsIndex:
         complete_vocabulary(db)
 
     def _indexed_rows(self, rows: Iterable[IndexRow]) -> Iterator[IndexRow]:
-        """Rows as they were indexed. Older versions indexed the codes of terminals, too."""
+        """Rows as they were indexed, perhaps by an older version."""
+        if older_index.is_complete(self._db):
+            for key, title, content in rows:
+                yield key, prepare_text(title), prepare_text(content)
+            return
         for key, title, content in rows:
             prepared = (key, prepare_text(title), prepare_text(content))
+            if has_symbol_name(content) or has_symbol_name(title):
+                with_symbols = (key, _prepare_with_symbols(title), _prepare_with_symbols(content))
+                prepared = self._indexed_row(prepared, with_symbols)
             if has_terminal_codes(content) or has_terminal_codes(title):
                 with_codes = (key, _prepare_with_codes(title), _prepare_with_codes(content))
-                if self._has_any(key, _terms_of([with_codes]) - _terms_of([prepared])):
-                    prepared = with_codes
+                prepared = self._indexed_row(prepared, with_codes)
             yield prepared
+
+    def _indexed_row(self, row: IndexRow, older: IndexRow) -> IndexRow:
+        """The one of two forms of a row that the index has."""
+        words, older_words = _terms_of([row]), _terms_of([older])
+        if words - older_words:
+            is_older = not self._has_any(row[0], words - older_words)
+        else:
+            is_older = self._has_any(row[0], older_words - words)
+        if is_older:
+            return older
+        return row
 
     def _has_any(self, key: int, terms: set[str]) -> bool:
         """Whether the index has one of these words for a passage; it has all or none of them."""

@@ -8,6 +8,9 @@ if (highlight) CSS.highlights.set("query", highlight);
 // Scripts without spaces between words: Thai, Lao, Burmese, Khmer, Japanese, Chinese, Korean.
 const UNSPACED = /[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7ff]/;
 
+// A word, or a name such as C++ or C#.
+const WORD = /(?<![\p{L}\p{N}])[a-z](?:\+\+?|#)(?![\p{L}+#])|[\p{L}\p{N}]+/giu;
+
 const fold = (text) => text.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase().replaceAll("ß", "ss");
 
 /** Whether a word is one of the terms, or an inflected form of one. */
@@ -30,7 +33,7 @@ export function highlightTerms(root, terms) {
 }
 
 function highlightNode(node, terms, unspacedTerms) {
-  for (const match of node.data.matchAll(/[\p{L}\p{N}]+/gu)) {
+  for (const match of node.data.matchAll(WORD)) {
     const word = match[0];
     if (matches(word, terms)) {
       addRange(node, match.index, word.length);

@@ -26,6 +26,7 @@ from markupsafe import Markup
 
 from recollect.errors import InvalidInput
 from recollect.language.queries.query import parse_query
+from recollect.language.symbol_names import symbol_name
 from recollect.language.terminal_codes import without_terminal_codes
 from recollect.language.text import storable, tokens
 from recollect.language.words.content_words import content_words
@@ -345,4 +346,5 @@ def query_terms(query: str) -> list[str]:
         return []
     content = content_words(parsed.node, parsed.language)
     words = {token for word in content for token in tokens(word.text)}
-    return sorted(words | {stem(word, parsed.language) for word in words})
+    names = set(filter(None, map(symbol_name, words)))
+    return sorted(words | names | {stem(word, parsed.language) for word in words})

@@ -1,4 +1,7 @@
-"""The text index has no codes of terminals, also in older libraries."""
+"""Passages that older versions indexed differently are indexed again.
+
+These had codes of terminals in words, or no names with symbols: C++ was the letter C.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from recollect.store.base import Store
 from recollect.store.postgres.text import lexemes
 from recollect.store.sql.database import Database
 from recollect.store.sql.markers import set_marker
-from recollect.store.sql.writing import codes_in_index
+from recollect.store.sql.writing import older_index
 from recollect.store.sqlite import SqliteStore
 from recollect.store.sqlite.volumes import plan
 
@@ -24,6 +27,7 @@ EVERYTHING = Filter(kinds=(), hidden=True)
 LINE = "\x1b[31mFailed\x1b[0m tests: \x1b[33mERR_AUTH\x1b[0m_42 in \x1b[1mStra\x1b[0mße"
 PLAIN = "Failed tests: ERR_AUTH_42 in Straße"
 TITLE = "\x1b[1mNightly\x1b[0m build"
+NAMES = "C++ and F# are languages, C is not C#, says \x1b[31mcplusplus\x1b[0m"
 # What the words of LINE were with the codes.
 GLUED = ["31mfailed", "33merr", "0m", "1mstra"]
 
@@ -61,12 +65,13 @@ def older_version(store: Any) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for module in (language, lexemes):
             patch.setattr(module, "without_terminal_codes", lambda text: text)
+        patch.setattr(language, "spell_out_symbols", lambda text: text)
         yield
     store._write(forget_marker)
 
 
 def forget_marker(db: Database) -> None:
-    set_marker(db, codes_in_index._MARKER, None)
+    set_marker(db, older_index._MARKER, None)
 
 
 def save_older(store: Store) -> None:
@@ -105,7 +110,7 @@ def test_messages_are_found_by_the_words_between_codes(store: Store) -> None:
 def test_older_libraries_are_repaired_in_the_background(
     reopen: Callable[[], Store], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(codes_in_index, "_KEYS_PER_BATCH", 2)
+    monkeypatch.setattr(older_index, "_KEYS_PER_BATCH", 2)
     store = reopen()
     save_older(store)
     space = store.add_space("test", "1", 8, None)
@@ -159,12 +164,30 @@ def test_sealed_volumes_of_older_libraries_are_repaired(
     with older_version(sqlite_store):
         others = [message(f"m{n}", f"other {n}", minutes=n) for n in range(20)]
         sqlite_store.save([conversation(message("a", LINE), *others)])
-        codes_in_index_complete(sqlite_store)
+        older_index_complete(sqlite_store)
         sqlite_store.refresh()
     assert ids(sqlite_store, "31mfailed") == ["a"]
     sqlite_store.refresh()
     check_search(sqlite_store, ["a"])
 
 
-def codes_in_index_complete(store: Any) -> None:
-    store._write(codes_in_index.mark_complete)
+def older_index_complete(store: Any) -> None:
+    store._write(older_index.mark_complete)
+
+
+def test_names_with_symbols_are_found_in_older_libraries(reopen: Callable[[], Store]) -> None:
+    store = reopen()
+    with older_version(store):
+        messages = [message("a", NAMES), message("b", NAMES, minutes=1)]
+        store.save([conversation(*messages, title="C++ notes")])
+    store = reopen()
+    assert (ids(store, "c++"), ids(store, "c")) == ([], ["a", "b"])
+    store.delete_passage("c1", "b")
+    store.append("c1", message("d", NAMES, minutes=2))
+    store.refresh()
+    assert not store.needs_refresh()
+    assert ids(store, "c++") == ids(store, "f#") == [*ids(store, "C++ notes"), "d"] == ["a", "d"]
+    assert literal_ids(store, "C++ and F#") == ["a", "d"]
+    store.pop("c1")
+    assert store.known_words(["c", "cplusplus", "fsharp", "csharp", "31mcplusplus"]) == set()
+    assert store.verify().healthy

@@ -1,0 +1,89 @@
+"""Names such as C++ and C# are found as such, not as the letter C."""
+
+from __future__ import annotations
+
+import pytest
+from messages import conversation, message
+
+import recollect
+from recollect.language.symbol_names import spell_out_symbols, symbol_name
+from recollect.language.text import tokens
+from recollect.model.search import Filter, SearchOptions
+from recollect.store.base import Store
+
+EVERYTHING = Filter(kinds=(), hidden=True)
+TEXTS = {
+    "cpp": "How do I free memory in C++17?",
+    "pointer": "In C/C++, use a smart pointer.",
+    "vitamin": "Vitamin C is good. Plan C is better.",
+    "games": "I prefer C# over F# for games, plus it is sharp.",
+    "grade": "She got an A+ in maths.",
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("C++, C# and F#.", ["cplusplus", "csharp", "and", "fsharp"]),
+        ("(C/C++17)", ["c", "cplusplus", "17"]),
+        ("an A+ for g++", ["an", "aplus", "for", "gplusplus"]),
+        ("Disney+ and abc++", ["disney", "and", "abc"]),
+        ("x+y, C#d, C+++, C## and é+", ["x", "y", "c", "d", "c", "c", "and", "e"]),
+        ("plan B\n# Heading, issue #12", ["plan", "b", "heading", "issue", "12"]),
+    ],
+)
+def test_a_letter_with_symbols_is_a_word(text: str, words: list[str]) -> None:
+    assert tokens(text) == words
+
+
+def test_a_word_of_the_index_has_the_name_that_people_write() -> None:
+    for name in ("c++", "c#", "a+"):
+        assert symbol_name(spell_out_symbols(name).strip()) == name
+    assert [symbol_name(word) for word in ("plus", "surplus", "sharp", "c")] == [""] * 4
+
+
+@pytest.mark.both_stores
+def test_names_with_symbols_are_found_as_typed(library: recollect.Library) -> None:
+    for name, text in TEXTS.items():
+        library.add_conversation(name, messages=[{"role": "user", "content": text}])
+    library.index()
+    expected = {
+        "C++": {"cpp", "pointer"},
+        '"c++"': {"cpp", "pointer"},
+        "c#": {"games"},
+        "csharp": {"games"},
+        "A+": {"grade"},
+        "C": {"vitamin", "pointer"},
+    }
+    for query, conversations in expected.items():
+        page = library.search(query, options=SearchOptions(mode="text"))
+        assert {hit.conversation_id for hit in page.hits} == conversations, query
+        assert (page.total, page.note) == (len(conversations), ""), query
+    page = library.search("cpp", options=SearchOptions(mode="text"))
+    assert page.total == 2
+    page = library.search("how do I free memory in C++?")
+    first = page.hits[0]
+    assert (first.conversation_id, first.terms) == ("cpp", ("free", "memory", "c++"))
+    assert [first.snippet[start:end] for start, end in first.marks] == ["free", "memory", "C++"]
+
+
+def test_a_missing_name_is_named_as_typed(library: recollect.Library) -> None:
+    for name, text in TEXTS.items():
+        library.add_conversation(name, messages=[{"role": "user", "content": text}])
+    library.index()
+    page = library.search("J#")
+    assert (page.hits, page.note) == ((), "No message mentions “J#”.")
+
+
+def test_any_part_of_a_text_with_names_is_found_literally(store: Store) -> None:
+    text = "is abc++ C++17, C# or A+? c"
+    store.save([conversation(message("a", text), message("b", "cplusplus and sharp", minutes=1))])
+    for start in range(len(text)):
+        for length in (1, 2, 3, 5):
+            part = text[start : start + length]
+            if part.strip():
+                candidates = store.find_substring(part, EVERYTHING, 10, 0).candidates
+                assert "a" in {candidate.id for candidate in candidates}, part
+    for part in ("plus", "sharp", "cplus"):
+        candidates = store.find_substring(part, EVERYTHING, 10, 0).candidates
+        assert {candidate.id for candidate in candidates} == {"b"}, part
