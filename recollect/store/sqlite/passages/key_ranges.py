@@ -55,8 +55,7 @@ def ranges_with_keys(key_range: KeyRange, keys: Sequence[int] | None) -> list[Ke
     """The parts of a range that contain these keys; the whole range if `keys` is None."""
     if keys is None:
         return [key_range]
-    first, last = key_range
-    inside = keys[bisect_left(keys, first) : bisect_right(keys, last)]
+    inside = keys_in(key_range, keys)
     if not inside:
         return []
     if inside[-1] - inside[0] - len(inside) < _MAX_GAP_KEYS:  # no gap can be wide enough
@@ -70,3 +69,9 @@ def ranges_with_keys(key_range: KeyRange, keys: Sequence[int] | None) -> list[Ke
     starts = [inside[0], *(after for _, after in gaps)]
     ends = [*(before for before, _ in gaps), inside[-1]]
     return list(zip(starts, ends, strict=True))
+
+
+def keys_in(key_range: KeyRange, keys: Sequence[int]) -> Sequence[int]:
+    """Those of some keys, in ascending order, that are in a range."""
+    first, last = key_range
+    return keys[bisect_left(keys, first) : bisect_right(keys, last)]

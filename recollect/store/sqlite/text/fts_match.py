@@ -13,12 +13,12 @@ from itertools import islice
 from typing import Any
 
 from recollect.language.queries.query_tree import Node, Or, Word
-from recollect.language.text import tokens
 from recollect.model.search import Filter
 from recollect.store.sqlite.connections.connection import Connection
 from recollect.store.sqlite.passages.filters import conditions
 from recollect.store.sqlite.passages.key_ranges import KeyRange, passing_keys, ranges_with_keys
 from recollect.store.sqlite.text.fts_query import fts_query
+from recollect.store.sqlite.text.word_text import occurrences, word_text
 from recollect.store.values import Candidate
 
 # Of a word with more matches, only the newest are scored, so that a search with very common words
@@ -55,7 +55,7 @@ def best_matches(
         if hits:
             lowest = hits[-1][1]
         scores = [
-            (key, min(_bm25(weights[key], 1, length), lowest))
+            (key, min(bm25(weights[key], 1, length), lowest))
             for key, length in _lengths(db, sorted(batch))
         ]
         hits += sorted(scores, key=lambda hit: (-round(hit[1], 9), -hit[0]))
@@ -158,7 +158,7 @@ def inverse_document_frequency(frequency: int, size: int) -> float:
     return math.log(1 + (size - min(frequency, size) + 0.5) / (frequency + 0.5))
 
 
-def _bm25(weight: float, occurrences: int, length: int) -> float:
+def bm25(weight: float, occurrences: int, length: int) -> float:
     """The BM25 score of a word in a passage of `length` words, with k1 = 1.2 and b = 0.75."""
     relative_length = 0.25 + 0.75 * length / _TYPICAL_WORDS
     return weight * occurrences * 2.2 / (occurrences + 1.2 * relative_length)
@@ -173,24 +173,14 @@ def text_scores(
         title = ""
         if candidate.position == 0:
             title = candidate.title
-        # Two spaces, so that no phrase runs from the title into the content.
-        text = f" {' '.join(tokens(title))}  {' '.join(tokens(candidate.content))} "
+        text = word_text(title, candidate.content)
         length = text.count(" ")
         score = 0.0
         for word, (frequency, size) in frequencies.items():
             weight = inverse_document_frequency(frequency, size)
-            score += _bm25(weight, _occurrences(word, text), length)
+            score += bm25(weight, occurrences(word, text), length)
         scores[candidate.key] = score
     return scores
-
-
-def _occurrences(word: Word, text: str) -> int:
-    phrase = " ".join(tokens(word.text))
-    if not phrase:
-        return 0
-    if word.prefix:
-        return text.count(f" {phrase}")
-    return text.count(f" {phrase} ")
 
 
 def _lengths(db: Connection, keys: Sequence[int]) -> list[tuple[int, int]]:

@@ -1,9 +1,9 @@
 """All volumes of a library: search, write and drop them.
 
 The table `volume` lists the ranges of keys that are sealed, so every search of a snapshot sees the
-same volumes. FTS5 answers for passages without a volume and for passages that changed after their
-volume was written. If a volume is missing or damaged, FTS5 answers for it as well: this costs time,
-never a result.
+same volumes. FTS5 answers for passages without a volume. If a volume is missing or damaged, FTS5
+answers for it as well: this costs time, never a result. Passages that changed after their volume
+was written are searched one by one (`changed_passages`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from contextlib import suppress
 from functools import cache, partial
 from operator import itemgetter
 from pathlib import Path
-from typing import NamedTuple, TypeGuard, TypeVar
+from typing import Generic, NamedTuple, TypeGuard, TypeVar
 
 from recollect.language.queries.query_tree import Node, Or, Word
 from recollect.language.text import micros
@@ -28,9 +28,16 @@ from recollect.store.sqlite.connections.transactions import Connections
 from recollect.store.sqlite.files.checksums import is_check_due, log_damage
 from recollect.store.sqlite.files.file_lock import file_lock
 from recollect.store.sqlite.files.private_files import protect_tree
-from recollect.store.sqlite.passages.key_ranges import KeyRange, all_keys, keys_in_few_documents
-from recollect.store.sqlite.text.fts_match import best_matches, count_matches
+from recollect.store.sqlite.passages.key_ranges import (
+    KeyRange,
+    all_keys,
+    keys_in,
+    keys_in_few_documents,
+)
+from recollect.store.sqlite.text import fts_match
+from recollect.store.sqlite.volumes import changed_passages
 from recollect.store.sqlite.volumes.best_matches import BestMatches
+from recollect.store.sqlite.volumes.changed_passages import ChangedPassages
 from recollect.store.sqlite.volumes.format import (
     MANIFEST,
     DamagedVolume,
@@ -49,6 +56,8 @@ from recollect.store.values import Progress
 T = TypeVar("T")
 
 _ROWS_PER_QUERY = 2_000
+# Passages with a word in a range without a volume, to weigh the word.
+_MAX_COUNTED = 20_000
 
 
 class Snapshot(NamedTuple):
@@ -57,8 +66,17 @@ class Snapshot(NamedTuple):
     volumes: tuple[tuple[KeyRange, Volume], ...]
     gaps: tuple[KeyRange, ...]
     """The ranges without a volume."""
-    stale_keys: tuple[int, ...]
-    """Passages that changed after their volume was written."""
+    changed: ChangedPassages
+
+
+class VolumeResults(NamedTuple, Generic[T]):
+    """The results of the volumes that can answer a query, and what else must be searched."""
+
+    results: list[T]
+    fts_ranges: list[KeyRange]
+    """FTS5 must search the passages in these ranges."""
+    changed: dict[int, str]
+    """The words of changed passages, which must be searched one by one."""
 
 
 class VolumeIndex:
@@ -77,18 +95,24 @@ class VolumeIndex:
         _, newest_key = all_keys(db)
         best = BestMatches(limit, newest_key)
 
-        def search(volume: Volume, stale_keys: tuple[int, ...]) -> list[Match]:
-            return best.find(volume, partial(volume.best_matches, node, selection(stale_keys)))
+        def search(volume: Volume, changed_keys: tuple[int, ...]) -> list[Match]:
+            return best.find(volume, partial(volume.best_matches, node, selection(changed_keys)))
 
-        results, fts_ranges = self._search_volumes(db, node, search)
+        results, fts_ranges, changed = self._search_volumes(db, node, search)
         if not best.is_complete():
-            results, fts_ranges = self._search_volumes(db, node, search)
+            results, fts_ranges, changed = self._search_volumes(db, node, search)
         hits = [hit for result in results for hit in result]
         keys = None
         if fts_ranges:
             keys = keys_in_few_documents(db, filter)
         for key_range in fts_ranges:
-            hits += best_matches(db, node, filter, key_range, limit, keys)
+            hits += fts_match.best_matches(db, node, filter, key_range, limit, keys)
+
+        def weight(part: Node) -> float:
+            frequency = self.frequency(db, part, _MAX_COUNTED)
+            return fts_match.inverse_document_frequency(frequency, newest_key)
+
+        hits += changed_passages.best_matches(db, node, filter, changed, weight)
         hits.sort(key=itemgetter(1, 0), reverse=True)
         return [key for key, _ in hits[:limit]]
 
@@ -105,78 +129,88 @@ class VolumeIndex:
             most = self._matches_of_most_frequent(db, node, filter.hidden)
             if most >= limit:
                 return most, False
+        return self._count_all(db, node, filter, limit)
+
+    def _count_all(
+        self, db: Connection, node: Node, filter: Filter | None, limit: int
+    ) -> tuple[int, bool]:
         selection = _selection_factory(db, filter or Filter(hidden=True))
-        results, fts_ranges = self._search_volumes(
-            db, node, lambda volume, stale: volume.count_matches(node, selection(stale))
+        results, fts_ranges, changed = self._search_volumes(
+            db, node, lambda volume, changed: volume.count_matches(node, selection(changed))
         )
         keys = None
         if filter and fts_ranges:
             keys = keys_in_few_documents(db, filter)
         counts = [
-            count_matches(db, node, filter, key_range, limit, keys) for key_range in fts_ranges
+            fts_match.count_matches(db, node, filter, key_range, limit, keys)
+            for key_range in fts_ranges
         ]
-        return sum(results) + sum(counts), all(count < limit for count in counts)
+        total = sum(results) + sum(counts)
+        total += changed_passages.count_matches(db, node, filter, changed)
+        return total, all(count < limit for count in counts)
 
     def frequency(self, db: Connection, node: Node, limit: int) -> int:
         """The number of passages that have a word.
 
         Volumes store the frequency of every single word. If a word has several forms, passages with
-        more than one form count more than once.
+        more than one form count more than once. If all passages with a word may have changed, they
+        are counted one by one.
         """
         forms: Sequence[Node] = (node,)
         if isinstance(node, Or):
             forms = node.parts
         words = [form.text for form in forms if _is_single_word(form)]
         if len(words) < len(forms):
-            return self.count(db, node, None, limit)[0]
-        frequencies, fts_ranges = self._search_volumes(
-            db, node, lambda volume, _: sum(volume.frequencies(words, True)), with_stale=False
+            return self._count_all(db, node, None, limit)[0]
+        results, fts_ranges, changed = self._search_volumes(
+            db, node, lambda volume, _: sum(volume.frequencies(words, True))
         )
-        counts = [count_matches(db, node, None, key_range, limit) for key_range in fts_ranges]
-        return sum(frequencies) + sum(counts)
+        if sum(results) <= len(changed):
+            return self._count_all(db, node, None, limit)[0]
+        counts = [
+            fts_match.count_matches(db, node, None, key_range, limit) for key_range in fts_ranges
+        ]
+        return sum(results) + sum(counts)
 
     def _matches_of_most_frequent(self, db: Connection, node: Or, hidden: bool) -> int:
         """The number of passages in volumes that have the most frequent of several words."""
         words = [word.text for word in _alternatives(node) if _is_single_word(word)]
         if not words:
             return 0
-        frequencies, _ = self._search_volumes(
-            db, node, lambda volume, _: volume.frequencies(words, hidden), with_stale=False
+        results, _, _ = self._search_volumes(
+            db, node, lambda volume, _: volume.frequencies(words, hidden)
         )
-        most = max(map(sum, zip(*frequencies, strict=True)), default=0)
-        return most - len(self._snapshot(db).stale_keys)  # they may not have the word any more
+        most = max(map(sum, zip(*results, strict=True)), default=0)
+        # Those that changed may not have the word any more.
+        return most - len(self._snapshot(db).changed.keys)
 
     def _search_volumes(
         self,
         db: Connection,
         node: Node,
         search: Callable[[Volume, tuple[int, ...]], T],
-        with_stale: bool = True,
-    ) -> tuple[list[T], list[KeyRange]]:
-        """The results of the volumes, and the ranges of keys in which FTS5 must search.
+    ) -> VolumeResults[T]:
+        """Search all volumes that can answer a query.
 
-        These are ranges without a volume, ranges of volumes that cannot answer the query, and the
-        stale keys of those that can. `search` gets a volume and the stale keys.
+        `search` gets a volume and the keys of the passages that changed.
         """
         snapshot = self._snapshot(db)
         if not supports(node):
-            return [], [all_keys(db)]
+            return VolumeResults([], [all_keys(db)], {})
+        changed_keys, texts = snapshot.changed
         results: list[T] = []
         answered_ranges: list[KeyRange] = []
         fts_ranges = list(snapshot.gaps)
         for key_range, volume in snapshot.volumes:
             try:
-                results.append(search(volume, snapshot.stale_keys))
+                results.append(search(volume, changed_keys))
                 answered_ranges.append(key_range)
             except (UnsupportedQuery, UnreadableVolume):
                 fts_ranges.append(key_range)
-        if with_stale:
-            fts_ranges += [
-                (key, key)
-                for key in snapshot.stale_keys
-                if any(first <= key <= last for first, last in answered_ranges)
-            ]
-        return results, fts_ranges
+        answered = [key for each in answered_ranges for key in keys_in(each, changed_keys)]
+        fts_ranges += [(key, key) for key in answered if key not in texts]
+        changed = {key: texts[key] for key in answered if key in texts}
+        return VolumeResults(results, fts_ranges, changed)
 
     def _snapshot(self, db: Connection) -> Snapshot:
         volumes: list[tuple[KeyRange, Volume]] = []
@@ -195,10 +229,10 @@ class VolumeIndex:
         if next_key <= newest_key:
             gaps.append((next_key, newest_key))
         self._close_others({name for name, _, _ in rows})
-        stale_keys: tuple[int, ...] = ()
+        changed = changed_passages.NONE
         if volumes:
-            stale_keys = db.memoize("stale keys", lambda: _stale_keys(db))
-        return Snapshot(tuple(volumes), tuple(gaps), stale_keys)
+            changed = changed_passages.changed_passages(db)
+        return Snapshot(tuple(volumes), tuple(gaps), changed)
 
     # -- open volumes ---
 
@@ -384,10 +418,6 @@ class VolumeIndex:
 def _ready_volumes(db: Connection) -> list[tuple[str, int, int]]:
     """The name of each volume, and its first and last key."""
     return db.rows("select name, first, last from volume where ready order by first")
-
-
-def _stale_keys(db: Connection) -> tuple[int, ...]:
-    return tuple([key for (key,) in db.rows("select passage from stale")])
 
 
 def _alternatives(node: Node) -> Iterator[Node]:

@@ -9,8 +9,8 @@ from recollect.store.sqlite.passages.key_ranges import KeyRange, all_keys
 MIN_VOLUME_PASSAGES = 1_024
 # A deletion drops the whole volume, which should not take long to write again.
 MAX_VOLUME_PASSAGES = 131_072
-# FTS5 is searched for every changed passage, so a volume with more of them is written again.
-_MAX_STALE_PASSAGES = 1_000
+# Changed passages are searched one by one, so a volume with more of them is written again.
+_MAX_STALE_PASSAGES = 256
 # The same for one in this many passages of a volume. Small volumes are written quickly.
 _STALE_SHARE = 64
 # This many adjacent small volumes are merged.

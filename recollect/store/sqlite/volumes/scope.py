@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from recollect.store.sqlite.passages.key_ranges import KeyRange
+from recollect.store.sqlite.passages.key_ranges import KeyRange, keys_in
 
 
 @dataclass(frozen=True)
@@ -40,14 +39,14 @@ class Selection:
             return False
         return self.after > self.before
 
-    def documents_in(self, key_range: KeyRange) -> list[int]:
-        return _slice(self._sorted_documents, key_range)
+    def documents_in(self, key_range: KeyRange) -> Sequence[int]:
+        return keys_in(key_range, self._sorted_documents)
 
-    def not_documents_in(self, key_range: KeyRange) -> list[int]:
-        return _slice(self._sorted_not_documents, key_range)
+    def not_documents_in(self, key_range: KeyRange) -> Sequence[int]:
+        return keys_in(key_range, self._sorted_not_documents)
 
-    def not_keys_in(self, key_range: KeyRange) -> list[int]:
-        return _slice(self._sorted_not_keys, key_range)
+    def not_keys_in(self, key_range: KeyRange) -> Sequence[int]:
+        return keys_in(key_range, self._sorted_not_keys)
 
     # Every volume takes its part of these lists, so they are sorted once.
 
@@ -62,8 +61,3 @@ class Selection:
     @cached_property
     def _sorted_not_keys(self) -> list[int]:
         return sorted(set(self.not_keys))
-
-
-def _slice(ascending: list[int], key_range: KeyRange) -> list[int]:
-    first, last = key_range
-    return ascending[bisect_left(ascending, first) : bisect_right(ascending, last)]

@@ -1,0 +1,87 @@
+"""Passages that changed after their volume was written.
+
+They are few, because a volume with many of them is written again. So they are searched one by one,
+in memory: a query in FTS5 for each of them would take longer than the search in the volumes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from recollect.language.queries.query_tree import Node, Or
+from recollect.model.search import Filter
+from recollect.store.sql.encoding import INDEXED_TITLE
+from recollect.store.sqlite.connections.connection import Connection
+from recollect.store.sqlite.passages.key_ranges import passing_keys
+from recollect.store.sqlite.text.fts_match import bm25
+from recollect.store.sqlite.text.word_text import matcher, word_text
+
+# Characters of all passages together. FTS5 searches those that do not fit.
+_MAX_CHARACTERS = 2_000_000
+
+
+class ChangedPassages(NamedTuple):
+    keys: tuple[int, ...]
+    """All of them."""
+    texts: Mapping[int, str]
+    """The words of those that fit into memory."""
+
+
+NONE = ChangedPassages((), {})
+
+
+def changed_passages(db: Connection) -> ChangedPassages:
+    return db.memoize("changed passages", lambda: _read(db))
+
+
+def _read(db: Connection) -> ChangedPassages:
+    rows = db.rows(
+        f"select s.passage, {INDEXED_TITLE}, p.content from stale s "
+        "join passage p on p.key = s.passage join document d on d.key = p.document"
+    )
+    texts: dict[int, str] = {}
+    characters = 0
+    for key, title, content in rows:
+        characters += len(content)
+        if characters <= _MAX_CHARACTERS:
+            texts[key] = word_text(title, content)
+    return ChangedPassages(tuple(sorted(key for key, _, _ in rows)), texts)
+
+
+def best_matches(
+    db: Connection,
+    node: Node,
+    filter: Filter,
+    texts: Mapping[int, str],
+    weight: Callable[[Node], float],
+) -> list[tuple[int, float]]:
+    """The keys of the passages that match, with their scores. `weight` is that of a part."""
+    parts: Sequence[Node] = (node,)
+    if isinstance(node, Or):
+        parts = node.parts
+    weights: dict[int, float] = {}
+    for part in parts:
+        keys = _matching(part, texts)
+        if keys:
+            part_weight = weight(part)
+            for key in keys:
+                weights[key] = weights.get(key, 0.0) + part_weight
+    if not weights:
+        return []
+    passing = passing_keys(db, list(weights), filter)
+    return [(key, bm25(weights[key], 1, texts[key].count(" "))) for key in passing]
+
+
+def count_matches(
+    db: Connection, node: Node, filter: Filter | None, texts: Mapping[int, str]
+) -> int:
+    keys = _matching(node, texts)
+    if not keys or filter is None:
+        return len(keys)
+    return len(passing_keys(db, keys, filter))
+
+
+def _matching(node: Node, texts: Mapping[int, str]) -> list[int]:
+    is_match = matcher(node)
+    return [key for key, text in texts.items() if is_match(text)]
