@@ -10,6 +10,7 @@ from itertools import accumulate
 import numpy as np
 
 from recollect.language.queries.intent import QUESTION
+from recollect.language.symbol_names import has_symbol_name
 from recollect.language.when import date_words
 from recollect.search.queries.question import Question
 from recollect.search.queries.terms import DATE_WORDS
@@ -133,9 +134,9 @@ class _Batch:
 def _labels_to_search(question: Question, labels: Iterable[str]) -> list[str]:
     """Titles, authors and dates, each once, without most of those that contain no term."""
     distinct = list(dict.fromkeys(labels))
-    # Other texts than ASCII have more changes than to lower case.
-    others = [label for label in distinct if not label.isascii()]
-    searched = [label for label in distinct if label.isascii()]
+    # Their words differ from the text in more than lower case.
+    others = [label for label in distinct if not label.isascii() or has_symbol_name(label)]
+    searched = [label for label in distinct if label not in others]
     lines = "\n".join(searched).lower()
     ends = list(accumulate([len(label) + 1 for label in searched]))
     rows = set()
