@@ -13,6 +13,7 @@ from recollect.language.queries.query import Query
 from recollect.language.queries.query_tree import Node, words
 from recollect.language.text import is_unspaced, tokens
 from recollect.language.words.code_names import has_inner_capital, other_names
+from recollect.language.words.english_spellings import other_spelling, separate_words
 from recollect.language.words.names import names_in
 from recollect.language.words.numbers import other_format
 from recollect.language.words.spelling import may_be_misspelled
@@ -95,14 +96,25 @@ def inflected_term(word: str, store: Store, language: Language) -> Term:
 
 def _inflected_terms(forms: Sequence[Form], store: Store, language: Language) -> list[Term]:
     forms = list(dict.fromkeys(forms))
-    variants = iter(store.variants([form[0] for form in forms if len(form) == 1], language))
+    words = _with_spellings([form[0] for form in forms if len(form) == 1], language)
+    variants = dict(zip(words, store.variants(words, language), strict=True))
     terms = []
     for form in forms:
         if len(form) == 1:
-            terms.append(Term(tuple((variant,) for variant in next(variants))))
+            spellings = _with_spellings(form, language)
+            words = list(dict.fromkeys(word for each in spellings for word in variants[each]))
+            terms.append(Term((*((word,) for word in words), *separate_words(form[0]))))
         else:
             terms.append(Term((form,)))
     return terms
+
+
+def _with_spellings(words: Sequence[str], language: Language) -> list[str]:
+    """The words with their other English spellings, each once."""
+    if language is not ENGLISH:
+        return list(dict.fromkeys(words))
+    spellings = (spelling for word in words for spelling in (word, other_spelling(word)))
+    return list(dict.fromkeys(filter(None, spellings)))
 
 
 def _weighted(terms: Sequence[Term], store: Store) -> list[Term]:
@@ -295,7 +307,7 @@ def _term_plan(query: Query, typing: bool) -> TermPlan:
     if not query.plain and not may_relax(query):
         return TermPlan({}, query.language, nodes)
     forms, identifiers, prefix = query_topic(query, typing)
-    words = dict.fromkeys(form[0] for form in forms if len(form) == 1)
+    words = _with_spellings([form[0] for form in forms if len(form) == 1], query.language)
     relatives = {word: word_family(word, query.language) for word in words}
     phrases = [form for form in (*forms, *identifiers) if len(form) > 1]
     nodes += [Term((form,)).node for form in phrases]

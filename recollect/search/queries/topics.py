@@ -16,6 +16,7 @@ from recollect.language.queries.query_tree import Word
 from recollect.language.text import is_unspaced, tokens
 from recollect.language.when import period_words
 from recollect.language.words.content_words import content_words
+from recollect.language.words.english_spellings import joined_word
 from recollect.search.queries.terms import Form
 
 _POSSESSIVE = re.compile(r"(?<=\w)['’]s\W*$", re.IGNORECASE)
@@ -117,6 +118,10 @@ def _forms(text: str, language: Language | None) -> Iterator[Form]:
     """
     if language is not None:
         text = language.without_dates(text)
+    joined = joined_word(text)
+    if joined:
+        yield (joined,)
+        return
     run = ""  # consecutive characters of a script without spaces
     for token in tokens(text):
         if is_unspaced(token):
