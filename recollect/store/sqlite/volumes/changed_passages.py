@@ -6,7 +6,10 @@ in memory: a query in FTS5 for each of them would take longer than the search in
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
+from operator import itemgetter
 from typing import NamedTuple
 
 from recollect.language.queries.query_tree import Node, Or
@@ -17,7 +20,8 @@ from recollect.store.sqlite.passages.key_ranges import passing_keys
 from recollect.store.sqlite.text.fts_match import bm25
 from recollect.store.sqlite.text.word_text import matcher, word_text
 
-# Characters of all passages together. FTS5 searches those that do not fit.
+# All passages together, compressed and not. FTS5 searches those that do not fit.
+_MAX_BYTES = 1_000_000
 _MAX_CHARACTERS = 2_000_000
 
 
@@ -36,17 +40,25 @@ def changed_passages(db: Connection) -> ChangedPassages:
 
 
 def _read(db: Connection) -> ChangedPassages:
-    rows = db.rows(
-        f"select s.passage, {INDEXED_TITLE}, p.content from stale s "
-        "join passage p on p.key = s.passage join document d on d.key = p.document"
+    sizes = db.rows(
+        "select s.passage, length(p.body) from stale s join passage p on p.key = s.passage"
+    )
+    small_first = sorted(sizes, key=itemgetter(1, 0))
+    totals = accumulate(size for _, size in small_first)
+    keys = [key for (key, _), total in zip(small_first, totals, strict=True) if total <= _MAX_BYTES]
+    rows = db.execute(
+        f"select p.key, {INDEXED_TITLE}, p.content from json_each(?) k "
+        "cross join passage p on p.key = k.value join document d on d.key = p.document",
+        (json.dumps(keys),),
     )
     texts: dict[int, str] = {}
     characters = 0
     for key, title, content in rows:
         characters += len(content)
-        if characters <= _MAX_CHARACTERS:
-            texts[key] = word_text(title, content)
-    return ChangedPassages(tuple(sorted(key for key, _, _ in rows)), texts)
+        if characters > _MAX_CHARACTERS:
+            break
+        texts[key] = word_text(title, content)
+    return ChangedPassages(tuple(sorted(key for key, _ in sizes)), texts)
 
 
 def best_matches(

@@ -136,7 +136,7 @@ class VolumeIndex:
     ) -> tuple[int, bool]:
         selection = _selection_factory(db, filter or Filter(hidden=True))
         results, fts_ranges, changed = self._search_volumes(
-            db, node, lambda volume, changed: volume.count_matches(node, selection(changed))
+            db, node, lambda volume, keys: volume.count_matches(node, selection(keys))
         )
         keys = None
         if filter and fts_ranges:
@@ -165,7 +165,7 @@ class VolumeIndex:
         results, fts_ranges, changed = self._search_volumes(
             db, node, lambda volume, _: sum(volume.frequencies(words, True))
         )
-        if sum(results) <= len(changed):
+        if changed and sum(results) <= len(changed):
             return self._count_all(db, node, None, limit)[0]
         counts = [
             fts_match.count_matches(db, node, None, key_range, limit) for key_range in fts_ranges
