@@ -156,7 +156,8 @@ def summary(page: Page) -> list[object]:
 def test_both_stores_return_the_same_hits_in_the_same_order(
     libraries: list[recollect.Library], seed: int
 ) -> None:
-    conversations = documents(seed, 140 if seed else 300)
+    sizes = {0: 300, 1: 70}
+    conversations = documents(seed, sizes.get(seed, 140))
     for library in libraries:
         library._store.save(conversations)
         library.index()

@@ -6,7 +6,6 @@ because no message has it.
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 
 # British, American. Words that begin with these: `favour` is also in "favourite".
@@ -39,10 +38,10 @@ _BEGINNINGS = """
     | plough plow | programme program | pyjama pajama | sceptic skeptic | tyre tire
     | yoghurt yogurt
 """
-_PAIRS = [tuple(pair.split()) for pair in _BEGINNINGS.split("|")]
-_AMERICAN = {british: american for british, american in _PAIRS}
-_BRITISH = {american: british for british, american in _PAIRS}
-_BEGINNING = re.compile("|".join(sorted([*_AMERICAN, *_BRITISH], key=len, reverse=True)))
+_PAIRS = [pair.split() for pair in _BEGINNINGS.split("|")]
+_OTHERS = {british: american for british, american in _PAIRS}
+_OTHERS |= {american: british for british, american in _PAIRS}
+_LENGTHS = sorted(set(map(len, _OTHERS)), reverse=True)
 # Written as one word, with a hyphen, or as two words. Not those whose two words usually mean
 # something else, such as "to do".
 _HYPHENATED = """
@@ -52,22 +51,28 @@ _HYPHENATED = """
     wi-fi x-ray
 """
 _PARTS = {name.replace("-", ""): tuple(name.split("-")) for name in _HYPHENATED.split()}
-# Also "organization" and "analyze". Shorter words, such as "rise" and "size", have one spelling.
-_ENDING = re.compile(r"(?<=.{3}[iy])[sz](?=(?:e|es|ed|er|ers|ing|ation|ations)$)")
+# "ise" and "ize", "isation" and "ization", "yse" and "yze".
+_ENDINGS = {
+    f"{vowel}{letter}{rest}": f"{vowel}{other}{rest}"
+    for vowel in "iy"
+    for letter, other in ("sz", "zs")
+    for rest in ("e", "es", "ed", "er", "ers", "ing", "ation", "ations")
+}
+_MIN_LETTERS_BEFORE = 3  # "rise" and "size" have one spelling
 
 
 @lru_cache(maxsize=4_096)
 def other_spelling(word: str) -> str:
     """The British spelling of an American word, or the reverse; empty if there is none."""
-    beginning = _BEGINNING.match(word)
-    if beginning is not None:
-        part = beginning[0]
-        return (_AMERICAN.get(part) or _BRITISH[part]) + word[beginning.end() :]
-    ending = _ENDING.search(word)
-    if ending is None:
-        return ""
-    letter = {"s": "z", "z": "s"}[ending[0]]
-    return word[: ending.start()] + letter + word[ending.end() :]
+    for length in _LENGTHS:
+        other = _OTHERS.get(word[:length])
+        if other is not None:
+            return other + word[length:]
+    for ending, other_ending in _ENDINGS.items():
+        beginning = word.removesuffix(ending)
+        if _MIN_LETTERS_BEFORE <= len(beginning) < len(word):
+            return beginning + other_ending
+    return ""
 
 
 def separate_words(word: str) -> list[tuple[str, str]]:
