@@ -128,11 +128,12 @@ def indexable_fragment(value: str) -> str:
 
 
 def _readable(value: str) -> str:
+    """A text without codes of terminals, with the symbols of names spelled out."""
     return spell_out_symbols(without_terminal_codes(value))
 
 
 def indexable_as_written(value: str) -> str:
-    """The same with codes of terminals and with symbols, as older versions indexed it."""
+    """The form in which older versions indexed text: with codes of terminals, and C++ as a C."""
     if not value.isascii():
         value = _replace_symbols(value)
     if value.isascii():

@@ -191,3 +191,17 @@ def test_names_with_symbols_are_found_in_older_libraries(reopen: Callable[[], St
     store.pop("c1")
     assert store.known_words(["c", "cplusplus", "fsharp", "csharp", "31mcplusplus"]) == set()
     assert store.verify().healthy
+
+
+def test_a_name_in_colour_of_an_older_library_can_be_deleted(
+    reopen: Callable[[], Store], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """This version left codes out, but indexed C++ as the letter C."""
+    store = reopen()
+    with monkeypatch.context() as patch:
+        patch.setattr(language, "spell_out_symbols", lambda text: text)
+        store.save([conversation(message("a", "use \x1b[31mC++\x1b[0m here"))])
+    store._write(forget_marker)  # type: ignore[attr-defined]
+    store.delete_passage("c1", "a")
+    assert store.known_words(["use", "c", "cplusplus", "31mc"]) == set()
+    assert store.verify().healthy

@@ -135,8 +135,13 @@ def _labels_to_search(question: Question, labels: Iterable[str]) -> list[str]:
     """Titles, authors and dates, each once, without most of those that contain no term."""
     distinct = list(dict.fromkeys(labels))
     # Their words differ from the text in more than lower case.
-    others = [label for label in distinct if not label.isascii() or has_symbol_name(label)]
-    searched = [label for label in distinct if label not in others]
+    others: list[str] = []
+    searched: list[str] = []
+    for label in distinct:
+        if label.isascii() and not has_symbol_name(label):
+            searched.append(label)
+        else:
+            others.append(label)
     lines = "\n".join(searched).lower()
     ends = list(accumulate([len(label) + 1 for label in searched]))
     rows = set()

@@ -13,8 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from recollect.language.symbol_names import has_symbol_name
-from recollect.language.terminal_codes import has_terminal_codes, without_terminal_codes
+from recollect.language.terminal_codes import without_terminal_codes
 from recollect.language.text import index_text, indexable_as_written
 from recollect.language.words.stem import stems
 from recollect.settings import LIMITS
@@ -325,23 +324,18 @@ class FtsIndex:
         complete_vocabulary(db)
 
     def _indexed_rows(self, rows: Iterable[IndexRow]) -> Iterator[IndexRow]:
-        """Rows as they were indexed, perhaps by an older version."""
-        if older_index.is_complete(self._db):
-            for key, title, content in rows:
-                yield key, prepare_text(title), prepare_text(content)
-            return
-        for key, title, content in rows:
+        """Rows as they were indexed, perhaps by an older version that is still running."""
+        for row in rows:
+            key, title, content = row
             prepared = (key, prepare_text(title), prepare_text(content))
-            if has_symbol_name(content) or has_symbol_name(title):
-                with_symbols = (key, _prepare_with_symbols(title), _prepare_with_symbols(content))
-                prepared = self._indexed_row(prepared, with_symbols)
-            if has_terminal_codes(content) or has_terminal_codes(title):
-                with_codes = (key, _prepare_with_codes(title), _prepare_with_codes(content))
-                prepared = self._indexed_row(prepared, with_codes)
+            if older_index.has_other_words(row):
+                for prepare in (_prepare_with_symbols, _prepare_with_codes):
+                    older = (key, prepare(title), prepare(content))
+                    prepared = self._indexed_row(prepared, older)
             yield prepared
 
     def _indexed_row(self, row: IndexRow, older: IndexRow) -> IndexRow:
-        """The one of two forms of a row that the index has."""
+        """The one of two forms of a row that the index has. It has all words of that form."""
         words, older_words = _terms_of([row]), _terms_of([older])
         if words - older_words:
             is_older = not self._has_any(row[0], words - older_words)
