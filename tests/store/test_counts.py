@@ -108,7 +108,7 @@ def all_counts(store: Store) -> tuple[Any, ...]:
 
 
 @settings(
-    max_examples=25,
+    max_examples=max(10, settings.default.max_examples // 8),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

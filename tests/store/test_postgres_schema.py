@@ -710,13 +710,8 @@ def test_a_database_of_a_newer_version_is_refused_and_not_changed(
         assert execute(url, "select count(*) from recollect.account")[0][0] <= 1
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        *(pytest.param(name, marks=pytest.mark.full) for name in NAMES[1:-1]),
-        NAMES[-1],
-    ],
-)
+@pytest.mark.full
+@pytest.mark.parametrize("name", NAMES[1:])
 def test_a_migration_that_stopped_between_two_steps_is_resumed(
     rows: Rows, database: str, name: str
 ) -> None:
