@@ -9,13 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 ROOT = Path(__file__).parents[1]
-FOLDERS = [
-    "recollect",
-    *(
-        pytest.param(name, marks=pytest.mark.full)
-        for name in ("tests", "bench", "tools", "examples")
-    ),
-]
+FOLDERS = ("recollect", "tests", "bench", "tools", "examples")
 
 
 @pytest.fixture(scope="module")
@@ -23,6 +17,7 @@ def house() -> SimpleNamespace:
     return SimpleNamespace(**runpy.run_path(str(ROOT / "tools/house.py")))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_no_name_is_a_bare_participle(house: SimpleNamespace, folder: str) -> None:
     assert house.measure(ROOT / folder).participles == []

@@ -649,6 +649,7 @@ def test_matches_that_are_not_ranked_are_counted_and_on_the_last_pages(
     assert (page.total, page.exact) == (90, True)
 
 
+@pytest.mark.full
 @in_every_state
 def test_the_order_of_hits_does_not_depend_on_the_page_size(
     library: recollect.Library, monkeypatch: pytest.MonkeyPatch, state: str

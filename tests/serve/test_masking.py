@@ -230,7 +230,7 @@ def without_words(text: str) -> str:
 def test_no_route_tells_an_agent_whether_a_hidden_message_has_a_word(
     world: World, scene: Scene
 ) -> None:
-    told = 0
+    revealing_routes = 0
     for path, operations in world.app.openapi()["paths"].items():
         for method, operation in operations.items():
             if path == "/api/events":  # never ends and has no contents
@@ -242,8 +242,10 @@ def test_no_route_tells_an_agent_whether_a_hidden_message_has_a_word(
             answer, other_answer = scene.agent.request(**request), scene.agent.request(**other)
             assert without_words(answer.text) == without_words(other_answer.text), request
             for_person = scene.person.request(**request), scene.person.request(**other)
-            told += without_words(for_person[0].text) != without_words(for_person[1].text)
-    assert told >= 5  # routes on which a person finds it
+            revealing_routes += without_words(for_person[0].text) != without_words(
+                for_person[1].text
+            )
+    assert revealing_routes >= 5  # routes on which a person finds it
 
 
 @pytest.mark.usefixtures("hide")
@@ -260,8 +262,8 @@ def test_hidden_messages_are_left_out_of_what_agents_read_and_find(scene: Scene)
     page = scene.agent.get(f"/conversations/search/messages?query={PUBLIC}").json()
     assert [message["content"] for message in page["messages"]] == [f"{PUBLIC} for all"] * 2
     assert page["total"] == 2
-    found = scene.agent.get(f"/api/search?q={PUBLIC}").json()
-    assert (len(found["results"]), found["total"]) == (2, 2)
+    results = scene.agent.get(f"/api/search?q={PUBLIC}").json()
+    assert (len(results["results"]), results["total"]) == (2, 2)
     assert scene.agent.get("/api/v1/search", params={"q": SECRET}).json()["total"] == 0
     parameters = {"conversation": scene.conversation, "message": "hidden"}
     assert scene.agent.get("/api/v1/related", params=parameters).status_code == 404

@@ -357,6 +357,7 @@ def test_appending_to_a_missing_document_or_parent_raises_not_found(store: Store
         store.append("c1", message("b", "hello", parent="ghost"))
 
 
+@pytest.mark.full
 def test_writers_in_many_threads_lose_nothing(store: Store) -> None:
     store.save([conversation(message("a", "start"))])
 

@@ -610,6 +610,7 @@ def report(load: Load, names: Counter[str], **figures: object) -> None:
     print(figures)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("mode", [pytest.param("fast", marks=pytest.mark.full), "immediate"])
 def test_a_restart_under_load_loses_nothing_and_all_threads_continue(
     mode: str, load: Load, server: Database

@@ -691,6 +691,7 @@ def test_processes_that_open_an_empty_database_at_the_same_time_all_succeed(
         check_isolation(url)
 
 
+@pytest.mark.full
 def test_a_database_of_a_newer_version_is_refused_and_not_changed(
     rows: Rows, database: str
 ) -> None:

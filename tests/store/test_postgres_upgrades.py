@@ -134,6 +134,7 @@ def constraints(url: str) -> set[tuple[str, str]]:
     )
 
 
+@pytest.mark.full
 def test_migrations_after_the_baseline_only_add(database: str) -> None:
     """Whatever an older program uses is still there, and it can write as before."""
     if not LATER:
