@@ -230,7 +230,7 @@ def without_words(text: str) -> str:
 def test_no_route_tells_an_agent_whether_a_hidden_message_has_a_word(
     world: World, scene: Scene
 ) -> None:
-    revealing_routes = 0
+    routes = 0
     for path, operations in world.app.openapi()["paths"].items():
         for method, operation in operations.items():
             if path == "/api/events":  # never ends and has no contents
@@ -242,10 +242,8 @@ def test_no_route_tells_an_agent_whether_a_hidden_message_has_a_word(
             answer, other_answer = scene.agent.request(**request), scene.agent.request(**other)
             assert without_words(answer.text) == without_words(other_answer.text), request
             for_person = scene.person.request(**request), scene.person.request(**other)
-            revealing_routes += without_words(for_person[0].text) != without_words(
-                for_person[1].text
-            )
-    assert revealing_routes >= 5  # routes on which a person finds it
+            routes += without_words(for_person[0].text) != without_words(for_person[1].text)
+    assert routes >= 5  # routes on which a person finds it
 
 
 @pytest.mark.usefixtures("hide")
