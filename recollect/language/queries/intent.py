@@ -44,31 +44,53 @@ def classify(text: str) -> str:
         return QUESTION
     if all(is_identifier(word) for word in words):  # also "3.12.7?"
         return IDENTIFIER
-    if text.rstrip().endswith(_QUESTION_MARKS) or _is_question(text, words):
+    if _is_asking(text, words) or _is_sentence(text, words):
         return QUESTION
     return KEYWORDS
 
 
-def _is_question(text: str, words: list[str]) -> bool:
-    """Whether several words without a question mark are a question or a sentence."""
+def is_statement(text: str) -> bool:
+    """Whether a query is a sentence, or a part of one, that does not ask for anything.
+
+    It is ranked like a question, but whoever types it probably remembers it.
+    """
+    return classify(text) == QUESTION and not _is_asking(text, text.split())
+
+
+def _is_asking(text: str, words: list[str]) -> bool:
+    """Whether several words are worded as a question or a request."""
+    if text.rstrip().endswith(_QUESTION_MARKS):
+        return True
     language = language_of(text)
     if language.unspaced:
         return language.is_question(text)
-    if len(words) == 1:
+    if len(words) < 2:
         return False
-    bare = [fold(word).replace("’", "'").strip(_EDGES) for word in words]
-    parts = [part for word in bare for part in language.joined_parts(word)]
-    openings = [bare[0], parts[0]]
+    parts = [part for word in words[:2] for part in language.joined_parts(_bare(word))]
+    openings = [_bare(words[0]), parts[0]]
     if language is not ENGLISH and parts[0] in language.stop_words:
         openings += parts[1:2]  # "o que", "mit wem", "à quoi"
-    if not language.opening_words.isdisjoint(openings):
-        return True
+    return not language.opening_words.isdisjoint(openings)
+
+
+def _is_sentence(text: str, words: list[str]) -> bool:
+    """Whether several words are a sentence or a part of one, not just keywords."""
+    language = language_of(text)
+    if language.unspaced or len(words) == 1:
+        return False
+    bare = list(map(_bare, words))
+    parts = [part for word in bare for part in language.joined_parts(word)]
     if not language.persons.isdisjoint([*bare, *parts]):
         return True
     if any(is_unspaced(word) for word in words):
         return False
     function_words = sum(word in language.stop_words for word in bare)
     return len(words) > MOST_KEYWORDS or 2 * function_words > len(words)
+
+
+def _bare(word: str) -> str:
+    """A word in lower case, without punctuation around it."""
+    return fold(word).replace("’", "'").strip(_EDGES)
 
 
 def identifiers(text: str) -> list[str]:

@@ -95,28 +95,44 @@ class TextArm:
     def nodes(self) -> list[Node]:
         """What to search for: the most specific first, any term of the query last.
 
-        Identifiers and quotes come first. Then, for a question, its rarer terms; for keywords, all
-        terms together.
+        Identifiers and quotes come first. Then, for a statement, its words as typed, and for any
+        question, its rarer terms; for keywords, the words as typed, and all terms together.
         """
         interpretation = self._interpretation
         if interpretation.node is None:
             return []
-        if (
-            not interpretation.is_plain
-            or isinstance(interpretation.node, And)
-            or len(interpretation.terms) == 1
-        ):
+        if not interpretation.is_plain or isinstance(interpretation.node, And):
             return [interpretation.node]
-        nodes = [term.node for term in interpretation.terms if term.exact]
         if interpretation.question.intent == QUESTION:
-            rare = [t for t in interpretation.terms if t.frequency and t.weight > _COMMON_WEIGHT]
-            if 0 < len(rare) < len(interpretation.terms):
-                nodes.append(any_term(rare))
-        elif len(interpretation.own_terms) > 1:
-            if interpretation.question.phrase is not None:
-                nodes.append(interpretation.question.phrase.node)
-            nodes.append(interpretation.all_terms)
+            return [*self._nodes_of_question(), interpretation.node]
+        if len(interpretation.terms) == 1:
+            return [interpretation.node]
+        nodes = self._exact_nodes()
+        if len(interpretation.own_terms) > 1:
+            nodes += [*self._phrase(), interpretation.all_terms]
         return [*nodes, interpretation.node]
+
+    def _nodes_of_question(self) -> list[Node]:
+        terms = self._interpretation.terms
+        nodes: list[Node] = []
+        if not self._interpretation.options.typing:
+            nodes += self._phrase()
+        if len(terms) == 1:
+            return nodes
+        nodes = [*self._exact_nodes(), *nodes]
+        rare = [t for t in terms if t.frequency and t.weight > _COMMON_WEIGHT]
+        if 0 < len(rare) < len(terms):
+            nodes.append(any_term(rare))
+        return nodes
+
+    def _exact_nodes(self) -> list[Node]:
+        return [term.node for term in self._interpretation.terms if term.exact]
+
+    def _phrase(self) -> list[Node]:
+        phrase = self._interpretation.question.phrase
+        if phrase is None:
+            return []
+        return [phrase.node]
 
     def matches(self, limit: int) -> list[int]:
         """The keys of messages with a word of the query, best first."""

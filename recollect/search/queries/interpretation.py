@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from recollect.index.meaning import Meaning
-from recollect.language.queries.intent import IDENTIFIER, KEYWORDS, classify
+from recollect.language.queries.intent import IDENTIFIER, KEYWORDS, classify, is_statement
 from recollect.language.queries.query import Query
 from recollect.language.queries.query_tree import And, Node, Word
 from recollect.language.text import tokens
@@ -24,6 +24,11 @@ from recollect.search.queries.query_terms import may_correct, query_terms
 from recollect.search.queries.question import Question
 from recollect.search.queries.terms import Term, any_term, identifier_node, own_terms
 from recollect.store.base import Store
+
+# Words of a statement that are searched for as a phrase. Fewer are too common, such as "my dog".
+_MIN_STATEMENT = 3
+# The first words of a pasted text are enough to find it.
+_MAX_PHRASE = 32
 
 
 @dataclass(frozen=True)
@@ -176,10 +181,19 @@ def _all_terms(terms: Sequence[Term]) -> Node:
 def _typed_phrase(
     query: Query, intent: str, corrections: Mapping[str, str], options: SearchOptions
 ) -> Term | None:
-    """The words of a query of keywords, next to each other."""
-    if intent != KEYWORDS:
+    """The words of keywords or a statement, next to each other.
+
+    A question has none: a message that repeats it does not answer it.
+    """
+    if options.mode == "vector":
         return None
-    typed_words = tuple(corrections.get(word, word) for word in tokens(query.rest))
-    if len(typed_words) < 2:
+    fewest = _MIN_STATEMENT
+    if intent == KEYWORDS:
+        fewest = 2
+    elif not is_statement(query.rest):
         return None
+    words = tokens(query.rest)[:_MAX_PHRASE]
+    if len(words) < fewest:
+        return None
+    typed_words = tuple(corrections.get(word, word) for word in words)
     return Term((typed_words,), prefix=options.typing)

@@ -22,4 +22,4 @@ class Question:
     """False when searching for messages similar to another message."""
     intent: str = QUESTION
     phrase: Term | None = None
-    """The words of a query of keywords as typed, next to each other."""
+    """The words of keywords or a statement as typed, next to each other."""

@@ -67,6 +67,7 @@ class Features:
             "time": self._time,
             "title": self._title,
             "exact": self._exact_terms,
+            "phrase": self._phrase,
         }
         if question.intent == QUESTION:
             self._add_question_features()
@@ -75,7 +76,6 @@ class Features:
                 "covered": self._covered,
                 "complete": self._complete,
                 "adjacent": self._adjacent,
-                "phrase": self._phrase,
             }
 
     def _add_question_features(self) -> None:

@@ -13,7 +13,7 @@ from recollect.language.queries.intent import QUESTION
 from recollect.language.symbol_names import has_symbol_name
 from recollect.language.when import date_words
 from recollect.search.queries.question import Question
-from recollect.search.queries.terms import DATE_WORDS
+from recollect.search.queries.terms import DATE_WORDS, Term
 from recollect.search.ranking.long_texts import ranked_part
 from recollect.search.ranking.scored import ScoredCandidate
 from recollect.search.ranking.term_finder import TermFinder, Texts
@@ -90,7 +90,9 @@ class _Batch:
         # The last row is that of labels that are not searched.
         counts = matches.counts(len(self.texts.lengths) + 1, len(question.terms))
         rows = {label: row for row, label in enumerate(distinct_labels, self._size)}
-        is_in_label = counts[[rows.get(label, -1) for label in labels]] > 0
+        label_rows = [rows.get(label, -1) for label in labels]
+        self._title_rows = label_rows[: self._size]
+        is_in_label = counts[label_rows] > 0
         self._matches = matches.in_first(self._size)
         columns = TextColumns.zeros(self._size, len(question.terms))._replace(
             lengths=self.texts.lengths[: self._size],
@@ -109,13 +111,17 @@ class _Batch:
         columns = self.columns._replace(proximity=self._each(pairs.proximity, has_several))
         if question.intent == QUESTION:
             traits, first_person = window_traits(question.text, self.texts, self._windows)
-            return columns._replace(traits=traits, first_person=first_person)
-        columns = columns._replace(adjacency=self._each(pairs.adjacency, has_several))
-        if question.phrase is None:
-            return columns
-        phrases = TermFinder(self.texts, [question.phrase]).find().in_first(self._size)
-        has_phrase = has_several & (phrases.counts(self._size, 1)[:, 0] > 0)
-        return columns._replace(has_phrase=has_phrase)
+            columns = columns._replace(traits=traits, first_person=first_person)
+        else:
+            columns = columns._replace(adjacency=self._each(pairs.adjacency, has_several))
+        if question.phrase is not None:
+            columns = columns._replace(has_phrase=self._contain(question.phrase))
+        return columns
+
+    def _contain(self, phrase: Term) -> Column:
+        """Whether the text or the title of each candidate contains a phrase."""
+        contain = np.append(self.texts.contain(phrase), False)
+        return contain[: self._size] | contain[self._title_rows]
 
     def _each(self, measure: Callable[[Sequence[Match]], float], is_measured: Column) -> Column:
         """A measure of the matches of each candidate, or 0."""

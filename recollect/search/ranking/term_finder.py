@@ -32,6 +32,23 @@ class Texts:
         np.cumsum(self.words, out=sums[1:])
         return sums[self.ends] - sums[self.starts]
 
+    def contain(self, phrase: Term) -> NDArray[np.bool_]:
+        """Whether each text has the words of a phrase next to each other."""
+        (words,) = phrase.forms
+        numbers = self.vocabulary.numbers(words)
+        choices = [[numbers[word]] if word in numbers else [] for word in words]
+        if phrase.prefix:
+            choices[-1] = self.vocabulary.numbers_with_prefix(words[-1])
+        last_start = max(len(self.words) - len(words) + 1, 0)
+        places = np.flatnonzero(np.isin(self.words[:last_start], choices[0]))
+        for distance, each in enumerate(choices[1:], 1):
+            places = places[np.isin(self.words[places + distance], each)]
+        owners = np.searchsorted(self.ends, places, "right")
+        is_inside = places + len(words) <= self.ends[owners]
+        contain = np.zeros(len(self.lengths), np.bool_)
+        contain[owners[is_inside]] = True
+        return contain
+
     def codes(self, codes: Mapping[int, int]) -> NDArray[np.int16]:
         """The code of each word, by its number; 0 if it has none."""
         by_number = np.zeros(len(self.vocabulary), np.int16)

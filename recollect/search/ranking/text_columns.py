@@ -32,7 +32,7 @@ class TextColumns(NamedTuple):
     """See `TermPairs`."""
     adjacency: Column
     has_phrase: Column
-    """The text contains the words next to each other, exactly as typed."""
+    """The text or the title contains the words next to each other, exactly as typed."""
     traits: Column
     """The traits of the words in the best window; see `window_traits`."""
     first_person: Column

@@ -8,7 +8,7 @@ words before meaning, and dates only between equals.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from recollect.language.queries.intent import IDENTIFIER, KEYWORDS, QUESTION
 
@@ -17,6 +17,7 @@ from recollect.language.queries.intent import IDENTIFIER, KEYWORDS, QUESTION
 # questions they were not fitted on.
 QUESTION_WEIGHTS: Mapping[str, float] = {
     "exact": 20.0,
+    "phrase": 20.0,  # only statements have one: what says just that comes first
     "words": 3.0,
     "close": 2.0,
     "meaning": 2.5,  # -.017, -.004
@@ -64,11 +65,14 @@ _OPTIONAL = (
     "liking",
     "instruction",
 )
+_OPTIONAL_IN_QUESTIONS = (*_OPTIONAL, "phrase")
 
 
-def _perfect_score(weights: Mapping[str, float]) -> float:
+def _perfect_score(
+    weights: Mapping[str, float], optional: Sequence[str] = _OPTIONAL_IN_QUESTIONS
+) -> float:
     """The score of a perfect hit."""
-    return sum(weight for name, weight in weights.items() if weight > 0 and name not in _OPTIONAL)
+    return sum(weight for name, weight in weights.items() if weight > 0 and name not in optional)
 
 
 def _weights_by_meaning() -> dict[str, float]:
@@ -85,7 +89,7 @@ def _weights_by_meaning() -> dict[str, float]:
     return {**scaled, "rerank": QUESTION_WEIGHTS["rerank"]}
 
 
-_WORD_FEATURES = ("words", "close", "reply", "whole", "side", "title")
+_WORD_FEATURES = ("phrase", "words", "close", "reply", "whole", "side", "title")
 MEANING_WEIGHTS: Mapping[str, float] = _weights_by_meaning()
 """The weights of questions by meaning alone for chats with an assistant.
 
@@ -95,7 +99,7 @@ KEYWORD_WEIGHTS: Mapping[str, float] = {
     "exact": 20.0,
     "complete": 6.0,
     "covered": 6.0,
-    "phrase": 1.5,
+    "phrase": 6.0,
     "adjacent": 3.0,
     "words": 2.0,
     "close": 1.0,
@@ -116,6 +120,6 @@ WEIGHTS = {
 }
 PERFECT_SCORES = {
     QUESTION: max(_perfect_score(QUESTION_WEIGHTS), _perfect_score(DIALOGUE_WEIGHTS)),
-    KEYWORDS: _perfect_score(KEYWORD_WEIGHTS),
-    IDENTIFIER: _perfect_score(KEYWORD_WEIGHTS),
+    KEYWORDS: _perfect_score(KEYWORD_WEIGHTS, _OPTIONAL),
+    IDENTIFIER: _perfect_score(KEYWORD_WEIGHTS, _OPTIONAL),
 }

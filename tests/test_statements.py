@@ -1,0 +1,109 @@
+"""Whoever types a sentence of a message, or a part of it, finds that message first."""
+
+from __future__ import annotations
+
+import pytest
+
+import recollect
+from recollect.language.queries.intent import is_statement
+from recollect.model.search import SearchOptions
+
+SENTENCE = "I have been trying to keep the lemon tree alive over the winter."
+# They have more of the words, are by the user, and are newer.
+RIVALS = (
+    "I keep trying: the winter is long for a lemon. My lemon tree is alive! Trying winter cover.",
+    "Over the winter the tree has been alive. I keep a lemon tree, I have been trying.",
+    "Keep trying. A lemon tree alive over winter is what I have been trying to have.",
+)
+
+
+@pytest.fixture(params=["text", "both"])
+def mode(request: pytest.FixtureRequest, library: recollect.Library) -> str:
+    add(library, "answer", f"Sure! You said: {SENTENCE} Here is what helps. " + "Water it. " * 80)
+    for number, text in enumerate(RIVALS):
+        library.add_conversation(
+            f"rival {number}", messages=[{"id": f"r{number}", "role": "user", "content": text}]
+        )
+    if request.param == "both":
+        library.index()
+    return str(request.param)
+
+
+def add(library: recollect.Library, name: str, text: str, title: str = "") -> None:
+    messages = [
+        {"id": f"{name} 0", "role": "user", "content": "Hello."},
+        {"id": f"{name} 1", "role": "assistant", "content": text},
+    ]
+    library.add_conversation(name, title, messages=messages)
+
+
+def first(library: recollect.Library, query: str, **options: object) -> str:
+    page = library.search(query, options=SearchOptions(**options))  # type: ignore[arg-type]
+    return page.hits[0].message_id
+
+
+@pytest.mark.both_stores
+@pytest.mark.parametrize(
+    "query",
+    [
+        SENTENCE,
+        "I have been trying to keep the lemon tree",
+        "been trying to keep the",
+        "the lemon tree alive over",
+        "TRYING TO KEEP, the lemon tree",
+    ],
+)
+def test_the_message_that_says_it_comes_first(
+    library: recollect.Library, mode: str, query: str
+) -> None:
+    assert first(library, query, mode=mode) == "answer 1"
+    assert first(library, query, mode=mode, group="conversation") == "answer 1"
+
+
+@pytest.mark.both_stores
+def test_a_statement_with_a_typo_is_found(library: recollect.Library, mode: str) -> None:
+    assert first(library, "I have been tryng to keep the lemon tree", mode=mode) == "answer 1"
+
+
+def test_the_last_word_may_be_unfinished(library: recollect.Library, mode: str) -> None:
+    query = "I have been trying to keep the lemon tr"
+    assert first(library, query, mode=mode, typing=True) == "answer 1"
+
+
+@pytest.mark.both_stores
+def test_a_title_is_found_as_typed(library: recollect.Library, mode: str) -> None:
+    add(library, "titled", "Fine.", title="How we are keeping all of our lemon trees alive")
+    query = "we are keeping all of our lemon trees"
+    assert first(library, query, mode=mode) == "titled 0"
+
+
+def test_a_hit_says_that_it_contains_the_statement(library: recollect.Library, mode: str) -> None:
+    hits = library.search(SENTENCE, options=SearchOptions(mode=mode)).hits
+    assert ["phrase" in hit.parts for hit in hits] == [True, *[False] * (len(hits) - 1)]
+
+
+def test_a_question_finds_its_answer_before_the_same_question(library: recollect.Library) -> None:
+    add(library, "asked", "What is the name of my dog?")
+    library.add_conversation(
+        "told", messages=[{"id": "told", "role": "user", "content": "My dog's name is Biscuit."}]
+    )
+    assert first(library, "What is the name of my dog?") == "told"
+
+
+@pytest.mark.parametrize("text", ["my dog ate the whole cake", "a better handle on my", SENTENCE])
+def test_a_sentence_is_a_statement(text: str) -> None:
+    assert is_statement(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["what my dog ate", "my dog ate the whole cake?", "suggest a cake for my dog", "dog cake"],
+)
+def test_questions_requests_and_keywords_are_not_statements(text: str) -> None:
+    assert not is_statement(text)
+
+
+def test_by_meaning_alone_the_words_do_not_count(library: recollect.Library, mode: str) -> None:
+    library.index()
+    hits = library.search(SENTENCE, options=SearchOptions(mode="vector")).hits
+    assert not any("phrase" in hit.parts for hit in hits)
