@@ -35,7 +35,9 @@ on what the query is (`search.ranking.weights`).
   a little less if their words have other punctuation there.
 - covered: the share of the query that the message or its title contains; complete: all of it.
 - adjacent: pairs of words that are next to each other in the message as they are in the query;
-  phrase: all words are, exactly as typed.
+  typed: the share of the query that it contains in the form in which it was typed, because people
+  type what they remember.
+- phrase: the message or its title contains the whole query, exactly as typed. A question has none.
 """
 
 from __future__ import annotations

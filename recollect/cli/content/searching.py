@@ -97,6 +97,7 @@ PARTS = {
     "complete": "it contains all words of the query",
     "phrase": "it contains the query exactly as typed",
     "adjacent": "the words are next to each other, as in the query",
+    "typed": "it contains the words in the form you typed",
     "rerank": "how well it answers the query, as the reranker judges",
 }
 _ARMS = {"text": "words", "vector": "meaning"}

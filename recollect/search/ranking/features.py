@@ -76,6 +76,7 @@ class Features:
                 "covered": self._covered,
                 "complete": self._complete,
                 "adjacent": self._adjacent,
+                "typed": self._typed,
             }
 
     def _add_question_features(self) -> None:
@@ -163,6 +164,9 @@ class Features:
 
     def _adjacent(self) -> Column:
         return self._texts.adjacency
+
+    def _typed(self) -> Column:
+        return self._share(self._texts.is_as_typed)
 
     def _phrase(self) -> Column:
         return self._texts.has_phrase

@@ -113,10 +113,20 @@ class _Batch:
             traits, first_person = window_traits(question.text, self.texts, self._windows)
             columns = columns._replace(traits=traits, first_person=first_person)
         else:
-            columns = columns._replace(adjacency=self._each(pairs.adjacency, has_several))
+            columns = columns._replace(
+                adjacency=self._each(pairs.adjacency, has_several), is_as_typed=self._as_typed()
+            )
         if question.phrase is not None:
             columns = columns._replace(has_phrase=self._contain(question.phrase))
         return columns
+
+    def _as_typed(self) -> TermMatrix:
+        """Whether each text has each term in the form in which it was typed."""
+        matrix = np.zeros((self._size, len(self._question.terms)), np.bool_)
+        for number, term in enumerate(self._question.terms):
+            typed = Term(term.forms[:1], term.prefix)
+            matrix[:, number] = self.texts.contain(typed)[: self._size]
+        return matrix
 
     def _contain(self, phrase: Term) -> Column:
         """Whether the text or the title of each candidate contains a phrase."""

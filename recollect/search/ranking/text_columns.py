@@ -31,6 +31,8 @@ class TextColumns(NamedTuple):
     proximity: Column
     """See `TermPairs`."""
     adjacency: Column
+    is_as_typed: TermMatrix
+    """The text has the term in the form in which it was typed."""
     has_phrase: Column
     """The text or the title contains the words next to each other, exactly as typed."""
     traits: Column
@@ -49,6 +51,7 @@ class TextColumns(NamedTuple):
             is_in_metadata=matrix,
             proximity=column,
             adjacency=column,
+            is_as_typed=matrix,
             has_phrase=column,
             traits=np.zeros(rows, np.uint8),
             first_person=column,

@@ -101,6 +101,7 @@ KEYWORD_WEIGHTS: Mapping[str, float] = {
     "covered": 6.0,
     "phrase": 6.0,
     "adjacent": 3.0,
+    "typed": 2.0,
     "words": 2.0,
     "close": 1.0,
     "title": 4.0,
