@@ -78,6 +78,8 @@ def require_vector(meaning: QueryMeaning) -> None:
 def _has_meaning(term: Term, meaning: Meaning) -> bool:
     if term.frequency:
         return True
+    if term.name.isdigit():  # its neighbours are other numbers
+        return False
     return all(meaning.knows(word) for form in term.forms for word in form)
 
 

@@ -12,6 +12,7 @@ from recollect.language.queries.intent import QUESTION, classify, is_identifier
 from recollect.language.queries.query import Query
 from recollect.language.queries.query_tree import Node, words
 from recollect.language.text import is_unspaced, tokens
+from recollect.language.words.acronym_plurals import other_number
 from recollect.language.words.code_names import has_inner_capital, other_names
 from recollect.language.words.english_spellings import other_spelling, separate_words
 from recollect.language.words.names import names_in
@@ -110,10 +111,12 @@ def _inflected_terms(forms: Sequence[Form], store: Store, language: Language) ->
 
 
 def _with_spellings(words: Sequence[str], language: Language) -> list[str]:
-    """The words with their other English spellings, each once."""
+    """The words with their other English spellings and plurals of acronyms, each once."""
     if language is not ENGLISH:
         return list(dict.fromkeys(words))
-    spellings = (spelling for word in words for spelling in (word, other_spelling(word)))
+    spellings = (
+        spelling for word in words for spelling in (word, other_spelling(word), other_number(word))
+    )
     return list(dict.fromkeys(filter(None, spellings)))
 
 

@@ -15,6 +15,7 @@ from recollect.language.queries.query import Query
 from recollect.language.queries.query_tree import Word
 from recollect.language.text import is_unspaced, tokens
 from recollect.language.when import period_words
+from recollect.language.words.code_names import file_of_line
 from recollect.language.words.content_words import content_words
 from recollect.language.words.english_spellings import joined_word
 from recollect.search.queries.terms import Form
@@ -54,7 +55,10 @@ def query_topic(query: Query, typing: bool) -> Topic:
 
 
 def _identifiers(words: Sequence[Word]) -> list[Form]:
-    return [tuple(tokens(word.text)) for word in words if _is_exact(word)]
+    texts = [word.text for word in words if _is_exact(word)]
+    # Whoever looks for a line of a file is glad to find the file.
+    texts += filter(None, map(file_of_line, texts))
+    return [tuple(tokens(text)) for text in texts]
 
 
 def _topic_words(query: Query) -> Sequence[Word]:
