@@ -12,9 +12,10 @@ _CONSONANT = "[bcdfghjklmnpqrstvwxz]"
 # Words without a vowel, or with one at the end. They may as well be other words, such as "spa".
 _SINGULAR = re.compile(f"{_CONSONANT}{{2,5}}|{_CONSONANT}{{2,4}}[aiou]")
 # Their last letter is not a plural.
-_ENDING_IN_S = frozenset(
-    "bbs cms dns dss fps gcs gps hls mrs nfs nhs nps ntfs pms rts sds sls sms tls tts vfs vps wps".split()
-)
+_SINGULAR_IN_S = """
+    bbs cms dns dss fps gcs gps hls mrs nfs nhs nps ntfs pms rts sds sls sms tls tts vfs vps wps
+"""
+_ENDING_IN_S = frozenset(_SINGULAR_IN_S.split())
 
 
 def other_number(word: str) -> str:

@@ -3,13 +3,16 @@
 A word is corrected only if it occurs nowhere in the library, is not an English word that the model
 knows, and a frequent word of the library is one edit away. Any word will do if it is the same with
 umlauts, or another form of the word in some language: a single word does not tell its language.
-The page says what was corrected, and the caller can turn it off.
+If there is none, but the word consists of two words that are next to each other in some message, it
+lacks a space: "selfcare" is self-care. The page says what was corrected, and the caller can turn it
+off.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
+from operator import itemgetter
 
 from recollect.language.languages import LATIN
 from recollect.language.languages.base import Language
@@ -18,11 +21,12 @@ from recollect.language.queries.query_tree import Word
 from recollect.language.words.spelling import may_be_misspelled, with_umlauts
 from recollect.language.words.stem import stem
 from recollect.model.search import Filter
-from recollect.search.queries.query_terms import inflected_term
-from recollect.search.queries.terms import Term, form_name
+from recollect.search.queries.query_terms import inflected_term, weighted_term
+from recollect.search.queries.terms import Form, Term, form_name
 from recollect.store.base import Store
 
 _FREQUENT = 3  # a word in fewer messages may itself be a misspelling
+_MIN_PART = 3  # letters of each of two words
 
 
 def correct_terms(
@@ -52,6 +56,11 @@ def correct_terms(
         if word:
             corrections[spelling] = word
             term = inflected_term(word, store, language)
+        elif spelling in misspelled and language is ENGLISH:  # others join words on purpose
+            pair = _separate_words(spelling, store, filter)
+            if pair:
+                corrections[spelling] = " ".join(pair)
+                term = weighted_term(Term((pair,)), store)
         corrected.append(term)
     # A query of words that occur nowhere is about something else, not misspelled.
     is_about_library = any(term.frequency for term in terms)
@@ -91,6 +100,21 @@ def _best_candidate(
         if frequency >= least and store.has_match(Word(word), filter):
             return word
     return ""
+
+
+def _separate_words(spelling: str, store: Store, filter: Filter) -> Form:
+    """The two words that were probably meant: the pair in most messages. Empty if there is none."""
+    places = range(_MIN_PART, len(spelling) - _MIN_PART + 1)
+    pairs = [(spelling[:place], spelling[place:]) for place in places]
+    words = store.known_words(sorted({word for pair in pairs for word in pair}))
+    phrases = [Word(" ".join(pair)) for pair in pairs if words.issuperset(pair)]
+    if not phrases:
+        return ()
+    frequencies, _ = store.frequencies(phrases)
+    frequency, phrase = max(zip(frequencies, phrases, strict=True), key=itemgetter(0))
+    if not frequency or not store.has_match(phrase, filter):
+        return ()
+    return tuple(phrase.text.split())
 
 
 def _other_forms(word: str, candidates: AbstractSet[str]) -> set[str]:

@@ -192,8 +192,8 @@ def _typed_phrase(
         fewest = 2
     elif not is_statement(query.rest):
         return None
-    words = tokens(query.rest)[:_MAX_PHRASE]
-    if len(words) < fewest:
+    typed_words = tokens(query.rest)[:_MAX_PHRASE]
+    if len(typed_words) < fewest:
         return None
-    typed_words = tuple(corrections.get(word, word) for word in words)
-    return Term((typed_words,), prefix=options.typing)
+    words = [word for typed in typed_words for word in corrections.get(typed, typed).split()]
+    return Term((tuple(words),), prefix=options.typing)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 
 from recollect.index.meaning import Meaning
 from recollect.language.languages.base import Language
 from recollect.language.languages.english import ENGLISH
-from recollect.language.queries.intent import QUESTION, classify, is_identifier
+from recollect.language.queries.intent import KEYWORDS, QUESTION, classify, is_identifier
 from recollect.language.queries.query import Query
 from recollect.language.queries.query_tree import Node, words
 from recollect.language.text import is_unspaced, tokens
@@ -51,6 +52,7 @@ def query_terms(
     terms = _without_accidental_pairs(_weighted(terms, store))
     if query.plain:
         terms = _with_other_formats(terms, store, query.rest)
+        terms = _with_joined_pairs(terms, store, query)
         terms = _with_joined_words(terms, store, query.rest, is_english)
         compounds = _compounds(terms, store, query.language)
         terms, head_terms = _with_parts(terms, compounds, store)
@@ -91,8 +93,13 @@ def _with_identifier(terms: list[Term], form: Form) -> list[Term]:
 def inflected_term(word: str, store: Store, language: Language) -> Term:
     """A word in all its inflected forms, with its weight in this library."""
     (term,) = _inflected_terms([(word,)], store, language)
-    (frequency,), passages = store.frequencies([term.node])
-    return term._replace(frequency=frequency, weight=_weight(frequency, passages))
+    return weighted_term(term, store)
+
+
+def weighted_term(term: Term, store: Store) -> Term:
+    """A term with its frequency and weight in this library."""
+    (weighted,) = _weighted([term], store)
+    return weighted
 
 
 def _inflected_terms(forms: Sequence[Form], store: Store, language: Language) -> list[Term]:
@@ -171,6 +178,26 @@ def _with_other_formats(terms: Sequence[Term], store: Store, text: str) -> list[
         return list(terms)
     weighted = {term.forms[0]: term for term in _weighted(list(by_form.values()), store)}
     return [weighted.get(term.forms[0], term) for term in terms]
+
+
+def _with_joined_pairs(terms: list[Term], store: Store, query: Query) -> list[Term]:
+    """The terms. Two keywords of which the library lacks one may be one word: `AbortController`."""
+    absent = {term.name for term in terms if not term.frequency and not term.prefix}
+    if not absent or classify(query.rest) != KEYWORDS:
+        return terms
+    names = {term.name for term in terms}
+    pairs = {
+        first + second: {first, second}
+        for first, second in pairwise(tokens(query.rest))
+        if names.issuperset((first, second)) and not absent.isdisjoint((first, second))
+    }
+    joined_words = store.known_words(sorted(pairs)) if pairs else set()
+    for word in sorted(joined_words):
+        parts = pairs[word]
+        remaining = [term for term in terms if term.name not in parts]
+        if len(remaining) == len(terms) - len(parts):
+            terms = [*remaining, inflected_term(word, store, query.language)]
+    return terms
 
 
 def _with_joined_words(

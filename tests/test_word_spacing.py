@@ -1,0 +1,107 @@
+"""Words that the library writes with a space and the user without, or the other way round."""
+
+from __future__ import annotations
+
+import pytest
+
+import recollect
+from recollect.model.search import Filter, SearchOptions
+
+TEXTS = {
+    "care": "My self-care routine: no screens after ten, a bath, and a book.",
+    "abort": "Wrap the request in an AbortController and pass its signal.",
+    "fryer": "The air fryer is loud. A fryer needs air, too.",
+    "market": "There is a market for every air.",
+    "room": "The standup is in room B-204 on Tuesdays.",
+    "desk": "My desk is C17, next to the window.",
+    "python": "Pin Python 3.12 in the Dockerfile.",
+    "trace": 'File "/srv/app/payments/handlers.py", line 214, in charge',
+    "lint": "handlers.py has 3 warnings.",
+    "gpu": "The GPU has 24 GB, and the PDF explains the KPI.",
+    "dns": "The DNS server answers by SMS.",
+}
+
+
+@pytest.fixture
+def notes(library: recollect.Library) -> recollect.Library:
+    for name, text in TEXTS.items():
+        library.add_conversation(name, messages=[{"role": "user", "content": text}])
+    return library
+
+
+def hits(library: recollect.Library, query: str, **options: object) -> list[str]:
+    page = library.search(query, options=SearchOptions(**options))  # type: ignore[arg-type]
+    return [hit.conversation_id for hit in page.hits]
+
+
+@pytest.mark.both_stores
+def test_a_missing_space_is_corrected_visibly_and_reversibly(notes: recollect.Library) -> None:
+    page = notes.search("selfcare")
+    assert [hit.conversation_id for hit in page.hits] == ["care"]
+    assert page.note == "Searched for “self care” instead of “selfcare”."
+    assert page.corrections == {"selfcare": "self care"}
+    assert hits(notes, "selfcare", correct=False) == []
+
+
+@pytest.mark.both_stores
+def test_the_words_must_be_next_to_each_other(notes: recollect.Library) -> None:
+    assert hits(notes, "airfryer") == ["fryer"]
+    page = notes.search("airmarket")  # both words, but apart
+    assert (page.hits, page.note) == ((), "No message mentions “airmarket”.")
+
+
+def test_a_space_is_only_inserted_where_the_filter_finds_something(
+    notes: recollect.Library,
+) -> None:
+    page = notes.search("airfryer", Filter(projects=("home",)))
+    assert (page.hits, page.corrections) == ((), {})
+
+
+@pytest.mark.both_stores
+def test_two_words_are_found_as_one(notes: recollect.Library) -> None:
+    assert hits(notes, "abort controller") == ["abort"]
+    assert hits(notes, "abort controller signal")[0] == "abort"
+    assert notes.search("abort controller").note == ""
+
+
+def test_words_that_the_library_has_are_not_joined(notes: recollect.Library) -> None:
+    notes.add_conversation("joined", messages=[{"role": "user", "content": "An airfryer, maybe."}])
+    assert hits(notes, "air fryer")[0] == "fryer"
+
+
+@pytest.mark.both_stores
+@pytest.mark.parametrize(
+    ("query", "name"),
+    [("room B204", "room"), ("B204", "room"), ("C-17", "desk"), ("python3.12", "python")],
+)
+def test_letters_and_digits_are_found_together_and_apart(
+    notes: recollect.Library, query: str, name: str
+) -> None:
+    assert hits(notes, query)[0] == name
+
+
+@pytest.mark.both_stores
+@pytest.mark.parametrize("query", ["handlers.py:214", "handlers.py:214:9", "handlers.py:214,"])
+def test_a_line_of_a_file_is_found_in_any_format_and_else_the_file(
+    notes: recollect.Library, query: str
+) -> None:
+    assert hits(notes, query) == ["trace", "lint"]
+
+
+@pytest.mark.both_stores
+@pytest.mark.parametrize("word", ["GPUs", "PDFs", "KPIs", "gpu", "pdf", "kpi"])
+def test_the_plural_of_an_acronym_is_the_same_word(notes: recollect.Library, word: str) -> None:
+    assert hits(notes, word) == ["gpu"]
+
+
+@pytest.mark.parametrize("word", ["dn", "sm", "gp"])
+def test_an_acronym_that_ends_in_s_is_not_a_plural(notes: recollect.Library, word: str) -> None:
+    assert hits(notes, word) == []
+
+
+@pytest.mark.both_stores
+def test_a_number_that_occurs_nowhere_resembles_nothing(notes: recollect.Library) -> None:
+    notes.index()
+    page = notes.search("1500")
+    assert (page.hits, page.total) == ((), 0)
+    assert page.note.startswith("No message mentions “1500”.")
