@@ -171,7 +171,7 @@ def _with_other_formats(terms: Sequence[Term], store: Store, text: str) -> list[
     names = other_names(text)
     by_form: dict[Form, Term] = {}
     for term in terms:
-        other_form = names.get(term.forms[0]) or other_format(term.forms[0])
+        other_form = other_format(term.forms[0]) or names.get(term.forms[0])
         if other_form and not term.frequency and not term.prefix:
             by_form[term.forms[0]] = term._replace(forms=(*term.forms, other_form))
     if not by_form:
