@@ -367,3 +367,30 @@ def test_chinese_japanese_and_korean_are_recognized_by_their_scripts(text: str, 
 )
 def test_how_long_ago_something_was_is_no_topic(text: str, frame: str) -> None:
     assert frame in [each.casefold() for each in ENGLISH.frames_in(text)]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "conversation about kubernetes",
+        "that chat where we compared kubernetes",
+        "the one about kubernetes",
+        "Das Gespräch über Kubernetes",
+        "notre conversation sur le kubernetes",
+        "la conversación sobre kubernetes",
+        "la conversazione sul kubernetes",
+        "a nossa conversa sobre o kubernetes",
+        "het gesprek over kubernetes",
+    ],
+)
+def test_that_it_is_a_conversation_is_no_topic(library: recollect.Library, query: str) -> None:
+    texts = (
+        "Tips for a good conversation, and the one thing to avoid in a chat about money.",
+        "Das Gespräch war gut, la conversation aussi. La conversación, la conversazione!",
+        "A conversa foi boa. Het gesprek was goed.",
+    )
+    for number, text in enumerate(texts):
+        library.add_conversation(f"c{number}", messages=[{"role": "user", "content": text}])
+    page = library.search(query)
+    assert page.hits == ()
+    assert "kubernetes" in page.note

@@ -173,6 +173,7 @@ DUTCH = Language(
         "(?:gesproken|gepraat|besproken|genoemd|gezegd|gevraagd|gehad)"
         "(?=(?: (?:heb|hebben|hadden))?[?.! ]*$)",
         "^vat(?=.* samen)|samen(?=,? wat |[?.! ]*$)",
+        "^(?:(?:het|de|mijn|ons|onze|dat) )?(?:gesprek|chat|discussie) (?:over|waar|waarin)",
         "(?:bevindt|bevinden|bevond) zich|zich (?:bevindt|bevinden)",
         "zei|zeiden|gezegd|verteld|vertelde|genoemd",
         "weet (?:je|jij|u) (?:nog|misschien|toevallig)",

@@ -81,6 +81,9 @@ ENGLISH = Language(
         "(?: (?:all|any|every|the|my|our))*"
         " (?:conversation|chat|message|discussion|session|thread|everything|anything|something"
         "|what|when|where|if|whether)s?",
+        "^(?:(?:that|the|this|my|our|a|all|any) )*"
+        "(?:conversation|chat|message|discussion|session|thread|one)s?"
+        " (?:about|regarding|where|in which|when)",
         "^(?:please )?(?:search (?:for|my|our)|look (?:up|for))",
         "(?:have|had|did|do) (?:i|we|you) (?:(?:ever|already|previously|once) )*"
         "(?:talk|talked|speak|spoken|chat|chatted|discuss|discussed|mention|mentioned|say|said|ask"

@@ -171,6 +171,7 @@ FRENCH = Language(
         "(?:parlé|discuté|mentionné|évoqué|dit|demandé)",
         "^(?:résume|résumez)(?:-(?:moi|nous))?",
         "^(?:recommande|conseille|suggère)(?:-(?:moi|nous))?",
+        "^(?:(?:la|le|ma|mon|notre|cette) )?(?:conversation|discussion|chat) (?:sur|où|à propos)",
         "à propos (?:de|du|des)",
         "(?:se|s) (?:trouve|trouvent|trouvait|trouver|situe|situent|situer)",
         "dit|disait|dis|raconté|mentionné",

@@ -219,6 +219,8 @@ GERMAN = Language(
         "^(?:bitte )?(?:zeig|zeige|finde|such|suche)(?: mir)?"
         "(?: (?:alle|alles|das|die|den|meine|unsere))*"
         " (?:gespräch|gespräche|unterhaltung|unterhaltungen|chat|chats|nachricht|nachrichten)",
+        "^(?:(?:das|die|der|mein|meine|unser|unsere) )?(?:gespräch|unterhaltung|chat|diskussion)"
+        " (?:über|zum|zur|zu|wo|in dem|in der)",
         "befindet|befinden|befand|befanden",
         "gesagt|sagte|sagtest|sagten|erzählt|erwähnt",
         "(?:weißt|weisst|wissen) (?:du|sie) (?:noch|vielleicht|zufällig)",

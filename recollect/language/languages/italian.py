@@ -190,6 +190,8 @@ ITALIAN = Language(
         "(?:abbiamo|ho|hai|avete) (?:(?:già|mai) )?(?:parlato|discusso|menzionato|detto|chiesto)",
         "^(?:riassumi|riassumimi)",
         "^(?:consiglia|consigliami|suggerisci|suggeriscimi|raccomanda|raccomandami)",
+        "^(?:(?:la|mia|nostra|quella) )*(?:conversazione|chat|discussione)"
+        " (?:su|sul|sulla|sui|sulle|dove|in cui)",
         "come si (?:fa|fanno)",
         "si (?:trova|trovano|trovava|trovare)",
         "detto|disse|menzionato|raccontato",

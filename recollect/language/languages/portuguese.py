@@ -202,6 +202,7 @@ PORTUGUESE = Language(
         " (?:de|do|da|sobre)",
         "^(?:resume|resuma)",
         "^(?:recomenda|recomende|sugere|sugira)(?:-me)?",
+        "^(?:(?:a|minha|nossa|aquela) )*(?:conversa|discussão|chat) (?:sobre|onde|em que)",
         "se (?:encontra|encontram|encontrava|encontrar)",
         "disse|disseste|disseram|dito|mencionei|mencionou",
         "(?:você )?(?:se )?lembr(?:a|as|as-te|a-te|e|e-me|a-me)(?: de| quando)?",

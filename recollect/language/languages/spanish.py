@@ -186,6 +186,8 @@ SPANISH = Language(
         " (?:de|del|sobre|acerca)",
         "^(?:resume|resúmeme)",
         "^(?:recomienda|recomiéndame|sugiere|sugiéreme)",
+        "^(?:(?:la|el|mi|nuestra|esa) )?(?:conversación|charla|chat|discusión)"
+        " (?:sobre|acerca|donde|en la que)",
         "se (?:encuentra|encuentran|encontraba|encontrar|ubica|ubican|halla|hallan)",
         "dije|dijo|dijiste|dijeron|dicho|mencioné|mencionó",
         "(?:te|se) (?:acuerdas?|acuerda) (?:de )?",
