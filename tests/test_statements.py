@@ -77,6 +77,22 @@ def test_a_title_is_found_as_typed(library: recollect.Library, mode: str) -> Non
     assert first(library, query, mode=mode) == "titled 0"
 
 
+@pytest.mark.both_stores
+@pytest.mark.parametrize("copies", [4, 60])
+def test_a_pasted_message_finds_itself_although_it_ends_with_a_question(
+    library: recollect.Library, copies: int
+) -> None:
+    """Whether all of its words are searched for, or it is too long for that."""
+    body = " ".join(
+        f"Prune branch {number} of the lemon tree in spring." for number in range(copies)
+    )
+    texts = [f"{start} {body} Shall I go on?" for start in ("You are welcome!", "I see.", "Fine.")]
+    for number, text in enumerate(texts):
+        add(library, f"copy {number}", text)
+    for number, text in enumerate(texts):
+        assert first(library, text) == f"copy {number} 1"
+
+
 def test_a_hit_says_that_it_contains_the_statement(library: recollect.Library, mode: str) -> None:
     hits = library.search(SENTENCE, options=SearchOptions(mode=mode)).hits
     assert ["phrase" in hit.parts for hit in hits] == [True, *[False] * (len(hits) - 1)]

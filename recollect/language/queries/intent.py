@@ -21,6 +21,7 @@ IDENTIFIER = "identifier"
 
 MOST_KEYWORDS = 6
 """A longer query without operators is a sentence, and sentences are ranked like questions."""
+_MOST_WORDS_OF_QUESTION = 60
 
 _QUESTION_MARKS = ("?", "？", "؟")
 _EDGES = "\"'“”‘’.,;:!?…¿¡()[]{}<>"
@@ -52,9 +53,13 @@ def classify(text: str) -> str:
 def is_statement(text: str) -> bool:
     """Whether a query is a sentence, or a part of one, that does not ask for anything.
 
-    It is ranked like a question, but whoever types it probably remembers it.
+    It is ranked like a question, but whoever types it probably remembers it. A long text was
+    pasted, even if it ends with a question.
     """
-    return classify(text) == QUESTION and not _is_asking(text, text.split())
+    words = text.split()
+    if len(words) > _MOST_WORDS_OF_QUESTION:
+        return True
+    return classify(text) == QUESTION and not _is_asking(text, words)
 
 
 def _is_asking(text: str, words: list[str]) -> bool:

@@ -107,6 +107,8 @@ class Query(NamedTuple):
     """The text as typed, without the fields."""
     note: str = ""
     """What the user should know about how the text was understood."""
+    pasted: str = ""
+    """A text that is too long to search for. Then `rest` has its most distinctive words."""
     mention: Query | None = None
     """The query for messages that mention a time, if this one is for messages of that time."""
 

@@ -29,6 +29,7 @@ from recollect.store.base import Store
 _MIN_STATEMENT = 3
 # The first words of a pasted text are enough to find it.
 _MAX_PHRASE = 32
+_MAX_PHRASE_CHARACTERS = 1_000
 
 
 @dataclass(frozen=True)
@@ -187,12 +188,13 @@ def _typed_phrase(
     """
     if options.mode == "vector":
         return None
+    text = query.pasted or query.rest
     fewest = _MIN_STATEMENT
-    if intent == KEYWORDS:
+    if intent == KEYWORDS and not query.pasted:
         fewest = 2
-    elif not is_statement(query.rest):
+    elif not is_statement(text):
         return None
-    typed_words = tokens(query.rest)[:_MAX_PHRASE]
+    typed_words = tokens(text[:_MAX_PHRASE_CHARACTERS])[:_MAX_PHRASE]
     if len(typed_words) < fewest:
         return None
     words = [word for typed in typed_words for word in corrections.get(typed, typed).split()]

@@ -61,7 +61,16 @@ def parse_any_length(text: str, store: Store) -> Query:
     if len(words) > 1:
         node = And(tuple(map(Word, words)))
     rest = " ".join(words)
-    return Query(text, node, Fields(), plain=True, literal=False, rest=rest, note=_note(words))
+    return Query(
+        text,
+        node,
+        Fields(),
+        plain=True,
+        literal=False,
+        rest=rest,
+        note=_note(words),
+        pasted=text,
+    )
 
 
 def _shorten_data(text: str) -> str:
