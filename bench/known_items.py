@@ -1,8 +1,9 @@
 """Queries with known answers, made from the conversations of a library.
 
-Known items are what people remember of a message: two adjacent words, an identifier, a title, with
-one typo, or with the last word unfinished. The right message should come first. The other way
-round, words that no message contains should give no hits.
+Known items are what people remember of a message: two adjacent words, two words anywhere in it, a
+part of a sentence, an identifier, a title, with one typo, or with the last word unfinished. The
+right message should come first. The other way round, words that no message contains should give no
+hits.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from recollect.model.search import SearchOptions
 
 SAMPLE = 200
 MOST_MESSAGES = 3  # an item in more messages is not a known item
+_RUN = 5  # words of a part of a sentence
+_ATTEMPTS = 20 * SAMPLE
 _WORD = re.compile(r"[^\W\d_]{4,}")
 _SYLLABLES = [consonant + vowel for consonant in "bdfgklmnprstvz" for vowel in "aeiou"]
 
@@ -56,6 +59,8 @@ class Corpus:
         self._conversations = conversations
         self._pairs: dict[tuple[str, str], set[str]] = {}
         self._identifiers: dict[tuple[str, ...], tuple[str, set[str]]] = {}
+        self._words: dict[str, set[str]] = {}
+        """The words of each message."""
         self._frequencies: Counter[str] = Counter()
         for conversation in conversations:
             for message in conversation["messages"]:
@@ -63,6 +68,7 @@ class Corpus:
 
     def _read(self, id_: str, content: str) -> None:
         words = tokens(content)
+        self._words[id_] = set(words)
         self._frequencies.update(set(words))
         for first, second in pairwise(words):
             if first != second and _is_content(first) and _is_content(second):
@@ -83,6 +89,9 @@ class Corpus:
             "unfinished word": [item for pair in pairs for item in self._unfinished(*pair)],
             "made-up words": [Item(self._made_up(), frozenset()) for _ in range(SAMPLE)],
             "other fields": self._other_fields(),
+            # The last ones, so that the samples of the others stay what they were.
+            "scattered words": self._scattered(),
+            "part of a sentence": self._runs(),
         }
 
     def _sample(self, values: Sequence[Any]) -> list[Any]:
@@ -95,6 +104,39 @@ class Corpus:
             if len(ids) <= MOST_MESSAGES
         ]
         return self._sample(pairs)
+
+    def _scattered(self) -> list[Item]:
+        """Two words of one message, in any order and at any distance."""
+        contents = sorted(self._words)
+        items: list[Item] = []
+        for id_ in self._random.choices(contents, k=_ATTEMPTS):
+            words = sorted(filter(_is_content, self._words[id_]))
+            if len(words) < 2 or len(items) == SAMPLE:
+                continue
+            pair = set(self._random.sample(words, 2))
+            ids = frozenset(other for other in contents if pair <= self._words[other])
+            if len(ids) <= MOST_MESSAGES:
+                items.append(Item(" ".join(sorted(pair)), ids))
+        return items
+
+    def _runs(self) -> list[Item]:
+        """Adjacent words as they were written, with function words and punctuation."""
+        contents = {m["id"]: m["content"] for c in self._conversations for m in c["messages"]}
+        texts = {id_: f" {' '.join(tokens(content))} " for id_, content in contents.items()}
+        items: list[Item] = []
+        for id_ in self._random.choices(sorted(contents), k=_ATTEMPTS):
+            words = contents[id_].split()
+            if len(words) < _RUN or len(items) == SAMPLE:
+                continue
+            start = self._random.randrange(len(words) - _RUN + 1)
+            run = " ".join(words[start : start + _RUN])
+            if len(tokens(run)) < _RUN or "?" in run:  # a question is not to be found itself
+                continue
+            text = f" {' '.join(tokens(run))} "
+            ids = frozenset(other for other, each in texts.items() if text in each)
+            if len(ids) <= MOST_MESSAGES:
+                items.append(Item(run, ids))
+        return items
 
     def _known_identifiers(self) -> list[Item]:
         words = [
