@@ -90,7 +90,7 @@ def test_the_end_of_input_stops_the_server_even_if_a_call_is_stuck() -> None:
 
 
 @pytest.mark.usefixtures("place")
-@pytest.mark.parametrize("start", [STUCK, START])
+@pytest.mark.parametrize("start", [STUCK, pytest.param(START, marks=pytest.mark.full)])
 def test_a_signal_stops_the_server(start: str) -> None:
     with running(start=start) as server:
         server.send(call(1), request(2, "ping"))

@@ -216,6 +216,7 @@ def test_both_stores_page_and_filter_the_same(libraries: list[recollect.Library]
             assert summary(first) == summary(second), (query, filters)
 
 
+@pytest.mark.full
 def test_both_stores_find_the_same_related_messages_and_concepts(
     libraries: list[recollect.Library],
 ) -> None:

@@ -43,21 +43,17 @@ def first(library: recollect.Library, query: str, **options: object) -> str:
 
 
 @pytest.mark.both_stores
-@pytest.mark.parametrize(
-    "query",
-    [
+def test_the_message_that_says_it_comes_first(library: recollect.Library, mode: str) -> None:
+    parts = (
         SENTENCE,
         "I have been trying to keep the lemon tree",
         "been trying to keep the",
         "the lemon tree alive over",
         "TRYING TO KEEP, the lemon tree",
-    ],
-)
-def test_the_message_that_says_it_comes_first(
-    library: recollect.Library, mode: str, query: str
-) -> None:
-    assert first(library, query, mode=mode) == "answer 1"
-    assert first(library, query, mode=mode, group="conversation") == "answer 1"
+    )
+    for query in parts:
+        assert first(library, query, mode=mode) == "answer 1", query
+        assert first(library, query, mode=mode, group="conversation") == "answer 1", query
 
 
 @pytest.mark.both_stores

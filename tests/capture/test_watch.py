@@ -477,7 +477,9 @@ def test_file_system_events_trigger_imports(workspace: Workspace) -> None:
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "end", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.full)]
+)
 def test_the_watch_command_runs_until_a_signal(
     place: str, workspace: Workspace, end: signal.Signals
 ) -> None:

@@ -348,7 +348,7 @@ def lose_commit(link: Link, message: bytes) -> None:
 @pytest.mark.parametrize(
     "kind",
     [
-        kind if kind in ("append", "save", "delete") else pytest.param(kind, marks=pytest.mark.full)
+        kind if kind in ("append", "delete") else pytest.param(kind, marks=pytest.mark.full)
         for kind in WRITES
     ],
 )
@@ -682,6 +682,7 @@ def test_connections_that_are_terminated_one_by_one_are_replaced(
     report(load, load.check(), terminations=terminations)
 
 
+@pytest.mark.full
 def test_a_crash_of_one_backend_under_load_loses_nothing(load: Load, server: Database) -> None:
     with load.running():
         for _ in range(ROUNDS):

@@ -739,6 +739,7 @@ create event trigger strike on ddl_command_end when tag in ('CREATE TABLE')
   execute function strike()"""
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("database")
 def test_a_migration_that_was_killed_leaves_nothing_and_can_be_repeated() -> None:
     with own_database(superuser()) as url:

@@ -108,15 +108,15 @@ def search(
 SEARCHES = [
     "which tram goes to the castle",
     "Which ticketing is there for tourism?",  # words of the same families
-    "tourist ticket",
-    '"every tram"',
-    "ticket role:user after:2025-01-01",
     "which zeppelin goes to the castle",
-    "castel",
     "we take the tram to the castle every day",
     "Welche Straßenbahnen fahren zur Burg?",
 ]
 SIMILAR_SEARCHES = [
+    "castel",
+    "ticket role:user after:2025-01-01",
+    '"every tram"',
+    "tourist ticket",
     "euros",
     "cast*",
     "tram AND castle",
