@@ -15,9 +15,10 @@ from datetime import datetime, timedelta
 
 from recollect.language.queries.intent import IDENTIFIER, KEYWORDS, classify
 from recollect.language.queries.query import Query, QueryTooLong, parse_query
-from recollect.language.queries.query_tree import Word
+from recollect.language.queries.query_tree import Node, Or, Word
 from recollect.language.text import tokens
 from recollect.language.when import Window, windows
+from recollect.language.words.dates import date_formats, date_in
 from recollect.model.search import Filter, SearchOptions
 from recollect.search.queries.long_queries import parse_any_length
 from recollect.store.base import Store
@@ -43,15 +44,23 @@ def unless_only_mentioned(query: Query, store: Store) -> Query:
     if query.mention is None:
         return query
     fields = query.fields
-    phrase = Word(" ".join(tokens(query.mention.rest)))
+    mentions = _mentions(query.mention)
     period = Filter(after=fields.after, before=fields.before)
-    if classify(query.mention.rest) == IDENTIFIER:
-        if store.has_match(phrase, Filter()) or not store.recent(None, period, 1):
+    if not query.mention.note:  # an identifier
+        if store.has_match(mentions, Filter()) or not store.recent(None, period, 1):
             return query.mention
         return query
-    if store.recent(None, period, 1) or not store.has_match(phrase, Filter()):
+    if store.recent(None, period, 1) or not store.has_match(mentions, Filter()):
         return query
     return query.mention
+
+
+def _mentions(query: Query) -> Node:
+    """A query for messages that mention a time in these words, or a day in any format."""
+    day = date_in(query.rest)
+    if day is None:
+        return Word(" ".join(tokens(query.rest)))
+    return Or(tuple(Word(" ".join(words)) for words in date_formats(day)))
 
 
 def read_short_query(text: str, options: SearchOptions) -> Query | None:
@@ -84,13 +93,21 @@ def as_period(query: Query, now: datetime) -> Query:
     mention = None
     intent = classify(query.rest)
     if intent == KEYWORDS:
-        mention = query._replace(note=f"Nothing was written at that time ({_dates(period)}).")
+        mention = _query_for_mentions(query, period)
     elif intent == IDENTIFIER:
         mention = query
     note = f"{BY_TIME}: {_dates(period)}."
     return query._replace(
         node=None, fields=fields, plain=False, rest="", note=note, mention=mention
     )
+
+
+def _query_for_mentions(query: Query, period: Window) -> Query:
+    """The query for messages that mention a time. A day is mentioned in many formats."""
+    mention = query
+    if _is_day(period):
+        mention = parse_query(_dates(period))._replace(text=query.text, fields=query.fields)
+    return mention._replace(note=f"Nothing was written at that time ({_dates(period)}).")
 
 
 def _may_ask_for_time(query: Query) -> bool:
@@ -128,10 +145,14 @@ def period_remark(
     return f"None of the best hits was written in that time ({dates})."
 
 
+def _is_day(period: Window) -> bool:
+    return period.start.date() == (period.end - _LAST_MOMENT).date()
+
+
 def _dates(period: Window) -> str:
     last = period.end - _LAST_MOMENT
     if period.start.year == 1:
         return f"up to {last:%Y-%m-%d}"
-    if period.start.date() == last.date():
+    if _is_day(period):
         return f"{last:%Y-%m-%d}"
     return f"{period.start:%Y-%m-%d} to {last:%Y-%m-%d}"

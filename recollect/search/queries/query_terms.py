@@ -15,6 +15,7 @@ from recollect.language.queries.query_tree import Node, words
 from recollect.language.text import is_unspaced, tokens
 from recollect.language.words.acronym_plurals import other_number
 from recollect.language.words.code_names import has_inner_capital, other_names
+from recollect.language.words.dates import date_formats, date_in
 from recollect.language.words.english_spellings import other_spelling, separate_words
 from recollect.language.words.names import names_in
 from recollect.language.words.numbers import other_format
@@ -167,13 +168,19 @@ def _overlap(first: Term, second: Term) -> bool:
 
 
 def _with_other_formats(terms: Sequence[Term], store: Store, text: str) -> list[Term]:
-    """The terms. Numbers and names in code that the library does not have get another format."""
+    """The terms. Dates, numbers and names in code that the library lacks get other formats."""
+    dates = {tuple(tokens(word)): date_in(word) for word in text.split()}
     names = other_names(text)
     by_form: dict[Form, Term] = {}
     for term in terms:
-        other_form = other_format(term.forms[0]) or names.get(term.forms[0])
-        if other_form and not term.frequency and not term.prefix:
-            by_form[term.forms[0]] = term._replace(forms=(*term.forms, other_form))
+        form = term.forms[0]
+        day = dates.get(form)
+        other_forms = [other_format(form) or names.get(form, ())]
+        if day is not None:
+            other_forms = date_formats(day)
+        forms = tuple(dict.fromkeys([*term.forms, *filter(None, other_forms)]))
+        if len(forms) > len(term.forms) and not term.frequency and not term.prefix:
+            by_form[form] = term._replace(forms=forms)
     if not by_form:
         return list(terms)
     weighted = {term.forms[0]: term for term in _weighted(list(by_form.values()), store)}

@@ -1,0 +1,75 @@
+"""A date is found in whatever format a message has it."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import recollect
+from recollect.language.words.dates import date_formats, date_in
+
+TEXTS = {
+    "iso": "We signed the lease on 2023-03-14.",
+    "english": "The lease ends on March 31st, 2026.",
+    "german": "Die Kündigung kam am 5. Juli 2024 an.",
+    "spanish": "La cita es el 9 de mayo de 2024.",
+    "american": "Invoice of 7/21/2024.",
+}
+
+
+@pytest.fixture
+def notes(library: recollect.Library) -> recollect.Library:
+    for name, text in TEXTS.items():
+        message = {"role": "user", "content": text, "created_at": "2022-01-01T12:00:00Z"}
+        library.add_conversation(name, messages=[message])
+    return library
+
+
+@pytest.mark.both_stores
+def test_a_date_is_found_in_any_format(notes: recollect.Library) -> None:
+    queries = {
+        "14.03.2023": "iso",
+        "14.3.2023": "iso",
+        "3/14/2023": "iso",
+        "March 14 2023": "iso",
+        "2026-03-31": "english",
+        "31.3.2026": "english",
+        "2024-07-05": "german",
+        "9.5.2024": "spanish",
+        "2024-07-21": "american",
+        "lease 14.3.2023": "iso",
+    }
+    for query, name in queries.items():
+        assert notes.search(query).hits[0].conversation_id == name, query
+
+
+def test_a_date_that_is_not_mentioned_is_not_found(notes: recollect.Library) -> None:
+    for query in ("15.03.2023", "2023-14-03", "5.6.2024"):
+        page = notes.search(query)
+        assert (page.hits, page.total) == ((), 0), query
+
+
+def test_what_was_written_on_a_day_comes_before_what_mentions_it(
+    notes: recollect.Library,
+) -> None:
+    message = {"role": "user", "content": "Hello.", "created_at": "2023-03-14T12:00:00Z"}
+    notes.add_conversation("written", messages=[message])
+    page = notes.search("March 14 2023")
+    assert [hit.conversation_id for hit in page.hits] == ["written"]
+
+
+@pytest.mark.parametrize("word", ["3/4/2023", "2023-02-30", "14-03-2023", "1.2.3", "march"])
+def test_a_word_that_is_no_date_or_may_be_two_is_not_read_as_one(word: str) -> None:
+    assert date_in(word) is None
+
+
+@given(st.dates(date(1900, 1, 1), date(2200, 1, 1)))
+def test_numeric_formats_of_a_date_mean_that_date(day: date) -> None:
+    for text in (f"{day:%Y-%m-%d}", f"{day.day}.{day.month}.{day.year}"):
+        assert date_in(text) == day
+    formats = date_formats(day)
+    assert len(set(formats)) == len(formats)
+    assert all(str(day.year) in words and len(words) in (3, 4, 5) for words in formats)
