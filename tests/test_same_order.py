@@ -179,6 +179,7 @@ def test_both_stores_rerank_to_the_same_order(libraries: list[recollect.Library]
         assert summary(first) == summary(second), query
 
 
+@pytest.mark.full
 def test_both_stores_page_and_filter_the_same(libraries: list[recollect.Library]) -> None:
     for library in libraries:
         library._store.save(documents(9, 800))

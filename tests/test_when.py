@@ -366,22 +366,13 @@ def test_no_rule_matches_a_text_that_is_skipped_because_it_names_no_time(
         assert when._may_name_a_time(line, language)
 
 
+LONG_TEXTS = ["May 8 ", "since early ", "2023-05-08 ", "1,1"]
+SIMILAR_LONG_TEXTS = ["a ", "last ", "1-1-", "between May and ", "12 ", ",", "'a", "the 8 "]
+
+
 @pytest.mark.parametrize(
     "fragment",
-    [
-        "May 8 ",
-        "a ",
-        "last ",
-        "since early ",
-        "1-1-",
-        "2023-05-08 ",
-        "between May and ",
-        "12 ",
-        ",",
-        "'a",
-        "1,1",
-        "the 8 ",
-    ],
+    [*LONG_TEXTS, *(pytest.param(each, marks=pytest.mark.full) for each in SIMILAR_LONG_TEXTS)],
 )
 def test_a_long_repetitive_text_is_scanned_to_the_end(fragment: str) -> None:
     assert len(windows(fragment * (50_000 // len(fragment)), NOW)) <= 1

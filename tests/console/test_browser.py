@@ -308,6 +308,7 @@ def test_a_word_with_a_sharp_s_is_highlighted(site: Site, open_page: OpenPage) -
     page.wait_for_function("CSS.highlights.get('query').size == 1")
 
 
+@pytest.mark.full
 def test_a_hit_in_a_long_conversation_opens_at_the_message(site: Site, open_page: OpenPage) -> None:
     add_long(site.library)
     page = open_page()
