@@ -39,6 +39,7 @@ def other_names(text: str) -> dict[tuple[str, ...], tuple[str, ...]]:
 
 
 def _other_name(word: str, parts: tuple[str, ...]) -> tuple[str, ...]:
+    """The words of the other format of a name, perhaps the same ones; empty if it has none."""
     place = _FILE_AND_LINE.fullmatch(word)
     if place is not None:
         return (*tokens(place["file"]), "line", place["line"])
@@ -48,7 +49,7 @@ def _other_name(word: str, parts: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(map(str.lower, _PART_OF_CAMEL_CASE.findall(word)))
     if len(parts) == 2 and _LETTER_WITH_NUMBER.fullmatch(word):
         return ("".join(parts),)
-    if parts and parts[0].isascii() and parts[0][0].isalpha():
+    if parts and parts[0].isascii() and parts[0][0].isalpha():  # B204, python3.12
         first = _LETTERS_OR_DIGITS.findall(parts[0])
         return (*first, *parts[1:])
     return ()

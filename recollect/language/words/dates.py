@@ -4,33 +4,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
 
 from recollect.language.languages import LATIN
 from recollect.language.languages.english import ENGLISH
 from recollect.language.text import tokens
+from recollect.language.when import windows
 
-_FORMATS = (
-    re.compile(r"(?P<year>\d{4})-(?P<month>\d{1,2})-(?P<day>\d{1,2})"),
-    re.compile(r"(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.(?P<year>\d{4})"),
-    # The month comes first in America only. So the order is known only if the day cannot be one.
-    re.compile(r"(?P<month>\d{1,2})/(?P<day>1[3-9]|2\d|3[01])/(?P<year>\d{4})"),
-    re.compile(r"(?P<day>1[3-9]|2\d|3[01])/(?P<month>\d{1,2})/(?P<year>\d{4})"),
-)
+_THREE_NUMBERS = re.compile(r"\W*\d+[-./]\d+[-./]\d+\W*")
+# `windows` leaves out the future, but an appointment is a date as well.
+_AFTER_ALL_DATES = datetime(2200, 1, 1, tzinfo=UTC)
+_DAY = timedelta(days=1)
 _LAST_MONTH = 12
 _WITH_PREPOSITIONS = ("es", "pt")  # 14 de marzo de 2023
 
 
 def date_in(word: str) -> date | None:
-    """The date that a word is, if its order of day and month is known."""
-    for pattern in _FORMATS:
-        match = pattern.fullmatch(word.strip(".,;:!?()"))
-        if match is None:
-            continue
-        try:
-            return date(int(match["year"]), int(match["month"]), int(match["day"]))
-        except ValueError:  # such as 2023-02-30
-            return None
+    """The date that a word is; None for one such as 3/4/2023, which may be two."""
+    if not _THREE_NUMBERS.fullmatch(word):
+        return None
+    for period in windows(word, _AFTER_ALL_DATES):
+        if period.end - period.start == _DAY:
+            return period.start.date()
     return None
 
 

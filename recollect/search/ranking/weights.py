@@ -3,7 +3,7 @@
 The weights of questions were fitted on questions with known answers, validated on the half of the
 questions they were not fitted on, and rounded; `bench/README.md` has the figures. The weights of
 keywords follow from rules: all words before some of them, adjacent words before scattered ones,
-words before meaning, and dates only between equals.
+words as typed before other forms, words before meaning, and dates only between equals.
 """
 
 from __future__ import annotations
