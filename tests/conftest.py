@@ -40,7 +40,7 @@ ENOUGH_MEMORY = 2 << 30
 PATIENT = settings(
     deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 )
-settings.register_profile("quick", PATIENT, max_examples=8, derandomize=True)
+settings.register_profile("quick", PATIENT, max_examples=6, derandomize=True)
 settings.register_profile("thorough", PATIENT, max_examples=200)
 settings.load_profile("quick")
 

@@ -75,6 +75,16 @@ def test_a_date_that_messages_only_mention_is_searched_for(
     assert counts.messages >= 1
 
 
+def test_a_day_that_messages_only_mention_by_its_name_is_searched_for(
+    diary: recollect.Library,
+) -> None:
+    message = {"id": "choir", "content": "Choir was cancelled last Monday.", "role": "user"}
+    diary.add_conversation("choir", messages=[message])
+    page = search(diary, "last monday")
+    assert [hit.message_id for hit in page.hits][:1] == ["choir"]
+    assert page.note == "Nothing was written at that time (2026-03-09)."
+
+
 @pytest.mark.both_stores
 def test_a_date_in_digits_is_a_time_if_nothing_contains_it(diary: recollect.Library) -> None:
     for query in ("2026-03-06", "2026-03-06?", "06.03.2026"):

@@ -18,6 +18,11 @@ TEXTS = {
     "trace": 'File "/srv/app/payments/handlers.py", line 214, in charge',
     "lint": "handlers.py has 3 warnings.",
     "gpu": "The GPU has 24 GB, and the PDF explains the KPI.",
+    "pod": "The pod is in CrashLoopBackOff since the upgrade.",
+    "loop": "The loop goes back to the start of the track.",
+    "posts": "I want to #buildinpublic and post every week.",
+    "hook": "useLayoutEffect runs before the browser paints.",
+    "sso": "The login page redirects twice.",
     "dns": "The DNS server answers by SMS.",
 }
 
@@ -58,15 +63,39 @@ def test_a_space_is_only_inserted_where_the_filter_finds_something(
 
 
 @pytest.mark.both_stores
-def test_two_words_are_found_as_one(notes: recollect.Library) -> None:
-    assert hits(notes, "abort controller") == ["abort"]
-    assert hits(notes, "abort controller signal")[0] == "abort"
-    assert notes.search("abort controller").note == ""
+def test_several_words_are_found_as_one(notes: recollect.Library) -> None:
+    queries = {
+        "abort controller": "abort",
+        "crash loop back off": "pod",
+        "pod crash loop back off": "pod",
+        "build in public": "posts",
+        "use layout effect": "hook",
+        "log in": "sso",
+    }
+    for query, name in queries.items():
+        page = notes.search(query)
+        assert [hit.conversation_id for hit in page.hits][:1] == [name], query
+        assert page.note == "", query
 
 
-def test_words_that_the_library_has_are_not_joined(notes: recollect.Library) -> None:
-    notes.add_conversation("joined", messages=[{"role": "user", "content": "An airfryer, maybe."}])
-    assert hits(notes, "air fryer")[0] == "fryer"
+@pytest.mark.both_stores
+def test_words_in_one_word_rank_between_adjacent_and_scattered_words(
+    library: recollect.Library,
+) -> None:
+    texts = {
+        "one": "The AbortController stops it.",
+        "adjacent": "An abort controller stops it.",
+        "scattered": "The controller may abort it.",
+        "some": "They may abort it.",
+    }
+    for name, text in texts.items():
+        library.add_conversation(name, messages=[{"role": "user", "content": text}])
+    assert hits(library, "abort controller") == ["adjacent", "one", "scattered", "some"]
+
+
+def test_numbers_are_not_joined(library: recollect.Library) -> None:
+    library.add_conversation("rent", messages=[{"role": "user", "content": "It costs 123456."}])
+    assert hits(library, "123 456") == []
 
 
 @pytest.mark.both_stores

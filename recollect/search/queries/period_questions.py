@@ -103,9 +103,10 @@ def as_period(query: Query, now: datetime) -> Query:
 
 
 def _query_for_mentions(query: Query, period: Window) -> Query:
-    """The query for messages that mention a time. A day is mentioned in many formats."""
+    """The query for messages that mention a time. A date is mentioned in many formats."""
     mention = query
-    if _is_day(period):
+    is_date = _is_day(period) and str(period.start.year) in query.rest  # not "last Friday"
+    if is_date:
         mention = parse_query(_dates(period))._replace(text=query.text, fields=query.fields)
     return mention._replace(note=f"Nothing was written at that time ({_dates(period)}).")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
 
 from recollect.index.meaning import Meaning
 from recollect.language.languages.base import Language
@@ -24,6 +23,7 @@ from recollect.language.words.synonyms import synonyms
 from recollect.model.search import SearchOptions
 from recollect.search.queries.compounds import Parts, split_compounds
 from recollect.search.queries.families import relatives_in_library, word_family
+from recollect.search.queries.joined_spellings import joined_spellings
 from recollect.search.queries.joined_words import joined_words, longer_words
 from recollect.search.queries.query_filter import may_relax
 from recollect.search.queries.terms import WEAK, Form, Term
@@ -53,7 +53,7 @@ def query_terms(
     terms = _without_accidental_pairs(_weighted(terms, store))
     if query.plain:
         terms = _with_other_formats(terms, store, query.rest)
-        terms = _with_joined_pairs(terms, store, query)
+        terms = _with_joined_spellings(terms, store, query)
         terms = _with_joined_words(terms, store, query.rest, is_english)
         compounds = _compounds(terms, store, query.language)
         terms, head_terms = _with_parts(terms, compounds, store)
@@ -187,24 +187,24 @@ def _with_other_formats(terms: Sequence[Term], store: Store, text: str) -> list[
     return [weighted.get(term.forms[0], term) for term in terms]
 
 
-def _with_joined_pairs(terms: list[Term], store: Store, query: Query) -> list[Term]:
-    """The terms. Two keywords of which the library lacks one may be one word: `AbortController`."""
-    absent = {term.name for term in terms if not term.frequency and not term.prefix}
-    if not absent or classify(query.rest) != KEYWORDS:
+def _with_joined_spellings(terms: list[Term], store: Store, query: Query) -> list[Term]:
+    """The terms of keywords, where a word of the library that joins some is a form of each."""
+    if classify(query.rest) != KEYWORDS:
         return terms
-    names = {term.name for term in terms}
-    pairs = {
-        first + second: {first, second}
-        for first, second in pairwise(tokens(query.rest))
-        if names.issuperset((first, second)) and not absent.isdisjoint((first, second))
+    spellings = joined_spellings(query.rest, {term.name for term in terms})
+    if not spellings:
+        return terms
+    library_words = store.known_words(sorted(frozenset().union(*spellings.values())))
+    joined = {name: sorted(words & library_words) for name, words in spellings.items()}
+    extended = {
+        term.name: term._replace(forms=(*term.forms, *((word,) for word in joined[term.name])))
+        for term in terms
+        if joined.get(term.name)
     }
-    joined_words = store.known_words(sorted(pairs)) if pairs else set()
-    for word in sorted(joined_words):
-        parts = pairs[word]
-        remaining = [term for term in terms if term.name not in parts]
-        if len(remaining) == len(terms) - len(parts):
-            terms = [*remaining, inflected_term(word, store, query.language)]
-    return terms
+    if not extended:
+        return terms
+    weighted = {term.name: term for term in _weighted(list(extended.values()), store)}
+    return [weighted.get(term.name, term) for term in terms]
 
 
 def _with_joined_words(
@@ -346,6 +346,9 @@ def _term_plan(query: Query, typing: bool) -> TermPlan:
     forms, identifiers, prefix = query_topic(query, typing)
     words = _with_spellings([form[0] for form in forms if len(form) == 1], query.language)
     relatives = {word: word_family(word, query.language) for word in words}
+    if classify(query.rest) == KEYWORDS:
+        for word, joined in joined_spellings(query.rest, set(words)).items():
+            relatives[word] |= joined
     phrases = [form for form in (*forms, *identifiers) if len(form) > 1]
     nodes += [Term((form,)).node for form in phrases]
     nodes += [term.node for term in _prefix_terms(prefix)]

@@ -44,7 +44,7 @@ class TermPairs:
         )
 
     def adjacency(self, matches: Sequence[Match]) -> float:
-        """The pairs that are next to each other, in the order of the query."""
+        """The pairs that are next to each other, in the order of the query, or in one word."""
         if len(matches) < 2 or not self._weights:
             return 0.0
         positions: dict[int, set[int]] = {}
@@ -53,8 +53,13 @@ class TermPairs:
         return math.fsum(
             weight
             for first, weight in self._weights.items()
-            if any(p + 1 in positions.get(first + 1, ()) for p in positions.get(first, ()))
+            if _are_adjacent(positions.get(first, set()), positions.get(first + 1, set()))
         )
+
+
+def _are_adjacent(first: set[int], second: set[int]) -> bool:
+    """Whether one of the first positions is that of the second term, or just before it."""
+    return any(position in second or position + 1 in second for position in first)
 
 
 def _weights(terms: Sequence[Term]) -> dict[int, float]:

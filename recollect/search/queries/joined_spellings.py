@@ -1,0 +1,39 @@
+"""Words that join several words of a query.
+
+Names in code, hashtags and many compounds are written as one word: `AbortController`,
+`#buildinpublic`, "workout". Whoever looks for them often types several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+from itertools import pairwise
+
+from recollect.language.text import is_unspaced, tokens
+
+_MOST_WORDS = 4
+_MIN_LETTERS = 5  # shorter words are often others: "so on" is not "soon"
+
+
+def joined_spellings(text: str, words: AbstractSet[str]) -> dict[str, frozenset[str]]:
+    """For each of some words of a text, the words that join it with its neighbours.
+
+    They begin with one of these words. What follows may be any word: "log in" is "login".
+    """
+    typed = tokens(text)
+    spellings: dict[str, set[str]] = {}
+    for start, first in enumerate(typed):
+        if first not in words:
+            continue
+        for end in range(start + 2, min(start + _MOST_WORDS, len(typed)) + 1):
+            parts = typed[start:end]
+            if _can_be_one_word(parts):
+                for part in words & set(parts):
+                    spellings.setdefault(part, set()).add("".join(parts))
+    return {word: frozenset(joined) for word, joined in spellings.items()}
+
+
+def _can_be_one_word(parts: list[str]) -> bool:
+    if sum(map(len, parts)) < _MIN_LETTERS or any(map(is_unspaced, parts)):
+        return False
+    return not any(one.isdigit() and other.isdigit() for one, other in pairwise(parts))
