@@ -8,7 +8,7 @@ import pytest
 
 import recollect
 from recollect.language.queries.query import parse_query
-from recollect.model.search import Page, SearchOptions
+from recollect.model.search import Filter, Page, SearchOptions
 from recollect.search.queries.period_questions import as_period
 
 NOW = datetime(2026, 3, 12, 10, tzinfo=UTC)  # a Thursday
@@ -83,6 +83,28 @@ def test_a_day_that_messages_only_mention_by_its_name_is_searched_for(
     page = search(diary, "last monday")
     assert [hit.message_id for hit in page.hits][:1] == ["choir"]
     assert page.note == "Nothing was written at that time (2026-03-09)."
+
+
+@pytest.mark.both_stores
+def test_only_what_passes_the_filter_decides_whether_a_date_is_a_time(
+    library: recollect.Library,
+) -> None:
+    """One project has a message of that day, the other only mentions it."""
+    for project, text, day in (
+        ("work", "I repaired the gutter.", "2024-03-05"),
+        ("garden", "Sow peas on March 5 2024, that is 2024-03-05.", "2024-02-01"),
+    ):
+        message = {"id": project, "role": "user", "content": text, "created_at": f"{day}T09:00:00Z"}
+        library.add_conversation(project, messages=[message], project=project)
+    for query in ("March 5 2024", "2024-03-05"):
+        for project in ("work", "garden"):
+            for page in (
+                search(library, f"{query} in:{project}"),
+                library.search(query, Filter(projects=(project,)), SearchOptions(now=NOW)),
+            ):
+                assert [hit.message_id for hit in page.hits] == [project], (query, project)
+            results = library.knowledge.search(f"{query} in:{project}")["results"]
+            assert [result["id"] for result in results] == [project]
 
 
 @pytest.mark.both_stores

@@ -82,7 +82,9 @@ def search_concept(
     parts = [observations, messages]
     if options.mode == "text":
         text = _literal_query(text, parts)
-    query = unless_only_mentioned(as_period(parse_query(text), options.now), messages.store)
+    query = unless_only_mentioned(
+        as_period(parse_query(text), options.now), messages.store, [messages.filter]
+    )
     messages.store.expect_terms(term_plan(query, options, meaning, with_kinds=True))
     parts = [part._replace(filter=narrow_filter(part.filter, query, store)) for part in parts]
     coverage = Coverage(store, parts[0].filter)

@@ -40,7 +40,7 @@ def search(
     says how the query was handled.
     """
     with store.snapshot():
-        query = read_query(text, store, options)
+        query = read_query(text, store, options, [filter])
         store.expect_terms(term_plan(query, options, meaning, bool(filter.kinds)))
         if not has_words(query):
             return search_without_words(store, query, filter, options)

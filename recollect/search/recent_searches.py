@@ -83,7 +83,7 @@ class RecentSearches:
                 plan = recent.term_plan
                 store.expect_terms(plan)
             else:
-                query = _read_early(text, store, options)
+                query = _read_early(text, store, filter, options)
                 if query is not None:
                     plan = _announce(query, store, meaning, filter, options)
             # Read before the search: if somebody writes meanwhile, the result is not used again.
@@ -92,7 +92,7 @@ class RecentSearches:
             if search is not None:
                 return search.page(options)
             if query is None:
-                query = read_query(text, store, options)
+                query = read_query(text, store, options, [filter])
                 plan = _announce(query, store, meaning, filter, options)
             if not has_words(query):
                 return search_without_words(store, query, filter, options)
@@ -125,13 +125,13 @@ class RecentSearches:
                 self._searches.popitem(last=False)
 
 
-def _read_early(text: str, store: Store, options: SearchOptions) -> Query | None:
+def _read_early(text: str, store: Store, filter: Filter, options: SearchOptions) -> Query | None:
     """Parse a query before the store is read. None if it is too long for that."""
     query = read_short_query(text, options)
     if query is None:
         expect_words(text, store)
         return None
-    return unless_only_mentioned(query, store)
+    return unless_only_mentioned(query, store, [filter])
 
 
 def _announce(

@@ -42,7 +42,7 @@ def search_everything(
     """The results of a search. With `fold`, messages with the same text are returned once."""
     if order not in ORDERS:
         raise InvalidInput(f"order_by: {order!r} is not one of {', '.join(ORDERS)}.")
-    query = read_query(text, store, options)
+    query = read_query(text, store, options, [q.filter for q in queries])
     store.expect_terms(term_plan(query, options, meaning, with_kinds=True))
     queries = [replace(q, filter=narrow_filter(q.filter, query, store)) for q in queries]
     if not has_words(query):

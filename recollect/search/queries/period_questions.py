@@ -21,6 +21,7 @@ from recollect.language.when import Window, windows
 from recollect.language.words.dates import date_formats, date_in
 from recollect.model.search import Filter, SearchOptions
 from recollect.search.queries.long_queries import parse_any_length
+from recollect.search.queries.query_filter import narrow_filter
 from recollect.store.base import Store
 
 _WORD = re.compile(r"\w+")
@@ -30,29 +31,40 @@ BY_TIME = "Searched by time only"
 _FIRST_YEAR = 2000  # people have not talked to programs for longer than that
 
 
-def read_query(text: str, store: Store, options: SearchOptions) -> Query:
-    """Parse a query. One about nothing but a time becomes a query for that time."""
-    return unless_only_mentioned(_read(parse_any_length(text, store), options), store)
+def read_query(text: str, store: Store, options: SearchOptions, filters: Sequence[Filter]) -> Query:
+    """Parse a query. One about nothing but a time becomes a query for that time.
+
+    `filters`: what is searched passes at least one of them.
+    """
+    return unless_only_mentioned(_read(parse_any_length(text, store), options), store, filters)
 
 
-def unless_only_mentioned(query: Query, store: Store) -> Query:
+def unless_only_mentioned(query: Query, store: Store, filters: Sequence[Filter]) -> Query:
     """The query, or one for its words if no message is from that time but some mention it.
 
     "March 5 2024" may be the date of an appointment. What contains an identifier comes first, so
     for "2024-03-05" it is the other way round.
     """
-    if query.mention is None:
+    mention = query.mention
+    if mention is None:
         return query
-    fields = query.fields
-    mentions = _mentions(query.mention)
-    period = Filter(after=fields.after, before=fields.before)
-    if not query.mention.note:  # an identifier
-        if store.has_match(mentions, Filter()) or not store.recent(None, period, 1):
-            return query.mention
+    if classify(mention.rest) == IDENTIFIER:
+        if _is_mentioned(mention, store, filters) or not _has_messages(query, store, filters):
+            return mention
         return query
-    if store.recent(None, period, 1) or not store.has_match(mentions, Filter()):
+    if _has_messages(query, store, filters) or not _is_mentioned(mention, store, filters):
         return query
-    return query.mention
+    return mention
+
+
+def _has_messages(period: Query, store: Store, filters: Sequence[Filter]) -> bool:
+    """Whether anything was written in a period."""
+    return any(store.recent(None, narrow_filter(f, period, store), 1) for f in filters)
+
+
+def _is_mentioned(mention: Query, store: Store, filters: Sequence[Filter]) -> bool:
+    node = _mentions(mention)
+    return any(store.has_match(node, narrow_filter(f, mention, store)) for f in filters)
 
 
 def _mentions(query: Query) -> Node:

@@ -33,7 +33,7 @@ def count_matches(
     if options.mode == "vector":
         return None
     options = replace(options, mode="text")
-    query = read_query(text, store, options)
+    query = read_query(text, store, options, [filter])
     store.expect_terms(term_plan(query, options, meaning, bool(filter.kinds)))
     node: Node | None = None
     if has_words(query):
