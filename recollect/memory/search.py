@@ -29,8 +29,9 @@ from recollect.search.candidates.scope import Scope
 from recollect.search.candidates.sizes import CANDIDATES
 from recollect.search.evidence import UNRELATED
 from recollect.search.queries.interpretation import interpret
-from recollect.search.queries.period_questions import as_period, unless_only_mentioned
+from recollect.search.queries.period_questions import as_period
 from recollect.search.queries.query_filter import has_words, may_relax, narrow_filter
+from recollect.search.queries.query_reading import meaning_in_library
 from recollect.search.queries.query_terms import term_plan
 from recollect.search.ranking.scored import ScoredCandidate
 from recollect.search.rerank import rerank_if_useful
@@ -82,7 +83,7 @@ def search_concept(
     parts = [observations, messages]
     if options.mode == "text":
         text = _literal_query(text, parts)
-    query = unless_only_mentioned(
+    query = meaning_in_library(
         as_period(parse_query(text), options.now), messages.store, [messages.filter]
     )
     messages.store.expect_terms(term_plan(query, options, meaning, with_kinds=True))

@@ -16,8 +16,8 @@ from recollect.search.candidates.observations import Observations
 from recollect.search.candidates.pool import CandidatePool, read_pools, require_candidates
 from recollect.search.candidates.scope import Scope
 from recollect.search.queries.interpretation import Interpretation, interpret
-from recollect.search.queries.period_questions import read_query
 from recollect.search.queries.query_filter import has_words, may_relax, narrow_filter
+from recollect.search.queries.query_reading import read_query
 from recollect.search.queries.query_terms import term_plan
 from recollect.search.ranking.scored import ScoredCandidate
 from recollect.search.rerank import rerank_if_useful

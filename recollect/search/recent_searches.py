@@ -17,12 +17,12 @@ from recollect.model.audience import Audience
 from recollect.model.search import Filter, Page, SearchOptions
 from recollect.search.engine import Search, prepare_search
 from recollect.search.queries.long_queries import expect_words
-from recollect.search.queries.period_questions import (
+from recollect.search.queries.query_filter import has_words
+from recollect.search.queries.query_reading import (
+    meaning_in_library,
     read_query,
     read_short_query,
-    unless_only_mentioned,
 )
-from recollect.search.queries.query_filter import has_words
 from recollect.search.queries.query_terms import term_plan
 from recollect.search.results.without_words import search_without_words
 from recollect.settings import EMBEDDINGS, RERANK
@@ -131,7 +131,7 @@ def _read_early(text: str, store: Store, filter: Filter, options: SearchOptions)
     if query is None:
         expect_words(text, store)
         return None
-    return unless_only_mentioned(query, store, [filter])
+    return meaning_in_library(query, store, [filter])
 
 
 def _announce(

@@ -39,7 +39,8 @@ wrong results.
 
 A minus sign excludes a phrase, a field, or a word of at least three letters and nothing else. It
 must be at the start of a token, so it is text in `well-known`, `-1073741819` and `-C++`. In a
-query with a command-line flag (`-m`, `-O2`, `--force`) a minus before a word is text as well.
+query with a command-line flag (`-m`, `-O2`, `--force`) a minus before a word is text as well. A
+search also takes an exclusion for text if a message contains it (`search.queries.operators_as_text`).
 
 A query of plain words, with or without fields, is a question: a search ranks messages that
 contain any of the words, in any inflected form, or that are similar in meaning. Operators, quotes,

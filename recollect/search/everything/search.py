@@ -18,8 +18,8 @@ from recollect.search.everything.results import Results
 from recollect.search.everything.results_by_time import ResultsByTime
 from recollect.search.everything.results_without_words import ResultsWithoutWords
 from recollect.search.queries.interpretation import interpret
-from recollect.search.queries.period_questions import read_query
 from recollect.search.queries.query_filter import has_words, may_relax, narrow_filter
+from recollect.search.queries.query_reading import read_query
 from recollect.search.queries.query_terms import term_plan
 from recollect.search.results.remarks import Remarks
 from recollect.store.base import Store

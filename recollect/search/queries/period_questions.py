@@ -14,13 +14,12 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
 from recollect.language.queries.intent import IDENTIFIER, KEYWORDS, classify
-from recollect.language.queries.query import Query, QueryTooLong, parse_query
+from recollect.language.queries.query import Query, parse_query
 from recollect.language.queries.query_tree import Node, Or, Word
 from recollect.language.text import tokens
 from recollect.language.when import Window, windows
 from recollect.language.words.dates import date_formats, date_in
-from recollect.model.search import Filter, SearchOptions
-from recollect.search.queries.long_queries import parse_any_length
+from recollect.model.search import Filter
 from recollect.search.queries.query_filter import narrow_filter
 from recollect.store.base import Store
 
@@ -29,14 +28,6 @@ _LAST_MOMENT = timedelta(microseconds=1)
 BY_TIME = "Searched by time only"
 """How the note of such a query begins."""
 _FIRST_YEAR = 2000  # people have not talked to programs for longer than that
-
-
-def read_query(text: str, store: Store, options: SearchOptions, filters: Sequence[Filter]) -> Query:
-    """Parse a query. One about nothing but a time becomes a query for that time.
-
-    `filters`: what is searched passes at least one of them.
-    """
-    return unless_only_mentioned(_read(parse_any_length(text, store), options), store, filters)
 
 
 def unless_only_mentioned(query: Query, store: Store, filters: Sequence[Filter]) -> Query:
@@ -73,20 +64,6 @@ def _mentions(query: Query) -> Node:
     if day is None:
         return Word(" ".join(tokens(query.rest)))
     return Or(tuple(Word(" ".join(words)) for words in date_formats(day)))
-
-
-def read_short_query(text: str, options: SearchOptions) -> Query | None:
-    """The same without a store; None if the query is too long for that."""
-    try:
-        return _read(parse_query(text), options)
-    except QueryTooLong:
-        return None
-
-
-def _read(query: Query, options: SearchOptions) -> Query:
-    if options.mode == "vector":
-        return query
-    return as_period(query, options.now)
 
 
 def as_period(query: Query, now: datetime) -> Query:

@@ -11,8 +11,8 @@ from recollect.language.queries.query_tree import Node
 from recollect.model.kinds import CONVERSATION
 from recollect.model.search import Filter, MatchCounts, SearchOptions
 from recollect.search.engine import prepare_search
-from recollect.search.queries.period_questions import read_query
 from recollect.search.queries.query_filter import has_words, narrow_filter
+from recollect.search.queries.query_reading import read_query
 from recollect.search.queries.query_terms import term_plan
 from recollect.store.base import Store
 from recollect.store.values import DocumentGroup, MatchGroups, PassageGroup

@@ -1,0 +1,41 @@
+"""Reading a query: what it means where the library decides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from recollect.language.queries.query import Query, QueryTooLong, parse_query
+from recollect.model.search import Filter, SearchOptions
+from recollect.search.queries.long_queries import parse_any_length
+from recollect.search.queries.operators_as_text import with_operators_as_text
+from recollect.search.queries.period_questions import as_period, unless_only_mentioned
+from recollect.store.base import Store
+
+
+def read_query(text: str, store: Store, options: SearchOptions, filters: Sequence[Filter]) -> Query:
+    """Parse a query, and decide what it means in this library.
+
+    `filters`: what is searched passes at least one of them.
+    """
+    query = _with_period(parse_any_length(text, store), options)
+    return meaning_in_library(query, store, filters)
+
+
+def read_short_query(text: str, options: SearchOptions) -> Query | None:
+    """Parse a query without a store; None if it is too long for that."""
+    try:
+        return _with_period(parse_query(text), options)
+    except QueryTooLong:
+        return None
+
+
+def meaning_in_library(query: Query, store: Store, filters: Sequence[Filter]) -> Query:
+    """The query as it is meant, as far as this depends on what the library contains."""
+    query = with_operators_as_text(query, store, filters)
+    return unless_only_mentioned(query, store, filters)
+
+
+def _with_period(query: Query, options: SearchOptions) -> Query:
+    if options.mode == "vector":
+        return query
+    return as_period(query, options.now)
