@@ -85,6 +85,34 @@ def test_a_day_that_messages_only_mention_by_its_name_is_searched_for(
     assert page.note == "Nothing was written at that time (2026-03-09)."
 
 
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("what happened at Christmas?", "We roast a goose for Christmas."),
+        ("what is on Thursday?", "The plumber comes on Thursday."),
+        ("what did we do in August?", "My birthday is in August."),
+        ("Was haben wir über Weihnachten gesagt?", "An Weihnachten war sie beleidigt."),
+    ],
+)
+def test_a_question_about_a_time_finds_what_mentions_it_if_nothing_is_of_that_time(
+    diary: recollect.Library, question: str, text: str
+) -> None:
+    message = {"id": "mention", "role": "user", "content": text}
+    diary.add_conversation("mention", messages=[message])
+    page = search(diary, question)
+    assert page.hits[0].message_id == "mention"
+    assert page.note.startswith("Nothing was written at that time (")
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["Worüber haben wir letzten Monat gesprochen?", "Über was haben wir letzten Monat geredet?"],
+)
+def test_words_with_umlauts_are_no_topic(diary: recollect.Library, question: str) -> None:
+    page = search(diary, question)
+    assert [hit.message_id for hit in page.hits] == ["2026-02-20"]
+
+
 @pytest.mark.both_stores
 def test_only_what_passes_the_filter_decides_whether_a_date_is_a_time(
     library: recollect.Library,

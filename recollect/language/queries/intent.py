@@ -32,6 +32,7 @@ _JOINED = re.compile(r"[^\W_](?:_|/|\\|::|\.|@|#|&)[^\W_]")
 _INITIALS = re.compile(r"[A-Z](?:\.[A-Z])+")  # U.S
 # In capitals only at the beginning of a sentence, or in times.
 _ABBREVIATIONS = frozenset(("A.M", "P.M", "E.G", "I.E", "P.S", "A.K.A", "Z.B", "D.H"))
+_LONG_OPTION = re.compile(r"--[A-Za-z][\w-]*(?:=.*)?")  # of a command
 _CAMEL_CASE = re.compile(r"[a-z]+(?:[A-Z][a-z0-9]+){2,}")  # not iPhone or YouTube
 _LONG_NUMBER = re.compile(r"[$€£]?(?:\d{5,}|\d{1,3}(?:,\d{3})+(?:\.\d+)?)")  # 12345 or 1,249.50
 _CONTRACTION = re.compile(r"[^\W\d_]+['’][^\W\d_]+")
@@ -115,7 +116,7 @@ def is_identifier(word: str) -> bool:
         return False
     if _HAS_DIGIT_AND_MORE.fullmatch(bare) or _LONG_NUMBER.fullmatch(bare):
         return True
-    if _CAMEL_CASE.fullmatch(bare):
+    if _CAMEL_CASE.fullmatch(bare) or _LONG_OPTION.fullmatch(bare):
         return True
     return bool(_JOINED.search(bare)) and not _joins_function_words(bare)
 

@@ -40,7 +40,7 @@ wrong results.
 A minus sign excludes a phrase, a field, or a word of at least three letters and nothing else. It
 must be at the start of a token, so it is text in `well-known`, `-1073741819` and `-C++`. In a
 query with a command-line flag (`-m`, `-O2`, `--force`) a minus before a word is text as well. A
-search also takes an exclusion for text if a message contains it (`search.queries.operators_as_text`).
+search also takes an exclusion for text if a message contains it.
 
 A query of plain words, with or without fields, is a question: a search ranks messages that
 contain any of the words, in any inflected form, or that are similar in meaning. Operators, quotes,
@@ -110,8 +110,8 @@ class Query(NamedTuple):
     """What the user should know about how the text was understood."""
     pasted: str = ""
     """A text that is too long to search for. Then `rest` has its most distinctive words."""
-    mention: Query | None = None
-    """The query for messages that mention a time, if this one is for messages of that time."""
+    mention: Mention | None = None
+    """If this is a query for messages of some time: how messages mention that time."""
 
     @property
     def language(self) -> Language:
@@ -119,6 +119,17 @@ class Query(NamedTuple):
         if not self.plain:
             return ENGLISH
         return language_of(self.rest)
+
+
+class Mention(NamedTuple):
+    """A time that messages may mention."""
+
+    query: Query
+    """The query for such messages."""
+    node: Node
+    """What they match."""
+    comes_first: bool
+    """Before messages of that time."""
 
 
 def parse(text: str) -> Node:

@@ -17,6 +17,7 @@ _SNAKE_CASE = re.compile("[A-Za-z0-9]+(?:_[A-Za-z0-9]+)+")
 _LETTERS_OR_DIGITS = re.compile("[a-z]+|[0-9]+")
 _LETTER_WITH_NUMBER = re.compile("[A-Za-z]-?[0-9]+")
 _FILE_AND_LINE = re.compile(r"\W*(?P<file>[^:]*\w\.[A-Za-z]\w*):(?P<line>[0-9]+)(?::[0-9]+)?\W*")
+_PACKAGE_AND_VERSION = re.compile(r"\W*[\w./-]+(?:[=~<>!]=|@)(?P<version>v?[0-9]+(?:\.\w+)+)\W*")
 
 
 def has_inner_capital(text: str) -> bool:
@@ -24,17 +25,17 @@ def has_inner_capital(text: str) -> bool:
     return _INNER_CAPITAL.search(text) is not None
 
 
-def other_names(text: str) -> dict[tuple[str, ...], tuple[str, ...]]:
-    """The names in a text: the words that the index has for each, and those of its other format.
+def other_names(text: str) -> dict[tuple[str, ...], list[tuple[str, ...]]]:
+    """The names in a text: the words that the index has for each, and those of its other formats.
 
     A name with capitals is split into its words. Those of a name with underscores are joined.
     """
-    names: dict[tuple[str, ...], tuple[str, ...]] = {}
+    names: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
     for word in text.split():
         parts = tuple(tokens(word))
         other = _other_name(word, parts)
         if other and other != parts:
-            names[parts] = other
+            names[parts] = [other]
     return names
 
 
@@ -53,6 +54,14 @@ def _other_name(word: str, parts: tuple[str, ...]) -> tuple[str, ...]:
         first = _LETTERS_OR_DIGITS.findall(parts[0])
         return (*first, *parts[1:])
     return ()
+
+
+def version_of_package(word: str) -> str:
+    """The version in a word such as `numpy==2.0.25` or `react@18.2.0`; else empty."""
+    pin = _PACKAGE_AND_VERSION.fullmatch(word)
+    if pin is None:
+        return ""
+    return pin["version"]
 
 
 def file_of_line(word: str) -> str:

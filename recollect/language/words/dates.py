@@ -16,7 +16,22 @@ _THREE_NUMBERS = re.compile(r"\W*\d+[-./]\d+[-./]\d+\W*")
 _AFTER_ALL_DATES = datetime(2200, 1, 1, tzinfo=UTC)
 _DAY = timedelta(days=1)
 _LAST_MONTH = 12
+_DAY_OF_YEAR = re.compile("--[0-9]{2}-[0-9]{2}")
+_LEAP_YEAR = "2000"
 _WITH_PREPOSITIONS = ("es", "pt")  # 14 de marzo de 2023
+
+
+def formats_in(word: str) -> list[tuple[str, ...]]:
+    """The words of the date that a word is, in each of its formats; empty if it is none.
+
+    `--03-14` is March 14 of any year.
+    """
+    if _DAY_OF_YEAR.fullmatch(word):
+        return list(dict.fromkeys(_names(date.fromisoformat(f"{_LEAP_YEAR}{word[1:]}"))))
+    day = date_in(word)
+    if day is None:
+        return []
+    return date_formats(day)
 
 
 def date_in(word: str) -> date | None:
@@ -42,18 +57,32 @@ def _formats(day: date) -> Iterator[tuple[str, ...]]:
         yield number, month, year
         if day.day > _LAST_MONTH:
             yield month, number, year
+    for names in _names(day):
+        yield *names, year
+        if "de" in names:
+            yield *names, "de", year
+
+
+def _names(day: date) -> Iterator[tuple[str, ...]]:
+    """The day and the name of the month."""
     number = str(day.day)
     for language in LATIN:
         for name in tokens(language.times.months[day.month - 1]):
-            yield number, name, year
+            yield number, name
             if language.code in _WITH_PREPOSITIONS:
-                yield number, "de", name, "de", year
+                yield number, "de", name
     ordinal = number + _ordinal_ending(day.day)
     for name in tokens(ENGLISH.times.months[day.month - 1]):
         for each in (number, ordinal):
-            yield name, each, year
-        yield ordinal, name, year
-        yield ordinal, "of", name, year
+            yield name, each
+        yield ordinal, name
+        yield ordinal, "of", name
+
+
+def is_named(day: date, text: str) -> bool:
+    """Whether a text has the number of a day: "July 15th", but not "yesterday"."""
+    number = str(day.day)
+    return not {number, f"{day.day:02}", number + _ordinal_ending(day.day)}.isdisjoint(tokens(text))
 
 
 def _ordinal_ending(number: int) -> str:

@@ -14,17 +14,19 @@ _GROUP = 3  # digits
 _MAX_DIGITS = 15
 
 
-def other_format(words: Sequence[str]) -> tuple[str, ...]:
-    """The words of a number, version or amount in its other format; empty if there is none."""
-    return other_number_format(words) or other_version_format(words) or _spaced_amount(words)
+def other_number_formats(words: Sequence[str]) -> list[tuple[str, ...]]:
+    """The words of a number, version or amount in its other formats."""
+    formats = (other_number_format(words), other_version_format(words), _spaced_amount(words))
+    return list(filter(None, formats))
 
 
 def _spaced_amount(words: Sequence[str]) -> tuple[str, ...]:
-    """The number and the unit of an amount that is written without a space."""
-    amount = _AMOUNT.fullmatch(words[0])
-    if len(words) > 1 or amount is None:
+    """The numbers and the unit of an amount that is written without a space, such as 2.5mg."""
+    *numbers, last = words
+    amount = _AMOUNT.fullmatch(last)
+    if amount is None or not all(number.isdigit() for number in numbers):
         return ()
-    return amount["number"], amount["unit"]
+    return (*numbers, amount["number"], amount["unit"])
 
 
 def other_version_format(words: Sequence[str]) -> tuple[str, ...]:

@@ -21,12 +21,14 @@ from recollect.language.queries.query_tree import Word
 from recollect.language.words.spelling import may_be_misspelled, with_umlauts
 from recollect.language.words.stem import stem
 from recollect.model.search import Filter
-from recollect.search.queries.query_terms import inflected_term, weighted_term
+from recollect.search.queries.query_terms import inflected_term
+from recollect.search.queries.term_weights import weighted_term
 from recollect.search.queries.terms import Form, Term, form_name
 from recollect.store.base import Store
 
 _FREQUENT = 3  # a word in fewer messages may itself be a misspelling
-_MIN_PART = 3  # letters of each of two words
+_MIN_FIRST = 3  # letters of the first of two words
+_MIN_SECOND = 2  # Next.js
 
 
 def correct_terms(
@@ -104,7 +106,7 @@ def _best_candidate(
 
 def _separate_words(spelling: str, store: Store, filter: Filter) -> Form:
     """The two words that were probably meant: the pair in most messages. Empty if there is none."""
-    places = range(_MIN_PART, len(spelling) - _MIN_PART + 1)
+    places = range(_MIN_FIRST, len(spelling) - _MIN_SECOND + 1)
     pairs = [(spelling[:place], spelling[place:]) for place in places]
     words = store.known_words(sorted({word for pair in pairs for word in pair}))
     phrases = [Word(" ".join(pair)) for pair in pairs if words.issuperset(pair)]

@@ -12,13 +12,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
+from functools import cache
 
+from recollect.language.languages.base import Language
 from recollect.language.queries.intent import IDENTIFIER, KEYWORDS, classify
-from recollect.language.queries.query import Query, parse_query
-from recollect.language.queries.query_tree import Node, Or, Word
+from recollect.language.queries.query import Mention, Query, parse_query
+from recollect.language.queries.query_tree import Or, Word
 from recollect.language.text import tokens
 from recollect.language.when import Window, windows
-from recollect.language.words.dates import date_formats, date_in
+from recollect.language.words.dates import formats_in, is_named
 from recollect.model.search import Filter
 from recollect.search.queries.query_filter import narrow_filter
 from recollect.store.base import Store
@@ -39,13 +41,13 @@ def unless_only_mentioned(query: Query, store: Store, filters: Sequence[Filter])
     mention = query.mention
     if mention is None:
         return query
-    if classify(mention.rest) == IDENTIFIER:
+    if mention.comes_first:
         if _is_mentioned(mention, store, filters) or not _has_messages(query, store, filters):
-            return mention
+            return mention.query
         return query
     if _has_messages(query, store, filters) or not _is_mentioned(mention, store, filters):
         return query
-    return mention
+    return mention.query
 
 
 def _has_messages(period: Query, store: Store, filters: Sequence[Filter]) -> bool:
@@ -53,17 +55,10 @@ def _has_messages(period: Query, store: Store, filters: Sequence[Filter]) -> boo
     return any(store.recent(None, narrow_filter(f, period, store), 1) for f in filters)
 
 
-def _is_mentioned(mention: Query, store: Store, filters: Sequence[Filter]) -> bool:
-    node = _mentions(mention)
-    return any(store.has_match(node, narrow_filter(f, mention, store)) for f in filters)
-
-
-def _mentions(query: Query) -> Node:
-    """A query for messages that mention a time in these words, or a day in any format."""
-    day = date_in(query.rest)
-    if day is None:
-        return Word(" ".join(tokens(query.rest)))
-    return Or(tuple(Word(" ".join(words)) for words in date_formats(day)))
+def _is_mentioned(mention: Mention, store: Store, filters: Sequence[Filter]) -> bool:
+    return any(
+        store.has_match(mention.node, narrow_filter(f, mention.query, store)) for f in filters
+    )
 
 
 def as_period(query: Query, now: datetime) -> Query:
@@ -79,25 +74,42 @@ def as_period(query: Query, now: datetime) -> Query:
         after=max(filter(None, (query.fields.after, period.start))),
         before=min(filter(None, (query.fields.before, last))),
     )
-    mention = None
-    intent = classify(query.rest)
-    if intent == KEYWORDS:
-        mention = _query_for_mentions(query, period)
-    elif intent == IDENTIFIER:
-        mention = query
     note = f"{BY_TIME}: {_dates(period)}."
     return query._replace(
-        node=None, fields=fields, plain=False, rest="", note=note, mention=mention
+        node=None,
+        fields=fields,
+        plain=False,
+        rest="",
+        note=note,
+        mention=_mention(query, period),
     )
 
 
-def _query_for_mentions(query: Query, period: Window) -> Query:
-    """The query for messages that mention a time. A date is mentioned in many formats."""
-    mention = query
-    is_date = _is_day(period) and str(period.start.year) in query.rest  # not "last Friday"
-    if is_date:
-        mention = parse_query(_dates(period))._replace(text=query.text, fields=query.fields)
-    return mention._replace(note=f"Nothing was written at that time ({_dates(period)}).")
+def _mention(query: Query, period: Window) -> Mention:
+    """How messages mention the period of a query. A day is mentioned in many formats."""
+    intent = classify(query.rest)
+    phrases = [_without_leading_stop_words(tokens(period.words), query.language)]
+    day = period.start.date()
+    is_named_day = _is_day(period) and is_named(day, period.words)
+    if is_named_day:
+        digits = day.isoformat()
+        if digits[:4] not in period.words:
+            digits = f"-{digits[4:]}"  # of any year
+        phrases += formats_in(digits)
+        if intent == KEYWORDS:
+            query = parse_query(digits)._replace(text=query.text, fields=query.fields)
+    node = Or(tuple(Word(" ".join(words)) for words in dict.fromkeys(phrases)))
+    if intent == IDENTIFIER:
+        return Mention(query, node, comes_first=True)
+    note = f"Nothing was written at that time ({_dates(period)})."
+    return Mention(query._replace(note=note), node, comes_first=False)
+
+
+def _without_leading_stop_words(words: Sequence[str], language: Language) -> tuple[str, ...]:
+    """Christmas, if the words are "at Christmas"."""
+    stop_words = _words_without_topic(language)
+    start = next((n for n, word in enumerate(words) if word not in stop_words), 0)
+    return tuple(words[start:])
 
 
 def _may_ask_for_time(query: Query) -> bool:
@@ -112,10 +124,15 @@ def _has_topic(query: Query, period: Window) -> bool:
     if language.unspaced:
         topics = " ".join(language.topics_in(query.rest)).replace(period.words, " ")
         return not language.event_words.issuperset(_WORD.findall(topics))
-    no_topic = language.stop_words | language.event_words
     words = tokens(query.rest.replace(period.words, " "))
     words = [word for word in words if len(word) > 1]  # not the "s" of "what's"
-    return not no_topic.issuperset(words)
+    return not _words_without_topic(language).issuperset(words)
+
+
+@cache
+def _words_without_topic(language: Language) -> frozenset[str]:
+    """The words that do not say what a question is about, as they are indexed."""
+    return frozenset(tokens(" ".join(language.stop_words | language.event_words)))
 
 
 def period_remark(

@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 
 from recollect.index.meaning import Meaning
 from recollect.language.languages.base import Language
 from recollect.language.languages.english import ENGLISH
-from recollect.language.queries.intent import KEYWORDS, QUESTION, classify, is_identifier
+from recollect.language.queries.intent import (
+    KEYWORDS,
+    QUESTION,
+    classify,
+    identifiers,
+    is_identifier,
+)
 from recollect.language.queries.query import Query
 from recollect.language.queries.query_tree import Node, words
-from recollect.language.text import is_unspaced, tokens
+from recollect.language.text import fold, is_unspaced, tokens
 from recollect.language.words.acronym_plurals import other_number
-from recollect.language.words.code_names import has_inner_capital, other_names
-from recollect.language.words.dates import date_formats, date_in
 from recollect.language.words.english_spellings import other_spelling, separate_words
 from recollect.language.words.names import names_in
-from recollect.language.words.numbers import other_format
 from recollect.language.words.spelling import may_be_misspelled
 from recollect.language.words.synonyms import synonyms
 from recollect.model.search import SearchOptions
-from recollect.search.queries.compounds import Parts, split_compounds
-from recollect.search.queries.families import relatives_in_library, word_family
-from recollect.search.queries.joined_spellings import joined_spellings
-from recollect.search.queries.joined_words import joined_words, longer_words
+from recollect.search.queries.forms.compounds import Parts, split_compounds
+from recollect.search.queries.forms.families import relatives_in_library, word_family
+from recollect.search.queries.forms.joined_spellings import joined_spellings
+from recollect.search.queries.forms.other_forms import with_other_forms
 from recollect.search.queries.query_filter import may_relax
+from recollect.search.queries.term_weights import term_weight, weighted, weighted_term
 from recollect.search.queries.terms import WEAK, Form, Term
 from recollect.search.queries.topics import query_topic
 from recollect.store.base import Store
@@ -50,25 +53,23 @@ def query_terms(
         terms = _plain_terms(query, store, typing)
     else:
         terms = _typed_terms(query.node)
-    terms = _without_accidental_pairs(_weighted(terms, store))
+    terms = _without_accidental_pairs(weighted(terms, store))
     if query.plain:
-        terms = _with_other_formats(terms, store, query.rest)
-        terms = _with_joined_spellings(terms, store, query)
-        terms = _with_joined_words(terms, store, query.rest, is_english)
+        terms = with_other_forms(terms, store, query, is_english)
         compounds = _compounds(terms, store, query.language)
         terms, head_terms = _with_parts(terms, compounds, store)
         terms = _with_relatives(terms, store, query)
-        terms += _synonym_terms(terms, store, query.language)
+        terms += _synonym_terms(terms, store, query)
         terms += head_terms
     return tuple(terms)
 
 
 def _plain_terms(query: Query, store: Store, typing: bool) -> list[Term]:
-    forms, identifiers, prefix = query_topic(query, typing)
-    terms = _inflected_terms(forms, store, query.language)
-    for identifier in identifiers:
+    topic = query_topic(query, typing)
+    terms = _inflected_terms(topic.forms, store, query.language)
+    for identifier in topic.identifiers:
         terms = _with_identifier(terms, identifier)
-    return terms + _prefix_terms(prefix)
+    return terms + _prefix_terms(topic.prefix)
 
 
 def _typed_terms(node: Node) -> list[Term]:
@@ -97,22 +98,18 @@ def inflected_term(word: str, store: Store, language: Language) -> Term:
     return weighted_term(term, store)
 
 
-def weighted_term(term: Term, store: Store) -> Term:
-    """A term with its frequency and weight in this library."""
-    (weighted,) = _weighted([term], store)
-    return weighted
-
-
 def _inflected_terms(forms: Sequence[Form], store: Store, language: Language) -> list[Term]:
     forms = list(dict.fromkeys(forms))
-    words = _with_spellings([form[0] for form in forms if len(form) == 1], language)
-    variants = dict(zip(words, store.variants(words, language), strict=True))
+    spellings = _with_spellings([form[0] for form in forms if len(form) == 1], language)
+    variants = dict(zip(spellings, store.variants(spellings, language), strict=True))
     terms = []
     for form in forms:
         if len(form) == 1:
-            spellings = _with_spellings(form, language)
-            words = list(dict.fromkeys(word for each in spellings for word in variants[each]))
-            terms.append(Term((*((word,) for word in words), *separate_words(form[0]))))
+            inflected = [
+                (word,) for each in _with_spellings(form, language) for word in variants[each]
+            ]
+            form_list = (*inflected, *separate_words(form[0]))
+            terms.append(Term(tuple(dict.fromkeys(form_list))))
         else:
             terms.append(Term((form,)))
     return terms
@@ -126,21 +123,6 @@ def _with_spellings(words: Sequence[str], language: Language) -> list[str]:
         spelling for word in words for spelling in (word, other_spelling(word), other_number(word))
     )
     return list(dict.fromkeys(filter(None, spellings)))
-
-
-def _weighted(terms: Sequence[Term], store: Store) -> list[Term]:
-    """The terms with their frequencies and weights in this library."""
-    frequencies, passages = store.frequencies([term.node for term in terms])
-    return [
-        term._replace(frequency=frequency, weight=_weight(frequency, passages))
-        for term, frequency in zip(terms, frequencies, strict=True)
-    ]
-
-
-def _weight(frequency: int, passages: int) -> float:
-    """Inverse document frequency as BM25 defines it."""
-    frequency = min(frequency, passages)
-    return math.log(1 + (passages - frequency + 0.5) / (frequency + 0.5))
 
 
 def _without_accidental_pairs(terms: Sequence[Term]) -> list[Term]:
@@ -167,69 +149,6 @@ def _overlap(first: Term, second: Term) -> bool:
     return one[1] == other[0] or other[1] == one[0]
 
 
-def _with_other_formats(terms: Sequence[Term], store: Store, text: str) -> list[Term]:
-    """The terms. Dates, numbers and names in code that the library lacks get other formats."""
-    dates = {tuple(tokens(word)): date_in(word) for word in text.split()}
-    names = other_names(text)
-    by_form: dict[Form, Term] = {}
-    for term in terms:
-        form = term.forms[0]
-        day = dates.get(form)
-        other_forms = [other_format(form) or names.get(form, ())]
-        if day is not None:
-            other_forms = date_formats(day)
-        forms = tuple(dict.fromkeys([*term.forms, *filter(None, other_forms)]))
-        if len(forms) > len(term.forms) and not term.frequency and not term.prefix:
-            by_form[form] = term._replace(forms=forms)
-    if not by_form:
-        return list(terms)
-    weighted = {term.forms[0]: term for term in _weighted(list(by_form.values()), store)}
-    return [weighted.get(term.forms[0], term) for term in terms]
-
-
-def _with_joined_spellings(terms: list[Term], store: Store, query: Query) -> list[Term]:
-    """The terms of keywords, where a word of the library that joins some is a form of each."""
-    if classify(query.rest) != KEYWORDS:
-        return terms
-    spellings = joined_spellings(query.rest, {term.name for term in terms})
-    if not spellings:
-        return terms
-    library_words = store.known_words(sorted(frozenset().union(*spellings.values())))
-    joined = {name: sorted(words & library_words) for name, words in spellings.items()}
-    extended = {
-        term.name: term._replace(forms=(*term.forms, *((word,) for word in joined[term.name])))
-        for term in terms
-        if joined.get(term.name)
-    }
-    if not extended:
-        return terms
-    weighted = {term.name: term for term in _weighted(list(extended.values()), store)}
-    return [weighted.get(term.name, term) for term in terms]
-
-
-def _with_joined_words(
-    terms: list[Term], store: Store, text: str, is_english: Callable[[str], bool]
-) -> list[Term]:
-    """The terms. The only word of a query also stands for longer words, if the library lacks it.
-
-    A query of several words finds messages by the others.
-    """
-    if len(terms) != 1:
-        return terms
-    (term,) = terms
-    if term.frequency or term.prefix or len(term.forms[0]) > 1:
-        return terms
-    word = term.forms[0][0]
-    if term.exact or has_inner_capital(text):  # part of a name in code
-        words = longer_words(word, store)
-    else:
-        words = joined_words(word, store, is_english)
-    if not words:
-        return terms
-    forms = (*term.forms, *((word,) for word in words))
-    return _weighted([term._replace(forms=forms)], store)
-
-
 def _compounds(terms: Sequence[Term], store: Store, language: Language) -> dict[str, Parts]:
     """The parts of the words that the library contains only in parts."""
     absent = [term for term in terms if not term.frequency and not term.prefix and not term.exact]
@@ -248,19 +167,18 @@ def _with_parts(
     for term in terms:
         parts = compounds.get(term.name)
         if parts is not None and parts.modifier:
-            words = dict.fromkeys([*parts.modifier, *parts.head])
-            forms = (*term.forms, *((word,) for word in words))
-            split_terms.append(term._replace(forms=forms))
-    heads = {word: parts.head for word, parts in compounds.items() if not parts.modifier}
+            forms = [(word,) for word in (*parts.modifier, *parts.head)]
+            split_terms.append(term._replace(forms=tuple(dict.fromkeys([*term.forms, *forms]))))
     head_terms = [
-        Term(tuple((form,) for form in head), weak=True, stands_for=word, is_head=True)
-        for word, head in heads.items()
+        Term(tuple((form,) for form in parts.head), weak=True, stands_for=word, is_head=True)
+        for word, parts in compounds.items()
+        if not parts.modifier
     ]
-    weighted = _weighted([*split_terms, *head_terms], store)
-    by_name = {term.name: term for term in weighted[: len(split_terms)]}
+    all_terms = weighted([*split_terms, *head_terms], store)  # one query of the store
+    by_name = {term.name: term for term in all_terms[: len(split_terms)]}
     return (
         [by_name.get(term.name, term) for term in terms],
-        [term._replace(weight=WEAK * term.weight) for term in weighted[len(split_terms) :]],
+        [term._replace(weight=WEAK * term.weight) for term in all_terms[len(split_terms) :]],
     )
 
 
@@ -285,7 +203,7 @@ def _with_relatives(terms: Sequence[Term], store: Store, query: Query) -> list[T
         with_family.append(term._replace(forms=tuple(dict.fromkeys([*term.forms, *family]))))
     return [
         extended if not term.frequency or extended.frequency <= _RARE_FAMILY else term
-        for term, extended in zip(terms, _weighted(with_family, store), strict=True)
+        for term, extended in zip(terms, weighted(with_family, store), strict=True)
     ]
 
 
@@ -294,19 +212,27 @@ def _may_have_relatives(term: Term) -> bool:
     return is_word and term.frequency <= _RARE
 
 
-def _synonym_terms(terms: Sequence[Term], store: Store, language: Language) -> list[Term]:
+def _synonym_terms(terms: Sequence[Term], store: Store, query: Query) -> list[Term]:
     """A weak term for each word that the library does not contain, but synonyms of it.
 
-    Where the library contains the word, messages with synonyms only would be noise.
+    Where the library contains the word, messages with synonyms only would be noise. The parts of
+    an identifier have none: what is about TLS is not about `ERR_SSL_FAILED`.
     """
     own_forms = {form for term in terms for form in term.forms}
     synonym_terms = []
+    parts = {
+        part
+        for identifier in identifiers(query.rest)
+        for part in tokens(identifier)
+        if part != fold(identifier)
+    }
     absent = [term for term in terms if not term.frequency and not term.prefix]
     words = [term.forms[0][0] for term in absent if len(term.forms[0]) == 1]
+    words = [word for word in words if word not in parts]
     for word, phrases in zip(words, synonyms(words), strict=True):
         if not phrases:
             continue
-        inflected = _inflected_terms(list(phrases), store, language)
+        inflected = _inflected_terms(list(phrases), store, query.language)
         forms = dict.fromkeys(form for each in inflected for form in each.forms)
         other_forms = tuple(form for form in forms if form not in own_forms)
         if other_forms:
@@ -315,7 +241,7 @@ def _synonym_terms(terms: Sequence[Term], store: Store, language: Language) -> l
         return []
     frequencies, passages = store.frequencies([term.node for term in synonym_terms])
     return [
-        term._replace(frequency=frequency, weight=WEAK * _weight(frequency, passages))
+        term._replace(frequency=frequency, weight=WEAK * term_weight(frequency, passages))
         for term, frequency in zip(synonym_terms, frequencies, strict=True)
         if frequency
     ]
@@ -343,15 +269,15 @@ def _term_plan(query: Query, typing: bool) -> TermPlan:
         nodes = [term.node for term in _typed_terms(query.node)]
     if not query.plain and not may_relax(query):
         return TermPlan({}, query.language, nodes)
-    forms, identifiers, prefix = query_topic(query, typing)
-    words = _with_spellings([form[0] for form in forms if len(form) == 1], query.language)
+    topic = query_topic(query, typing)
+    words = _with_spellings([form[0] for form in topic.forms if len(form) == 1], query.language)
     relatives = {word: word_family(word, query.language) for word in words}
     if classify(query.rest) == KEYWORDS:
         for word, joined in joined_spellings(query.rest, set(words)).items():
             relatives[word] |= joined
-    phrases = [form for form in (*forms, *identifiers) if len(form) > 1]
+    phrases = [form for form in (*topic.forms, *topic.identifiers) if len(form) > 1]
     nodes += [Term((form,)).node for form in phrases]
-    nodes += [term.node for term in _prefix_terms(prefix)]
+    nodes += [term.node for term in _prefix_terms(topic.prefix)]
     return TermPlan(relatives, query.language, nodes, _RARE)
 
 

@@ -15,7 +15,7 @@ from recollect.language.queries.query import Query
 from recollect.language.queries.query_tree import Word
 from recollect.language.text import is_unspaced, tokens
 from recollect.language.when import period_words
-from recollect.language.words.code_names import file_of_line
+from recollect.language.words.code_names import file_of_line, version_of_package
 from recollect.language.words.content_words import content_words
 from recollect.language.words.english_spellings import joined_word
 from recollect.search.queries.terms import Form
@@ -56,9 +56,9 @@ def query_topic(query: Query, typing: bool) -> Topic:
 
 def _identifiers(words: Sequence[Word]) -> list[Form]:
     texts = [word.text for word in words if _is_exact(word)]
-    # Whoever looks for a line of a file is glad to find the file.
-    texts += filter(None, map(file_of_line, texts))
-    return [tuple(tokens(text)) for text in texts]
+    # Whoever looks for a line of a file is glad to find the file, and a version may stand alone.
+    texts += [part for text in texts for part in (file_of_line(text), version_of_package(text))]
+    return [tuple(tokens(text)) for text in texts if text]
 
 
 def _topic_words(query: Query) -> Sequence[Word]:

@@ -1,0 +1,64 @@
+"""Long numbers in other groups.
+
+A phone number, an IBAN or a card number is written with spaces in one place and without in another:
+01614960723 is also 0161 496 0723.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from recollect.language.queries.query_tree import Word
+from recollect.language.text import tokens
+from recollect.search.queries.terms import Form
+from recollect.store.base import Store
+
+# With fewer digits, other numbers have the same ones by chance.
+_LONG_NUMBER = re.compile(r"(?=(?:[a-z]*[0-9]){7})[a-z]{0,2}[0-9][a-z0-9]{6,33}")
+_MIN_GROUP = 2
+_MAX_GROUP = 8
+_MOST_GROUPINGS = 20
+
+
+def long_numbers(text: str) -> dict[Form, str]:
+    """The words of each long number in a text, and the number without spaces."""
+    typed = tokens(text)
+    numbers: dict[Form, str] = {}
+    start = 0
+    while start < len(typed):
+        end = start
+        while end < len(typed) and any(character.isdigit() for character in typed[end]):
+            end += 1
+        number = "".join(typed[start:end])
+        if _LONG_NUMBER.fullmatch(number):
+            numbers[tuple(typed[start:end])] = number
+        start = max(end, start + 1)
+    return numbers
+
+
+def groupings(number: str, store: Store) -> list[Form]:
+    """The groups of digits in which the library has a number."""
+    places = range(len(number) + 1)
+    parts = {number[i:j] for i in places for j in places if _MIN_GROUP <= j - i <= _MAX_GROUP}
+    words = store.known_words(sorted({number, *parts}))
+    forms: list[Form] = []
+    for form in _splits(number, words):
+        forms.append(form)
+        if len(forms) == _MOST_GROUPINGS:
+            break
+    if not forms:
+        return []
+    frequencies, _ = store.frequencies([Word(" ".join(form)) for form in forms])
+    return [form for form, frequency in zip(forms, frequencies, strict=True) if frequency]
+
+
+def _splits(text: str, words: set[str]) -> Iterator[Form]:
+    """The ways to split a text into words."""
+    if not text:
+        yield ()
+    sizes: Sequence[int] = (len(text), *range(_MAX_GROUP, _MIN_GROUP - 1, -1))
+    for size in dict.fromkeys(sizes):
+        if size <= len(text) and text[:size] in words:
+            for others in _splits(text[size:], words):
+                yield (text[:size], *others)

@@ -1,0 +1,111 @@
+"""Other forms in which the library may have the terms of a query.
+
+They are searched for if the library lacks a term as it was typed; words that join others always
+are. How a form is made is in `language.words` and in the modules beside this one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from recollect.language.queries.intent import KEYWORDS, classify, identifiers
+from recollect.language.queries.query import Query
+from recollect.language.queries.query_tree import Word
+from recollect.language.text import tokens
+from recollect.language.words.code_names import has_inner_capital, other_names
+from recollect.language.words.dates import formats_in
+from recollect.language.words.numbers import other_number_formats
+from recollect.search.queries.forms.digit_groups import groupings, long_numbers
+from recollect.search.queries.forms.joined_spellings import joined_spellings
+from recollect.search.queries.forms.joined_words import joined_words, longer_words
+from recollect.search.queries.forms.shorter_identifiers import shorter_forms
+from recollect.search.queries.term_weights import with_more_forms
+from recollect.search.queries.terms import Form, Term
+from recollect.store.base import Store
+
+
+def with_other_forms(
+    terms: list[Term], store: Store, query: Query, is_english: Callable[[str], bool]
+) -> list[Term]:
+    """The terms of a plain query, with the other forms of those that need them."""
+    longer = _longer_words(terms, store, query.rest, is_english)
+    terms = with_more_forms(terms, _other_formats(terms, query.rest), store)
+    terms = with_more_forms(terms, _other_groups(terms, store, query.rest), store)
+    terms = with_more_forms(terms, _shorter_identifiers(terms, store, query.rest), store)
+    terms = with_more_forms(terms, _joined_spellings(terms, store, query), store)
+    return with_more_forms(terms, longer, store)
+
+
+def _is_absent(term: Term) -> bool:
+    return not term.frequency and not term.prefix
+
+
+def _other_formats(terms: Sequence[Term], text: str) -> dict[Form, list[Form]]:
+    """Other formats of dates, numbers and names in code."""
+    dates = {tuple(tokens(word)): formats_in(word) for word in text.split()}
+    names = other_names(text)
+    absent = [term.forms[0] for term in terms if _is_absent(term)]
+    return {
+        form: dates.get(form) or other_number_formats(form) or names.get(form, [])
+        for form in absent
+    }
+
+
+def _other_groups(terms: Sequence[Term], store: Store, text: str) -> dict[Form, list[Form]]:
+    """Other groups of digits. The words of a number in groups get the whole number, too."""
+    forms: dict[Form, list[Form]] = {}
+    for words, number in long_numbers(text).items():
+        parts = {words, *((word,) for word in words)}
+        own = [term for term in terms if term.forms[0] in parts]
+        if any(term.forms[0] == words and term.frequency for term in own):
+            continue
+        others = groupings(number, store)
+        forms |= {term.forms[0]: others for term in own}
+    return forms
+
+
+def _shorter_identifiers(terms: Sequence[Term], store: Store, text: str) -> dict[Form, list[Form]]:
+    """The longest part of each identifier that the library has."""
+    by_form = {tuple(tokens(word)): word for word in identifiers(text)}
+    parts: dict[Form, list[Form]] = {}
+    for term in filter(_is_absent, terms):
+        identifier = by_form.get(term.forms[0], "")
+        shorter = shorter_forms(identifier) if term.exact else []
+        if not shorter:
+            continue
+        frequencies, _ = store.frequencies([Word(" ".join(form)) for form in shorter])
+        in_library = [form for form, n in zip(shorter, frequencies, strict=True) if n]
+        parts[term.forms[0]] = in_library[:1]
+    return parts
+
+
+def _joined_spellings(terms: Sequence[Term], store: Store, query: Query) -> dict[Form, list[Form]]:
+    """The words of the library that join several keywords. Each is a form of all of them."""
+    if classify(query.rest) != KEYWORDS:
+        return {}
+    spellings = joined_spellings(query.rest, {term.name for term in terms})
+    if not spellings:
+        return {}
+    library_words = store.known_words(sorted(frozenset().union(*spellings.values())))
+    return {
+        (word,): [(joined,) for joined in sorted(words & library_words)]
+        for word, words in spellings.items()
+    }
+
+
+def _longer_words(
+    terms: Sequence[Term], store: Store, text: str, is_english: Callable[[str], bool]
+) -> dict[Form, list[Form]]:
+    """Longer words that contain the only word of a query.
+
+    A query of several words finds messages by the others.
+    """
+    if len(terms) != 1 or not _is_absent(terms[0]) or len(terms[0].forms[0]) > 1:
+        return {}
+    (term,) = terms
+    word = term.forms[0][0]
+    if term.exact or has_inner_capital(text):  # part of a name in code
+        words = longer_words(word, store)
+    else:
+        words = joined_words(word, store, is_english)
+    return {term.forms[0]: [(longer,) for longer in words]}
