@@ -81,10 +81,10 @@ class Search:
         return self.page_maker(options).page()
 
     def page_maker(self, options: SearchOptions) -> PageMaker:
-        return PageMaker(self.interpretation, self.pool, self.ranking, self._remarks, options)
+        return PageMaker(self.interpretation, self.pool, self.ranking, self.remarks, options)
 
     @cached_property
-    def _remarks(self) -> Remarks:
+    def remarks(self) -> Remarks:
         return Remarks(
             self.interpretation,
             self.scope.store,
