@@ -52,10 +52,10 @@ def prepare_search(
 ) -> Search:
     """The search for a query that has words. Its terms have been announced."""
     filter = narrow_filter(filter, query, store)
-    assert query.node is not None
-    if may_relax(query) and not store.match(query.node, filter, 1):
-        query = query._replace(plain=True)
     scope = Scope.begin(store, filter)
+    assert query.node is not None
+    if may_relax(query) and not scope.store.satisfies(query.node, filter):
+        query = query._replace(plain=True)
     return Search(interpret(query, scope.store, filter, meaning, options), scope)
 
 
