@@ -46,8 +46,7 @@ def snippet_at(content: str, words: Sequence[Word], length: int) -> tuple[int, s
     finder = word_finder(words)
     plain = without_terminal_codes(content)
     start, text, folded = _part_with_match(plain, finder, LIMITS.ranked_characters)
-    window_start = _window_start(folded, finder.matches(folded), length)
-    first = _next_word(text, window_start)
+    first = _window_start(text, folded, finder.matches(folded), length)
     window = text[first : first + length]
     result = " ".join(window.split())
     if start + first > 0:
@@ -217,11 +216,12 @@ def _part_with_match(content: str, finder: WordFinder, size: int) -> tuple[int, 
     return start, text, folded
 
 
-def _window_start(folded: str, matches: Sequence[Span], length: int) -> int:
+def _window_start(text: str, folded: str, matches: Sequence[Span], length: int) -> int:
     """Where a snippet must start to contain the best matches, with a quarter of it before them."""
     if not matches:
         return 0
-    return max(0, _best_match(folded, matches, length) - length // 4)
+    match = _best_match(folded, matches, length)
+    return _next_word(text, max(0, match - length // 4), match)
 
 
 def _best_match(folded: str, matches: Sequence[Span], length: int) -> int:
@@ -260,11 +260,11 @@ def _best_match(folded: str, matches: Sequence[Span], length: int) -> int:
     return best
 
 
-def _next_word(text: str, position: int) -> int:
-    """The start of the next word, if it is near."""
+def _next_word(text: str, position: int, match: int) -> int:
+    """The start of the next word, if it is near and not after the match."""
     if position == 0:
         return 0
-    space = _SPACE.search(text, position, position + _LONGEST_SPACE_SEARCH)
+    space = _SPACE.search(text, position, min(position + _LONGEST_SPACE_SEARCH, match))
     if space is None:
         return position
     return space.end()
