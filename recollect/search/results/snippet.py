@@ -63,8 +63,8 @@ def short_snippet(content: str, words: Sequence[Word], length: int) -> str:
     return text[:length]
 
 
-def excerpt(content: str, words: Sequence[Word], size: int) -> tuple[str, Marks]:
-    """A snippet of at most `size` words, a third of them before the first match.
+def excerpt_at(content: str, words: Sequence[Word], size: int) -> tuple[int, str, Marks]:
+    """Like `snippet_at`, with at most `size` words, a third of them before the first match.
 
     Two characters of a script without spaces count as a word. A snippet has at most
     `LIMITS.excerpt_characters`, whatever is between the words.
@@ -81,7 +81,7 @@ def excerpt(content: str, words: Sequence[Word], size: int) -> tuple[str, Marks]
     marks = finder.matches(fold(result))
     if any(word.prefix for word in words):
         marks = _extend_to_word_ends(marks, result)
-    return result, tuple(marks)
+    return position_with_codes(content, start + begin), result, tuple(marks)
 
 
 def first_match(content: str, words: Sequence[Word]) -> int | None:
