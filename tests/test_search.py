@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import recollect
 from recollect.errors import InvalidInput, NotFound, RecollectError
+from recollect.knowledge.options import KnowledgeOptions
 from recollect.model.search import Filter, Hit, Page, SearchOptions
 from recollect.models import embeddings
 from recollect.search.candidates import pool, sizes
@@ -1042,6 +1043,18 @@ def test_too_few_too_many_or_empty_concepts_are_refused(
 def test_a_single_concept_is_a_query(library: recollect.Library) -> None:
     library.add_conversation("c", messages=[{"role": "user", "content": "a walrus on the beach"}])
     assert library.search(["walrus"]) == library.search("walrus")
+
+
+@pytest.mark.both_stores
+@pytest.mark.parametrize("mode", ["text", "vector", "both"])
+def test_punctuation_is_searched_for_literally_in_every_mode(
+    library: recollect.Library, mode: str
+) -> None:
+    library.add_conversation("c", messages=[message("a", "Stop!!!"), message("b", "Stop.")])
+    page = library.search("!!!", options=SearchOptions(mode=mode))
+    assert (ids(page), page.matched) == (["a"], "literal")
+    results: Any = library.knowledge.search("!!!", KnowledgeOptions(mode=mode))["results"]
+    assert [result["message_id"] for result in results] == ["a"]
 
 
 # -- related ------------------------------------------------------------------

@@ -47,8 +47,6 @@ def search_everything(
     store.expect_terms(term_plan(query, options, meaning, with_kinds=True))
     queries = [replace(q, filter=narrow_filter(q.filter, query, store)) for q in queries]
     if not has_words(query):
-        if options.mode == "vector":
-            raise InvalidInput("A search by meaning needs words.")
         return ResultsWithoutWords(store, query, queries)
     scope = Scope.begin(store, Filter())
     if may_relax(query) and not _has_match(scope.store, query, queries):
