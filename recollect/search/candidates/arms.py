@@ -207,6 +207,11 @@ class VectorArm:
         self._space = interpretation.meaning.space
         self._vector = interpretation.meaning.vector
 
+    @property
+    def is_for_concept(self) -> bool:
+        """Whether every hit must contain the words of a concept, whatever its meaning."""
+        return self._interpretation.every_term and self._interpretation.options.mode == "both"
+
     def nearest(self, limit: int, *, has_word: bool, has_hits: bool) -> Neighbours:
         """The messages that are nearest in meaning.
 
@@ -222,7 +227,7 @@ class VectorArm:
             return Neighbours([])
         if not interpretation.is_plain and (has_word or has_hits or self._excludes_words()):
             return Neighbours([])
-        if interpretation.every_term and interpretation.options.mode == "both":
+        if self.is_for_concept:
             return Neighbours([])
         neighbours = self._store.nearest(self._space, self._vector, self._filter, limit)
         hits = []

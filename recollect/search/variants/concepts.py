@@ -49,7 +49,7 @@ class _Matches(NamedTuple):
     def with_more(self, other: _Matches) -> _Matches:
         """These, and then others."""
         pairs = zip(other.first_keys, self.first_keys, strict=True)
-        return _Matches([{**own, **more, **own} for more, own in pairs], other.is_complete)
+        return _Matches([{**more, **own} for more, own in pairs], other.is_complete)
 
 
 def search_concepts(
