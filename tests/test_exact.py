@@ -17,7 +17,7 @@ from recollect.language.queries.fts5 import parse_fts5
 from recollect.language.queries.matching import matches
 from recollect.language.queries.query import MalformedQuery, parse
 from recollect.language.queries.query_tree import Word
-from recollect.search.results.snippet import excerpt
+from recollect.search.results.snippet import excerpt_at
 from recollect.settings import LIMITS
 
 WORDS = ("alpha", "beta", "gamma", "delta", "epsilon", "zeta")
@@ -224,10 +224,20 @@ def test_an_excerpt_has_twenty_words_around_the_match_and_marks_whole_words() ->
     before = " ".join(f"w{n}" for n in range(200))
     after = " ".join(f"x{n}" for n in range(200))
     text = f"{before} performance {after}"
-    result, marks = excerpt(text, [Word("perform", prefix=True)], 20)
+    _, result, marks = excerpt_at(text, [Word("perform", prefix=True)], 20)
     assert result.startswith("…") and result.endswith("…")
     assert len(result.strip("…").split()) == 20
     assert [result[start:end] for start, end in marks] == ["performance"]
+
+
+@pytest.mark.both_stores
+def test_a_hit_of_an_expression_says_where_its_excerpt_begins(library: recollect.Library) -> None:
+    content = "word " * 200 + "the walrus sleeps"
+    library.add_conversation("c", messages=[{"role": "user", "content": content}])
+    (hit,) = library.match_expression("walrus").hits
+    excerpt = hit.snippet.strip("…")
+    assert content[hit.start :].startswith(excerpt)
+    assert hit.start > 900
 
 
 @given(
@@ -237,14 +247,14 @@ def test_an_excerpt_has_twenty_words_around_the_match_and_marks_whole_words() ->
     st.sampled_from(WORDS),
 )
 def test_an_excerpt_has_at_most_twenty_words_and_includes_a_match(text: str, word: str) -> None:
-    result, marks = excerpt(text, [Word(word)], 20)
+    _, result, marks = excerpt_at(text, [Word(word)], 20)
     assert len(re.findall(r"[^\W_]+", result)) <= 20
     assert bool(marks) == (word in text.split())
     assert all(result[start:end] == word for start, end in marks)
 
 
 def test_an_excerpt_of_a_message_with_500_000_matches_marks_twenty() -> None:
-    result, marks = excerpt("a " * 500_000, [Word("a")], 20)
+    _, result, marks = excerpt_at("a " * 500_000, [Word("a")], 20)
     assert result == "a " * 19 + "a…"
     assert len(marks) == 20
 

@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -14,7 +14,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 import recollect
 from recollect.capture.agents import Session, SessionItem
@@ -31,6 +33,7 @@ from recollect.model.forgetting import Selection
 from recollect.model.kinds import OBSERVATION
 from recollect.model.search import Filter, Page, SearchOptions
 from recollect.models import embeddings as models
+from recollect.models import onnx, static
 from recollect.models.static import StaticModel
 from recollect.store.sqlite.volumes import plan
 from recollect.store.sqlite.volumes.index import VolumeIndex
@@ -401,6 +404,86 @@ def test_if_the_vector_size_changes_search_uses_words_and_reports_the_reason(
         page = again.search("guitar", options=SearchOptions(now=NOW))
         assert (page.mode, bool(page.note)) == ("text", True)
         assert "m2" in ids(page)
+        assert has_work(again._store, server.address)
+
+
+class FolderModel:
+    """A model in a folder with a file that has its version."""
+
+    dimensions = 8
+
+    def __init__(self, folder: Path) -> None:
+        self.version = (folder / "version").read_text()
+
+    def embed(self, texts: Sequence[str], stop: object = None) -> NDArray[np.float32]:
+        rows = [[float(topic in text) for topic in TOPICS] for text in texts]
+        return np.array(rows, np.float32).reshape(-1, self.dimensions)
+
+    def embed_query(self, text: str) -> NDArray[np.float32]:
+        return self.embed([text])[0]
+
+
+@pytest.fixture
+def model_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file with the version of the model that the setting names."""
+    monkeypatch.setattr(onnx, "OnnxModel", FolderModel)
+    folder = tmp_path / "model"
+    folder.mkdir()
+    monkeypatch.setenv("RECOLLECT_EMBEDDINGS", str(folder))
+    (folder / "version").write_text("1")
+    return folder / "version"
+
+
+@pytest.mark.both_stores
+def test_vectors_of_another_version_of_the_model_are_not_used_and_made_again(
+    library: recollect.Library, place: str, model_version: Path
+) -> None:
+    fill(library)
+    library.index()
+    setting = models.embedding_setting()
+    assert library.search("guitar").mode == "both"
+    model_version.write_text("2")
+    assert library.search("guitar").mode == "both"  # the model in memory made the vectors
+    with recollect.open(place) as again:
+        page = again.search("guitar", options=SearchOptions(now=NOW))
+        assert (page.mode, "m2" in ids(page)) == ("text", True)
+        assert "recollect index" in page.note
+        assert has_work(again._store, setting)
+        again.index()
+        (space,) = again._store.spaces()
+        assert (space.version, space.ready) == ("2", True)
+        assert not has_work(again._store, setting)
+        page = again.search("guitar", options=SearchOptions(now=NOW))
+        assert (page.mode, page.note) == ("both", "")
+
+
+def test_a_model_that_is_back_is_used_again(
+    library: recollect.Library, model_version: Path
+) -> None:
+    fill(library)
+    library.index()
+    model_version.write_text("2")
+    assert library.search("guitar").mode == "text"
+    model_version.write_text("1")
+    library.index()
+    assert not has_work(library._store, models.embedding_setting())
+    assert library.search("guitar").mode == "both"
+
+
+def test_a_new_table_of_the_built_in_model_leads_to_new_vectors(
+    library: recollect.Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(library)
+    library.index()
+    assert not has_work(library._store, models.STATIC)
+    table, pieces = static.default_table()
+    new_table = table._replace(version="new")
+    monkeypatch.setattr(static, "default_table", lambda: (new_table, pieces))
+    page = library.search("guitar", options=SearchOptions(now=NOW))
+    assert (page.mode, "m2" in ids(page)) == ("text", True)
+    assert has_work(library._store, models.STATIC)
+    library.index()
+    assert library.search("guitar", options=SearchOptions(now=NOW)).mode == "both"
 
 
 def test_a_missing_or_unknown_model_is_an_error_that_names_it(

@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 import recollect
+from recollect.language.queries.query import parse
+from recollect.model.kinds import CONVERSATION
 from recollect.model.search import Filter, SearchOptions
+from recollect.search.everything.kind_queries import KindQuery, store_part
 
 
 def fill(library: recollect.Library) -> None:
@@ -76,3 +79,22 @@ def test_a_search_by_meaning_or_for_punctuation_has_no_counts(library: recollect
     fill(library)
     assert library.count_matches("tram", options=SearchOptions(mode="vector")) is None
     assert library.count_matches("???") is None
+
+
+@pytest.mark.both_stores
+def test_a_title_with_some_of_the_words_does_not_change_the_count_of_messages(
+    library: recollect.Library,
+) -> None:
+    titles_and_texts = {
+        "First": "alpha and beta",
+        "Second": "beta before alpha",
+        "alpha": "something else",  # not a match
+        "alpha beta": "nothing",  # a match only by its title
+    }
+    for title, text in titles_and_texts.items():
+        library.add_conversation(title, title, messages=[{"role": "user", "content": text}])
+    query = KindQuery(Filter(kinds=(CONVERSATION,)), "message")
+    node = parse("alpha AND beta")
+    store = store_part(library._store, query, node).store
+    assert len(store.match(node, query.filter, 10)) == 2
+    assert store.count(node, query.filter) == (2, True)

@@ -59,6 +59,19 @@ def test_a_surname_and_words_alone_name_an_author(crowd: recollect.Library) -> N
     assert first_hit(crowd, "Which garden does Duarte have?", mode="text") == "dialogue-1"
 
 
+def test_an_author_with_the_name_of_a_usual_word_is_named_with_a_capital(
+    crowd: recollect.Library,
+) -> None:
+    add_dialogue(crowd, "will", ("Ada Mae", "And you?"), ("Will Duarte", ANSWER))
+    for query, is_ranked in {
+        "What did Will plant in the garden?": True,
+        "What will you plant in the garden?": False,
+    }.items():
+        hits = crowd.search(query, options=SearchOptions(limit=30)).hits
+        parts = next(hit.parts for hit in hits if hit.message_id == "will-1")
+        assert ("speaker" in parts) == bool(parts) == is_ranked
+
+
 def test_without_a_name_messages_with_more_words_come_first(crowd: recollect.Library) -> None:
     hits = crowd.search("What did we plant in the garden?", options=SearchOptions(limit=5)).hits
     assert {hit.author for hit in hits} == {"Kofi"}

@@ -248,6 +248,26 @@ def test_the_speaker_named_in_the_query_comes_first() -> None:
     assert all("speaker" not in scored.parts for scored in both_speakers)
 
 
+@pytest.mark.parametrize(
+    ("text", "author"),
+    [
+        ("What did Will plant in the pot?", "Will Smith"),
+        ("Which pot does smith have?", "Will Smith"),
+        ("Where is the pot of Bo?", "Bo"),
+        ("小明在花盆里种了什么?", "小明"),
+        ("What will I have planted in the pot?", None),
+        ("Where is a pot?", None),
+        ("明天在花盆里种什么?", None),
+    ],
+)
+def test_words_that_every_text_has_name_nobody(text: str, author: str | None) -> None:
+    authors = ["Will Smith", "Speaker A", "Bo", "小明", "小红"]
+    pool = [candidate(n, "pot", author=author) for n, author in enumerate(authors)]
+    scored = ranking(question(text, "pot"), *pool)
+    speakers = [each.candidate.author for each in scored if "speaker" in each.parts]
+    assert speakers == [author] * (author is not None)
+
+
 def test_newer_messages_are_preferred_but_only_mildly() -> None:
     old, new = NOW - timedelta(days=700), NOW - timedelta(days=1)
     query = question("walrus tusk", "walrus", "tusk", weights=(2.0, 2.0))

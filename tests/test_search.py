@@ -16,8 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recollect
-from recollect.errors import InvalidInput, NotFound
+from recollect.errors import InvalidInput, NotFound, RecollectError
+from recollect.knowledge.options import KnowledgeOptions
 from recollect.model.search import Filter, Hit, Page, SearchOptions
+from recollect.models import embeddings
 from recollect.search.candidates import pool, sizes
 from recollect.search.variants import concepts
 from recollect.store.sqlite.volumes import plan
@@ -990,6 +992,35 @@ def test_conversations_with_two_frequent_concepts_are_all_found_once(
     assert scores == sorted(scores, reverse=True)
 
 
+@pytest.mark.both_stores
+def test_what_to_know_about_each_concept_is_said(library: recollect.Library) -> None:
+    for n in range(4):
+        texts = [f"trip {n} to kyoto", f"the garden has tomatoes, {n} of them"]
+        messages = [message(f"{n}{k}", text) for k, text in enumerate(texts)]
+        library.add_conversation(f"c{n}", messages=messages)
+    options = SearchOptions(mode="text")
+    page = library.search(["kyotto", "tomatoes"], options=options)
+    assert page.total == 4
+    assert page.corrections == {"kyotto": "kyoto"}
+    assert page.note == "Searched for “kyoto” instead of “kyotto”."
+    page = library.search(["zzyzx", "tomatoes"], options=options)
+    assert (page.total, page.missing) == (0, ("zzyzx",))
+    assert page.note == "No message mentions “zzyzx”."
+
+
+def test_a_remark_on_several_concepts_is_made_once(
+    library: recollect.Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library.add_conversation("c", messages=[message("a", "a walrus and an invoice")])
+    library.index()
+
+    def unavailable(name: str, state: bytes | None) -> None:
+        raise RecollectError("The model is gone.")
+
+    monkeypatch.setattr(embeddings, "load_model", unavailable)
+    assert library.search(["walrus", "invoice"]).note.count("The model is gone.") == 1
+
+
 def test_the_score_parts_of_a_concept_hit_add_up(library: recollect.Library) -> None:
     library.add_conversation(
         "c",
@@ -1012,6 +1043,18 @@ def test_too_few_too_many_or_empty_concepts_are_refused(
 def test_a_single_concept_is_a_query(library: recollect.Library) -> None:
     library.add_conversation("c", messages=[{"role": "user", "content": "a walrus on the beach"}])
     assert library.search(["walrus"]) == library.search("walrus")
+
+
+@pytest.mark.both_stores
+@pytest.mark.parametrize("mode", ["text", "vector", "both"])
+def test_punctuation_is_searched_for_literally_in_every_mode(
+    library: recollect.Library, mode: str
+) -> None:
+    library.add_conversation("c", messages=[message("a", "Stop!!!"), message("b", "Stop.")])
+    page = library.search("!!!", options=SearchOptions(mode=mode))
+    assert (ids(page), page.matched) == (["a"], "literal")
+    results: Any = library.knowledge.search("!!!", KnowledgeOptions(mode=mode))["results"]
+    assert [result["message_id"] for result in results] == ["a"]
 
 
 # -- related ------------------------------------------------------------------

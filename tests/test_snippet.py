@@ -79,6 +79,12 @@ def test_a_snippet_of_a_message_with_100_000_matches_is_short() -> None:
     assert len(snippet("a " * 100_000, [Word("a")])[0]) < 300
 
 
+@pytest.mark.parametrize("length", [20, 60, 100])
+def test_a_snippet_does_not_skip_a_match_inside_a_long_word(length: int) -> None:
+    content = "x" * 200 + "/needle tail " + "filler " * 50
+    assert "[needle] " in mark_matches(content, "needle", length)
+
+
 @given(st.text(max_size=400), st.text(min_size=1, max_size=10), st.integers(20, 200))
 def test_a_snippet_has_a_maximum_length_and_contains_its_marks(
     content: str, word: str, length: int

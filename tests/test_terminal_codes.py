@@ -20,7 +20,7 @@ from recollect.language.text import for_model, indexable, printable, separated_w
 from recollect.memory.observe.exchanges import split_exchanges
 from recollect.model.documents import Document, Passage
 from recollect.model.forgetting import Selection
-from recollect.search.results.snippet import best_match, excerpt, first_match, snippet_at
+from recollect.search.results.snippet import best_match, excerpt_at, first_match, snippet_at
 from recollect.search.variants.foreign import Needle
 from recollect.store.values import Unembedded
 from recollect.transfer.forgetting import _text_matcher
@@ -121,8 +121,9 @@ def test_a_snippet_has_no_codes_and_marks_the_words(query: str, expected: list[s
     assert text == "Failed tests: ERR_AUTH_FAILED"
     assert LINE[start:].startswith("Failed")
     assert marked(text, marks) == expected
-    text, marks = excerpt(LINE, query_words, 20)
+    start, text, marks = excerpt_at(LINE, query_words, 20)
     assert text == "Failed tests: ERR_AUTH_FAILED"
+    assert "Failed" in LINE[start:]
     assert marked(text, marks)[0].startswith(expected[0])
 
 

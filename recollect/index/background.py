@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from recollect.errors import RecollectError
+from recollect.models.stopping import Stop
 from recollect.store.base import Store
 
 log = logging.getLogger(__name__)
@@ -25,9 +26,6 @@ MAX_PURGE_PAUSE = 30.0
 """The longest time between two attempts, in seconds. It doubles with every attempt."""
 EXPIRY_INTERVAL = 20.0
 """Seconds between two looks at what is kept for undo."""
-
-Stop = Callable[[], bool]
-"""Returns True once a job should stop."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from recollect.errors import RecollectError
 from recollect.models import embeddings
 from recollect.store.base import Store
 from recollect.store.values import Space
@@ -42,18 +41,15 @@ class Meaning:
     def vector(self, space: Space, text: str) -> NDArray[np.float32] | None:
         """The vector of a query; None if the model knows none of its words.
 
-        Raises RecollectError if the model is not available.
+        Raises RecollectError if the model is not available or was replaced.
         """
         with self._lock:
             if space.id not in self._models:
-                self._models = {space.id: embeddings.load_model(space.name, space.model_state)}
+                self._models = {space.id: embeddings.load_space_model(space)}
             model = self._models[space.id]
         vector = model.embed_query(text)
         if len(vector) != space.dimensions:
-            raise RecollectError(
-                f"{space.name} now makes vectors with {len(vector)} dimensions, but the library "
-                f"has {space.dimensions}. Run `recollect index` to make them again."
-            )
+            raise embeddings.replaced_error(space)
         if not vector.any():
             return None
         return vector

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from recollect.index.background import Job, Stop
+from recollect.index.background import Job
+from recollect.models.stopping import Stop
 from recollect.store.base import Store
 
 CHECK_SECONDS = 0.5

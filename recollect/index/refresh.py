@@ -75,7 +75,7 @@ def has_work(store: Store, setting: str) -> bool:
     if setting == embeddings.OFF or not store.size():
         return False
     spaces = [space for space in store.spaces() if space.name == setting]
-    if not spaces or not spaces[-1].ready:
+    if not spaces or not spaces[-1].ready or embeddings.is_replaced(spaces[-1]):
         return True
     _, unembedded = store.unembedded(spaces[-1], 1)
     return unembedded > 0 or needs_calibration(store, spaces[-1])

@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from recollect.index.background import Job, Stop
+from recollect.index.background import Job
+from recollect.models.stopping import Stop
 from recollect.store.base import Store
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice, zip_longest
-from typing import NamedTuple
 
 from recollect.index.meaning import Meaning
 from recollect.language.queries.query import Query, parse_query
@@ -50,17 +49,10 @@ _MAX_WITHOUT_WORDS = 200
 """The most matches of each kind for a query without words."""
 
 
-class _Part(NamedTuple):
-    """A part of the memory: the observations, or the messages that the reader may find."""
-
-    store: Store
-    filter: Filter
-
-
-def _have_match(parts: Sequence[_Part], node: Node) -> bool:
+def _have_match(parts: Sequence[Scope], node: Node) -> bool:
     plans = [SearchPlan((node,), part.filter, 1) for part in parts]
     parts[0].store.expect(*plans)
-    return any(part.store.match(node, part.filter, 1) for part in parts)
+    return any(part.store.satisfies(node, part.filter) for part in parts)
 
 
 def search_concept(
@@ -74,11 +66,11 @@ def search_concept(
     """Observations and exchanges for one concept, best first. Raises InvalidInput."""
     # Snippets of messages are not masked, so no agent may find human-only messages here. What an
     # observation says may be read by everybody.
-    observations = _Part(
-        ObservationStore(store), replace(filter_, hidden=True, kinds=(OBSERVATION,))
-    )
-    messages = _Part(
+    messages = Scope.begin(
         visible_store(store, audience, can_mask=False), replace(filter_, kinds=(CONVERSATION,))
+    )
+    observations = messages.with_part(
+        ObservationStore(store), replace(filter_, hidden=True, kinds=(OBSERVATION,))
     )
     parts = [observations, messages]
     if options.mode == "text":
@@ -101,7 +93,7 @@ def search_observations(
     """Observations for one concept, best first: only those in the store. Raises InvalidInput."""
     filter_ = replace(filter_, hidden=True, kinds=(OBSERVATION,))
     if options.mode == "text":
-        text = _literal_query(text, [_Part(store, filter_)])
+        text = _literal_query(text, [Scope.begin(store, filter_)])
     page = engine.search(store, meaning, text, filter_, options)
     hits = _observation_hits(store, page.hits)
     if page.weak:
@@ -148,7 +140,7 @@ def search_conversations(
     return MemoryResults("conversations", tuple(hits), page.total, page.exact, page.note)
 
 
-def _literal_query(text: str, parts: Sequence[_Part]) -> str:
+def _literal_query(text: str, parts: Sequence[Scope]) -> str:
     """A query of plain words for the mode "text": the phrase if it occurs, else all its words.
 
     If no text has all the words either, the search falls back to any of them.
@@ -165,25 +157,22 @@ class _ConceptSearch:
     """One search for observations and one for messages, whose candidates are ranked together."""
 
     def __init__(
-        self, meaning: Meaning, query: Query, parts: Sequence[_Part], options: SearchOptions
+        self, meaning: Meaning, query: Query, parts: Sequence[Scope], options: SearchOptions
     ) -> None:
         self._options = options
         observations, messages = parts
         assert query.node is not None
         if may_relax(query) and not _have_match(parts, query.node):
             query = query._replace(plain=True)
-        self._scope = Scope.begin(messages.store, Filter())
+        self._scope = messages._replace(filter=Filter())
         self._interpretation = interpret(
             query, self._scope.store, self._scope.filter, meaning, options
         )
         self._words = self._interpretation.words
         self._remarks = Remarks(self._interpretation, self._scope.store, subject="Nothing")
-        self._observations = self._pool(observations)
-        self._messages = self._pool(messages)
+        self._observations = CandidatePool(self._interpretation, observations, CANDIDATES)
+        self._messages = CandidatePool(self._interpretation, messages, CANDIDATES)
         self._pools = (self._observations, self._messages)
-
-    def _pool(self, part: _Part) -> CandidatePool:
-        return CandidatePool(self._interpretation, self._scope.with_part(*part), CANDIDATES)
 
     def search(self, results: DistinctResults) -> MemoryResults:
         ranking = self._ranking()
@@ -261,7 +250,7 @@ class _ConceptSearch:
 
 
 def _search_without_words(
-    query: Query, parts: Sequence[_Part], results: DistinctResults
+    query: Query, parts: Sequence[Scope], results: DistinctResults
 ) -> MemoryResults:
     """Punctuation and fields are not ranked: observations come first, then exchanges."""
     is_exact = True
@@ -280,7 +269,7 @@ def _search_without_words(
     return MemoryResults(_kind(hits), hits, total, is_exact and results.is_exact, note)
 
 
-def _matches_without_words(query: Query, part: _Part) -> SubstringMatches:
+def _matches_without_words(query: Query, part: Scope) -> SubstringMatches:
     literal = query.rest.strip()
     if literal:
         return part.store.find_substring(literal, part.filter, _MAX_WITHOUT_WORDS, 0)

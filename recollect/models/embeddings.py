@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from recollect import settings
 from recollect.configuration import expand_path
-from recollect.errors import InvalidInput
+from recollect.errors import InvalidInput, RecollectError
 from recollect.home_folder import MODELS
 from recollect.models.stopping import Stop, never_stop
 from recollect.settings import home
@@ -32,6 +32,8 @@ DOWNLOADABLE = ("gte-small",)
 _SAMPLE_SIZE = 10_000  # messages whose words are counted for the static model
 _GROWTH = 4  # words are counted again when the library is this many times larger
 _SIZE = struct.Struct("<Q")
+_replaced: set[tuple[str, str]] = set()
+"""The names and versions of models that this process could not load, only other versions."""
 
 
 class Embedder(Protocol):
@@ -117,9 +119,16 @@ def ensure_space(store: Store, name: str) -> Space:
     The static model learns from the library. It gets a new space when the library has outgrown
     what it learned.
     """
-    if name != STATIC:
+    if name == STATIC:
+        space = _ensure_static_space(store)
+    else:
         model = load_model(name, None)
-        return store.add_space(name, model.version, model.dimensions, None)
+        space = store.add_space(name, model.version, model.dimensions, None)
+    _replaced.discard((space.name, space.version))
+    return space
+
+
+def _ensure_static_space(store: Store) -> Space:
     size = store.size()
     spaces = [space for space in store.spaces() if space.name == STATIC]
     if spaces and _learned_size(spaces[-1]) * _GROWTH >= size and _has_current_table(spaces[-1]):
@@ -140,6 +149,36 @@ def space_to_search(spaces: list[Space]) -> Space | None:
     if not candidates:
         return None
     return candidates[-1]
+
+
+def load_space_model(space: Space) -> Embedder:
+    """The model that made the vectors of a space. Raises RecollectError if it was replaced.
+
+    A server does not tell its version. `Meaning` checks the length of its vectors.
+    """
+    if is_replaced(space) or (space.name == STATIC and not _has_current_table(space)):
+        raise replaced_error(space)
+    model = load_model(space.name, space.model_state)
+    if not is_remote(space.name) and model.version != space.version:
+        raise replaced_error(space)
+    return model
+
+
+def replaced_error(space: Space) -> RecollectError:
+    """The error that the model of a space was replaced. From now on, `is_replaced` says so."""
+    _replaced.add((space.name, space.version))
+    return RecollectError(
+        f"{space.name} is no longer the model that made the vectors of this library. Run "
+        "`recollect index` to make them again."
+    )
+
+
+def is_replaced(space: Space) -> bool:
+    """Whether this process has found out that the model of a space was replaced.
+
+    To find out, the model must be loaded, which takes long. Searches do that anyway.
+    """
+    return (space.name, space.version) in _replaced
 
 
 def _learned_size(space: Space) -> int:

@@ -61,7 +61,7 @@ _SENTENCE_END = re.compile(r"[.!?\n]\s+")
 @lru_cache(maxsize=256)
 def query_pattern(query: str) -> re.Pattern[str] | None:
     """A pattern with one group per word of the query, which matches its inflected forms."""
-    words = [word.casefold() for word in _WORD.findall(query[:2_000])]
+    words = [word.casefold() for word in _WORD.findall(query[:_QUERY_CHARACTERS])]
     content = [word for word in words if word not in ENGLISH.stop_words and len(word) > 1]
     stems = list(dict.fromkeys(stem(word)[:12] for word in content))[:40]
     if not stems:

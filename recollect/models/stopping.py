@@ -7,7 +7,7 @@ from collections.abc import Callable
 from recollect.errors import IndexingStopped
 
 Stop = Callable[[], bool]
-"""Returns True once indexing should stop."""
+"""Returns True once indexing, or another job, should stop."""
 
 
 def never_stop() -> bool:

@@ -52,10 +52,10 @@ def prepare_search(
 ) -> Search:
     """The search for a query that has words. Its terms have been announced."""
     filter = narrow_filter(filter, query, store)
-    assert query.node is not None
-    if may_relax(query) and not store.match(query.node, filter, 1):
-        query = query._replace(plain=True)
     scope = Scope.begin(store, filter)
+    assert query.node is not None
+    if may_relax(query) and not scope.store.satisfies(query.node, filter):
+        query = query._replace(plain=True)
     return Search(interpret(query, scope.store, filter, meaning, options), scope)
 
 
@@ -81,10 +81,10 @@ class Search:
         return self.page_maker(options).page()
 
     def page_maker(self, options: SearchOptions) -> PageMaker:
-        return PageMaker(self.interpretation, self.pool, self.ranking, self._remarks, options)
+        return PageMaker(self.interpretation, self.pool, self.ranking, self.remarks, options)
 
     @cached_property
-    def _remarks(self) -> Remarks:
+    def remarks(self) -> Remarks:
         return Remarks(
             self.interpretation,
             self.scope.store,

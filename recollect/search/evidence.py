@@ -188,12 +188,7 @@ def _has_statement(question: Question, best: Sequence[ScoredCandidate]) -> bool:
     statements = [s for s in best if s.part("liking") > 0 or s.part("instruction") > 0]
     if not statements:
         return False
-    names = names_in(question.text)
-    terms = tuple(
-        term._replace(weight=0.0) if term.name in names and not term.frequency else term
-        for term in question.terms
-    )
-    shares = evidence_shares(terms)
+    shares = _shares_without(question, names_in(question.text))
     return any(math.fsum(shares[n] for n in s.terms) >= _MIN_SHARE for s in statements)
 
 
@@ -259,13 +254,18 @@ def _largest_share(question: Question, term_sets: Iterable[set[int]]) -> float:
 
     Words for a time that occur nowhere do not count: what was written "before 2024" rarely says so.
     """
-    times = period_words(question.text)
-    terms = [
-        term._replace(weight=0.0) if term.name in times and not term.frequency else term
-        for term in question.terms
-    ]
-    shares = evidence_shares(terms)
+    shares = _shares_without(question, period_words(question.text))
     return max(math.fsum([shares[number] for number in each]) for each in term_sets)
+
+
+def _shares_without(question: Question, names: Set[str]) -> Sequence[float]:
+    """The share of each term of a query, without those of these names that occur nowhere."""
+    terms = []
+    for term in question.terms:
+        if term.name in names and not term.frequency:
+            term = term._replace(weight=0.0)
+        terms.append(term)
+    return evidence_shares(terms)
 
 
 def _known_names(question: Question) -> set[int]:

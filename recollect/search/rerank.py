@@ -94,7 +94,7 @@ def rerank(question: Question, ranking: Sequence[ScoredCandidate]) -> list[Score
 def _within_reach(
     question: Question, ranking: Sequence[ScoredCandidate]
 ) -> Sequence[ScoredCandidate]:
-    """The candidates that a judgement may lift to the first hits."""
+    """The first hits, the next candidate, and those that a judgement may lift to the first hits."""
     if len(ranking) <= _FIRST:
         return ranking
     lowest = ranking[_FIRST - 1].score

@@ -124,6 +124,32 @@ def test_a_search_over_all_kinds_can_be_partial(
     assert results["results"]
 
 
+@pytest.mark.both_stores
+def test_quotes_that_cannot_be_found_in_time_leave_a_partial_answer(
+    library: recollect.Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(library, 20)
+    store = library._store
+    match = store.match
+
+    def slow_match(node: Any, filter: Any, limit: int) -> list[int]:
+        if limit == 1:
+            raise SearchTimeout("The search took too long and was stopped.")
+        return match(node, filter, limit)
+
+    monkeypatch.setattr(store, "match", slow_match)
+    query = 'the "rain barrel" near the boat in the harbour'
+    page = library.search(query)
+    assert page.hits
+    assert page.partial
+    results = library.knowledge.search(query)
+    assert results["results"]
+    assert results["partial"]
+    assert deadline.NOTE in library.memory.search(query).note
+    with pytest.raises(SearchTimeout):
+        library.count_matches(query)
+
+
 def test_concepts_can_be_partial_as_well(
     library: recollect.Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,7 +15,6 @@ from recollect.language.languages.english import ENGLISH
 from recollect.language.queries.addressee import is_to_assistant
 from recollect.language.queries.intent import IDENTIFIER, KEYWORDS, QUESTION
 from recollect.language.queries.query_tree import And, Node, Or, Word, excludes_words
-from recollect.language.text import tokens
 from recollect.model.kinds import CONVERSATION
 from recollect.model.search import Filter
 from recollect.models.embeddings import STATIC
@@ -23,12 +22,12 @@ from recollect.search import rank
 from recollect.search.candidates.scope import Scope
 from recollect.search.queries.interpretation import Interpretation
 from recollect.search.queries.terms import any_term
+from recollect.search.ranking.dialogues import authors_in_query
 from recollect.store.values import SearchPlan, Space
 
 # The weight of a term in a tenth of all messages. Terms with less say little and match many
 # messages, so candidates with a rarer term come first.
 _COMMON_WEIGHT = math.log(1 + 0.9 / 0.1)
-_MIN_NAME = 2  # letters; shorter ones are initials
 _PERIODS = 3  # the most periods of a question that are searched
 MOST_AUTHORS = 500
 """In a library with more authors, it would take too long to check whether a query names one."""
@@ -63,22 +62,14 @@ def named_authors(interpretation: Interpretation, scope: Scope) -> Filter | None
     People seldom write their own names. So in a large library, what they said about a subject may
     share too few words with the query to be a candidate.
     """
-    query, filter = interpretation.query, scope.filter
+    filter = scope.filter
     if interpretation.options.typing or not interpretation.is_plain:
         return None
     if filter.authors or filter.senders:
         return None
     if filter.kinds and CONVERSATION not in filter.kinds:  # only messages have authors
         return None
-    words = {word for word in tokens(query.rest) if len(word) >= _MIN_NAME}
-    words -= query.language.stop_words
-    if not words:
-        return None
-    authors = [
-        author
-        for author in scope.store.authors(MOST_AUTHORS)
-        if not words.isdisjoint(tokens(author))
-    ]
+    authors = authors_in_query(interpretation.query.rest, scope.store.authors(MOST_AUTHORS))
     if not authors:
         return None
     return replace(filter, authors=tuple(authors))
@@ -216,6 +207,11 @@ class VectorArm:
         self._space = interpretation.meaning.space
         self._vector = interpretation.meaning.vector
 
+    @property
+    def is_for_concept(self) -> bool:
+        """Whether every hit must contain the words of a concept, whatever its meaning."""
+        return self._interpretation.every_term and self._interpretation.options.mode == "both"
+
     def nearest(self, limit: int, *, has_word: bool, has_hits: bool) -> Neighbours:
         """The messages that are nearest in meaning.
 
@@ -231,7 +227,7 @@ class VectorArm:
             return Neighbours([])
         if not interpretation.is_plain and (has_word or has_hits or self._excludes_words()):
             return Neighbours([])
-        if interpretation.every_term and interpretation.options.mode == "both":
+        if self.is_for_concept:
             return Neighbours([])
         neighbours = self._store.nearest(self._space, self._vector, self._filter, limit)
         hits = []

@@ -8,6 +8,7 @@ with messages, and each stands for one of the messages that it was made of.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from recollect.language.queries.intent import IDENTIFIER
 from recollect.model.kinds import CONVERSATION, OBSERVATION
@@ -47,14 +48,7 @@ class Observations:
             (messages,) = read_pools([self._messages])
             return messages
         filter = self._scope.filter
-        observation_filter = Filter(
-            hidden=True,
-            kinds=(OBSERVATION,),
-            projects=filter.projects,
-            not_projects=filter.not_projects,
-            after=filter.after,
-            before=filter.before,
-        )
+        observation_filter = replace(_projects_and_dates(filter), hidden=True, kinds=(OBSERVATION,))
         scope = self._scope.with_part(ObservationStore(self._scope.store), observation_filter)
         pools = (self._messages, CandidatePool(self._interpretation, scope, _CANDIDATES))
         candidates = read_candidates(pools)
@@ -137,12 +131,15 @@ def _message_of(
 
 def _may_have_observations(filter: Filter) -> bool:
     """Whether observations pass a filter that messages pass: they have neither role nor author."""
-    only_projects_and_dates = Filter(
-        kinds=filter.kinds,
+    has_conversations = not filter.kinds or CONVERSATION in filter.kinds
+    return has_conversations and filter == replace(_projects_and_dates(filter), kinds=filter.kinds)
+
+
+def _projects_and_dates(filter: Filter) -> Filter:
+    """A filter with those of its conditions that observations can meet."""
+    return Filter(
         projects=filter.projects,
         not_projects=filter.not_projects,
         after=filter.after,
         before=filter.before,
     )
-    has_conversations = not filter.kinds or CONVERSATION in filter.kinds
-    return has_conversations and filter == only_projects_and_dates

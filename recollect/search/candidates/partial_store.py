@@ -43,6 +43,13 @@ class PartialStore(StoreView):
     def has_match(self, node: Node, filter: Filter) -> bool:
         return self._attempt("match", lambda: self._store.has_match(node, filter), False)
 
+    def satisfies(self, node: Node, filter: Filter) -> bool:
+        """Whether any message satisfies a query exactly.
+
+        If that takes too long, messages with any of its words may still be found in time.
+        """
+        return self._attempt("satisfies", lambda: bool(self._store.match(node, filter, 1)), False)
+
     def count(self, node: Node, filter: Filter) -> tuple[int, bool]:
         return self._attempt("count", lambda: self._store.count(node, filter), (0, False))
 

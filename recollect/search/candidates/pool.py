@@ -76,8 +76,7 @@ class CandidatePool:
         interpretation = self._interpretation
         nodes = tuple(self.text_arm.nodes())
         plan = SearchPlan(nodes, self.scope.filter, self._sizes.arm)
-        is_by_words_only = interpretation.every_term and interpretation.options.mode == "both"
-        if interpretation.is_by_meaning and not is_by_words_only:
+        if interpretation.is_by_meaning and not self._vector_arm.is_for_concept:
             meaning = interpretation.meaning
             plan = plan._replace(space=meaning.space, vector=meaning.vector)
         period_plan = plan._replace(

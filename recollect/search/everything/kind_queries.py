@@ -47,7 +47,12 @@ def store_part(store: Store, query: KindQuery, node: Node | None) -> StorePart:
     if query.match_in == "title":
         title_keys = {candidate.key for candidate in openings}
         return StorePart(TitleView(store, openings), title_keys)
-    by_title_only = {c.key for c in openings if not matches(node, "", c.content)}
+    by_title_only = {
+        candidate.key
+        for candidate in openings
+        if matches(node, candidate.indexed_title, candidate.content)
+        and not matches(node, "", candidate.content)
+    }
     if not by_title_only:
         return StorePart(store)
     return StorePart(ExcludingView(store, by_title_only))

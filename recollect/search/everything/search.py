@@ -9,6 +9,7 @@ from recollect.errors import InvalidInput
 from recollect.index.meaning import Meaning
 from recollect.language.queries.query import Query
 from recollect.model.search import Filter, SearchOptions
+from recollect.search.candidates.partial_store import PartialStore
 from recollect.search.candidates.pool import CandidatePool
 from recollect.search.candidates.scope import Scope
 from recollect.search.candidates.sizes import MATCHES_OF_QUESTION
@@ -46,16 +47,15 @@ def search_everything(
     store.expect_terms(term_plan(query, options, meaning, with_kinds=True))
     queries = [replace(q, filter=narrow_filter(q.filter, query, store)) for q in queries]
     if not has_words(query):
-        if options.mode == "vector":
-            raise InvalidInput("A search by meaning needs words.")
         return ResultsWithoutWords(store, query, queries)
-    if may_relax(query) and not _has_match(store, query, queries):
+    scope = Scope.begin(store, Filter())
+    if may_relax(query) and not _has_match(scope.store, query, queries):
         query = query._replace(plain=True)
-    return _ranked_results(store, meaning, query, queries, options, order, fold=fold)
+    return _ranked_results(scope, meaning, query, queries, options, order, fold=fold)
 
 
 def _ranked_results(
-    store: Store,
+    scope: Scope,
     meaning: Meaning,
     query: Query,
     queries: Sequence[KindQuery],
@@ -65,12 +65,11 @@ def _ranked_results(
     fold: bool,
 ) -> Results:
     """The results of a query that has words."""
-    scope = Scope.begin(store, Filter())
     interpretation = interpret(query, scope.store, scope.filter, meaning, options)
     pools = []
     title_keys: set[int] = set()
     for kind_query in queries:
-        part = store_part(store, kind_query, interpretation.node)
+        part = store_part(scope.store, kind_query, interpretation.node)
         title_keys |= part.title_keys
         own_scope = scope.with_part(part.store, kind_query.filter)
         pools.append(CandidatePool(interpretation, own_scope, _candidates(kind_query)))
@@ -81,11 +80,11 @@ def _ranked_results(
     return RankedResults(interpretation, pools, remarks, title_keys, fold=fold)
 
 
-def _has_match(store: Store, query: Query, queries: Sequence[KindQuery]) -> bool:
+def _has_match(store: PartialStore, query: Query, queries: Sequence[KindQuery]) -> bool:
     assert query.node is not None
     plans = [SearchPlan((query.node,), kind_query.filter, 1) for kind_query in queries]
     store.expect(*plans)
-    return any(store.match(query.node, plan.filter, 1) for plan in plans)
+    return any(store.satisfies(query.node, plan.filter) for plan in plans)
 
 
 def _candidates(query: KindQuery) -> int:

@@ -18,7 +18,7 @@ from recollect.store.views.base import StoreView
 
 
 class ExcludingView(StoreView):
-    """A store without some passages."""
+    """A store without some passages, all of which match the query."""
 
     def __init__(self, store: Store, excluded_keys: AbstractSet[int]) -> None:
         super().__init__(store)

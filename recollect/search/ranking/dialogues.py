@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 
+from recollect.language.detection import language_of
 from recollect.language.queries.addressee import is_about_user
-from recollect.language.text import tokens
+from recollect.language.text import is_unspaced, tokens
+from recollect.language.words.names import names_in
 from recollect.model.kinds import CONVERSATION
 from recollect.search.queries.question import Question
 from recollect.search.ranking.scored import ScoredCandidate
+
+_MIN_NAME = 2  # letters; shorter ones are initials
 
 
 def mark_dialogues(pool: Sequence[ScoredCandidate]) -> None:
@@ -39,10 +43,26 @@ def prefers_person(question: Question, roles: Set[str | None]) -> bool:
 
 def speaker_in_query(question: Question, authors: Set[str | None]) -> str | None:
     """The author whom the query names, if it names exactly one."""
-    words = set(tokens(question.text))
-    speakers = [
-        author for author in authors if author is not None and words.intersection(tokens(author))
-    ]
+    speakers = authors_in_query(question.text, filter(None, authors))
     if len(speakers) != 1:
         return None
     return speakers[0]
+
+
+def authors_in_query(text: str, authors: Iterable[str]) -> list[str]:
+    """The authors whom a plain query names.
+
+    A stop word is a name only if it has a capital letter: "What did Will plant?" Without spaces
+    between words, the whole name must be in the query, because many words share a character.
+    """
+    words = {word for word in tokens(text) if len(word) >= _MIN_NAME}
+    words -= language_of(text).stop_words - names_in(text)
+    return [
+        author
+        for author in authors
+        if not words.isdisjoint(tokens(author)) or _is_unspaced_name(author, text)
+    ]
+
+
+def _is_unspaced_name(author: str, text: str) -> bool:
+    return is_unspaced(author) and len(author) >= _MIN_NAME and author in text

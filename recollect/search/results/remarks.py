@@ -49,6 +49,10 @@ class Remarks:
 
     def note(self, *, is_weak: bool = False) -> str:
         """All remarks. `is_weak`: the hits are probably unrelated."""
+        return " ".join(self.remarks(is_weak=is_weak))
+
+    def remarks(self, *, is_weak: bool = False) -> list[str]:
+        """The same as a list."""
         interpretation = self._interpretation
         remarks = [interpretation.query.note]
         for typo, word in interpretation.corrections.items():
@@ -61,7 +65,7 @@ class Remarks:
             remarks.append(UNRELATED)
         if self._store.deadline.was_missed:
             remarks.append(NOTE)
-        return " ".join(filter(None, remarks))
+        return [remark for remark in remarks if remark]
 
     @cached_property
     def missing_words(self) -> tuple[str, ...]:

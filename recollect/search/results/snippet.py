@@ -46,8 +46,7 @@ def snippet_at(content: str, words: Sequence[Word], length: int) -> tuple[int, s
     finder = word_finder(words)
     plain = without_terminal_codes(content)
     start, text, folded = _part_with_match(plain, finder, LIMITS.ranked_characters)
-    window_start = _window_start(folded, finder.matches(folded), length)
-    first = _next_word(text, window_start)
+    first = _window_start(text, folded, finder.matches(folded), length)
     window = text[first : first + length]
     result = " ".join(window.split())
     if start + first > 0:
@@ -64,8 +63,8 @@ def short_snippet(content: str, words: Sequence[Word], length: int) -> str:
     return text[:length]
 
 
-def excerpt(content: str, words: Sequence[Word], size: int) -> tuple[str, Marks]:
-    """A snippet of at most `size` words, a third of them before the first match.
+def excerpt_at(content: str, words: Sequence[Word], size: int) -> tuple[int, str, Marks]:
+    """Like `snippet_at`, with at most `size` words, a third of them before the first match.
 
     Two characters of a script without spaces count as a word. A snippet has at most
     `LIMITS.excerpt_characters`, whatever is between the words.
@@ -82,7 +81,7 @@ def excerpt(content: str, words: Sequence[Word], size: int) -> tuple[str, Marks]
     marks = finder.matches(fold(result))
     if any(word.prefix for word in words):
         marks = _extend_to_word_ends(marks, result)
-    return result, tuple(marks)
+    return position_with_codes(content, start + begin), result, tuple(marks)
 
 
 def first_match(content: str, words: Sequence[Word]) -> int | None:
@@ -217,11 +216,12 @@ def _part_with_match(content: str, finder: WordFinder, size: int) -> tuple[int, 
     return start, text, folded
 
 
-def _window_start(folded: str, matches: Sequence[Span], length: int) -> int:
+def _window_start(text: str, folded: str, matches: Sequence[Span], length: int) -> int:
     """Where a snippet must start to contain the best matches, with a quarter of it before them."""
     if not matches:
         return 0
-    return max(0, _best_match(folded, matches, length) - length // 4)
+    match = _best_match(folded, matches, length)
+    return _next_word(text, max(0, match - length // 4), match)
 
 
 def _best_match(folded: str, matches: Sequence[Span], length: int) -> int:
@@ -260,11 +260,11 @@ def _best_match(folded: str, matches: Sequence[Span], length: int) -> int:
     return best
 
 
-def _next_word(text: str, position: int) -> int:
-    """The start of the next word, if it is near."""
+def _next_word(text: str, position: int, match: int) -> int:
+    """The start of the next word, if it is near and not after the match."""
     if position == 0:
         return 0
-    space = _SPACE.search(text, position, position + _LONGEST_SPACE_SEARCH)
+    space = _SPACE.search(text, position, min(position + _LONGEST_SPACE_SEARCH, match))
     if space is None:
         return position
     return space.end()

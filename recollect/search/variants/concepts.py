@@ -49,7 +49,7 @@ class _Matches(NamedTuple):
     def with_more(self, other: _Matches) -> _Matches:
         """These, and then others."""
         pairs = zip(other.first_keys, self.first_keys, strict=True)
-        return _Matches([{**own, **more, **own} for more, own in pairs], other.is_complete)
+        return _Matches([{**more, **own} for more, own in pairs], other.is_complete)
 
 
 def search_concepts(
@@ -109,7 +109,7 @@ class _ConceptSearch:
         is_partial = any(search.scope.is_partial for search in self._searches)
         has_all = all(search.pool.is_exhausted for search in self._ranked_searches)
         is_complete = matches.is_complete or has_all
-        page = self._ranked_searches[-1].page_maker(self._options).empty_page()
+        page = self._with_remarks(self._ranked_searches[-1].page_maker(self._options).empty_page())
         if not order:
             page = replace(page, note=self._note_unknown_names(page.note))
         return replace(
@@ -119,6 +119,26 @@ class _ConceptSearch:
             exact=is_complete and not is_partial,
             partial=is_partial,
             matched="all",
+        )
+
+    def _with_remarks(self, page: Page) -> Page:
+        """The page with the remarks on all concepts. A remark on several of them is made once."""
+        remarks: dict[str, None] = {}
+        missing: dict[str, None] = {}
+        corrections: dict[str, str] = {}
+        is_weak = False
+        for search in self._ranked_searches:
+            assessment = search.ranking.assessment
+            remarks |= dict.fromkeys(search.remarks.remarks(is_weak=assessment.is_weak))
+            missing |= dict.fromkeys(search.remarks.missing_words)
+            corrections |= search.interpretation.corrections
+            is_weak = is_weak or assessment.is_weak
+        return replace(
+            page,
+            weak=is_weak,
+            note=" ".join(remarks),
+            missing=tuple(missing),
+            corrections=corrections,
         )
 
     def _note_unknown_names(self, note: str) -> str:

@@ -12,7 +12,7 @@ from recollect.language.text import has_token
 from recollect.model.arguments import page_size
 from recollect.model.search import Filter, Hit, Page
 from recollect.search.results.hits import make_hit
-from recollect.search.results.snippet import excerpt
+from recollect.search.results.snippet import excerpt_at
 from recollect.settings import LIMITS
 from recollect.store.base import Store
 
@@ -41,9 +41,9 @@ def match_expression(store: Store, text: str, filter: Filter, limit: int) -> Pag
         if key not in passages:
             continue
         _, passage = passages[key]
-        text, marks = excerpt(candidates[key].content, query_words, LIMITS.excerpt_words)
+        start, text, marks = excerpt_at(candidates[key].content, query_words, LIMITS.excerpt_words)
         hit = make_hit(candidates[key], [], 1 / (1 + position))
-        hits.append(replace(hit, snippet=text, marks=marks, metadata=passage.metadata))
+        hits.append(replace(hit, snippet=text, start=start, marks=marks, metadata=passage.metadata))
     total, is_exact = store.count(node, filter)
     total += len(missing) - len(wrong)
     return Page(tuple(hits), max(total, len(hits)), 0, limit, exact=is_exact)

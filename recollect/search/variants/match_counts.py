@@ -6,10 +6,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from recollect.errors import SearchTimeout
 from recollect.index.meaning import Meaning
 from recollect.language.queries.query_tree import Node
 from recollect.model.kinds import CONVERSATION
 from recollect.model.search import Filter, MatchCounts, SearchOptions
+from recollect.search.candidates.deadline import NOTHING_IN_TIME
 from recollect.search.engine import prepare_search
 from recollect.search.queries.query_filter import has_words, narrow_filter
 from recollect.search.queries.query_reading import read_query
@@ -38,6 +40,8 @@ def count_matches(
     node: Node | None = None
     if has_words(query):
         search = prepare_search(store, meaning, query, filter, options)
+        if search.scope.is_partial:  # other words would perhaps be counted
+            raise SearchTimeout(NOTHING_IN_TIME)
         node = search.interpretation.node
     elif query.rest.strip():
         return None  # punctuation, which no index has
