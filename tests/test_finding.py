@@ -242,6 +242,27 @@ def test_some_words_of_an_identifier_are_no_evidence(garden: recollect.Library, 
     assert (page.mode == "both") == bool(page.nearest)
 
 
+@pytest.mark.both_stores
+def test_a_word_typed_with_symbols_comes_first_with_them(library: recollect.Library) -> None:
+    add(library, "words", "Retry the retry until retry works, and count the foo: foo, foo.")
+    long = " with a long description of what happens next in the program"
+    add(library, "code", "Decorate it with @retry(stop=3) and call foo()" + long)
+    for query in ("@retry", "foo()"):
+        assert ids(search(library, query))[0] == "code-0", query
+    assert ids(search(library, "retry"))[0] == "words-0"
+
+
+@pytest.mark.both_stores
+def test_the_title_counts_in_a_question(library: recollect.Library) -> None:
+    add(library, "tool", "The screwdriver is a good tool to have.")
+    texts = ("LaunchDarkly costs us 900 $ a month. Alternatives?", "Decision: Unleash.")
+    add(library, "flags", *texts, title="Feature flags: homegrown or LaunchDarkly")
+    for number in range(20):
+        add(library, f"filler {number}", f"Item {number} of the list is about the tomatoes.")
+    library.index()
+    assert ids(search(library, "which feature flag tool did we pick?"))[0] == "flags-0"
+
+
 def test_all_words_of_an_identifier_are_evidence_after_the_identifier_itself(
     garden: recollect.Library,
 ) -> None:
@@ -403,6 +424,12 @@ def test_rare_short_and_very_long_words_are_not_corrected(
     garden: recollect.Library, query: str
 ) -> None:
     assert search(garden, query).corrections == {}
+
+
+def test_a_long_word_is_corrected_even_if_it_is_rare(garden: recollect.Library) -> None:
+    add(garden, "school", "My son has to explain photosynthesis.")
+    page = search(garden, "photosyntesis")
+    assert (ids(page), page.corrections) == (["school-0"], {"photosyntesis": "photosynthesis"})
 
 
 # -- what a query is -----------------------------------------------------------

@@ -24,7 +24,10 @@ MOST_KEYWORDS = 6
 _MOST_WORDS_OF_QUESTION = 60
 
 _QUESTION_MARKS = ("?", "？", "؟")
-_EDGES = "\"'“”‘’.,;:!?…¿¡()[]{}<>"
+_EDGES = "\"'“”‘’„«».,;:!?…¿¡()[]{}<>"
+_SENTENCE_END = re.compile(r"(?<=[.!?:])\s+(?=\S)")
+# "Could not find a version" and "was thinking of" begin like questions, but ask nothing.
+_NO_QUESTION = re.compile(r"(?!why|warum|waarom)\w+ (?:not|nicht|niet)\b|(?:was|were) \w+ing\b")
 # A whole number with a unit or an ordinal, such as 9am, 2nd, 10k or 50%.
 _AMOUNT = re.compile(r"[$€£]?\d+(?:st|nd|rd|th|am|pm|k|m|s|x|h|min|kg|km|gb|mb|%)?")
 _HAS_DIGIT_AND_MORE = re.compile(r"(?=.*\d)(?=.*[^\W\d_]|.*\d[-._/:#]\d).{3,}")
@@ -55,12 +58,13 @@ def is_statement(text: str) -> bool:
     """Whether a query is a sentence, or a part of one, that does not ask for anything.
 
     It is ranked like a question, but whoever types it probably remembers it. A long text was
-    pasted, even if it ends with a question.
+    pasted, even if it ends with a question, and so was an error message such as "Cannot connect. Is
+    the server running?".
     """
-    words = text.split()
-    if len(words) > _MOST_WORDS_OF_QUESTION:
+    if len(text.split()) > _MOST_WORDS_OF_QUESTION:
         return True
-    return classify(text) == QUESTION and not _is_asking(text, words)
+    first_sentence = _SENTENCE_END.split(text.strip(), maxsplit=1)[0]
+    return classify(text) == QUESTION and not _is_asking(first_sentence, first_sentence.split())
 
 
 def _is_asking(text: str, words: list[str]) -> bool:
@@ -70,7 +74,7 @@ def _is_asking(text: str, words: list[str]) -> bool:
     language = language_of(text)
     if language.unspaced:
         return language.is_question(text)
-    if len(words) < 2:
+    if len(words) < 2 or _NO_QUESTION.match(text.lower()):
         return False
     parts = [part for word in words[:2] for part in language.joined_parts(_bare(word))]
     openings = [_bare(words[0]), parts[0]]

@@ -61,4 +61,4 @@ def _without_joined_words(word: Word, language: Language) -> Word:
 
 
 def _bare(text: str) -> str:
-    return fold(text).replace("\u2019", "'").strip("'\"“”‘.,;:!?…¿¡()[]«»")
+    return fold(text).replace("\u2019", "'").strip("'\"“”‘„«».,;:!?…¿¡()[]")

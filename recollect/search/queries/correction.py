@@ -1,8 +1,9 @@
 """Correcting misspelled words of a query.
 
 A word is corrected only if it occurs nowhere in the library, is not an English word that the model
-knows, and a frequent word of the library is one edit away. Any word will do if it is the same with
-umlauts, or another form of the word in some language: a single word does not tell its language.
+knows, and a frequent word of the library is one edit away. Any word will do if it is long, if it is
+the same with umlauts, or another form of the word in some language: a single word does not tell its
+language.
 If there is none, but the word consists of two words that are next to each other in some message, it
 lacks a space: "selfcare" is self-care. The page says what was corrected, and the caller can turn it
 off.
@@ -27,6 +28,7 @@ from recollect.search.queries.terms import Form, Term, form_name
 from recollect.store.base import Store
 
 _FREQUENT = 3  # a word in fewer messages may itself be a misspelling
+_LONG = 9  # letters; words of this length are rarely similar by chance
 _MIN_FIRST = 3  # letters of the first of two words
 _MIN_SECOND = 2  # Next.js
 
@@ -96,7 +98,7 @@ def _best_candidate(
     forms = _other_forms(spelling, candidates)
     for has_umlauts, frequency, word in ranking:
         least = _FREQUENT
-        if has_umlauts or word in forms:
+        if has_umlauts or word in forms or len(spelling) >= _LONG:
             least = 1
         # The caller may not see the messages with the word.
         if frequency >= least and store.has_match(Word(word), filter):

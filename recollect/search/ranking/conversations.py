@@ -39,8 +39,9 @@ class Conversations:
         is_part = is_part[self._order, :, np.newaxis]
         counts = texts.counts[self._order, np.newaxis] * is_part
         counts = np.add.reduceat(counts, self._starts)
-        if texts.is_in_metadata.any():  # these terms count once per conversation
-            is_there = texts.is_in_metadata[self._order, np.newaxis] & is_part
+        is_in_label = texts.is_in_title | texts.is_in_metadata
+        if is_in_label.any():  # these terms count once per conversation
+            is_there = is_in_label[self._order, np.newaxis] & is_part
             counts = np.maximum(counts, np.maximum.reduceat(is_there, self._starts))
         lengths = (self._sizes / self._sizes.mean())[:, np.newaxis, np.newaxis]
         scores = BM25(terms, _K1, _B).scores(counts, lengths)

@@ -5,15 +5,17 @@ from __future__ import annotations
 from bisect import bisect
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date
+from functools import cached_property
 from itertools import accumulate
 
 import numpy as np
 
 from recollect.language.queries.intent import QUESTION
 from recollect.language.symbol_names import has_symbol_name
+from recollect.language.text import tokens
 from recollect.language.when import date_words
 from recollect.search.queries.question import Question
-from recollect.search.queries.terms import DATE_WORDS, Term
+from recollect.search.queries.terms import DATE_WORDS, Form, Term
 from recollect.search.ranking.long_texts import ranked_part
 from recollect.search.ranking.scored import ScoredCandidate
 from recollect.search.ranking.term_finder import TermFinder, Texts
@@ -23,6 +25,8 @@ from recollect.search.ranking.vocabulary import current_vocabulary
 from recollect.search.ranking.windows import best_windows, window_traits
 from recollect.settings import LIMITS
 from recollect.store.values import Candidate
+
+_PUNCTUATION = ".,;:!?…\"'“”‘’"  # of sentences, not of names in code
 
 
 def find_terms(question: Question, pool: Sequence[ScoredCandidate]) -> None:
@@ -79,6 +83,7 @@ class _Batch:
         contents = [candidate.content for candidate in candidates]
         if max(map(len, contents)) > LIMITS.ranked_characters:
             contents = [ranked_part(content, question.terms) for content in contents]
+        self._contents = contents
         # The titles of all candidates, then their metadata. Many are the same.
         labels = [candidate.indexed_title for candidate in candidates] + _metadata(
             question, candidates
@@ -123,10 +128,18 @@ class _Batch:
     def _as_typed(self) -> TermMatrix:
         """Whether each text has each term in the form in which it was typed."""
         matrix = np.zeros((self._size, len(self._question.terms)), np.bool_)
+        symbols = _words_with_symbols(self._question.text)
         for number, term in enumerate(self._question.terms):
-            typed = Term(term.forms[:1], term.prefix)
-            matrix[:, number] = self.texts.contain(typed)[: self._size]
+            if term.forms[0] in symbols:
+                matrix[:, number] = [symbols[term.forms[0]] in text for text in self._folded]
+            else:
+                typed = Term(term.forms[:1], term.prefix)
+                matrix[:, number] = self.texts.contain(typed)[: self._size]
         return matrix
+
+    @cached_property
+    def _folded(self) -> list[str]:
+        return [content.lower() for content in self._contents]
 
     def _contain(self, phrase: Term) -> Column:
         """Whether the text or the title of each candidate contains a phrase."""
@@ -145,6 +158,14 @@ class _Batch:
             measure(matches[start:end]) for start, end in zip(starts, ends, strict=True)
         ]
         return column
+
+
+def _words_with_symbols(text: str) -> dict[Form, str]:
+    """The words that were typed with symbols, such as @retry or foo(), and how."""
+    typed = [word.strip(_PUNCTUATION) for word in text.lower().split()]
+    return {
+        (tokens(word)[0],): word for word in typed if len(tokens(word)) == 1 and not word.isalnum()
+    }
 
 
 def _labels_to_search(question: Question, labels: Iterable[str]) -> list[str]:

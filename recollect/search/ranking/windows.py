@@ -22,7 +22,7 @@ def best_windows(
 ) -> tuple[Column, Column]:
     """BM25 and the number of the best window of each text.
 
-    Terms in the metadata count in every window.
+    Terms in the title and the metadata count in every window.
     """
     size = len(columns.lengths)
     # A row for the first window of each text, and one for each later window with a match.
@@ -38,7 +38,7 @@ def best_windows(
         texts = np.concatenate([texts, keys[is_first] // stride])
         windows = np.concatenate([windows, keys[is_first] % stride])
     counts = matches._replace(texts=rows).counts(len(texts), len(terms))
-    counts += columns.is_in_metadata[texts]
+    counts += (columns.is_in_metadata | columns.is_in_title)[texts]
     lengths = np.minimum(columns.lengths[texts] - windows * _WINDOW_WORDS, _WINDOW_WORDS)
     scores = BM25(terms, _K1, _B).scores(counts, lengths[:, np.newaxis] / _AVERAGE_WINDOW_WORDS)
     best = np.arange(size)
