@@ -12,7 +12,7 @@ from recollect.language.languages import LATIN
 from recollect.language.languages.base import Language
 from recollect.language.languages.english import ENGLISH
 from recollect.language.queries.query import parse_query
-from recollect.language.text import fold
+from recollect.language.text import fold, indexable
 from recollect.language.words.content_words import content_words
 from recollect.language.words.stem import stem, stems
 from recollect.model.kinds import CONVERSATION
@@ -248,6 +248,10 @@ def has_answer(question: str, text: str) -> bool:
         ("pt", "comprar comprei compraram"),
         ("nl", "fiets fietsen"),
         ("nl", "kopen kocht gekocht"),
+        ("nl", "straat straten"),
+        ("de", "bekommen bekam bekamen"),
+        ("de", "verstehen verstand verstanden"),
+        ("de", "anrufen angerufen"),
     ],
 )
 def test_inflected_forms_have_the_same_stem(code: str, words: str) -> None:
@@ -309,6 +313,55 @@ def test_a_store_finds_the_inflected_forms_of_a_word(
     (forms,) = library._store.variants([word], language)
     assert forms[0] == word
     assert set(forms) == variants
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("nl", "huis huizen"),
+        ("nl", "brief brieven"),
+        ("nl", "straat straten"),
+        ("nl", "maan manen"),
+        ("nl", "roos rozen"),
+        ("nl", "oog ogen"),
+        ("nl", "klussen geklust"),
+        ("de", "treffen traf trafen getroffen"),
+        ("de", "essen aß aßen gegessen"),
+        ("de", "bekommen bekam bekamen"),
+        ("fr", "hôpital hôpitaux"),
+        ("fr", "heureux heureuse"),
+        ("fr", "essayer essaie"),
+        ("pt", "reunião reuniões"),
+    ],
+)
+@pytest.mark.both_stores
+def test_each_inflected_form_finds_the_others(
+    library: recollect.Library, code: str, words: str
+) -> None:
+    library.add_conversation("c", messages=[{"role": "user", "content": words}])
+    language = next(language for language in LATIN if language.code == code)
+    forms = indexable(words).split()
+    for form in forms:
+        (variants,) = library._store.variants([form], language)
+        assert set(variants) == set(forms), form
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("De huizen zijn duur", "Hoeveel kost het huis?"),
+        ("De brieven liggen op tafel", "Waar is de brief?"),
+        ("Wir haben uns in Köln getroffen", "Wo trafen wir uns?"),
+        ("Sie hat eine Zwei bekommen", "Was bekam sie?"),
+        ("Wir haben Fisch gegessen", "Wo aßen wir?"),
+    ],
+)
+@pytest.mark.both_stores
+def test_a_question_finds_other_forms_of_its_words(
+    library: recollect.Library, text: str, query: str
+) -> None:
+    library.add_conversation("c", messages=[{"role": "user", "content": text}])
+    assert len(library.search(query).hits) == 1
 
 
 # -- scripts without spaces ---

@@ -85,6 +85,8 @@ class Language:
     """Base forms, each followed by its irregular forms. Entries are separated by | or lines."""
     irregular_endings: str = ""
     """What may follow an irregular form, such as the `en` of `gingen`."""
+    stem_spellings: tuple[tuple[str, str], ...] = ()
+    """Patterns in stems and what some inflected forms have instead, such as the `z` of `huizen`."""
     derivations: str = ""
     """Endings that words of one family can have (`vote voter`), a group on each line.
 

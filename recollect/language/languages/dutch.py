@@ -262,6 +262,12 @@ fietsen fiets fietst gefietst
 boek boeken|kind kinderen|stad steden|ei eieren|schip schepen|lid leden
 """,
     irregular_endings="en",
+    stem_spellings=(
+        ("s$", "z"),  # huizen
+        ("f$", "v"),  # brieven
+        (r"([aeou])\1([^aeiou])$", r"\1\2e"),  # straten
+        ("^(?!ge)", "ge"),  # geklust
+    ),
     joiners="'",
     typical_words="""
         vorige vorig afgelopen geleden gezegd zei gekocht gevraagd gemaakt gesproken

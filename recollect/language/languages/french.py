@@ -255,6 +255,11 @@ payer payé paie paye|acheter acheté achète|appeler appelle appelé|œil yeux|
 travail travaux|animal animaux|journal journaux
 """,
     irregular_endings="e es s",
+    stem_spellings=(
+        ("al$", "aux"),  # hôpitaux
+        ("x$", "s"),  # heureuse
+        ("i$", "y"),  # essayer
+    ),
     joiners="'-",
     endings={"ee": "e", "ees": "e"},
     typical_words="""

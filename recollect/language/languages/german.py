@@ -317,6 +317,18 @@ kochen kocht gekocht|reisen reist gereist|spielen spielt gespielt|wohnen wohnt g
 zahlen zahlt gezahlt|fragen fragt gefragt|suchen sucht gesucht|buchen bucht gebucht
 mieten mietet gemietet|reparieren repariert|zeigen zeigt gezeigt|hören hört gehört
 erzählen erzählt|besuchen besucht|verkaufen verkauft|benutzen benutzt|brauchen braucht gebraucht
+bekommen bekam|verstehen verstand verstanden|entstehen entstand entstanden|bestehen bestanden
+erhalten erhielt erhält|behalten behielt behält|enthalten enthielt enthält
+lassen ließ gelassen lässt|verlassen verließ verlässt|versprechen versprach versprochen verspricht
+besprechen besprach besprochen bespricht|beschreiben beschrieb beschrieben
+verschreiben verschrieb verschrieben|unterschreiben unterschrieb unterschrieben
+entscheiden entschied entschieden|beschließen beschloss beschlossen
+vergleichen verglich verglichen|verschieben verschob verschoben|erfinden erfand erfunden
+verbringen verbrachte verbracht|leihen lieh geliehen|verleihen verlieh verliehen
+wachsen wuchs gewachsen wächst|anrufen angerufen|einladen eingeladen|anfangen angefangen
+ankommen angekommen|mitbringen mitgebracht|mitnehmen mitgenommen|teilnehmen teilgenommen
+aufstehen aufgestanden|abschließen abgeschlossen|vorschlagen vorgeschlagen
+stattfinden stattgefunden|einziehen eingezogen|ausziehen ausgezogen
 haus häuser|buch bücher|kind kinder|mann männer|land länder|rad räder|stadt städte
 mutter mütter|vater väter|bruder brüder|baum bäume|zahn zähne|stuhl stühle
 """,

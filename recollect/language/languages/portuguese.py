@@ -278,6 +278,7 @@ ganhar ganho ganhei|gastar gasto gastei|mão mãos|pão pães|cão cães|alemão
 """,
     joiners="-",
     endings={"oes": "ao", "aes": "ao"},
+    stem_spellings=(("ao?$", "oe"), ("ao?$", "ae")),  # reuniões, pães
     typical_words="""
         passado passada próximo disse disseste dissemos falei falamos falámos comprei perguntei
         chama chamava último última faz atrás
