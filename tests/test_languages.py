@@ -447,3 +447,72 @@ def test_that_it_is_a_conversation_is_no_topic(library: recollect.Library, query
     page = library.search(query)
     assert page.hits == ()
     assert "kubernetes" in page.note
+
+
+WRITTEN = {
+    "en": (
+        "Write a letter to the landlord about the heating",
+        "We go to Brest for the holidays",
+    ),
+    "de": (
+        "Ich habe dem Vermieter einen Brief geschrieben, schreib ihm auch, schrieb ich dir.",
+        "Im Urlaub fahren wir nach Brest",
+    ),
+    "fr": ("J'ai écrit une lettre au propriétaire", "Pour les vacances, nous allons à Brest"),
+    "es": ("Escribí una carta al dueño, está escrito", "En las vacaciones vamos a Brest"),
+    "it": ("Ho scritto una lettera al padrone di casa", "Per le vacanze andiamo a Brest"),
+    "pt": ("Escrevi uma carta ao senhorio, está escrito", "Nas férias vamos a Brest"),
+    "nl": (
+        "Ik heb de huisbaas een brief geschreven, ik schreef hem",
+        "In de vakantie gaan we naar Brest",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("code", "query"),
+    [
+        ("en", "what did I write about the holidays"),
+        ("en", "have I written anything about the holidays?"),
+        ("en", "What was it that Anna wrote about the holidays?"),
+        ("de", "Was habe ich über den Urlaub geschrieben"),
+        ("de", "Was haben wir zum Urlaub geschrieben?"),
+        ("de", "Was schrieb Anna über den Urlaub?"),
+        ("fr", "Qu'est-ce que j'ai écrit sur les vacances ?"),
+        ("fr", "Qu'ai-je écrit à propos des vacances ?"),
+        ("es", "¿Qué escribí sobre las vacaciones?"),
+        ("es", "¿Qué he escrito de las vacaciones?"),
+        ("it", "Cosa ho scritto sulle vacanze?"),
+        ("it", "Che cosa ho scritto delle vacanze?"),
+        ("pt", "O que escrevi sobre as férias?"),
+        ("pt", "O que tenho escrito sobre as férias?"),
+        ("nl", "Wat heb ik over de vakantie geschreven?"),
+        ("nl", "Wat schreef ik over de vakantie?"),
+    ],
+)
+def test_that_something_was_written_about_a_topic_is_no_topic(
+    library: recollect.Library, code: str, query: str
+) -> None:
+    assert language_of(query).code == code
+    letter, holidays = WRITTEN[code]
+    library.add_conversation("letter", messages=[{"role": "user", "content": letter}])
+    library.add_conversation("holidays", messages=[{"role": "user", "content": holidays}])
+    assert [hit.conversation_id for hit in library.search(query).hits] == ["holidays"]
+
+
+@pytest.mark.parametrize(
+    ("code", "query"),
+    [
+        ("en", "when did I write to the landlord"),
+        ("en", "write about the landlord"),
+        ("de", "Wann habe ich Anna geschrieben?"),
+        ("fr", "Quand ai-je écrit à Anna ?"),
+        ("es", "¿Cuándo escribí a Ana?"),
+        ("it", "Quando ho scritto ad Anna?"),
+        ("pt", "Quando escrevi para a Ana?"),
+        ("nl", "Wanneer heb ik Anna geschreven?"),
+    ],
+)
+def test_writing_to_somebody_is_a_topic(library: recollect.Library, code: str, query: str) -> None:
+    library.add_conversation("c", messages=[{"role": "user", "content": WRITTEN[code][0]}])
+    assert len(library.search(query).hits) == 1

@@ -62,7 +62,10 @@ class Language:
     opening_verbs: str = ""
     """Verbs with which a request can begin, such as `recommend`. They are evidence."""
     frames: tuple[str, ...] = ()
-    """Patterns of phrases that frame a question and say nothing about its topic."""
+    """Patterns of phrases that frame a question and say nothing about its topic.
+
+    If a pattern has a group, only the group is the phrase.
+    """
     questions: tuple[str, ...] = ()
     """Patterns by which a question is recognized wherever they occur, in unspaced languages."""
     requests: tuple[str, ...] = ()
@@ -225,7 +228,8 @@ class Language:
 
     def frames_in(self, text: str) -> list[str]:
         """The phrases of a text that say nothing about its topic, without accents."""
-        return [match[0] for match in self._frame.finditer(self._searchable(text))]
+        matches = self._frame.finditer(self._searchable(text))
+        return [match[match.lastindex or 0] for match in matches]
 
     def is_question(self, text: str) -> bool:
         """Whether a text has a question word or particle. Only unspaced languages have any."""

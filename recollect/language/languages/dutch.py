@@ -172,6 +172,9 @@ DUTCH = Language(
         # "Wanneer hebben we het over … gehad?"
         "(?:gesproken|gepraat|besproken|genoemd|gezegd|gevraagd|gehad)"
         "(?=(?: (?:heb|hebben|hadden))?[?.! ]*$)",
+        # "Wat heb ik over … geschreven?", but not "Wanneer heb ik Anna geschreven?"
+        "(?=over .* ((?:op)?geschreven|genoteerd))",
+        "(?:schreef|schreven)(?=(?: \\w+){0,2} over)",
         "^vat(?=.* samen)|samen(?=,? wat |[?.! ]*$)",
         "^(?:(?:het|de|mijn|ons|onze|dat) )?(?:gesprek|chat|discussie) (?:over|waar|waarin)",
         "(?:bevindt|bevinden|bevond) zich|zich (?:bevindt|bevinden)",

@@ -169,6 +169,8 @@ FRENCH = Language(
         # "Quand avons-nous parlé de …"
         "(?:avons-nous|ai-je|as-tu|avez-vous|on a|j'ai|nous avons) (?:(?:déjà|jamais) )?"
         "(?:parlé|discuté|mentionné|évoqué|dit|demandé)",
+        # "Qu'ai-je écrit sur …", but not "Quand ai-je écrit à Anna ?"
+        "(?:écrit|écrivais|écrivait|noté)(?=(?: quelque chose)? (?:sur|à propos|au sujet))",
         "^(?:résume|résumez)(?:-(?:moi|nous))?",
         "^(?:recommande|conseille|suggère)(?:-(?:moi|nous))?",
         "^(?:(?:la|le|ma|mon|notre|cette) )?(?:conversation|discussion|chat) (?:sur|où|à propos)",

@@ -188,6 +188,9 @@ ITALIAN = Language(
     frames=(
         # "Quando abbiamo parlato di …"
         "(?:abbiamo|ho|hai|avete) (?:(?:già|mai) )?(?:parlato|discusso|menzionato|detto|chiesto)",
+        # "Cosa ho scritto su …", but not "Quando ho scritto ad Anna?"
+        "(?:scritto|scrissi|scrisse|scriveva|annotato)(?=(?: (?:qualcosa|niente|nulla))? "
+        "(?:su|sul|sullo|sull|sulla|sui|sugli|sulle|di|del|dello|dell|della|dei|degli|delle))",
         "^(?:riassumi|riassumimi)",
         "^(?:consiglia|consigliami|suggerisci|suggeriscimi|raccomanda|raccomandami)",
         "^(?:(?:la|mia|nostra|quella) )*(?:conversazione|chat|discussione)"

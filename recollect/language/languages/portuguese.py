@@ -200,6 +200,9 @@ PORTUGUESE = Language(
         # "Quando falamos sobre …"
         "(?:falamos|falei|conversamos|conversei|discutimos|mencionamos|mencionei|dissemos)"
         " (?:de|do|da|sobre)",
+        # "O que escrevi sobre …", but not "Quando escrevi para a Ana?"
+        "(?:escrevi|escreveste|escreveu|escrevemos|escrito|anotei|anotado)"
+        "(?=(?: (?:algo|nada|tudo))? (?:de|do|da|dos|das|sobre|acerca))",
         "^(?:resume|resuma)",
         "^(?:recomenda|recomende|sugere|sugira)(?:-me)?",
         "^(?:(?:a|minha|nossa|aquela) )*(?:conversa|discussão|chat) (?:sobre|onde|em que)",

@@ -184,6 +184,9 @@ SPANISH = Language(
         # "¿Cuándo hablamos de …"
         "(?:hablamos|hablé|hemos hablado|he hablado|discutimos|mencionamos|mencioné|dijimos|dije)"
         " (?:de|del|sobre|acerca)",
+        # "¿Qué escribí sobre …", but not "¿Cuándo escribí a Ana?"
+        "(?:escribí|escribiste|escribió|escribimos|escrito|anoté|anotado)"
+        "(?=(?: (?:algo|nada|todo))? (?:de|del|sobre|acerca))",
         "^(?:resume|resúmeme)",
         "^(?:recomienda|recomiéndame|sugiere|sugiéreme)",
         "^(?:(?:la|el|mi|nuestra|esa) )?(?:conversación|charla|chat|discusión)"
