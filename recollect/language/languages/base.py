@@ -97,6 +97,8 @@ class Language:
     """
     families: str = ""
     """Families of words that no rule joins (`long length`), separated by | or lines."""
+    inflections: str = ""
+    """The endings of the inflected forms of these words, a group on each line; `-` is no ending."""
     endings: Mapping[str, str] = field(default_factory=dict)
     """Endings without accents and what replaces them, where the stemmer depends on accents."""
     joiners: str = ""

@@ -241,4 +241,9 @@ own owner owners ownership|pay payment payments|prove proof|repeat repetition|sa
 see sight|sell sale sales|sign signature signatures|solve solution solutions|speak speech
 strong strength|succeed success successful|use usage|weigh weight|wide width
 """,
+    inflections="""
+- s es ed ing
+e es ed ing
+y ies ied ying
+""",
 )
