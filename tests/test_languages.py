@@ -11,6 +11,7 @@ from recollect.language.detection import language_of, unspaced_language
 from recollect.language.languages import LATIN
 from recollect.language.languages.base import Language
 from recollect.language.languages.english import ENGLISH
+from recollect.language.languages.japanese import JAPANESE
 from recollect.language.queries.query import parse_query
 from recollect.language.text import fold, indexable
 from recollect.language.words.content_words import content_words
@@ -377,6 +378,7 @@ def test_a_question_finds_other_forms_of_its_words(
         ("新しいパソコンをいつ買いましたか", ["新", "パソコン", "買"]),
         ("犬の名前は何ですか", ["犬", "名前"]),
         ("美味しいラーメン屋はどこ", ["美味", "ラーメン屋"]),
+        ("犬を飼いたい", ["犬", "飼"]),
         ("병원에서", ["병원"]),
         ("샀어요", ["샀"]),
         ("추천했어", ["추천"]),
@@ -391,6 +393,49 @@ def test_particles_and_endings_are_cut_from_text_without_spaces(
     language = unspaced_language(text)
     assert language is not None
     assert language.topics_in(text) == topics
+
+
+@pytest.mark.parametrize(
+    ("text", "nouns"),
+    [
+        ("肉じゃが", ["肉じゃが"]),
+        ("焼きそば", ["焼きそば"]),
+        ("子どもの名前は何ですか", ["子ども"]),
+        ("食べものを買いました", ["食べもの"]),
+        ("犬を飼いたい", []),
+        ("甘すぎたので次は砂糖を減らします", []),
+        ("犬の名前は何ですか", []),
+        ("料理したもの", []),
+        ("買ったもの全部", []),
+    ],
+)
+def test_a_noun_of_kanji_and_kana_is_recognized(text: str, nouns: list[str]) -> None:
+    assert JAPANESE.nouns_in(text) == nouns
+
+
+@pytest.mark.both_stores
+def test_a_noun_of_kanji_and_kana_comes_first(library: recollect.Library) -> None:
+    texts = {"meat": "肉は冷凍庫にあります。肉です。", "stew": "祖母のじゃがいもと肉じゃがの作り方"}
+    for name, text in texts.items():
+        library.add_conversation(name, messages=[{"role": "user", "content": text}])
+    for query in ("肉じゃが", "肉じゃがを作った？"):
+        hits = library.search(query).hits
+        assert [hit.conversation_id for hit in hits] == ["stew", "meat"], query
+
+
+@pytest.mark.both_stores
+def test_words_of_characters_that_no_message_has_resemble_nothing(
+    library: recollect.Library,
+) -> None:
+    for number, text in enumerate(
+        ("甘すぎたので次は砂糖を減らします", "修理は明後日の午前中に来てくれるそうです")
+    ):
+        library.add_conversation(f"c{number}", messages=[{"role": "user", "content": text}])
+    library.index()
+    for query in ("すし", "カレー", "ピアノ", "ねこ", "水", "東京", "寿司", "犬を飼いたい"):
+        page = library.search(query)
+        assert page.hits == (), query
+        assert page.note.startswith("No message mentions"), query
 
 
 @pytest.mark.parametrize(

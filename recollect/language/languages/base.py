@@ -116,6 +116,10 @@ class Language:
     """Patterns of what separates the words of an unspaced text: particles, endings, pronouns."""
     words_with_particles: str = ""
     """Words that contain a particle and are not cut there."""
+    fragments: str = _NEVER
+    """A pattern of what can remain between particles and is no topic."""
+    nouns: str = _NEVER
+    """A pattern of nouns in an unspaced text that would lose their ends like inflected words."""
     dates: str = _NEVER
     """A pattern of dates in an unspaced text, which are no evidence."""
     optional_accents: bool = True
@@ -202,6 +206,14 @@ class Language:
     def _date(self) -> re.Pattern[str]:
         return re.compile(self.dates)
 
+    @cached_property
+    def _fragment(self) -> re.Pattern[str]:
+        return re.compile(self.fragments)
+
+    @cached_property
+    def _noun(self) -> re.Pattern[str]:
+        return re.compile(self.nouns)
+
     def without_dates(self, text: str) -> str:
         """An unspaced text without its dates."""
         return self._date.sub(" ", text)
@@ -218,7 +230,11 @@ class Language:
                 topics[-1] += match[0]
             end = match.end()
         topics[-1] += text[end:]
-        return [topic for topic in topics if topic]
+        return [topic for topic in topics if topic and not self._fragment.fullmatch(topic)]
+
+    def nouns_in(self, text: str) -> list[str]:
+        """The nouns of an unspaced text of which `topics_in` has only the beginning."""
+        return self._noun.findall(text)
 
     def joined_parts(self, word: str) -> list[str]:
         """The parts of a word that a joiner of the language connects."""
