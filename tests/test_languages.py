@@ -49,6 +49,11 @@ from recollect.store.values import Candidate
         ("Wie funktioniert asyncio?", "de"),
         ("Come funziona asyncio?", "it"),
         ("Quanto custa o sofá?", "pt"),
+        ("Was gab sie mir?", "de"),
+        ("Was trank er?", "de"),
+        ("Was steht im Brief?", "de"),
+        ("was lag im Auto", "de"),
+        ("Was macht Anna?", "de"),
     ],
 )
 def test_a_query_in_another_language_is_recognized_by_its_words(text: str, code: str) -> None:
@@ -71,6 +76,12 @@ def test_a_query_in_another_language_is_recognized_by_its_words(text: str, code:
         "per se",
         "Rechnung Telekom",
         "was it a hit",
+        "was im there",
+        "was standup 9 am",
+        "was Anna in Berlin",
+        "was die hard a christmas movie",
+        "im in love",
+        "er doctor",
         "trip in mai",
         "asyncio.gather()",
         "2024-05-01",
@@ -92,6 +103,7 @@ def test_names_loan_words_and_short_queries_do_not_change_the_language(text: str
         ("O que disse-me a médica sobre o pão?", ["disse", "médica", "pão?"]),
         ("Wat heb ik over zo'n fiets gezegd", ["fiets", "gezegd"]),
         ("was ist das", ["was", "ist", "das"]),
+        ("Was gab sie mir?", ["gab"]),
         ("où est-il", ["où", "est-il"]),
     ],
 )
@@ -355,6 +367,8 @@ def test_each_inflected_form_finds_the_others(
         ("Wir haben uns in Köln getroffen", "Wo trafen wir uns?"),
         ("Sie hat eine Zwei bekommen", "Was bekam sie?"),
         ("Wir haben Fisch gegessen", "Wo aßen wir?"),
+        ("Sie hat mir ein Buch gegeben", "Was gab sie mir?"),
+        ("Er hat Tee getrunken", "Was trank er?"),
     ],
 )
 @pytest.mark.both_stores
@@ -561,3 +575,9 @@ def test_that_something_was_written_about_a_topic_is_no_topic(
 def test_writing_to_somebody_is_a_topic(library: recollect.Library, code: str, query: str) -> None:
     library.add_conversation("c", messages=[{"role": "user", "content": WRITTEN[code][0]}])
     assert len(library.search(query).hits) == 1
+
+
+def test_that_there_is_something_is_no_topic(library: recollect.Library) -> None:
+    library.add_conversation("c", messages=[{"role": "user", "content": "Das gab sie mir."}])
+    for query in ("Was gibt es Neues zum Garten?", "Wann gab es Streit?", "Gibt es hier Äpfel?"):
+        assert library.search(query).hits == (), query

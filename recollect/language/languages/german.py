@@ -200,7 +200,7 @@ GERMAN = Language(
         woraus worin wobei
         ist bin sind war waren warst bist seid hat habe haben hatte hatten hast hattest
         wird werden wurde kann können konnte konnten kannst soll sollen sollte sollten will wollen
-        wollte wollten muss müssen musste mussten darf dürfen durfte gibt gab
+        wollte wollten muss müssen musste mussten darf dürfen durfte
     """,
     personal_words="""
         ich mich mir mein meine meinen meinem meiner meines wir uns unser unsere unseren unserem
@@ -208,7 +208,7 @@ GERMAN = Language(
     """,
     opening_verbs="""
         sag sage erzähl erzähle zeig zeige nenne such suche finde erinnere erinnerst weißt weisst
-        empfiehl empfehle empfiehlst schlag schlage plane gib
+        empfiehl empfehle empfiehlst schlag schlage plane gib gibt gab
     """,
     frames=(
         # "Wann haben wir über … gesprochen?"
@@ -243,7 +243,7 @@ GERMAN = Language(
         "(?:letzte|vergangene|vorige|diese|nächste)[nmrs]? "
         "(?:tag|woche|monat|jahr|wochenende|mal)(?:en|n|e)?",
         "es (?:gab|gibt|ging|geht)",
-        "(?:ging|geht) es",
+        "(?:ging|geht|gab|gibt) es",
     ),
     requests=(
         r"empf(?:ehl|iehl|ohl)\w*",
@@ -339,7 +339,8 @@ mutter mütter|vater väter|bruder brüder|baum bäume|zahn zähne|stuhl stühle
     typical_words="""
         anfang mitte ende letzte letzten letztes letzter vorige vergangene gesagt gemacht gekauft 
         gesprochen besprochen gefragt geschrieben erzählt erwähnt über
-        kostet kosten kostete bedeutet funktioniert funktionierte heißt
+        kostet kosten kostete bedeutet funktioniert funktionierte heißt macht machte steht sagt
+        sagte liegt braucht
     """,
     letters="äöüß",
     optional_accents=False,
