@@ -581,3 +581,38 @@ def test_that_there_is_something_is_no_topic(library: recollect.Library) -> None
     library.add_conversation("c", messages=[{"role": "user", "content": "Das gab sie mir."}])
     for query in ("Was gibt es Neues zum Garten?", "Wann gab es Streit?", "Gibt es hier Äpfel?"):
         assert library.search(query).hits == (), query
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("De sleutel van de fiets", "¿Cuándo fui al dentista?"),
+        ("We start at noon", "Wanneer hebben we gegeten?"),
+        ("So we do it", "Cosa hai dato a Marta?"),
+        ("Op tafel met bloemen", "Où ai-je mis les clés ?"),
+        ("Il libro di Marta", "¿Cuándo le dieron la llave?"),
+    ],
+)
+@pytest.mark.both_stores
+def test_a_stop_word_of_another_language_is_no_form_of_a_verb(
+    library: recollect.Library, text: str, query: str
+) -> None:
+    library.add_conversation("c", messages=[{"role": "user", "content": text}])
+    assert library.search(query).hits == ()
+
+
+PAST_FORMS = {"las", "alle", "alles", "dit", "mis", "nee", "vi", "dei", "viel"}
+"""Forms without which messages about the past would be missed."""
+
+
+@pytest.mark.parametrize(
+    "language",
+    [language for language in LATIN if language is not ENGLISH],
+    ids=lambda language: language.name,
+)
+def test_irregular_forms_are_no_stop_words_of_other_languages(language: Language) -> None:
+    others = [other for other in LATIN if other is not language]
+    stop_words = {indexable(word) for other in others for word in other.stop_words}
+    own_stop_words = set(map(indexable, language.stop_words))
+    forms = {form for forms in language.irregular_forms_of.values() for form in forms}
+    assert (forms & stop_words) - own_stop_words <= PAST_FORMS

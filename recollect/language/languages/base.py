@@ -85,7 +85,10 @@ class Language:
     events: str = ""
     """Words that ask for anything that was done or said at some time, such as `happened`."""
     irregular_forms: str = ""
-    """Base forms, each followed by its irregular forms. Entries are separated by | or lines."""
+    """Base forms, each followed by its irregular forms. Entries are separated by | or lines.
+
+    Forms that are frequent stop words are left out, such as `van` in Spanish and `at` in Dutch.
+    """
     irregular_endings: str = ""
     """What may follow an irregular form, such as the `en` of `gingen`."""
     stem_spellings: tuple[tuple[str, str], ...] = ()

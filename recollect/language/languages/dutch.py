@@ -246,7 +246,7 @@ DUTCH = Language(
 beginnen begon begonnen|begrijpen begreep begrepen|bieden bood geboden|bijten beet gebeten
 binden bond gebonden|blijven bleef gebleven|breken brak gebroken|brengen bracht gebracht
 denken dacht gedacht|doen deed gedaan|dragen droeg gedragen|drinken dronk gedronken
-eten at gegeten|gaan ging gegaan|geven gaf gegeven|helpen hielp geholpen|houden hield gehouden
+eten gegeten|gaan ging gegaan|geven gaf gegeven|helpen hielp geholpen|houden hield gehouden
 kiezen koos gekozen|kijken keek gekeken|komen kwam gekomen|kopen kocht gekocht koopt koop
 krijgen kreeg gekregen|laten liet gelaten|lezen las gelezen leest|liggen lag gelegen
 lopen liep gelopen loopt|nemen nam genomen neemt|rijden reed gereden|roepen riep geroepen

@@ -269,10 +269,10 @@ PORTUGUESE = Language(
         tudo coisas conversa conversas mensagem mensagens assunto assuntos mostra mostre
     """,
     irregular_forms="""
-ir vou vai vamos vão fui foi fomos foram ido ia|dar dou dá dei deu deram dado
+ir vou vai vamos vão fui foi fomos foram ido ia|dar dou dei deu deram dado
 dizer digo diz disse disseram dito|fazer faço faz fiz fez fizeram feito
-haver houve|ler leio lê leu lido|perder perco perde|poder posso pode pude pôde
-pôr ponho põe pus pôs posto|querer quero quer quis|saber sei sabe soube|sair saio sai saiu
+haver houve|ler leio leu lido|perder perco perde|poder posso pode pude pôde
+pôr ponho põe pus pôs posto|querer quero quer quis|saber sabe soube|sair saio sai saiu
 ter tenho tem tive teve tiveram|trazer trago traz trouxe trouxeram|ver vejo vê vi viu viram visto
 vir venho vem vim veio vieram|escrever escrito|abrir aberto|dormir durmo|ouvir ouço
 pedir peço|preferir prefiro|seguir sigo|sentir sinto|servir sirvo|subir sobe|pagar paguei pago
