@@ -579,7 +579,13 @@ def test_writing_to_somebody_is_a_topic(library: recollect.Library, code: str, q
 
 def test_that_there_is_something_is_no_topic(library: recollect.Library) -> None:
     library.add_conversation("c", messages=[{"role": "user", "content": "Das gab sie mir."}])
-    for query in ("Was gibt es Neues zum Garten?", "Wann gab es Streit?", "Gibt es hier Äpfel?"):
+    for query in (
+        "Was gibt es Neues zum Garten?",
+        "Wann gab es Streit?",
+        "Gibt es hier Äpfel?",
+        "Wo gibt’s hier Äpfel?",
+        "Welche Äpfel es alles gab",
+    ):
         assert library.search(query).hits == (), query
 
 

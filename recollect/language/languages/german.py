@@ -242,8 +242,8 @@ GERMAN = Language(
         "vor (?:ein paar |einigen |[0-9a-z]+ )?(?:tag|woche|monat|jahr|stunde)(?:en|n|e)?",
         "(?:letzte|vergangene|vorige|diese|nächste)[nmrs]? "
         "(?:tag|woche|monat|jahr|wochenende|mal)(?:en|n|e)?",
-        "es (?:gab|gibt|ging|geht)",
-        "(?:ging|geht|gab|gibt) es",
+        "es (?:alles |noch |sonst )?(?:gab|gibt|ging|geht)",
+        "(?:ging|geht|gab|gibt)(?: es|'?s)",
     ),
     requests=(
         r"empf(?:ehl|iehl|ohl)\w*",
