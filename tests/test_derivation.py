@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import recollect
 from recollect.language.languages.dutch import DUTCH
 from recollect.language.languages.english import ENGLISH
 from recollect.language.languages.french import FRENCH
@@ -39,6 +40,12 @@ from recollect.language.words.derivation import possible_relatives
         "scale scalable",
         "long length",
         "pay payments",
+        "fly flights",
+        "flew flights",
+        "flying flight",
+        "speak speeches",
+        "enter entries",
+        "used usage",
     ],
 )
 def test_english_words_of_a_family_are_related(words: str) -> None:
@@ -49,11 +56,27 @@ def test_english_words_of_a_family_are_related(words: str) -> None:
 
 @pytest.mark.parametrize(
     "words",
-    ["port portion", "state station", "data date", "sect section", "let letter", "vote vote"],
+    [
+        "port portion",
+        "state station",
+        "data date",
+        "sect section",
+        "let letter",
+        "vote vote",
+        "sight seed",
+    ],
 )
 def test_other_words_are_not(words: str) -> None:
     first, second = words.split()
     assert second not in possible_relatives(first, ENGLISH)
+
+
+@pytest.mark.both_stores
+def test_a_question_finds_the_inflected_forms_of_a_family(library: recollect.Library) -> None:
+    text = "Martin booked flights with TAP, 28 to 30 November"
+    library.add_conversation("c", messages=[{"role": "user", "content": text}])
+    for query in ("when do we fly to Porto", "when are we flying?", "who flew to Porto?"):
+        assert len(library.search(query).hits) == 1, query
 
 
 def test_german_and_dutch_verbs_are_related_to_their_nouns() -> None:

@@ -11,8 +11,9 @@ from recollect.language.detection import language_of, unspaced_language
 from recollect.language.languages import LATIN
 from recollect.language.languages.base import Language
 from recollect.language.languages.english import ENGLISH
+from recollect.language.languages.japanese import JAPANESE
 from recollect.language.queries.query import parse_query
-from recollect.language.text import fold
+from recollect.language.text import fold, indexable
 from recollect.language.words.content_words import content_words
 from recollect.language.words.stem import stem, stems
 from recollect.model.kinds import CONVERSATION
@@ -48,6 +49,11 @@ from recollect.store.values import Candidate
         ("Wie funktioniert asyncio?", "de"),
         ("Come funziona asyncio?", "it"),
         ("Quanto custa o sofá?", "pt"),
+        ("Was gab sie mir?", "de"),
+        ("Was trank er?", "de"),
+        ("Was steht im Brief?", "de"),
+        ("was lag im Auto", "de"),
+        ("Was macht Anna?", "de"),
     ],
 )
 def test_a_query_in_another_language_is_recognized_by_its_words(text: str, code: str) -> None:
@@ -70,6 +76,12 @@ def test_a_query_in_another_language_is_recognized_by_its_words(text: str, code:
         "per se",
         "Rechnung Telekom",
         "was it a hit",
+        "was im there",
+        "was standup 9 am",
+        "was Anna in Berlin",
+        "was die hard a christmas movie",
+        "im in love",
+        "er doctor",
         "trip in mai",
         "asyncio.gather()",
         "2024-05-01",
@@ -91,6 +103,7 @@ def test_names_loan_words_and_short_queries_do_not_change_the_language(text: str
         ("O que disse-me a médica sobre o pão?", ["disse", "médica", "pão?"]),
         ("Wat heb ik over zo'n fiets gezegd", ["fiets", "gezegd"]),
         ("was ist das", ["was", "ist", "das"]),
+        ("Was gab sie mir?", ["gab"]),
         ("où est-il", ["où", "est-il"]),
     ],
 )
@@ -248,6 +261,10 @@ def has_answer(question: str, text: str) -> bool:
         ("pt", "comprar comprei compraram"),
         ("nl", "fiets fietsen"),
         ("nl", "kopen kocht gekocht"),
+        ("nl", "straat straten"),
+        ("de", "bekommen bekam bekamen"),
+        ("de", "verstehen verstand verstanden"),
+        ("de", "anrufen angerufen"),
     ],
 )
 def test_inflected_forms_have_the_same_stem(code: str, words: str) -> None:
@@ -311,6 +328,57 @@ def test_a_store_finds_the_inflected_forms_of_a_word(
     assert set(forms) == variants
 
 
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("nl", "huis huizen"),
+        ("nl", "brief brieven"),
+        ("nl", "straat straten"),
+        ("nl", "maan manen"),
+        ("nl", "roos rozen"),
+        ("nl", "oog ogen"),
+        ("nl", "klussen geklust"),
+        ("de", "treffen traf trafen getroffen"),
+        ("de", "essen aß aßen gegessen"),
+        ("de", "bekommen bekam bekamen"),
+        ("fr", "hôpital hôpitaux"),
+        ("fr", "heureux heureuse"),
+        ("fr", "essayer essaie"),
+        ("pt", "reunião reuniões"),
+    ],
+)
+@pytest.mark.both_stores
+def test_each_inflected_form_finds_the_others(
+    library: recollect.Library, code: str, words: str
+) -> None:
+    library.add_conversation("c", messages=[{"role": "user", "content": words}])
+    language = next(language for language in LATIN if language.code == code)
+    forms = indexable(words).split()
+    for form in forms:
+        (variants,) = library._store.variants([form], language)
+        assert set(variants) == set(forms), form
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("De huizen zijn duur", "Hoeveel kost het huis?"),
+        ("De brieven liggen op tafel", "Waar is de brief?"),
+        ("Wir haben uns in Köln getroffen", "Wo trafen wir uns?"),
+        ("Sie hat eine Zwei bekommen", "Was bekam sie?"),
+        ("Wir haben Fisch gegessen", "Wo aßen wir?"),
+        ("Sie hat mir ein Buch gegeben", "Was gab sie mir?"),
+        ("Er hat Tee getrunken", "Was trank er?"),
+    ],
+)
+@pytest.mark.both_stores
+def test_a_question_finds_other_forms_of_its_words(
+    library: recollect.Library, text: str, query: str
+) -> None:
+    library.add_conversation("c", messages=[{"role": "user", "content": text}])
+    assert len(library.search(query).hits) == 1
+
+
 # -- scripts without spaces ---
 
 
@@ -324,6 +392,7 @@ def test_a_store_finds_the_inflected_forms_of_a_word(
         ("新しいパソコンをいつ買いましたか", ["新", "パソコン", "買"]),
         ("犬の名前は何ですか", ["犬", "名前"]),
         ("美味しいラーメン屋はどこ", ["美味", "ラーメン屋"]),
+        ("犬を飼いたい", ["犬", "飼"]),
         ("병원에서", ["병원"]),
         ("샀어요", ["샀"]),
         ("추천했어", ["추천"]),
@@ -338,6 +407,49 @@ def test_particles_and_endings_are_cut_from_text_without_spaces(
     language = unspaced_language(text)
     assert language is not None
     assert language.topics_in(text) == topics
+
+
+@pytest.mark.parametrize(
+    ("text", "nouns"),
+    [
+        ("肉じゃが", ["肉じゃが"]),
+        ("焼きそば", ["焼きそば"]),
+        ("子どもの名前は何ですか", ["子ども"]),
+        ("食べものを買いました", ["食べもの"]),
+        ("犬を飼いたい", []),
+        ("甘すぎたので次は砂糖を減らします", []),
+        ("犬の名前は何ですか", []),
+        ("料理したもの", []),
+        ("買ったもの全部", []),
+    ],
+)
+def test_a_noun_of_kanji_and_kana_is_recognized(text: str, nouns: list[str]) -> None:
+    assert JAPANESE.nouns_in(text) == nouns
+
+
+@pytest.mark.both_stores
+def test_a_noun_of_kanji_and_kana_comes_first(library: recollect.Library) -> None:
+    texts = {"meat": "肉は冷凍庫にあります。肉です。", "stew": "祖母のじゃがいもと肉じゃがの作り方"}
+    for name, text in texts.items():
+        library.add_conversation(name, messages=[{"role": "user", "content": text}])
+    for query in ("肉じゃが", "肉じゃがを作った？"):
+        hits = library.search(query).hits
+        assert [hit.conversation_id for hit in hits] == ["stew", "meat"], query
+
+
+@pytest.mark.both_stores
+def test_words_of_characters_that_no_message_has_resemble_nothing(
+    library: recollect.Library,
+) -> None:
+    for number, text in enumerate(
+        ("甘すぎたので次は砂糖を減らします", "修理は明後日の午前中に来てくれるそうです")
+    ):
+        library.add_conversation(f"c{number}", messages=[{"role": "user", "content": text}])
+    library.index()
+    for query in ("すし", "カレー", "ピアノ", "ねこ", "水", "東京", "寿司", "犬を飼いたい"):
+        page = library.search(query)
+        assert page.hits == (), query
+        assert page.note.startswith("No message mentions"), query
 
 
 @pytest.mark.parametrize(
@@ -394,3 +506,119 @@ def test_that_it_is_a_conversation_is_no_topic(library: recollect.Library, query
     page = library.search(query)
     assert page.hits == ()
     assert "kubernetes" in page.note
+
+
+WRITTEN = {
+    "en": (
+        "Write a letter to the landlord about the heating",
+        "We go to Brest for the holidays",
+    ),
+    "de": (
+        "Ich habe dem Vermieter einen Brief geschrieben, schreib ihm auch, schrieb ich dir.",
+        "Im Urlaub fahren wir nach Brest",
+    ),
+    "fr": ("J'ai écrit une lettre au propriétaire", "Pour les vacances, nous allons à Brest"),
+    "es": ("Escribí una carta al dueño, está escrito", "En las vacaciones vamos a Brest"),
+    "it": ("Ho scritto una lettera al padrone di casa", "Per le vacanze andiamo a Brest"),
+    "pt": ("Escrevi uma carta ao senhorio, está escrito", "Nas férias vamos a Brest"),
+    "nl": (
+        "Ik heb de huisbaas een brief geschreven, ik schreef hem",
+        "In de vakantie gaan we naar Brest",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("code", "query"),
+    [
+        ("en", "what did I write about the holidays"),
+        ("en", "have I written anything about the holidays?"),
+        ("en", "What was it that Anna wrote about the holidays?"),
+        ("de", "Was habe ich über den Urlaub geschrieben"),
+        ("de", "Was haben wir zum Urlaub geschrieben?"),
+        ("de", "Was schrieb Anna über den Urlaub?"),
+        ("fr", "Qu'est-ce que j'ai écrit sur les vacances ?"),
+        ("fr", "Qu'ai-je écrit à propos des vacances ?"),
+        ("es", "¿Qué escribí sobre las vacaciones?"),
+        ("es", "¿Qué he escrito de las vacaciones?"),
+        ("it", "Cosa ho scritto sulle vacanze?"),
+        ("it", "Che cosa ho scritto delle vacanze?"),
+        ("pt", "O que escrevi sobre as férias?"),
+        ("pt", "O que tenho escrito sobre as férias?"),
+        ("nl", "Wat heb ik over de vakantie geschreven?"),
+        ("nl", "Wat schreef ik over de vakantie?"),
+    ],
+)
+def test_that_something_was_written_about_a_topic_is_no_topic(
+    library: recollect.Library, code: str, query: str
+) -> None:
+    assert language_of(query).code == code
+    letter, holidays = WRITTEN[code]
+    library.add_conversation("letter", messages=[{"role": "user", "content": letter}])
+    library.add_conversation("holidays", messages=[{"role": "user", "content": holidays}])
+    assert [hit.conversation_id for hit in library.search(query).hits] == ["holidays"]
+
+
+@pytest.mark.parametrize(
+    ("code", "query"),
+    [
+        ("en", "when did I write to the landlord"),
+        ("en", "write about the landlord"),
+        ("de", "Wann habe ich Anna geschrieben?"),
+        ("fr", "Quand ai-je écrit à Anna ?"),
+        ("es", "¿Cuándo escribí a Ana?"),
+        ("it", "Quando ho scritto ad Anna?"),
+        ("pt", "Quando escrevi para a Ana?"),
+        ("nl", "Wanneer heb ik Anna geschreven?"),
+    ],
+)
+def test_writing_to_somebody_is_a_topic(library: recollect.Library, code: str, query: str) -> None:
+    library.add_conversation("c", messages=[{"role": "user", "content": WRITTEN[code][0]}])
+    assert len(library.search(query).hits) == 1
+
+
+def test_that_there_is_something_is_no_topic(library: recollect.Library) -> None:
+    library.add_conversation("c", messages=[{"role": "user", "content": "Das gab sie mir."}])
+    for query in (
+        "Was gibt es Neues zum Garten?",
+        "Wann gab es Streit?",
+        "Gibt es hier Äpfel?",
+        "Wo gibt’s hier Äpfel?",
+        "Welche Äpfel es alles gab",
+    ):
+        assert library.search(query).hits == (), query
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("De sleutel van de fiets", "¿Cuándo fui al dentista?"),
+        ("We start at noon", "Wanneer hebben we gegeten?"),
+        ("So we do it", "Cosa hai dato a Marta?"),
+        ("Op tafel met bloemen", "Où ai-je mis les clés ?"),
+        ("Il libro di Marta", "¿Cuándo le dieron la llave?"),
+    ],
+)
+@pytest.mark.both_stores
+def test_a_stop_word_of_another_language_is_no_form_of_a_verb(
+    library: recollect.Library, text: str, query: str
+) -> None:
+    library.add_conversation("c", messages=[{"role": "user", "content": text}])
+    assert library.search(query).hits == ()
+
+
+PAST_FORMS = {"las", "alle", "alles", "dit", "mis", "nee", "vi", "dei", "viel"}
+"""Forms without which messages about the past would be missed."""
+
+
+@pytest.mark.parametrize(
+    "language",
+    [language for language in LATIN if language is not ENGLISH],
+    ids=lambda language: language.name,
+)
+def test_irregular_forms_are_no_stop_words_of_other_languages(language: Language) -> None:
+    others = [other for other in LATIN if other is not language]
+    stop_words = {indexable(word) for other in others for word in other.stop_words}
+    own_stop_words = set(map(indexable, language.stop_words))
+    forms = {form for forms in language.irregular_forms_of.values() for form in forms}
+    assert (forms & stop_words) - own_stop_words <= PAST_FORMS

@@ -16,6 +16,7 @@ from recollect.language.languages import LATIN
 from recollect.language.languages.base import Language
 from recollect.language.languages.chinese import CHINESE
 from recollect.language.languages.english import ENGLISH
+from recollect.language.languages.german import GERMAN
 from recollect.language.languages.japanese import JAPANESE
 from recollect.language.languages.korean import KOREAN
 from recollect.language.text import fold, indexable
@@ -41,7 +42,7 @@ _ENGLISH_LIKE_WORDS = """
     ai al ali all alle allen alles als alt am ante apr april as ate au aug august aura auto
     avant bad beau ben bent bien bin bist ca car casa ce certain chat chi chose com come
     comment como con da dado dai dal dame dan das de dec december dei del dell den der des
-    dez di dia die do door dos dove du due ed el elf elk els em en er era erg es esa estate
+    dez di dia die do door dos dove du due ed el elf elk els em en era erg es esa estate
     et eu even fa fait falls fan favor feb fora ga gab gabs ha haben hat hay heel help hen
     her hier hit ho id il ins io jan je jul juli jun juni la las le lei les li lo los ma mai
     main mal man mar mars martes mas mayo me meme memes men mes met mi mia mine minute
@@ -53,6 +54,9 @@ _ENGLISH_LIKE_WORDS = """
     was week weekend weil wien wiens wil will wins winter wit wo word worden ya yo zip
 """
 _ENGLISH_TOO = frozenset(_ENGLISH_LIKE_WORDS.split())
+# "Was" also begins questions in English, but these words do not follow it there.
+_GERMAN_OPENING = "was"
+_GERMAN_AFTER_OPENING = frozenset(["er", "im"])
 
 
 @lru_cache(maxsize=1024)
@@ -101,28 +105,35 @@ def _words(text: str) -> list[str]:
     return words
 
 
-def _scores(words: list[str]) -> dict[Language, float]:
+def _languages_of_words(words: list[str]) -> dict[str, tuple[Language, ...]]:
+    """The languages that have each word, where the first one can decide."""
     languages_by_word = _languages_by_word()
+    languages = {word: languages_by_word.get(word, ()) for word in words}
+    if words and words[0] == _GERMAN_OPENING:
+        languages |= dict.fromkeys(_GERMAN_AFTER_OPENING.intersection(words), (GERMAN,))
+    return languages
+
+
+def _scores(words: list[str]) -> dict[Language, float]:
+    languages_of = _languages_of_words(words)
     scores: dict[Language, float] = {}
     for word in words:
-        languages = languages_by_word.get(word, ())
+        languages = languages_of[word]
         for language in languages:
             scores[language] = scores.get(language, 0.0) + 1 / len(languages)
     return scores
 
 
 def _is_certain(language: Language, words: list[str]) -> bool:
-    languages_by_word = _languages_by_word()
-    evidence = [word for word in words if language in languages_by_word.get(word, ())]
+    languages_of = _languages_of_words(words)
+    evidence = [word for word in words if language in languages_of[word]]
     foreign = [
-        word
-        for word in evidence
-        if word not in _ENGLISH_TOO and ENGLISH not in languages_by_word[word]
+        word for word in evidence if word not in _ENGLISH_TOO and ENGLISH not in languages_of[word]
     ]
     is_opened = words[0] in language.opening_words and words[0] in evidence
     if foreign:
         return is_opened or len(evidence) > 1 or foreign[0] in _moments(language)
-    if any(ENGLISH in languages_by_word.get(word, ()) for word in words):
+    if any(ENGLISH in languages_of[word] for word in words):
         return is_opened and len(evidence) >= _ENOUGH_AMONG_ENGLISH
     if is_opened:
         return len(evidence) > 1

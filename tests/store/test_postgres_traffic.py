@@ -125,6 +125,9 @@ SIMILAR_SEARCHES = [
     "which tram goes to the castel",
     "Quels tramways vont au château ?",
     "¿Qué tranvía va al castillo? tram",
+    "Welke tram gaat naar de huizen en de straat?",
+    "when do we fly to see the castle?",
+    "城堡じゃが",
 ]
 
 

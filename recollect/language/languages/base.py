@@ -62,7 +62,10 @@ class Language:
     opening_verbs: str = ""
     """Verbs with which a request can begin, such as `recommend`. They are evidence."""
     frames: tuple[str, ...] = ()
-    """Patterns of phrases that frame a question and say nothing about its topic."""
+    """Patterns of phrases that frame a question and say nothing about its topic.
+
+    If a pattern has a group, only the group is the phrase.
+    """
     questions: tuple[str, ...] = ()
     """Patterns by which a question is recognized wherever they occur, in unspaced languages."""
     requests: tuple[str, ...] = ()
@@ -82,9 +85,14 @@ class Language:
     events: str = ""
     """Words that ask for anything that was done or said at some time, such as `happened`."""
     irregular_forms: str = ""
-    """Base forms, each followed by its irregular forms. Entries are separated by | or lines."""
+    """Base forms, each followed by its irregular forms. Entries are separated by | or lines.
+
+    Forms that are frequent stop words are left out, such as `van` in Spanish and `at` in Dutch.
+    """
     irregular_endings: str = ""
     """What may follow an irregular form, such as the `en` of `gingen`."""
+    stem_spellings: tuple[tuple[str, str], ...] = ()
+    """Patterns in stems and what some inflected forms have instead, such as the `z` of `huizen`."""
     derivations: str = ""
     """Endings that words of one family can have (`vote voter`), a group on each line.
 
@@ -92,6 +100,8 @@ class Language:
     """
     families: str = ""
     """Families of words that no rule joins (`long length`), separated by | or lines."""
+    inflections: str = ""
+    """The endings of the inflected forms of these words, a group on each line; `-` is no ending."""
     endings: Mapping[str, str] = field(default_factory=dict)
     """Endings without accents and what replaces them, where the stemmer depends on accents."""
     joiners: str = ""
@@ -109,6 +119,10 @@ class Language:
     """Patterns of what separates the words of an unspaced text: particles, endings, pronouns."""
     words_with_particles: str = ""
     """Words that contain a particle and are not cut there."""
+    fragments: str = _NEVER
+    """A pattern of what can remain between particles and is no topic."""
+    nouns: str = _NEVER
+    """A pattern of nouns in an unspaced text that would lose their ends like inflected words."""
     dates: str = _NEVER
     """A pattern of dates in an unspaced text, which are no evidence."""
     optional_accents: bool = True
@@ -195,6 +209,14 @@ class Language:
     def _date(self) -> re.Pattern[str]:
         return re.compile(self.dates)
 
+    @cached_property
+    def _fragment(self) -> re.Pattern[str]:
+        return re.compile(self.fragments)
+
+    @cached_property
+    def _noun(self) -> re.Pattern[str]:
+        return re.compile(self.nouns)
+
     def without_dates(self, text: str) -> str:
         """An unspaced text without its dates."""
         return self._date.sub(" ", text)
@@ -211,7 +233,11 @@ class Language:
                 topics[-1] += match[0]
             end = match.end()
         topics[-1] += text[end:]
-        return [topic for topic in topics if topic]
+        return [topic for topic in topics if topic and not self._fragment.fullmatch(topic)]
+
+    def nouns_in(self, text: str) -> list[str]:
+        """The nouns of an unspaced text of which `topics_in` has only the beginning."""
+        return self._noun.findall(text)
 
     def joined_parts(self, word: str) -> list[str]:
         """The parts of a word that a joiner of the language connects."""
@@ -223,7 +249,8 @@ class Language:
 
     def frames_in(self, text: str) -> list[str]:
         """The phrases of a text that say nothing about its topic, without accents."""
-        return [match[0] for match in self._frame.finditer(self._searchable(text))]
+        matches = self._frame.finditer(self._searchable(text))
+        return [match[match.lastindex or 0] for match in matches]
 
     def is_question(self, text: str) -> bool:
         """Whether a text has a question word or particle. Only unspaced languages have any."""

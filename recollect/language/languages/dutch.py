@@ -172,6 +172,9 @@ DUTCH = Language(
         # "Wanneer hebben we het over … gehad?"
         "(?:gesproken|gepraat|besproken|genoemd|gezegd|gevraagd|gehad)"
         "(?=(?: (?:heb|hebben|hadden))?[?.! ]*$)",
+        # "Wat heb ik over … geschreven?", but not "Wanneer heb ik Anna geschreven?"
+        "(?=over .* ((?:op)?geschreven|genoteerd))",
+        "(?:schreef|schreven)(?=(?: \\w+){0,2} over)",
         "^vat(?=.* samen)|samen(?=,? wat |[?.! ]*$)",
         "^(?:(?:het|de|mijn|ons|onze|dat) )?(?:gesprek|chat|discussie) (?:over|waar|waarin)",
         "(?:bevindt|bevinden|bevond) zich|zich (?:bevindt|bevinden)",
@@ -243,7 +246,7 @@ DUTCH = Language(
 beginnen begon begonnen|begrijpen begreep begrepen|bieden bood geboden|bijten beet gebeten
 binden bond gebonden|blijven bleef gebleven|breken brak gebroken|brengen bracht gebracht
 denken dacht gedacht|doen deed gedaan|dragen droeg gedragen|drinken dronk gedronken
-eten at gegeten|gaan ging gegaan|geven gaf gegeven|helpen hielp geholpen|houden hield gehouden
+eten gegeten|gaan ging gegaan|geven gaf gegeven|helpen hielp geholpen|houden hield gehouden
 kiezen koos gekozen|kijken keek gekeken|komen kwam gekomen|kopen kocht gekocht koopt koop
 krijgen kreeg gekregen|laten liet gelaten|lezen las gelezen leest|liggen lag gelegen
 lopen liep gelopen loopt|nemen nam genomen neemt|rijden reed gereden|roepen riep geroepen
@@ -262,6 +265,12 @@ fietsen fiets fietst gefietst
 boek boeken|kind kinderen|stad steden|ei eieren|schip schepen|lid leden
 """,
     irregular_endings="en",
+    stem_spellings=(
+        ("s$", "z"),  # huizen
+        ("f$", "v"),  # brieven
+        (r"([aeou])\1([^aeiou])$", r"\1\2e"),  # straten
+        ("^(?!ge)", "ge"),  # geklust
+    ),
     joiners="'",
     typical_words="""
         vorige vorig afgelopen geleden gezegd zei gekocht gevraagd gemaakt gesproken

@@ -89,6 +89,9 @@ ENGLISH = Language(
         "(?:talk|talked|speak|spoken|chat|chatted|discuss|discussed|mention|mentioned|say|said|ask"
         "|asked|tell|told|know|remember|recall)",
         "(?:i|we|you) (?:talked|spoke|chatted|discussed|mentioned|said|asked|told)",
+        # To write about something is to mention it. "Write about …" is the beginning of a request.
+        "(?<!^)(?:write|wrote|written|noted)"
+        "(?=(?: (?:you|me|us|anything|something|nothing|everything|down))* about)",
         # The form of the answer: "a summary of everything we covered", "in the order in which …".
         "(?:give me |provide )?(?:a |an |the )?(?:\\w+ )?(?:summary|overview|recap|timeline) of",
         "(?:summari[sz]e|everything) (?:that )?(?:i|we)(?:'ve| have)?"
@@ -237,5 +240,10 @@ high height|know knowledge|long length|lose loss|marry marriage|mix mixture|move
 own owner owners ownership|pay payment payments|prove proof|repeat repetition|safe safety
 see sight|sell sale sales|sign signature signatures|solve solution solutions|speak speech
 strong strength|succeed success successful|use usage|weigh weight|wide width
+""",
+    inflections="""
+- s es ed ing
+e es ed ing
+y ies ied ying
 """,
 )

@@ -169,6 +169,8 @@ FRENCH = Language(
         # "Quand avons-nous parlé de …"
         "(?:avons-nous|ai-je|as-tu|avez-vous|on a|j'ai|nous avons) (?:(?:déjà|jamais) )?"
         "(?:parlé|discuté|mentionné|évoqué|dit|demandé)",
+        # "Qu'ai-je écrit sur …", but not "Quand ai-je écrit à Anna ?"
+        "(?:écrit|écrivais|écrivait|noté)(?=(?: quelque chose)? (?:sur|à propos|au sujet))",
         "^(?:résume|résumez)(?:-(?:moi|nous))?",
         "^(?:recommande|conseille|suggère)(?:-(?:moi|nous))?",
         "^(?:(?:la|le|ma|mon|notre|cette) )?(?:conversation|discussion|chat) (?:sur|où|à propos)",
@@ -244,17 +246,22 @@ FRENCH = Language(
     """,
     irregular_forms="""
 aller vais va vont allé allée allés irai ira|boire bu bois boit buvais|croire cru crois croit
-devoir dû|dire dit dis disait disais|dormir dors dort|écrire écrit écris écrivait|lire lu lis lit
-mettre mis mets met|ouvrir ouvert|offrir offert|partir pars part|prendre pris prends prend prenait
+dire dit dis disait disais|dormir dors|écrire écrit écris écrivait|lire lu lis lit
+mettre mis mets|ouvrir ouvert|offrir offert|partir pars part|prendre pris prends prend prenait
 apprendre appris apprends apprend|comprendre compris|perdre perdu|recevoir reçu reçois reçoit
-rendre rendu|savoir su sais sait|sortir sors sort|tenir tenu|venir venu venue viens vient
+rendre rendu|savoir sais sait|sortir sors sort|tenir tenu|venir venu venue viens vient
 revenir revenu|vendre vendu|vivre vécu vis vit|voir vu vois voit|vouloir voulu|courir couru
 connaître connu connais connaît|conduire conduit|construire construit|suivre suivi
-répondre répondu|attendre attendu|choisir choisi|finir fini|mourir mort|naître né née
+répondre répondu|attendre attendu|choisir choisi|finir fini|mourir mort|naître née
 payer payé paie paye|acheter acheté achète|appeler appelle appelé|œil yeux|cheval chevaux
 travail travaux|animal animaux|journal journaux
 """,
     irregular_endings="e es s",
+    stem_spellings=(
+        ("al$", "aux"),  # hôpitaux
+        ("x$", "s"),  # heureuse
+        ("i$", "y"),  # essayer
+    ),
     joiners="'-",
     endings={"ee": "e", "ees": "e"},
     typical_words="""

@@ -200,7 +200,7 @@ GERMAN = Language(
         woraus worin wobei
         ist bin sind war waren warst bist seid hat habe haben hatte hatten hast hattest
         wird werden wurde kann können konnte konnten kannst soll sollen sollte sollten will wollen
-        wollte wollten muss müssen musste mussten darf dürfen durfte gibt gab
+        wollte wollten muss müssen musste mussten darf dürfen durfte
     """,
     personal_words="""
         ich mich mir mein meine meinen meinem meiner meines wir uns unser unsere unseren unserem
@@ -208,12 +208,15 @@ GERMAN = Language(
     """,
     opening_verbs="""
         sag sage erzähl erzähle zeig zeige nenne such suche finde erinnere erinnerst weißt weisst
-        empfiehl empfehle empfiehlst schlag schlage plane gib
+        empfiehl empfehle empfiehlst schlag schlage plane gib gibt gab
     """,
     frames=(
         # "Wann haben wir über … gesprochen?"
         "(?:gesprochen|geredet|besprochen|diskutiert|erwähnt|gesagt|gefragt)"
         "(?=(?: (?:habe|haben|hatten|hast))?[?.! ]*$)",
+        # "Was habe ich über … geschrieben?", but not "Wann habe ich Anna geschrieben?"
+        "(?=(?:über|zu|zum|zur) .* ((?:auf)?geschrieben|notiert))",
+        "(?:schrieb|schriebst|schrieben)(?=(?: \\w+){0,2} (?:über|zu|zum|zur))",
         "^(?:bitte )?(?:fass|fasse)(?=.* zusammen)|zusammen(?=,? was |[?.! ]*$)",
         "^(?:bitte )?(?:empfiehl|empfehle)(?: (?:mir|uns))?",
         "^(?:bitte )?(?:zeig|zeige|finde|such|suche)(?: mir)?"
@@ -239,8 +242,8 @@ GERMAN = Language(
         "vor (?:ein paar |einigen |[0-9a-z]+ )?(?:tag|woche|monat|jahr|stunde)(?:en|n|e)?",
         "(?:letzte|vergangene|vorige|diese|nächste)[nmrs]? "
         "(?:tag|woche|monat|jahr|wochenende|mal)(?:en|n|e)?",
-        "es (?:gab|gibt|ging|geht)",
-        "(?:ging|geht) es",
+        "es (?:alles |noch |sonst )?(?:gab|gibt|ging|geht)",
+        "(?:ging|geht|gab|gibt)(?: es|'?s)",
     ),
     requests=(
         r"empf(?:ehl|iehl|ohl)\w*",
@@ -317,6 +320,18 @@ kochen kocht gekocht|reisen reist gereist|spielen spielt gespielt|wohnen wohnt g
 zahlen zahlt gezahlt|fragen fragt gefragt|suchen sucht gesucht|buchen bucht gebucht
 mieten mietet gemietet|reparieren repariert|zeigen zeigt gezeigt|hören hört gehört
 erzählen erzählt|besuchen besucht|verkaufen verkauft|benutzen benutzt|brauchen braucht gebraucht
+bekommen bekam|verstehen verstand verstanden|entstehen entstand entstanden|bestehen bestanden
+erhalten erhielt erhält|behalten behielt behält|enthalten enthielt enthält
+lassen ließ gelassen lässt|verlassen verließ verlässt|versprechen versprach versprochen verspricht
+besprechen besprach besprochen bespricht|beschreiben beschrieb beschrieben
+verschreiben verschrieb verschrieben|unterschreiben unterschrieb unterschrieben
+entscheiden entschied entschieden|beschließen beschloss beschlossen
+vergleichen verglich verglichen|verschieben verschob verschoben|erfinden erfand erfunden
+verbringen verbrachte verbracht|leihen lieh geliehen|verleihen verlieh verliehen
+wachsen wuchs gewachsen wächst|anrufen angerufen|einladen eingeladen|anfangen angefangen
+ankommen angekommen|mitbringen mitgebracht|mitnehmen mitgenommen|teilnehmen teilgenommen
+aufstehen aufgestanden|abschließen abgeschlossen|vorschlagen vorgeschlagen
+stattfinden stattgefunden|einziehen eingezogen|ausziehen ausgezogen
 haus häuser|buch bücher|kind kinder|mann männer|land länder|rad räder|stadt städte
 mutter mütter|vater väter|bruder brüder|baum bäume|zahn zähne|stuhl stühle
 """,
@@ -324,7 +339,8 @@ mutter mütter|vater väter|bruder brüder|baum bäume|zahn zähne|stuhl stühle
     typical_words="""
         anfang mitte ende letzte letzten letztes letzter vorige vergangene gesagt gemacht gekauft 
         gesprochen besprochen gefragt geschrieben erzählt erwähnt über
-        kostet kosten kostete bedeutet funktioniert funktionierte heißt
+        kostet kosten kostete bedeutet funktioniert funktionierte heißt macht machte steht sagt
+        sagte liegt braucht
     """,
     letters="äöüß",
     optional_accents=False,

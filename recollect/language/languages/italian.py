@@ -188,6 +188,9 @@ ITALIAN = Language(
     frames=(
         # "Quando abbiamo parlato di …"
         "(?:abbiamo|ho|hai|avete) (?:(?:già|mai) )?(?:parlato|discusso|menzionato|detto|chiesto)",
+        # "Cosa ho scritto su …", but not "Quando ho scritto ad Anna?"
+        "(?:scritto|scrissi|scrisse|scriveva|annotato)(?=(?: (?:qualcosa|niente|nulla))? "
+        "(?:su|sul|sullo|sull|sulla|sui|sugli|sulle|di|del|dello|dell|della|dei|degli|delle))",
         "^(?:riassumi|riassumimi)",
         "^(?:consiglia|consigliami|suggerisci|suggeriscimi|raccomanda|raccomandami)",
         "^(?:(?:la|mia|nostra|quella) )*(?:conversazione|chat|discussione)"
@@ -254,11 +257,11 @@ ITALIAN = Language(
     """,
     irregular_forms="""
 andare vado vai va andiamo vanno andato andata|aprire aperto|bere bevo beve bevuto|chiedere chiesto
-chiudere chiuso|correre corso|dare do dai dà diede dato|decidere deciso|dire dico dice disse detto
+chiudere chiuso|correre corso|dare diede dato|decidere deciso|dire dico dice disse detto
 fare faccio fai fa fanno fece fatto|leggere letto|mettere messo|morire morto muore|muovere mosso
 nascere nato|perdere perso|piacere piaciuto|prendere preso|proporre proposto|ridere riso
-rimanere rimasto|rispondere risposto|rompere rotto|sapere so sai sa|scegliere scelto|scendere sceso
-scrivere scritto|spendere speso|stare sto sta stanno|tenere tengo tiene|togliere tolto
+rimanere rimasto|rispondere risposto|rompere rotto|sapere sai|scegliere scelto|scendere sceso
+scrivere scritto|spendere speso|stare sto sta stanno|togliere tolto
 uscire esco esce uscito|vedere visto vedo|venire vengo viene venuto|vincere vinto
 vivere vissuto|volere voglio vuole|offrire offerto|raccogliere raccolto|cuocere cotto
 uovo uova|uomo uomini|dito dita|braccio braccia|città

@@ -7,6 +7,9 @@ from recollect.language.languages.base import Language, TimeWords
 _KANJI = "\u4e00-\u9fff々"
 _KATAKANA = "ァ-ヶー"
 _HIRAGANA = "ぁ-ん"
+_PARTICLES = "のはがをにでともへや"
+_INFLECTED_ENDS = "るうくすつむぶぐぬただてでいかよねなのはをにへとず"
+"""With which verbs, adjectives and questions end, but few nouns."""
 
 _TIMES = TimeWords(
     months=(),
@@ -113,6 +116,12 @@ JAPANESE = Language(
     unspaced=True,
     dates=r"(?:\d+|[一二三四五六七八九十]{1,2})月(?:\d+日)?|\d+年",
     events="話 話し 起き 起こっ 作業 仕事 会話 まとめ こと 出来事",
+    fragments=f"[{_HIRAGANA}]",
+    # 肉じゃが, 食べもの
+    nouns=f"[{_KANJI}]+(?![{_PARTICLES}])"
+    f"(?:[{_HIRAGANA}]?[いきしちみりえけせめれげべ]もの"
+    f"|(?:(?![たてっる])[{_HIRAGANA}]){{1,3}}(?![{_INFLECTED_ENDS}])[{_HIRAGANA}])"
+    f"(?=$|[{_PARTICLES}](?:[{_KANJI}{_KATAKANA}]|いつ|どこ|どう|なん))",
     words_with_particles="ぶどう どうぶつ ことば くだもの",
     particles=(
         "(?:いつ|どこ|どのくらい|どれくらい|どのぐらい|どれぐらい|どれ|どの|どんな|どうして|どうやって|どう|なぜ|なに|なん|何|誰|だれ|いくら|いくつ"

@@ -200,6 +200,9 @@ PORTUGUESE = Language(
         # "Quando falamos sobre …"
         "(?:falamos|falei|conversamos|conversei|discutimos|mencionamos|mencionei|dissemos)"
         " (?:de|do|da|sobre)",
+        # "O que escrevi sobre …", but not "Quando escrevi para a Ana?"
+        "(?:escrevi|escreveste|escreveu|escrevemos|escrito|anotei|anotado)"
+        "(?=(?: (?:algo|nada|tudo))? (?:de|do|da|dos|das|sobre|acerca))",
         "^(?:resume|resuma)",
         "^(?:recomenda|recomende|sugere|sugira)(?:-me)?",
         "^(?:(?:a|minha|nossa|aquela) )*(?:conversa|discussão|chat) (?:sobre|onde|em que)",
@@ -266,10 +269,10 @@ PORTUGUESE = Language(
         tudo coisas conversa conversas mensagem mensagens assunto assuntos mostra mostre
     """,
     irregular_forms="""
-ir vou vai vamos vão fui foi fomos foram ido ia|dar dou dá dei deu deram dado
+ir vou vai vamos vão fui foi fomos foram ido ia|dar dou dei deu deram dado
 dizer digo diz disse disseram dito|fazer faço faz fiz fez fizeram feito
-haver houve|ler leio lê leu lido|perder perco perde|poder posso pode pude pôde
-pôr ponho põe pus pôs posto|querer quero quer quis|saber sei sabe soube|sair saio sai saiu
+haver houve|ler leio leu lido|perder perco perde|poder posso pode pude pôde
+pôr ponho põe pus pôs posto|querer quero quer quis|saber sabe soube|sair saio sai saiu
 ter tenho tem tive teve tiveram|trazer trago traz trouxe trouxeram|ver vejo vê vi viu viram visto
 vir venho vem vim veio vieram|escrever escrito|abrir aberto|dormir durmo|ouvir ouço
 pedir peço|preferir prefiro|seguir sigo|sentir sinto|servir sirvo|subir sobe|pagar paguei pago
@@ -278,6 +281,7 @@ ganhar ganho ganhei|gastar gasto gastei|mão mãos|pão pães|cão cães|alemão
 """,
     joiners="-",
     endings={"oes": "ao", "aes": "ao"},
+    stem_spellings=(("ao?$", "oe"), ("ao?$", "ae")),  # reuniões, pães
     typical_words="""
         passado passada próximo disse disseste dissemos falei falamos falámos comprei perguntei
         chama chamava último última faz atrás

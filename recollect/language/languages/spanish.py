@@ -184,6 +184,9 @@ SPANISH = Language(
         # "¿Cuándo hablamos de …"
         "(?:hablamos|hablé|hemos hablado|he hablado|discutimos|mencionamos|mencioné|dijimos|dije)"
         " (?:de|del|sobre|acerca)",
+        # "¿Qué escribí sobre …", but not "¿Cuándo escribí a Ana?"
+        "(?:escribí|escribiste|escribió|escribimos|escrito|anoté|anotado)"
+        "(?=(?: (?:algo|nada|todo))? (?:de|del|sobre|acerca))",
         "^(?:resume|resúmeme)",
         "^(?:recomienda|recomiéndame|sugiere|sugiéreme)",
         "^(?:(?:la|el|mi|nuestra|esa) )?(?:conversación|charla|chat|discusión)"
@@ -251,10 +254,10 @@ SPANISH = Language(
         conversaciones mensaje mensajes tema temas muestra muéstrame
     """,
     irregular_forms="""
-ir voy vas va vamos van fui fue fuimos fueron iba iban ido|dar doy di dio dieron dado
+ir voy vas va vamos fui fue fuimos fueron iba iban ido|dar doy dio dieron dado
 decir digo dice dicen dije dijo dijeron dicho|hacer hago hace hacen hice hizo hicieron hecho
 poder puedo puede pudo pude pudieron|poner pongo puse puso pusieron puesto
-querer quiero quiere quise quiso|saber sé supe supo supieron|salir salgo
+querer quiero quiere quise quiso|saber supe supo supieron|salir salgo
 tener tengo tiene tuve tuvo tuvieron|traer traigo traje trajo trajeron
 venir vengo viene vine vino vinieron|ver veo vi vio vieron visto|leer leo leyó leyeron leído
 escribir escrito|abrir abierto|romper roto|volver vuelvo vuelve vuelto|morir murió muerto

@@ -11,6 +11,7 @@ from functools import cache
 
 from recollect.language.languages.base import Language
 from recollect.language.text import fold
+from recollect.language.words.stem import stem
 
 _NO_ENDING = "-"
 
@@ -46,6 +47,20 @@ def _groups_by_ending(language: Language) -> dict[str, list[_EndingGroup]]:
 def _irregular_families(language: Language) -> dict[str, tuple[str, ...]]:
     families: dict[str, tuple[str, ...]] = {}
     for line in language.families.replace("|", "\n").split("\n"):
-        words = tuple(fold(line).split())
-        families |= dict.fromkeys(words, words)
+        words = fold(line).split()
+        forms = tuple(form for word in words for form in _inflected_forms(word, language))
+        families |= dict.fromkeys(forms, forms)
     return families
+
+
+def _inflected_forms(word: str, language: Language) -> list[str]:
+    """A word and its inflected forms. They have the same stem: "seed" is not a form of "see"."""
+    forms = dict.fromkeys([word, *language.irregular_forms_of.get(word, ())])
+    for line in language.inflections.split("\n"):
+        endings = [ending.replace(_NO_ENDING, "") for ending in line.split()]
+        for ending in endings:
+            if word.endswith(ending):
+                root = word.removesuffix(ending)
+                forms |= dict.fromkeys([root + other for other in endings])
+    word_stem = stem(word, language)
+    return [form for form in forms if stem(form, language) == word_stem]

@@ -6,6 +6,7 @@ query, or English. The records of the languages list irregular forms ("went", "b
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterable
 from functools import cache
@@ -35,11 +36,10 @@ _local = threading.local()
 def stem(word: str, language: Language = ENGLISH) -> str:
     """The stem of a lower-case word. Words with digits or of other scripts stay as they are."""
     result = _stem(language.base_forms.get(word, word), language)
-    if language is ENGLISH or result not in language.base_forms:
+    base = _base_of_inflected(word, result, language)
+    if base is None:
         return result
-    if word.removeprefix(result) not in language.irregular_endings.split():  # ginger
-        return result
-    return _stem(language.base_forms[result], language)  # gingen, ging, gehen
+    return _stem(base, language)
 
 
 def stems(words: Iterable[str]) -> list[str]:
@@ -62,9 +62,30 @@ def related_words(word: str, language: Language) -> tuple[set[str], set[str]]:
     Returns words, and prefixes of words.
     """
     base = language.base_forms.get(word, word)
+    base = _base_of_inflected(word, _stem(base, language), language) or base
     words = {word, base, *language.irregular_forms_of.get(base, ())}
-    prefixes = {_common_prefix(each, _stem(each, language)) for each in words}
+    roots = {each: _stem(each, language) for each in words}
+    prefixes = {_common_prefix(each, root) for each, root in roots.items()}
+    for root in set(roots.values()):
+        prefixes |= _spellings(root, language)
     return words, {prefix for prefix in prefixes if len(prefix) >= _MIN_PREFIX_CHARACTERS}
+
+
+def _base_of_inflected(word: str, root: str, language: Language) -> str | None:
+    """The base form of an irregular form that has an ending: gehen for gingen, by way of ging."""
+    if language is ENGLISH or root not in language.base_forms:
+        return None
+    if word.removeprefix(root) not in language.irregular_endings.split():  # ginger
+        return None
+    return language.base_forms[root]
+
+
+def _spellings(root: str, language: Language) -> set[str]:
+    """How words with a stem can begin: huis and huiz for the stem of huizen."""
+    spellings = {root}
+    for pattern, replacement in language.stem_spellings:
+        spellings |= {re.sub(pattern, replacement, each) for each in spellings}
+    return spellings
 
 
 def _common_prefix(first: str, second: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from recollect.errors import InvalidInput, RecollectError
 from recollect.index.meaning import Meaning
 from recollect.language.queries.query import Query
-from recollect.language.text import tokens
+from recollect.language.text import is_unspaced, tokens
 from recollect.models.embeddings import is_remote
 from recollect.search.queries.terms import Term, form_name, own_terms
 from recollect.store.base import Store
@@ -80,7 +80,10 @@ def _has_meaning(term: Term, meaning: Meaning) -> bool:
         return True
     if term.name.isdigit():  # its neighbours are other numbers
         return False
-    return all(meaning.knows(word) for form in term.forms for word in form)
+    words = [word for form in term.forms for word in form]
+    if any(map(is_unspaced, words)):  # characters are fragments of words
+        return False
+    return all(map(meaning.knows, words))
 
 
 def _text_to_embed(text: str, meaningless: set[str], corrections: Mapping[str, str]) -> str:

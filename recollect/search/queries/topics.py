@@ -138,10 +138,11 @@ def _forms(text: str, language: Language | None) -> Iterator[Form]:
 
 
 def _unspaced_forms(run: str, language: Language | None) -> Iterator[Form]:
-    """The pairs of characters of each part of a text between its particles."""
+    """The pairs of characters of each part of a text between its particles, and its nouns."""
     topics = [run]
     if language is not None:
         topics = language.topics_in(run)
+        yield from map(tuple, language.nouns_in(run))
     for topic in topics:
         if len(topic) == 1:
             yield (topic,)
