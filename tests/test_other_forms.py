@@ -105,3 +105,38 @@ def test_the_parts_of_an_identifier_have_no_synonyms(notes: recollect.Library) -
 
 def test_an_option_is_found_only_as_a_whole(notes: recollect.Library) -> None:
     assert hits(notes, "--no-ff") == []
+
+
+@pytest.mark.both_stores
+def test_a_ligature_is_found_by_its_letters_and_the_reverse(library: recollect.Library) -> None:
+    texts = {
+        "ligature": "Ma sœur cœliaque a six œufs.",
+        "letters": "Deux soeurs au choeur.",
+    }
+    for name, text in texts.items():
+        library.add_conversation(name, messages=[{"role": "user", "content": text}])
+    for query in ("soeur", "sœur", "Où est ma soeur ?"):
+        assert sorted(hits(library, query)) == ["letters", "ligature"], query
+    for query in ("oeufs", "coeliaque"):
+        assert hits(library, query) == ["ligature"], query
+    assert hits(library, "chœur") == ["letters"]
+
+
+@pytest.mark.both_stores
+@pytest.mark.parametrize(
+    ("query", "text", "other_texts"),
+    [
+        ("Haus", "Die Häuser in dieser Straße sind teuer.", ["Das ist nicht alt und nicht neu."]),
+        ("Rechnungen", "Die Rechnung der Werkstatt fehlt.", ["Das ist nicht alt und nicht neu."]),
+        ("comprar", "Ayer compré pan y fruta.", ["No es nuevo, pero los zapatos son viejos."]),
+        ("chevaux", "Le cheval est malade.", ["Les voisins sont dans le jardin."]),
+        ("huis", "De huizen zijn duur.", ["Het is een oude fiets."]),
+    ],
+)
+def test_a_keyword_is_found_in_the_forms_of_the_languages_of_the_library(
+    library: recollect.Library, query: str, text: str, other_texts: list[str]
+) -> None:
+    for number, content in enumerate([text, *other_texts]):
+        library.add_conversation(f"{number}", messages=[{"role": "user", "content": content}])
+    page = library.search(query)
+    assert ([hit.conversation_id for hit in page.hits], page.note) == (["0"], "")

@@ -14,6 +14,7 @@ from recollect.language.text import tokens
 from recollect.language.when import windows
 from recollect.model.search import Filter, SearchOptions
 from recollect.search.queries.correction import correct_terms
+from recollect.search.queries.forms.library_languages import with_forms_of_library_languages
 from recollect.search.queries.query_meaning import (
     NO_MEANING,
     QueryMeaning,
@@ -133,7 +134,8 @@ def corrected_terms(
     terms = query_terms(query, store, meaning.knows, options.typing)
     if not may_correct(query, options):
         return terms, {}
-    return correct_terms(terms, store, filter, query.language, meaning.knows)
+    terms, corrections = correct_terms(terms, store, filter, query.language, meaning.knows)
+    return with_forms_of_library_languages(terms, store, query, meaning.knows), corrections
 
 
 def query_intent(query: Query) -> str:

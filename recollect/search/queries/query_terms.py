@@ -19,6 +19,7 @@ from recollect.language.queries.query_tree import Node, words
 from recollect.language.text import fold, is_unspaced, tokens
 from recollect.language.words.acronym_plurals import other_number
 from recollect.language.words.english_spellings import other_spelling, separate_words
+from recollect.language.words.ligatures import other_ligature
 from recollect.language.words.names import names_in
 from recollect.language.words.spelling import may_be_misspelled
 from recollect.language.words.synonyms import synonyms
@@ -116,12 +117,12 @@ def _inflected_terms(forms: Sequence[Form], store: Store, language: Language) ->
 
 
 def _with_spellings(words: Sequence[str], language: Language) -> list[str]:
-    """The words with their other English spellings and plurals of acronyms, each once."""
-    if language is not ENGLISH:
-        return list(dict.fromkeys(words))
-    spellings = (
-        spelling for word in words for spelling in (word, other_spelling(word), other_number(word))
-    )
+    """The words with their other spellings and, in English, plurals of acronyms, each once."""
+    spellings: list[str | None] = []
+    for word in words:
+        spellings += [word, other_ligature(word)]
+        if language is ENGLISH:
+            spellings += [other_spelling(word), other_number(word)]
     return list(dict.fromkeys(filter(None, spellings)))
 
 

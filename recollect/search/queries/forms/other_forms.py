@@ -14,6 +14,7 @@ from recollect.language.queries.query_tree import Word
 from recollect.language.text import tokens
 from recollect.language.words.code_names import has_inner_capital, other_names
 from recollect.language.words.dates import formats_in
+from recollect.language.words.ligatures import with_ligatures
 from recollect.language.words.numbers import other_number_formats
 from recollect.search.queries.forms.digit_groups import groupings, long_numbers
 from recollect.search.queries.forms.joined_spellings import joined_spellings
@@ -41,14 +42,15 @@ def _is_absent(term: Term) -> bool:
 
 
 def _other_formats(terms: Sequence[Term], text: str) -> dict[Form, list[Form]]:
-    """Other formats of dates, numbers and names in code."""
+    """Other formats of dates, numbers, names in code, and words with ligatures."""
     dates = {tuple(tokens(word)): formats_in(word) for word in text.split()}
     names = other_names(text)
-    absent = [term.forms[0] for term in terms if _is_absent(term)]
-    return {
-        form: dates.get(form) or other_number_formats(form) or names.get(form, [])
-        for form in absent
-    }
+    formats: dict[Form, list[Form]] = {}
+    for term in filter(_is_absent, terms):
+        form = term.forms[0]
+        others = dates.get(form) or other_number_formats(form) or names.get(form, [])
+        formats[form] = [*others, tuple(map(with_ligatures, form))]
+    return {form: others for form, others in formats.items() if set(others) != {form}}
 
 
 def _other_groups(terms: Sequence[Term], store: Store, text: str) -> dict[Form, list[Form]]:

@@ -1,0 +1,60 @@
+"""Keywords in the languages of a library, other than English.
+
+A few words do not tell their language. So those that the library lacks are looked up in the
+inflected forms of every language that it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from recollect.language.languages import LATIN
+from recollect.language.languages.base import Language
+from recollect.language.languages.english import ENGLISH
+from recollect.language.queries.intent import KEYWORDS, classify
+from recollect.language.queries.query import Query
+from recollect.language.queries.query_tree import Word
+from recollect.search.queries.term_weights import with_more_forms
+from recollect.search.queries.terms import Form, Term
+from recollect.store.base import Store
+
+# Two words of each language that are in almost every longer text, and in no other language here.
+_FREQUENT_WORDS = {
+    "de": ("und", "nicht"),
+    "fr": ("les", "dans"),
+    "es": ("los", "pero"),
+    "it": ("che", "gli"),
+    "pt": ("nao", "uma"),
+    "nl": ("het", "een"),
+}
+_MIN_SHARE = 0.01  # of the passages
+
+
+def with_forms_of_library_languages(
+    terms: Sequence[Term], store: Store, query: Query, is_english: Callable[[str], bool]
+) -> tuple[Term, ...]:
+    """The terms of a query. Keywords that the library lacks get their forms in its languages."""
+    if query.language is not ENGLISH or classify(query.rest) != KEYWORDS:
+        return tuple(terms)
+    absent = [term.forms[0] for term in terms if not (term.frequency or term.prefix or term.exact)]
+    words = [form[0] for form in absent if len(form) == 1 and form[0].isalpha()]
+    words = [word for word in words if not is_english(word)]
+    if not words:
+        return tuple(terms)
+    forms: dict[Form, list[Form]] = {}
+    for language in _languages(store):
+        for word, variants in zip(words, store.variants(words, language), strict=True):
+            forms.setdefault((word,), []).extend((variant,) for variant in variants)
+    return tuple(with_more_forms(terms, forms, store))
+
+
+def _languages(store: Store) -> list[Language]:
+    languages = [language for language in LATIN if language.code in _FREQUENT_WORDS]
+    words = [Word(word) for language in languages for word in _FREQUENT_WORDS[language.code]]
+    frequencies, passages = store.frequencies(words)
+    pairs = zip(frequencies[::2], frequencies[1::2], strict=True)
+    return [
+        language
+        for language, pair in zip(languages, pairs, strict=True)
+        if max(pair) > _MIN_SHARE * passages
+    ]
