@@ -426,6 +426,11 @@ def test_rare_short_and_very_long_words_are_not_corrected(
     assert search(garden, query).corrections == {}
 
 
+def test_a_correction_names_the_word_as_typed(garden: recollect.Library) -> None:
+    page = search(garden, "Tomátos")
+    assert page.note == "Searched for “tomatoes” instead of “tomátos”."
+
+
 def test_a_long_word_is_corrected_even_if_it_is_rare(garden: recollect.Library) -> None:
     add(garden, "school", "My son has to explain photosynthesis.")
     page = search(garden, "photosyntesis")

@@ -361,3 +361,14 @@ def test_the_words_of_a_time_are_those_of_the_text() -> None:
     texts = ["Was war letzte Woche?", "Où étais-je l’été dernier ?", "Was war am 5. März 2024?"]
     words = [[window.words for window in windows(text, NOW)] for text in texts]
     assert words == [["letzte Woche"], ["l’été dernier"], ["am 5. März 2024"]]
+
+
+@pytest.mark.parametrize("text", ["Juni 2025", "juin 2025", "giugno 2025", "junio de 2025"])
+def test_the_name_of_a_month_tells_the_language(text: str) -> None:
+    (window,) = windows(text, NOW)
+    assert (window.start.year, window.start.month, window.words) == (2025, 6, text)
+
+
+@pytest.mark.parametrize("text", ["the Mars 2025 mission", "Marco 2025", "mayo 2025"])
+def test_english_words_are_no_foreign_months(text: str) -> None:
+    assert windows(text, NOW) == ()

@@ -31,6 +31,7 @@ from functools import cache, lru_cache
 from typing import NamedTuple
 
 from recollect.language.detection import language_of
+from recollect.language.languages import LATIN
 from recollect.language.languages.base import Language
 from recollect.language.languages.english import ENGLISH
 from recollect.language.periods.calendar import DIGITS, MOMENTS, NUMERIC_DATE, Calendar, Span
@@ -40,6 +41,7 @@ from recollect.language.periods.translation import translated_rules
 from recollect.language.text import tokens
 
 _LATE = datetime(2999, 1, 1, tzinfo=UTC)  # no period is in its future
+_ENGLISH_TOO = {*MONTHS, *(month[:3] for month in MONTHS), "sept", "mars", "mayo", "marco"}
 _LAST_DAY = datetime.max.date()  # no day follows it
 
 
@@ -57,7 +59,7 @@ def windows(text: str, now: datetime) -> tuple[Window, ...]:
 
     `now` is the time they are relative to; it must have a time zone.
     """
-    language = language_of(text)
+    language = _language_of_dates(text)
     line = EncodedText(text, language)
     if now.date() == _LAST_DAY or not _may_name_a_time(line.text, language):
         return ()
@@ -77,6 +79,27 @@ def windows(text: str, now: datetime) -> tuple[Window, ...]:
         Window(start.replace(tzinfo=now.tzinfo), end.replace(tzinfo=now.tzinfo), text[first:last])
         for (start, end), (first, last) in sorted(places.items(), key=lambda item: item[1])
     )
+
+
+def _language_of_dates(text: str) -> Language:
+    """The language of a text, by the name of a month if nothing else tells it: "Juni 2025"."""
+    language = language_of(text)
+    if language is not ENGLISH:
+        return language
+    months = _foreign_months()
+    return next((months[word] for word in tokens(text) if word in months), ENGLISH)
+
+
+@cache
+def _foreign_months() -> dict[str, Language]:
+    """The names of months in other languages that are not words or names in English."""
+    names = {
+        name: language
+        for language in LATIN
+        for month in language.times.months
+        for name in tokens(month)
+    }
+    return {name: language for name, language in names.items() if name not in _ENGLISH_TOO}
 
 
 def period_words(text: str) -> frozenset[str]:

@@ -56,7 +56,8 @@ class Remarks:
         interpretation = self._interpretation
         remarks = [interpretation.query.note]
         for typo, word in interpretation.corrections.items():
-            remarks.append(f"Searched for “{word}” instead of “{typo}”.")
+            (typed,) = _as_typed([typo], interpretation.query.rest)
+            remarks.append(f"Searched for “{word}” instead of “{typed}”.")
         missing = [f"“{word}”" for word in self.missing_words]
         if missing:
             remarks.append(f"{self._subject} mentions {' or '.join(missing)}.")
