@@ -23,6 +23,7 @@ TEXTS = {
     "posts": "I want to #buildinpublic and post every week.",
     "hook": "useLayoutEffect runs before the browser paints.",
     "sso": "The login page redirects twice.",
+    "limit": "It raises TooManyRequestsError, so we wait.",
     "dns": "The DNS server answers by SMS.",
 }
 
@@ -71,6 +72,7 @@ def test_several_words_are_found_as_one(notes: recollect.Library) -> None:
         "build in public": "posts",
         "use layout effect": "hook",
         "log in": "sso",
+        "too many requests error": "limit",
     }
     for query, name in queries.items():
         page = notes.search(query)

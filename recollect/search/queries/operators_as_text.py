@@ -81,7 +81,8 @@ def _option(name: str, other_word: Word | None) -> _Exclusion:
     node: Node = Word(name)
     if other_word is not None:
         node = And((other_word, Word(name)))
-    return _Exclusion(f"-{name}", node, re.compile(rf"\S[ \t]+-{re.escape(name)}(?!\w)"))
+    pattern = re.compile(rf"(?:\S[ \t]+|[`'\"(])-{re.escape(name)}(?!\w)")
+    return _Exclusion(f"-{name}", node, pattern)
 
 
 def _other_word(typed: Sequence[Token], number: int) -> Word | None:

@@ -18,17 +18,17 @@ _MIN_LETTERS = 5  # shorter words are often others: "so on" is not "soon"
 def joined_spellings(text: str, words: AbstractSet[str]) -> dict[str, frozenset[str]]:
     """For each of some words of a text, the words that join it with its neighbours.
 
-    They begin with one of these words. What follows may be any word: "log in" is "login".
+    They begin with one of these words, or join two of them: "log in" is "login", and "too many
+    requests error" `TooManyRequestsError`.
     """
     typed = tokens(text)
     spellings: dict[str, set[str]] = {}
     for start, first in enumerate(typed):
-        if first not in words:
-            continue
         for end in range(start + 2, min(start + _MOST_WORDS, len(typed)) + 1):
             parts = typed[start:end]
-            if _can_be_one_word(parts):
-                for part in words & set(parts):
+            own = words & set(parts)
+            if (first in words or len(own) > 1) and _can_be_one_word(parts):
+                for part in own:
                     spellings.setdefault(part, set()).add("".join(parts))
     return {word: frozenset(joined) for word, joined in spellings.items()}
 
