@@ -19,15 +19,15 @@ TEXTS = {
 @pytest.mark.parametrize(
     ("text", "names"),
     [
-        ("EventLoop", {("eventloop",): ("event", "loop")}),
-        ("why does XMLHttpRequest fail", {("xmlhttprequest",): ("xml", "http", "request")}),
-        ("get_user_name", {("get", "user", "name"): ("getusername",)}),
+        ("EventLoop", {("eventloop",): [("event", "loop")]}),
+        ("why does XMLHttpRequest fail", {("xmlhttprequest",): [("xml", "http", "request")]}),
+        ("get_user_name", {("get", "user", "name"): [("getusername",)]}),
         ("A plain Question, not_", {}),
         ("src/EventLoop.py", {}),
     ],
 )
 def test_a_name_has_another_format(
-    text: str, names: dict[tuple[str, ...], tuple[str, ...]]
+    text: str, names: dict[tuple[str, ...], list[tuple[str, ...]]]
 ) -> None:
     assert other_names(text) == names
 

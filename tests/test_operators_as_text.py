@@ -33,29 +33,24 @@ def hits(library: recollect.Library, query: str, filter: Filter | None = None) -
 
 
 @pytest.mark.both_stores
-@pytest.mark.parametrize(
-    ("query", "name"),
-    [
-        ("set -euo pipefail", "bash"),
-        ("what does set -euo pipefail do?", "bash"),
-        ("tar -xzf", "tar"),
-        ("-mtime +7", "find"),
-        ("find -delete", "find"),
-        ("find -print", "print"),
-        ("find . -name '*.log' -mtime +7 -delete", "find"),
-        ("IS NOT NULL", "check"),
-        ("NOT VALID constraint", "check"),
-        ("CREATE TABLE IF NOT EXISTS", "create"),
-    ],
-)
-def test_what_messages_contain_as_typed_is_text(
-    notes: recollect.Library, query: str, name: str
-) -> None:
-    page = notes.search(query)
-    assert page.hits[0].conversation_id == name
-    assert page.note.startswith("Searched as text, because a message contains “")
-    results = notes.knowledge.search(query)["results"]
-    assert results[0]["conversation_id"] == name
+def test_what_messages_contain_as_typed_is_text(notes: recollect.Library) -> None:
+    queries = {
+        "set -euo pipefail": "bash",
+        "what does set -euo pipefail do?": "bash",
+        "tar -xzf": "tar",
+        "-mtime +7": "find",
+        "find -delete": "find",
+        "find -print": "print",
+        "find . -name '*.log' -mtime +7 -delete": "find",
+        "IS NOT NULL": "check",
+        "NOT VALID constraint": "check",
+        "CREATE TABLE IF NOT EXISTS": "create",
+    }
+    for query, name in queries.items():
+        page = notes.search(query)
+        assert page.hits[0].conversation_id == name, query
+        assert page.note.startswith("Searched as text, because a message contains “"), query
+        assert notes.knowledge.search(query)["results"][0]["conversation_id"] == name, query
 
 
 @pytest.mark.both_stores

@@ -150,7 +150,12 @@ PLAIN: dict[str, Callable[[], Reply]] = {
 }
 
 
-@pytest.mark.parametrize("kind", PLAIN)
+def full(value: object) -> object:
+    """A parameter for `make test-all`: every test starts two servers."""
+    return pytest.param(value, marks=pytest.mark.full)
+
+
+@pytest.mark.parametrize("kind", [kind if "stream" in kind else full(kind) for kind in PLAIN])
 def test_a_response_is_passed_on_byte_for_byte(
     http: httpx.Client, upstream: StandIn, service: Service, kind: str
 ) -> None:
@@ -422,7 +427,12 @@ def test_a_compressed_request_is_recorded(
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"{", b"[]", b'{"messages": 3}', b'{"messages": []}', b"\xff", b"[" * 100_000]
+    "body",
+    [
+        b"{",
+        b"[" * 100_000,
+        *map(full, [b"", b"[]", b'{"messages": 3}', b'{"messages": []}', b"\xff"]),
+    ],
 )
 def test_invalid_requests_are_passed_on_for_the_model_server_to_reject(
     http: httpx.Client, service: Service, upstream: StandIn, body: bytes
@@ -435,7 +445,7 @@ def test_invalid_requests_are_passed_on_for_the_model_server_to_reject(
 # -- failures ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("status", [400, 401, 403, 404, 429, 500, 503])
+@pytest.mark.parametrize("status", [429, 500, *map(full, [400, 401, 403, 404, 503])])
 def test_an_error_of_the_model_is_passed_on_and_the_question_is_saved(
     http: httpx.Client, upstream: StandIn, service: Service, status: int
 ) -> None:
