@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from query_text import unparse
 
 from recollect.errors import InvalidInput
 from recollect.language.queries.query import (
@@ -25,8 +26,6 @@ from recollect.language.queries.query_tree import (
     Not,
     Or,
     Word,
-    any_of,
-    unparse,
     words,
 )
 from recollect.language.words.content_words import content_words
@@ -132,13 +131,6 @@ def test_a_literal_query_has_no_operators() -> None:
 
 def test_negated_words_are_not_among_the_words_to_show() -> None:
     assert words(parse("a (b OR c*) NOT d")) == [w("a"), w("b"), Word("c", prefix=True)]
-
-
-def test_only_plain_words_are_relaxed_to_any_of_them() -> None:
-    assert any_of(parse("a b")) == Or((w("a"), w("b")))
-    assert any_of(parse("a")) is None
-    assert any_of(parse("a NOT b")) is None
-    assert any_of(parse("a NEAR b")) is None
 
 
 @given(st.text(max_size=60))

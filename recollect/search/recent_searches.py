@@ -56,6 +56,13 @@ class _RecentSearch(NamedTuple):
         return characters <= _MAX_CHARACTERS and not self.search.interpretation.meaning.problem
 
 
+class _Reading(NamedTuple):
+    """A query and what was announced for it."""
+
+    query: Query
+    term_plan: TermPlan
+
+
 class RecentSearches:
     """Searches with their rankings. They are valid until anybody writes to the library."""
 
@@ -77,29 +84,44 @@ class RecentSearches:
         settings = (RERANK.get(), EMBEDDINGS.get(), synonyms_version())
         key = (audience, text, filter, _without_paging(options), settings)
         with store.snapshot():
-            query: Query | None = None
-            recent = self._searches.get(key)
-            if recent is not None:
-                plan = recent.term_plan
-                store.expect_terms(plan)
-            else:
-                query = _read_early(text, store, filter, options)
-                if query is not None:
-                    plan = _announce(query, store, meaning, filter, options)
+            reading = self._begin(key, store, meaning, text, filter, options)
             # Read before the search: if somebody writes meanwhile, the result is not used again.
             version = store.version()
             search = self._find(key, version, options.now)
             if search is not None:
                 return search.page(options)
-            if query is None:
+            if reading is None:
                 query = read_query(text, store, options, [filter])
-                plan = _announce(query, store, meaning, filter, options)
-            if not has_words(query):
-                return search_without_words(store, query, filter, options)
-            search = prepare_search(store, meaning, query, filter, options)
+                reading = _Reading(query, _announce(query, store, meaning, filter, options))
+            if not has_words(reading.query):
+                return search_without_words(store, reading.query, filter, options)
+            search = prepare_search(store, meaning, reading.query, filter, options)
             page = search.page(options)
-            self._add(key, version, _RecentSearch(search, plan))
+            self._add(key, version, _RecentSearch(search, reading.term_plan))
             return page
+
+    def _begin(
+        self,
+        key: Hashable,
+        store: Store,
+        meaning: Meaning,
+        text: str,
+        filter: Filter,
+        options: SearchOptions,
+    ) -> _Reading | None:
+        """Announce the terms before the store is read.
+
+        None if this is probably one of the latest searches, or if the query is too long.
+        """
+        with self._lock:
+            recent = self._searches.get(key)
+        if recent is not None:
+            store.expect_terms(recent.term_plan)
+            return None
+        query = _read_early(text, store, filter, options)
+        if query is None:
+            return None
+        return _Reading(query, _announce(query, store, meaning, filter, options))
 
     def _find(self, key: Hashable, version: object, now: datetime) -> Search | None:
         with self._lock:

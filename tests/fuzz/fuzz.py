@@ -22,6 +22,7 @@ import tempfile
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
+sys.path[:0] = [str(FOLDER), str(FOLDER.parent)]
 ARTIFACTS = FOLDER.parents[1] / "artifacts" / "fuzz"
 SLOWEST_INPUT_SECONDS = 10
 MOST_MEMORY_MIB = 1_500
@@ -33,7 +34,6 @@ def run_target(name: str) -> None:
     """Fuzz one target in this process. libFuzzer reads its options from the command line."""
     import atheris
 
-    sys.path.insert(0, str(FOLDER))
     with atheris.instrument_imports(include=["recollect"]):
         from targets import TARGETS
     # The first input may import libraries for seconds, which is not the fault of the input.
@@ -65,7 +65,6 @@ def fuzz(name: str, seconds: int) -> bool:
 
 
 def write_seeds(name: str, corpus: Path) -> None:
-    sys.path.insert(0, str(FOLDER))
     from targets import TARGETS
 
     for number, path in enumerate(TARGETS[name].seed_files()):
@@ -92,7 +91,6 @@ def main() -> int:
     if importlib.util.find_spec("atheris") is None:
         print(f"atheris is not installed, so nothing was fuzzed.\n{__doc__}")
         return 2
-    sys.path.insert(0, str(FOLDER))
     from targets import TARGETS
 
     names = arguments.targets or list(TARGETS)

@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import apsw
+from query_text import unparse
 
 from recollect.errors import RecollectError
 from recollect.importers.chats import (
@@ -35,7 +36,7 @@ from recollect.language.detection import language_of
 from recollect.language.queries.fts5 import parse_fts5
 from recollect.language.queries.intent import classify
 from recollect.language.queries.query import literal_words, parse_query
-from recollect.language.queries.query_tree import unparse, words
+from recollect.language.queries.query_tree import words
 from recollect.language.text import indexable, storable, tokens
 from recollect.model.documents import Document
 from recollect.model.receipts import Problem

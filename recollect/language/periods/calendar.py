@@ -90,7 +90,7 @@ def _slack(unit: str, count: int) -> timedelta:
 class Calendar:
     """What words mean at a point in time.
 
-    The public methods are the meanings of the rules below. They raise ValueError or OverflowError
+    The public methods are the meanings of `english_rules`. They raise ValueError or OverflowError
     if there is no such time.
     """
 
@@ -229,7 +229,7 @@ class Calendar:
         return self._calendar_unit(words[-1], which)
 
     def _latest_weekday(self, weekday: int, which: str) -> Span:
-        """The weekday of this week, or of last week unless it is over or "this" is given."""
+        """The weekday of this week if it is over or follows "this"; otherwise that of last week."""
         start, end = self._weekday(weekday, 0)
         if which == "this" or end < self.tomorrow:
             return start, end

@@ -86,38 +86,8 @@ def all_words(node: Node) -> Iterator[Word]:
                 yield from all_words(part)
 
 
-def any_of(node: Node) -> Node | None:
-    """The same words joined by OR; None if the query has anything but plain words."""
-    if type(node) is And and all(isinstance(part, Word) for part in node.parts):
-        return Or(node.parts)
-    return None
-
-
 def all_of(parts: Sequence[Node]) -> Node:
     """A node that matches if all parts do; the part itself if there is only one."""
     if len(parts) == 1:
         return parts[0]
     return And(tuple(parts))
-
-
-def unparse(node: Node) -> str:
-    """A text that `parse` parses into the same tree."""
-    match node:
-        case Word(text, prefix):
-            star = "*" * prefix
-            return f'"{text}"{star}'
-        case Near(parts, distance):
-            return f"NEAR({' '.join(unparse(p) for p in parts)}, {distance})"
-        case Not(part):
-            return "NOT " + _parenthesize(part, And, Or)
-        case And(parts):
-            return " ".join(_parenthesize(p, And, Or) for p in parts)
-        case Or(parts):
-            return " OR ".join(_parenthesize(p, Or) for p in parts)
-
-
-def _parenthesize(node: Node, *types: type[Node]) -> str:
-    """The text of a node, in parentheses if it is of one of these types."""
-    if type(node) in types:
-        return f"({unparse(node)})"
-    return unparse(node)

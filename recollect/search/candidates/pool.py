@@ -226,9 +226,11 @@ class CandidatePool:
 
     def all_matches_beyond(self) -> Iterator[Candidate]:
         """All of them. They are read only as far as the caller asks for them."""
+        if self._interpretation.node is None or not self.has_more_matches:
+            return
         keys_before = set(self._keys)
         limit = self._sizes.arm + len(keys_before)
-        while self._interpretation.node is not None and self.has_more_matches:
+        while True:
             matches = self.text_arm.matches(limit)
             keys = [key for key in matches if key not in keys_before]
             keys_before.update(keys)

@@ -116,14 +116,14 @@ def interpret(
         intent=intent,
         phrase=_typed_phrase(query, intent, corrections, options),
     )
-    query_vector = NO_MEANING
+    meaning_of_query = NO_MEANING
     if options.mode != "text":
-        query_vector = query_meaning(query, terms, corrections, store, meaning)
+        meaning_of_query = query_meaning(query, terms, corrections, store, meaning)
     if options.mode == "vector":
-        require_vector(query_vector)
+        require_vector(meaning_of_query)
     node = text_node(query, terms, intent, options, every_term=every_term)
     return Interpretation(
-        query, options, terms, corrections, node, question, query_vector, every_term
+        query, options, terms, corrections, node, question, meaning_of_query, every_term
     )
 
 
