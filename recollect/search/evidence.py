@@ -17,6 +17,7 @@ from collections.abc import Iterable, Sequence, Set
 from typing import NamedTuple
 
 from recollect.language.detection import language_of
+from recollect.language.languages.base import Language
 from recollect.language.languages.english import ENGLISH
 from recollect.language.queries.intent import KEYWORDS, QUESTION
 from recollect.language.when import period_words
@@ -127,24 +128,28 @@ def _assess_question(
     if knows_rules and language.asks_for_rule(question.text):
         rules = _rules(ranking)
     if language is not ENGLISH:
-        share = _conversation_share(question, ranking, rules)
-        least = _MIN_SHARE_IN_OTHER_LANGUAGES
-        if language.unspaced:
-            least = _MIN_SHARE_WITHOUT_SPACES
-        return Assessment(share, share < least)
+        return _assess_foreign_question(question, ranking, rules, language)
     exchanges = _best_exchanges(question, ranking)
     share = max(each.share for each in exchanges)
     lacks_name = share < _MIN_SHARE_WITHOUT_NAME and _lacks_name(question, ranking)
     if not noise_floor:
         return Assessment(share, lacks_name or share < _MIN_SHARE)
     names = _known_names(question)
-    most = max(
-        _MEANING * each.similarity(noise_floor)
-        if _lacks_rule(each, rules)
-        else _evidence(each, names, noise_floor)
-        for each in exchanges
-    )
+    most = max(_evidence(each, names, rules, noise_floor) for each in exchanges)
     return Assessment(most / _FULL_EVIDENCE, lacks_name or most < _MIN_EVIDENCE)
+
+
+def _assess_foreign_question(
+    question: Question,
+    ranking: Sequence[ScoredCandidate],
+    rules: set[int] | None,
+    language: Language,
+) -> Assessment:
+    share = _conversation_share(question, ranking, rules)
+    least = _MIN_SHARE_IN_OTHER_LANGUAGES
+    if language.unspaced:
+        least = _MIN_SHARE_WITHOUT_SPACES
+    return Assessment(share, share < least)
 
 
 class _Exchange(NamedTuple):
@@ -155,26 +160,27 @@ class _Exchange(NamedTuple):
     share: float
     """The share of the question that the terms make up, by weight."""
 
-    def evidence(self, noise_floor: float) -> float:
+    def words_and_meaning(self, noise_floor: float) -> float:
         return self.share + _MEANING * self.similarity(noise_floor)
 
     def similarity(self, noise_floor: float) -> float:
         return (self.hit.cosine or 0.0) / noise_floor
 
 
-def _evidence(exchange: _Exchange, names: Set[int], noise_floor: float) -> float:
+def _evidence(
+    exchange: _Exchange, names: Set[int], rules: set[int] | None, noise_floor: float
+) -> float:
     """How much of the question an exchange has, in words and in meaning.
 
     If the question names something, other words are evidence only next to one of the names. A name
     alone says what the question is about, not that the exchange answers it.
     """
-    if not names:
-        return exchange.evidence(noise_floor)
-    if names.isdisjoint(exchange.terms):
+    lacks_name = bool(names) and names.isdisjoint(exchange.terms)
+    if lacks_name or _lacks_rule(exchange, rules):
         return _MEANING * exchange.similarity(noise_floor)
-    if exchange.terms <= names and exchange.similarity(noise_floor) < 1:
+    if names and exchange.terms <= names and exchange.similarity(noise_floor) < 1:
         return 0.0
-    return exchange.evidence(noise_floor)
+    return exchange.words_and_meaning(noise_floor)
 
 
 def _has_statement(question: Question, best: Sequence[ScoredCandidate]) -> bool:
