@@ -750,6 +750,31 @@ def test_hits_that_are_probably_unrelated_are_marked_as_weak(garden: recollect.L
 
 
 @pytest.mark.both_stores
+@pytest.mark.parametrize(
+    ("query", "name"),
+    [
+        ("do we still use Twilio?", "alerts"),
+        ("are we still on Hetzner?", "host"),
+        ("what did the user say about cashews", "allergy"),
+        ("user's preference for indentation", "tabs"),
+        ("does the user like cashews?", "allergy"),
+    ],
+)
+def test_the_frame_of_a_question_is_not_its_topic(
+    library: recollect.Library, query: str, name: str
+) -> None:
+    add(library, "alerts", "The alerts go out with Twilio since May.")
+    add(library, "host", "The shop runs at Hetzner now.")
+    add(library, "allergy", "I am allergic to cashews.")
+    add(library, "tabs", "I prefer tabs for indentation.")
+    add(library, "login", "How should users log in? How can a user still use it?")
+    for number in range(20):
+        add(library, f"filler {number}", f"Step {number} of the plan is to use compost.")
+    library.index()
+    page = search(library, query)
+    assert (ids(page)[0], page.weak) == (f"{name}-0", False)
+
+
 def test_a_name_that_no_message_mentions_makes_hits_weak(garden: recollect.Library) -> None:
     page = search(garden, "who waters the tomatoes of Zoroaster on the roof terrace?")
     assert page.hits and page.weak

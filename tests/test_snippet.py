@@ -108,3 +108,10 @@ def test_plain_words_are_found_where_a_pattern_finds_them(typed: list[Word], tex
     assert isinstance(finder, _PlainFinder)
     assert finder.first(fold(text)) == by_pattern.first(fold(text))
     assert finder.matches(fold(text)) == by_pattern.matches(fold(text))
+
+
+def test_a_rare_word_is_shown_after_many_matches_of_a_frequent_one() -> None:
+    lines = [f"step {number}: copied table number {number}" for number in range(900)]
+    text = "\n".join([*lines, "step 900: table zebra_orders failed with E7781"])
+    for query in (["table", "failed", "e7781"], ["table", "zebra orders"]):
+        assert "zebra_orders" in snippet(text, [Word(word) for word in query], 160)[0]

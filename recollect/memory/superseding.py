@@ -20,7 +20,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -51,6 +51,12 @@ _SIMILARITY_ALONE = 0.5
 _UNSPACED = re.compile("[\u3400-\u9fff]{2,}|[\u30a1-\u30fa\u30fc]{3,}|[\uac00-\ud7a3]{2,}")
 
 _DONE = re.compile(f"(?:Ran `|Modified |Created |Deleted |Renamed |Committed: |{CONCEPTS})")
+# What any decision may say: that something was decided, changed or done.
+_DECISION_WORDS = (
+    "abandon agree change choose chose chosen commit committed decide decided decision ditch done "
+    "drop dropped go going keep let migrate migrated move moved pick picked remove removed replace "
+    "replaced retire scrap settle settled stay switch switched use used"
+)
 _STOP_WORDS = frozenset(indexable(word) for language in LATIN for word in language.stop_words)
 
 
@@ -228,6 +234,11 @@ def _topic(content: str) -> _Topic:
     return _Topic(_topic_words(sentences), _topic_words(changes), files)
 
 
+@cache
+def _terms_of_decisions() -> frozenset[str]:
+    return frozenset(term for word in _DECISION_WORDS.split() for term in terms_of_word(word))
+
+
 def _topic_words(sentences: Iterable[str]) -> frozenset[str]:
     """The words that carry meaning. Unspaced text is split into pairs of characters."""
     result: set[str] = set()
@@ -236,7 +247,7 @@ def _topic_words(sentences: Iterable[str]) -> frozenset[str]:
             result.update(term for term in terms_of_word(word) if _is_word(term))
         for run in _UNSPACED.findall(sentence):
             result.update(map("".join, pairwise(run)))
-    return frozenset(result)
+    return frozenset(result - _terms_of_decisions())
 
 
 def _is_word(word: str) -> bool:

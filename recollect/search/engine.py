@@ -108,7 +108,8 @@ class Search:
             ranking = observations.raise_messages(ranking)
         if options.score == "fts":
             ranking = self._order_by_text_score(ranking)
-        ranking = rerank_if_useful(options, question, merge_copies(ranking), self.scope.store)
+        distinct = merge_copies(ranking, by_conversation=options.group == "conversation")
+        ranking = rerank_if_useful(options, question, distinct, self.scope.store)
         has_observations = observations is not None and not observations.is_empty
         return Ranking(self.interpretation, ranking, has_observations=has_observations)
 

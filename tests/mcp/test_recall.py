@@ -180,6 +180,18 @@ def test_a_later_decision_comes_before_the_one_that_it_supersedes(
     assert "superseded 2026-03-08: " in answer.split("[early]")[1]
 
 
+def test_what_contains_an_identifier_stays_first(agent: Caller, library: Library) -> None:
+    for id_, day, decision in (
+        ("early", 1, "We decided to keep the sessions of the shop in Redis, see 4e1fa07."),
+        ("late", 8, "We drop Redis, the sessions of the shop go to PostgreSQL."),
+    ):
+        message = {"role": "user", "content": decision, "created_at": f"2026-03-0{day}T09:00:00Z"}
+        library.add_conversation(id_, id_, messages=[message], project="/work/shop")
+    library.index()
+    answer = text(agent, "recall_search", query="4e1fa07")
+    assert re.findall(r"^\[(\w+)\]", answer, re.M) == ["early"]
+
+
 def test_a_later_decision_is_added_if_the_filter_allows_it(agent: Caller, library: Library) -> None:
     add_decisions(library)
     query = "decided to keep"

@@ -48,6 +48,12 @@ def test_decisions_about_other_topics_are_not_superseded() -> None:
     assert successors([REDIS, COLORS, other]) == {}
 
 
+def test_words_that_any_decision_has_are_no_topic() -> None:
+    orders = decision("a", 0, "Let's switch to PostgreSQL for the orders. Committed as 4e1fa07.")
+    packages = decision("b", 5, "Let's switch to pnpm. Switched; the lock file is committed.")
+    assert successors([orders, packages]) == {}
+
+
 def test_an_observation_without_a_date_supersedes_nothing() -> None:
     assert successors([REDIS, replace(POSTGRES, created_at=None)]) == {}
 

@@ -85,10 +85,16 @@ ENGLISH = Language(
         "(?:conversation|chat|message|discussion|session|thread|one)s?"
         " (?:about|regarding|where|in which|when)",
         "^(?:please )?(?:search (?:for|my|our)|look (?:up|for))",
-        "(?:have|had|did|do) (?:i|we|you) (?:(?:ever|already|previously|once) )*"
+        "(?:have|has|had|did|do|does) (?:i|we|you|the user) (?:(?:ever|already|previously|once) )*"
         "(?:talk|talked|speak|spoken|chat|chatted|discuss|discussed|mention|mentioned|say|said|ask"
         "|asked|tell|told|know|remember|recall)",
         "(?:i|we|you) (?:talked|spoke|chatted|discussed|mentioned|said|asked|told)",
+        # "Do we still use …?" is about what follows.
+        "^(?:do|are) (?:we|you|i|they) (?:(?:still|currently|already) )*(?:use|using|on)\\b",
+        "^(?:do|does|are|is|have|has) (?:\\w+ ){1,3}(still|currently)\\b",
+        # An agent's name for "I".
+        "(?:did|does|do|has|had|is|was|of|by|from) (the user)\\b",
+        "(?:the )?(?:user|users|user's) (?=(?:preference|instruction|rule|habit)s?\\b)",
         # To write about something is to mention it. "Write about …" is the beginning of a request.
         "(?<!^)(?:write|wrote|written|noted)"
         "(?=(?: (?:you|me|us|anything|something|nothing|everything|down))* about)",

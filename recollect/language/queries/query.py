@@ -88,6 +88,10 @@ class MalformedQuery(InvalidInput):
     """The operators, quotes or parentheses of a query do not form a valid query."""
 
 
+class LoneExclusion(MalformedQuery):
+    """A query excludes words, but has none to search for."""
+
+
 class QueryTooLong(InvalidInput):
     """A query has too many bytes or words."""
 
@@ -146,8 +150,9 @@ def parse(text: str) -> Node:
 def parse_query(text: str) -> Query:
     """Parse a query with its fields.
 
-    Raises InvalidInput if a date is invalid, a field is where it cannot be, or the query is too
-    long. Never raises MalformedQuery: queries that are not valid are taken literally.
+    Raises InvalidInput if a date is invalid, a field is where it cannot be, fields come with
+    nothing but exclusions, or the query is too long. Never raises MalformedQuery: queries that are
+    not valid are taken literally.
     """
     check_size(text)
     tokens = list(query_tokens(text, fields=True))
@@ -158,7 +163,11 @@ def parse_query(text: str) -> Query:
     parser = _Parser(tokens)
     try:
         return Query(text, parser.query(), fields, plain=parser.plain, literal=False, rest=rest)
-    except MalformedQuery:
+    except MalformedQuery as error:
+        if isinstance(error, LoneExclusion) and fields != Fields():
+            raise InvalidInput(
+                f"`{rest}` excludes something, but there is no word to search for. Add one."
+            ) from error
         node = literal_words(rest) or Word(rest)
         _check_terms(len(words(node)))
         return Query(text, node, fields, plain=True, literal=True, rest=rest)
@@ -253,7 +262,7 @@ class _Parser:
             return None
         searchable = [n for n in nodes if not isinstance(n, Word) or has_token(n.text)]
         if searchable and all(isinstance(node, Not) for node in searchable):
-            self._fail("NOT needs something to exclude from")
+            raise LoneExclusion("The query cannot be parsed: NOT needs something to exclude from.")
         return all_of(searchable or nodes)
 
     def _not(self) -> Node | None:

@@ -17,7 +17,9 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _MINUS = re.compile(
-    r'(?<![^\s(])-(?=(?P<phrase>"[^"]*")|(?!(?:AND|NOT|NEAR)\b)[^\W\d_]{3,}\*?(?![^\s)]))'
+    r"""(?<![^\s(])-(?=(?P<phrase>"[^"]*"|\()
+    |(?!(?:AND|NOT|NEAR)\b)[^\W\d_]{3,}\*?[.,;:!?]*(?![^\s)]))""",
+    re.VERBOSE,
 )
 _FLAG = re.compile(r"(?<!\S)-(?:-[A-Za-z]|[A-Za-z]{1,2}[0-9]*(?!\S))")
 _PHRASE = re.compile('"[^"]*"')

@@ -21,6 +21,7 @@ from recollect.models.embeddings import STATIC
 from recollect.search import rank
 from recollect.search.candidates.scope import Scope
 from recollect.search.queries.interpretation import Interpretation
+from recollect.search.queries.query_filter import MOST_AUTHORS
 from recollect.search.queries.terms import any_term
 from recollect.search.ranking.dialogues import authors_in_query
 from recollect.store.values import SearchPlan, Space
@@ -29,8 +30,6 @@ from recollect.store.values import SearchPlan, Space
 # messages, so candidates with a rarer term come first.
 _COMMON_WEIGHT = math.log(1 + 0.9 / 0.1)
 _PERIODS = 3  # the most periods of a question that are searched
-MOST_AUTHORS = 500
-"""In a library with more authors, it would take too long to check whether a query names one."""
 _STATEMENTS = 50  # preferences and instructions, if a question is for the assistant
 _DISTANT = 12  # more than are shown, because some have the same text
 

@@ -87,9 +87,9 @@ def _best_candidate(
 
     Empty if all are in too few messages, or the filter excludes all messages with them.
     """
-    if not candidates:
+    if candidates <= ENGLISH.stop_words:
         return ""
-    words = sorted(candidates)
+    words = sorted(candidates - ENGLISH.stop_words)
     umlauts = with_umlauts(spelling)
     frequencies, _ = store.frequencies([Word(word) for word in words])
     ranking = sorted(

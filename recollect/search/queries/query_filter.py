@@ -20,6 +20,8 @@ _OPERATORS = re.compile(r"(?<![^\s(])(?:AND|OR|NOT|NEAR)\b|\*")
 NO_NAME = "\0"
 """A name that nothing has."""
 _NO_FIELDS = Fields()
+MOST_AUTHORS = 500
+"""In a library with more authors, it would take too long to compare a query with their names."""
 
 
 def has_words(query: Query) -> bool:
@@ -57,13 +59,13 @@ def narrow_filter(filter: Filter, query: Query, store: Store) -> Filter:
         after=max(after, default=None),
         before=min(before, default=None),
         roles=_intersection(filter.roles, fields.roles),
-        authors=_intersection(filter.authors, fields.authors),
+        authors=_intersection(filter.authors, _author_names(store, fields.authors)),
         projects=_intersection(filter.projects, projects),
         sources=_intersection(filter.sources, _source_names(fields.sources)),
         tags=_intersection(filter.tags, fields.tags),
         titles=filter.titles + _title_patterns(fields.titles),
         not_roles=filter.not_roles + fields.not_roles,
-        not_authors=filter.not_authors + fields.not_authors,
+        not_authors=filter.not_authors + _author_names(store, fields.not_authors),
         not_projects=filter.not_projects + not_projects,
         not_sources=filter.not_sources + _source_names(fields.not_sources),
         not_tags=filter.not_tags + fields.not_tags,
@@ -80,6 +82,17 @@ def _project_names(store: Store, filter: Filter, names: Sequence[str]) -> tuple[
     stored: list[str] = []
     for name in names:
         stored += projects_named(name, projects) or (name,)
+    return tuple(stored)
+
+
+def _author_names(store: Store, names: Sequence[str]) -> tuple[str, ...]:
+    """Authors as they are stored. Case does not matter."""
+    if not names:
+        return ()
+    authors = store.authors(MOST_AUTHORS)
+    stored: list[str] = []
+    for name in names:
+        stored += [author for author in authors if fold(author) == fold(name)] or [name]
     return tuple(stored)
 
 

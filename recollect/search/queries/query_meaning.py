@@ -19,6 +19,7 @@ from recollect.store.base import Store
 from recollect.store.values import Space
 
 _NO_VECTORS = "There are no vectors to search yet. Run `recollect index`."
+_NO_MEANING = "The model knows none of these words, so they cannot be searched by meaning alone."
 
 
 class QueryMeaning(NamedTuple):
@@ -72,7 +73,8 @@ def query_meaning(
 def require_vector(meaning: QueryMeaning) -> None:
     """Raise InvalidInput if a query cannot be searched for by meaning alone."""
     if meaning.vector is None:
-        raise InvalidInput(meaning.problem or _NO_VECTORS)
+        problem = _NO_VECTORS if meaning.space is None else _NO_MEANING
+        raise InvalidInput(meaning.problem or problem)
 
 
 def _has_meaning(term: Term, meaning: Meaning) -> bool:

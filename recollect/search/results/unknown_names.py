@@ -17,8 +17,7 @@ from recollect.language.words.similar_names import closest
 from recollect.model.kinds import KINDS
 from recollect.model.projects import project_name
 from recollect.model.search import Filter
-from recollect.search.candidates.arms import MOST_AUTHORS
-from recollect.search.queries.query_filter import NO_NAME
+from recollect.search.queries.query_filter import MOST_AUTHORS, NO_NAME
 from recollect.search.results.subjects import subject_of
 from recollect.store.base import Store
 

@@ -18,8 +18,12 @@ _COMPARABLE = 0.8
 """An answer to a question comes later only for one with at least this share of its score."""
 
 
-def merge_copies(ranking: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
+def merge_copies(
+    ranking: Sequence[ScoredCandidate], *, by_conversation: bool = False
+) -> list[ScoredCandidate]:
     """Each message once: the best candidate represents those with the same text.
+
+    With `by_conversation`, only those of the same conversation.
 
     If only their titles have words of the query, these must be the same as well: many conversations
     begin with "Hello". Items that are not conversations stay apart, since each is a thing of its
@@ -32,7 +36,10 @@ def merge_copies(ranking: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
     for scored in ranking:
         first = scored
         if fingerprints[scored.fingerprint] > 1 and scored.candidate.kind == CONVERSATION:
-            first = by_text.setdefault(_text_to_compare(scored), scored)
+            text = _text_to_compare(scored)
+            if by_conversation:
+                text = text, scored.candidate.document
+            first = by_text.setdefault(text, scored)
         if first is scored:
             distinct.append(scored)
         else:

@@ -13,7 +13,8 @@ from recollect.language.queries.query_tree import Word
 from recollect.language.symbol_names import symbol_name
 from recollect.language.text import indexable, is_unspaced, non_ascii_characters
 
-_MOST_MATCHES = 64
+_MOST_MATCHES_OF_WORD = 64
+_MOST_MATCHES = 1_000
 _MAX_FOLDED_SINGLY = 8
 _WORD_CHARACTER = re.compile(r"[^\W_]")
 _TOKEN = re.compile(r"[^\W_]+")
@@ -33,7 +34,7 @@ class WordFinder(Protocol):
         """Where the first match starts; None if there is none."""
 
     def matches(self, text: str) -> list[Span]:
-        """The first matches, at most `_MOST_MATCHES`."""
+        """The first matches. A frequent word does not displace a rare one that comes later."""
 
 
 def word_finder(words: Sequence[Word]) -> WordFinder:
@@ -72,9 +73,9 @@ class _PlainFinder:
     def matches(self, text: str) -> list[Span]:
         ends: dict[int, int] = {}
         for word, is_prefix in self._words:
-            for start in _places(word, is_prefix, text):
+            for start in islice(_places(word, is_prefix, text), _MOST_MATCHES_OF_WORD):
                 ends.setdefault(start, start + len(word))
-        return sorted(ends.items())[:_MOST_MATCHES]
+        return sorted(ends.items())
 
 
 def _places(word: str, is_prefix: bool, text: str) -> Iterator[int]:

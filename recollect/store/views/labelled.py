@@ -1,21 +1,27 @@
 """A view of a store for readers that mask human-only messages: its candidates say which these are.
 
-The index knows the visibility of a message, but not its metadata, which can mark it as well.
+The index knows the visibility of a message, but not its metadata, which can mark it as well. What
+is shown of words without a message, such as corrections, comes from the other messages only.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from recollect.language.queries.query_tree import Node
 from recollect.model.audience import HUMAN_ONLY
 from recollect.model.search import Filter
 from recollect.store.values import Candidate, SubstringMatches, TermPlan
+from recollect.store.views.audience import AudienceStore
 from recollect.store.views.base import StoreView
 
 
 class LabelledStore(StoreView):
     def expect_terms(self, plan: TermPlan) -> None:
         self._store.expect_terms(plan._replace(with_human_only=True))
+
+    def has_match(self, node: Node, filter: Filter) -> bool:
+        return AudienceStore(self._store).has_match(node, filter)
 
     def candidates(self, keys: Sequence[int], filter: Filter) -> list[Candidate]:
         return self._label(self._store.candidates(keys, filter))

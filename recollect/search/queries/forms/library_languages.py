@@ -18,14 +18,14 @@ from recollect.search.queries.term_weights import with_more_forms
 from recollect.search.queries.terms import Form, Term
 from recollect.store.base import Store
 
-# Two words of each language that are in almost every longer text, and in no other language here.
+# Words of each language that are in almost every longer text, and in no other language here.
 _FREQUENT_WORDS = {
-    "de": ("und", "nicht"),
-    "fr": ("les", "dans"),
-    "es": ("los", "pero"),
-    "it": ("che", "gli"),
-    "pt": ("nao", "uma"),
-    "nl": ("het", "een"),
+    "de": ("und", "nicht", "ist", "der"),
+    "fr": ("les", "dans", "est", "une"),
+    "es": ("los", "pero", "una", "muy"),
+    "it": ("che", "gli", "sono", "della"),
+    "pt": ("nao", "uma", "muito", "dos"),
+    "nl": ("het", "een", "niet", "zijn"),
 }
 _MIN_SHARE = 0.01  # of the passages
 
@@ -52,9 +52,9 @@ def _languages(store: Store) -> list[Language]:
     languages = [language for language in LATIN if language.code in _FREQUENT_WORDS]
     words = [Word(word) for language in languages for word in _FREQUENT_WORDS[language.code]]
     frequencies, passages = store.frequencies(words)
-    pairs = zip(frequencies[::2], frequencies[1::2], strict=True)
+    by_word = dict(zip((word.text for word in words), frequencies, strict=True))
     return [
         language
-        for language, pair in zip(languages, pairs, strict=True)
-        if max(pair) > _MIN_SHARE * passages
+        for language in languages
+        if max(by_word[word] for word in _FREQUENT_WORDS[language.code]) > _MIN_SHARE * passages
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from recollect.language.queries.intent import IDENTIFIER, classify
 from recollect.library import Library
 from recollect.model.kinds import CONVERSATION
 from recollect.model.search import Filter, Hit, Page, SearchOptions
@@ -67,6 +68,8 @@ class RecallSearch:
     def _later_first(self, page: Page) -> tuple[Hit, ...]:
         """The hits, but later decisions before those that they supersede."""
         if page.offset or CONVERSATION not in self._filter.kinds:
+            return page.hits
+        if classify(self._query) == IDENTIFIER:  # whoever names a commit wants that commit
             return page.hits
         first = page.hits[:_DETAILED]
         first = self._library.memory.later_first(first, self._filter, self._context.audience)
