@@ -140,7 +140,7 @@ def test_results_are_grouped_by_conversation_at_a_terminal(filled_run: Any) -> N
     output = filled_run("search", "logger sql", "--mode", "text")
     assert output.count("The logger is locked") == 1
     assert " dewdrop" in output and FIRST[:8] in output and FIRST not in output
-    assert "1 conversation\n" in output and "recollect read 1" in output
+    assert "2 conversations\n" in output and "recollect read 1" in output
     assert lines_are_short(output)
 
 

@@ -53,7 +53,7 @@ def test_copies_are_one_hit_but_each_conversation_is_listed(library: recollect.L
     for number in range(4):
         library.add_conversation(f"{number}", messages=[message, message])
     page = library.search("pump")
-    assert (len(page.hits), page.total, page.exact, page.hits[0].copies) == (1, 1, True, 7)
+    assert (len(page.hits), page.total, page.exact, page.hits[0].copies) == (1, 8, True, 7)
     page = library.search("pump", options=SearchOptions(group="conversation"))
     assert (len(page.hits), page.total, page.exact) == (4, 4, True)
 

@@ -351,7 +351,6 @@ def test_a_minus_in_options_numbers_and_compound_words_is_text(text: str) -> Non
     [
         ('NOT (a "b c', And((w("NOT"), w("a"), w("b"), w("c"))), Fields()),
         ("-draft", w("-draft"), Fields()),
-        ("role:user -draft", w("-draft"), Fields(roles=("user",))),
         ('role:user 5" long', And((w("5"), w("long"))), Fields(roles=("user",))),
         ("a NEAR", And((w("a"), w("NEAR"))), Fields()),
         ("( ->", w("( ->"), Fields()),

@@ -140,17 +140,13 @@ class PageMaker:
         return [self._hit(candidate, score) for candidate in candidates]
 
     def _total(self) -> tuple[int, bool]:
-        """How many hits there are, and whether that is exact or a minimum.
-
-        Copies are one hit. Those of messages that were not ranked are not merged.
-        """
-        ranked = len(self._ranking.candidates)
+        """How many messages are hits, with their copies, and whether that is exact or a minimum."""
+        ranked = sum(1 + scored.copies for scored in self._ranking.candidates)
         if self._pool.is_exhausted and not self._is_partial:
             return ranked, True
         if self._interpretation.node is None:
             return ranked, False
-        matches, is_exact = self._pool.count()
-        total = matches - sum(scored.copies for scored in self._ranking.candidates)
+        total, is_exact = self._pool.count()
         if self._interpretation.is_by_meaning or self._is_partial:
             return max(total, ranked), False
         return total, is_exact

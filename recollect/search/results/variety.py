@@ -23,7 +23,8 @@ def merge_copies(
 ) -> list[ScoredCandidate]:
     """Each message once: the best candidate represents those with the same text.
 
-    With `by_conversation`, only those of the same conversation.
+    With `by_conversation`, only those of the same conversation, or of copies of it, which have the
+    same title.
 
     If only their titles have words of the query, these must be the same as well: many conversations
     begin with "Hello". Items that are not conversations stay apart, since each is a thing of its
@@ -38,7 +39,7 @@ def merge_copies(
         if fingerprints[scored.fingerprint] > 1 and scored.candidate.kind == CONVERSATION:
             text = _text_to_compare(scored)
             if by_conversation:
-                text = text, scored.candidate.document
+                text = text, scored.candidate.title or scored.candidate.document
             first = by_text.setdefault(text, scored)
         if first is scored:
             distinct.append(scored)
