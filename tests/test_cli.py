@@ -267,6 +267,7 @@ def test_recollect_runs_as_a_program(place: str) -> None:
     assert process.stderr.startswith("recollect: There is no library")
 
 
+@pytest.mark.full
 def test_a_program_ends_with_its_whole_output_written(run_with_examples: Any, place: str) -> None:
     for arguments in (["list", "--json"], ["search", "event loop"]):
         command = [sys.executable, "-m", "recollect", *arguments, "--home", place]
@@ -274,6 +275,7 @@ def test_a_program_ends_with_its_whole_output_written(run_with_examples: Any, pl
         assert process.stdout == run_with_examples(*arguments)
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 def test_a_program_fails_if_its_output_cannot_be_written(
     run_with_examples: Any, place: str

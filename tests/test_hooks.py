@@ -157,6 +157,7 @@ def test_every_turn_is_imported(session: Session) -> None:
     assert log_text() == ""
 
 
+@pytest.mark.full
 def test_a_relative_home_is_resolved_from_the_working_folder_of_the_agent(
     session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -505,6 +506,7 @@ def test_a_session_starts_with_a_digest_of_recent_work_in_its_project(
     assert "Use SQLite" in context(hook("session-start", event, RECOLLECT_DIGEST_TOKENS="many"))
 
 
+@pytest.mark.full
 @SQLITE
 def test_a_resumed_session_gets_no_digest_of_itself(library: recollect.Library) -> None:
     save_observations(library, "/work/shop", "Use SQLite", id="s1")

@@ -551,6 +551,7 @@ def test_new_messages_are_embedded_in_the_background_without_a_search(
     assert count_embedded(library) == 40
 
 
+@pytest.mark.full
 def test_messages_saved_after_a_deletion_are_embedded_in_the_background(
     background: Callable[[], recollect.Library],
 ) -> None:
@@ -565,6 +566,7 @@ def test_messages_saved_after_a_deletion_are_embedded_in_the_background(
     assert library.verify().healthy
 
 
+@pytest.mark.full
 def test_messages_saved_after_an_edit_are_embedded_in_the_background(
     background: Callable[[], recollect.Library],
 ) -> None:

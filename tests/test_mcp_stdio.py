@@ -54,7 +54,6 @@ COMMAND = "from recollect.__main__ import main; import sys; sys.exit(main())"
 # -- in a process -------------------------------------------------------------
 
 
-@pytest.mark.both_stores
 def test_a_session_from_initialize_to_exit(place: str, tmp_path: Path) -> None:
     with running("--home", place) as server:
         server.send(request(1, "initialize", protocolVersion="2025-11-25"))
@@ -222,7 +221,6 @@ def test_an_abbreviated_option_before_the_command_is_accepted() -> None:
         assert server.receive()["id"] == 1
 
 
-@pytest.mark.both_stores
 def test_agents_in_separate_processes_exchange_messages(place: str) -> None:
     with running("--home", place) as ann, running("--home", place) as bob:
         ann.send(request(1, "tools/call", name="bus_connect", arguments={"thread_name": "plans"}))

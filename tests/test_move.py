@@ -225,6 +225,7 @@ def test_a_moved_library_can_be_searched(places: Places, here: str, there: str) 
         assert moved.search("a note", options=SearchOptions(mode="vector")).hits
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("here", "there"), DIRECTIONS)
 @pytest.mark.parametrize("receipt", [1, pytest.param(2, marks=pytest.mark.full)])
 def test_undoing_an_import_works_the_same_after_a_move(
@@ -447,6 +448,7 @@ def interrupt(
     monkeypatch.setattr(target, method, counting)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("here", "there"), TO_POSTGRES_AND_BACK)
 def test_an_interrupted_move_resumes_from_any_point(places: Places, here: str, there: str) -> None:
     source = places(here)
@@ -644,6 +646,7 @@ def wait_for_writes(writer: Writer, count: int) -> None:
         writer.join(0.01)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("here", "there"), INTO_POSTGRES)
 @pytest.mark.parametrize("remove", [True, pytest.param(False, marks=pytest.mark.full)])
 def test_a_library_moves_while_somebody_never_stops_writing(
@@ -910,6 +913,7 @@ def test_a_target_with_conversations_is_refused(places: Places, kind: str) -> No
         recollect.places.abort_move(target.where, target.user)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 def test_a_target_that_had_conversations_can_be_removed_first(places: Places, kind: str) -> None:
     source, target = places("sqlite"), places(kind)

@@ -624,6 +624,7 @@ def all_hits(library: recollect.Library, query: str, size: int, **options: Any) 
         hits += page.hits
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("mode", ["text", "both"])
 def test_paging_through_700_matches_returns_each_once(
     library: recollect.Library, monkeypatch: pytest.MonkeyPatch, mode: str

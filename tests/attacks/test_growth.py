@@ -67,6 +67,7 @@ def build(name: str, folder: Path, size: int) -> Path:
     return CASES[name](folder, size)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", QUICK)
 def test_the_calls_of_an_importer_grow_linearly(name: str, tmp_path: Path) -> None:
     small, large = (build(name, tmp_path / str(size), size) for size in (SMALL, SMALL * FACTOR))

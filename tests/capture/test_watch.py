@@ -476,6 +476,7 @@ def test_file_system_events_trigger_imports(workspace: Workspace) -> None:
         follow.join()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 @pytest.mark.parametrize(
     "end", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.full)]

@@ -90,7 +90,6 @@ def add_long(library: recollect.Library, count: int = 5_000) -> None:
 # -- the list ---
 
 
-@pytest.mark.both_stores
 def test_the_list_shows_conversations_and_opens_them(site: Site, open_page: OpenPage) -> None:
     add(
         site.library,
@@ -227,6 +226,7 @@ def test_new_messages_scroll_into_view_at_the_end_and_show_a_button_elsewhere(
 # -- searching ---
 
 
+@pytest.mark.full
 def test_typing_in_the_search_box_shows_results(site: Site, open_page: OpenPage) -> None:
     add(site.library, "tea", "On tea", "How hot for sencha?", "Seventy degrees.")
     add(site.library, "pears", "Pears", "When do I prune a pear tree?", "In winter.")
@@ -469,6 +469,7 @@ def test_a_conversation_can_be_deleted_and_restored(site: Site, open_page: OpenP
     assert [m.content for m in site.library.conversation("b").messages] == ["two", "three"]
 
 
+@pytest.mark.full
 def test_ids_with_special_characters_work_everywhere(site: Site, open_page: OpenPage) -> None:
     id = "search/messages//a?x=1&y#z %41 <b>日本語</b> 🌱/.."
     add(site.library, id, "Odd", "one")

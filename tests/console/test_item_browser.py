@@ -281,6 +281,7 @@ def test_a_note_can_be_created_and_edited_with_the_keyboard(
     assert (note.title, note.version) == ("Moss", 2)
 
 
+@pytest.mark.full
 @pytest.mark.browser_errors("409")
 def test_a_conflict_shows_the_differences_and_lets_the_person_decide(
     site: Site, open_page: OpenPage

@@ -59,6 +59,7 @@ def test_a_search_is_narrowed_by_facets_with_exact_counts(site: Site, open_page:
     expect(page.locator("[data-match-count]")).to_have_text("24 messages in 12 conversations")
 
 
+@pytest.mark.full
 def test_a_wide_page_previews_the_selected_result_in_context(
     site: Site, open_page: OpenPage
 ) -> None:

@@ -361,6 +361,7 @@ def items_of_every_source(library: Library) -> list[tuple[str, str]]:
     ]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "mode",
     [

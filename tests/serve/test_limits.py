@@ -49,6 +49,7 @@ def test_a_clock_that_goes_back_adds_and_removes_no_tokens() -> None:
     assert buckets.take("ann") == pytest.approx(1.0)
 
 
+@pytest.mark.full
 def test_the_memory_of_a_limiter_is_bounded() -> None:
     buckets = Buckets(60, 3, Clock(), max_buckets=1_000)
     for n in range(100_000):

@@ -184,7 +184,6 @@ def test_every_route_is_described() -> None:
 # -- answers -------------------------------------------------------------------
 
 
-@pytest.mark.both_stores
 def test_answers_of_the_contracts_match_their_description(world: World, user: str) -> None:
     client, ids = world.client(user), create_documents(world, user)
     conversation, thread = (

@@ -275,6 +275,7 @@ def warnings(server: Process) -> list[dict[str, Any]]:
     return [line for line in server.lines() if line["level"] == "warning"]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "name", ["CONVERSATION_DB", pytest.param("ORIGIN_CONVERSATION_DB", marks=pytest.mark.full)]
 )

@@ -355,7 +355,7 @@ def test_undoing_an_import_deletes_its_vectors(store: Store) -> None:
     assert keys(store.nearest(space, unit(14, 1, 8)[0], EVERYTHING, 10)) == [min(by_key)]
 
 
-@settings(max_examples=12)
+@settings(max_examples=max(5, settings.default.max_examples))
 @given(
     st.lists(st.sampled_from(["append", "change", "delete", "embed", "refresh"]), max_size=12),
     st.integers(0, 99),

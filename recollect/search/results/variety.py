@@ -14,6 +14,7 @@ from recollect.settings import LIMITS
 
 MESSAGES_IN_A_ROW = 2
 """The most messages of a conversation that come before those of others."""
+_LONG_MESSAGE = 120  # characters
 _COMPARABLE = 0.8
 """An answer to a question comes later only for one with at least this share of its score."""
 
@@ -23,8 +24,8 @@ def merge_copies(
 ) -> list[ScoredCandidate]:
     """Each message once: the best candidate represents those with the same text.
 
-    With `by_conversation`, only those of the same conversation, or of copies of it, which have the
-    same title.
+    With `by_conversation`, only those of the same conversation, or of copies of it: these have the
+    same title, or a message in common that is too long for people to write it twice.
 
     If only their titles have words of the query, these must be the same as well: many conversations
     begin with "Hello". Items that are not conversations stay apart, since each is a thing of its
@@ -38,7 +39,7 @@ def merge_copies(
         first = scored
         if fingerprints[scored.fingerprint] > 1 and scored.candidate.kind == CONVERSATION:
             text = _text_to_compare(scored)
-            if by_conversation:
+            if by_conversation and len(scored.candidate.content) < _LONG_MESSAGE:
                 text = text, scored.candidate.title or scored.candidate.document
             first = by_text.setdefault(text, scored)
         if first is scored:
