@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from texts import add_texts
 
 import recollect
 from recollect.model.search import SearchOptions
@@ -20,9 +21,7 @@ TEXTS = {
 
 @pytest.fixture
 def notes(library: recollect.Library) -> recollect.Library:
-    for name, text in TEXTS.items():
-        library.add_conversation(name, messages=[{"role": "user", "content": text}])
-    return library
+    return add_texts(library, TEXTS)
 
 
 def hits(library: recollect.Library, query: str) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from texts import add_texts
 
 import recollect
 
@@ -27,9 +28,7 @@ TEXTS = {
 
 @pytest.fixture
 def notes(library: recollect.Library) -> recollect.Library:
-    for name, text in TEXTS.items():
-        library.add_conversation(name, messages=[{"role": "user", "content": text}])
-    return library
+    return add_texts(library, TEXTS)
 
 
 def hits(library: recollect.Library, query: str) -> list[str]:
@@ -49,6 +48,17 @@ def test_a_long_number_is_found_in_any_groups(notes: recollect.Library) -> None:
     }
     for query, name in queries.items():
         assert hits(notes, query)[:1] == [name], query
+
+
+def test_a_number_that_can_be_split_in_very_many_ways_is_searched_at_once(
+    notes: recollect.Library,
+) -> None:
+    add_texts(notes, {"ones": " ".join("1" * size for size in range(2, 9))})
+    assert hits(notes, "1" * 30 + "7777") == []
+
+
+def test_a_path_can_have_very_many_parts(notes: recollect.Library) -> None:
+    assert hits(notes, "/".join(["a"] * 100) + "/src/parser/frame.rs") == ["parser"]
 
 
 @pytest.mark.both_stores
@@ -105,8 +115,7 @@ def test_a_ligature_is_found_by_its_letters_and_the_reverse(library: recollect.L
         "ligature": "Ma sœur cœliaque a six œufs.",
         "letters": "Deux soeurs au choeur.",
     }
-    for name, text in texts.items():
-        library.add_conversation(name, messages=[{"role": "user", "content": text}])
+    add_texts(library, texts)
     for query in ("soeur", "sœur", "Où est ma soeur ?"):
         assert sorted(hits(library, query)) == ["letters", "ligature"], query
     for query in ("oeufs", "coeliaque"):

@@ -127,6 +127,7 @@ def test_a_sentence_is_a_statement(text: str) -> None:
         "dog cake",
         "Where is the cake? My dog is here.",
         "why not bake a cake for my dog",
+        "what not to give a dog to eat",
     ],
 )
 def test_questions_requests_and_keywords_are_not_statements(text: str) -> None:

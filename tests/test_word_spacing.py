@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from texts import add_texts
 
 import recollect
 from recollect.model.search import Filter, SearchOptions
@@ -30,9 +31,7 @@ TEXTS = {
 
 @pytest.fixture
 def notes(library: recollect.Library) -> recollect.Library:
-    for name, text in TEXTS.items():
-        library.add_conversation(name, messages=[{"role": "user", "content": text}])
-    return library
+    return add_texts(library, TEXTS)
 
 
 def hits(library: recollect.Library, query: str, **options: object) -> list[str]:
@@ -90,8 +89,7 @@ def test_words_in_one_word_rank_between_adjacent_and_scattered_words(
         "scattered": "The controller may abort it.",
         "some": "They may abort it.",
     }
-    for name, text in texts.items():
-        library.add_conversation(name, messages=[{"role": "user", "content": text}])
+    add_texts(library, texts)
     assert hits(library, "abort controller") == ["adjacent", "one", "scattered", "some"]
 
 

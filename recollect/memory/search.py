@@ -30,7 +30,7 @@ from recollect.search.evidence import UNRELATED
 from recollect.search.queries.interpretation import interpret
 from recollect.search.queries.period_questions import as_period
 from recollect.search.queries.query_filter import has_words, may_relax, narrow_filter
-from recollect.search.queries.query_reading import meaning_in_library
+from recollect.search.queries.query_reading import resolve_ambiguity
 from recollect.search.queries.query_terms import term_plan
 from recollect.search.ranking.scored import ScoredCandidate
 from recollect.search.rerank import rerank_if_useful
@@ -75,7 +75,7 @@ def search_concept(
     parts = [observations, messages]
     if options.mode == "text":
         text = _literal_query(text, parts)
-    query = meaning_in_library(
+    query = resolve_ambiguity(
         as_period(parse_query(text), options.now), messages.store, [messages.filter]
     )
     messages.store.expect_terms(term_plan(query, options, meaning, with_kinds=True))

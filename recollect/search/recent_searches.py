@@ -19,9 +19,9 @@ from recollect.search.engine import Search, prepare_search
 from recollect.search.queries.long_queries import expect_words
 from recollect.search.queries.query_filter import has_words
 from recollect.search.queries.query_reading import (
-    meaning_in_library,
     read_query,
     read_short_query,
+    resolve_ambiguity,
 )
 from recollect.search.queries.query_terms import term_plan
 from recollect.search.results.without_words import search_without_words
@@ -153,7 +153,7 @@ def _read_early(text: str, store: Store, filter: Filter, options: SearchOptions)
     if query is None:
         expect_words(text, store)
         return None
-    return meaning_in_library(query, store, [filter])
+    return resolve_ambiguity(query, store, [filter])
 
 
 def _announce(

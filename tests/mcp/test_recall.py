@@ -160,9 +160,9 @@ def test_other_messages_are_shown_only_for_words_that_are_new(
     assert re.findall(r"^#(\d)", answer, re.M) == ["1", "5"]
 
 
-def add_decisions(library: Library) -> None:
+def add_decisions(library: Library, commit: str = "") -> None:
     for id_, day, decision in (
-        ("early", 1, "We decided to keep the sessions of the shop in Redis."),
+        ("early", 1, f"We decided to keep the sessions of the shop in Redis{commit}."),
         ("late", 8, "We drop Redis, the sessions of the shop go to PostgreSQL."),
     ):
         message = {"role": "user", "content": decision, "created_at": f"2026-03-0{day}T09:00:00Z"}
@@ -181,13 +181,7 @@ def test_a_later_decision_comes_before_the_one_that_it_supersedes(
 
 
 def test_what_contains_an_identifier_stays_first(agent: Caller, library: Library) -> None:
-    for id_, day, decision in (
-        ("early", 1, "We decided to keep the sessions of the shop in Redis, see 4e1fa07."),
-        ("late", 8, "We drop Redis, the sessions of the shop go to PostgreSQL."),
-    ):
-        message = {"role": "user", "content": decision, "created_at": f"2026-03-0{day}T09:00:00Z"}
-        library.add_conversation(id_, id_, messages=[message], project="/work/shop")
-    library.index()
+    add_decisions(library, commit=", see 4e1fa07")
     answer = text(agent, "recall_search", query="4e1fa07")
     assert re.findall(r"^\[(\w+)\]", answer, re.M) == ["early"]
 

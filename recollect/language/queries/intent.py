@@ -27,7 +27,10 @@ _QUESTION_MARKS = ("?", "？", "؟")
 _EDGES = "\"'“”‘’„«».,;:!?…¿¡()[]{}<>"
 _SENTENCE_END = re.compile(r"(?<=[.!?:])\s+(?=\S)")
 # "Could not find a version" and "was thinking of" begin like questions, but ask nothing.
-_NO_QUESTION = re.compile(r"(?!why|warum|waarom)\w+ (?:not|nicht|niet)\b|(?:was|were) \w+ing\b")
+_NO_QUESTION = re.compile(
+    r"(?!(?:why|what|who|which|when|where|how|warum|wer|wann|wo|wie|waarom|wat|wanneer)\b)"
+    r"\w+ (?:not|nicht|niet)\b|(?:was|were) \w+ing\b"
+)
 # A whole number with a unit or an ordinal, such as 9am, 2nd, 10k or 50%.
 _AMOUNT = re.compile(r"[$€£]?\d+(?:st|nd|rd|th|am|pm|k|m|s|x|h|min|kg|km|gb|mb|%)?")
 _HAS_DIGIT_AND_MORE = re.compile(r"(?=.*\d)(?=.*[^\W\d_]|.*\d[-._/:#]\d).{3,}")

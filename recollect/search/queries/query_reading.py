@@ -1,4 +1,4 @@
-"""Reading a query: what it means where the library decides."""
+"""Reading a query. Where it is ambiguous, the library decides what it means."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def read_query(text: str, store: Store, options: SearchOptions, filters: Sequenc
     `filters`: what is searched passes at least one of them.
     """
     query = _with_period(parse_any_length(text, store), options)
-    return meaning_in_library(query, store, filters)
+    return resolve_ambiguity(query, store, filters)
 
 
 def read_short_query(text: str, options: SearchOptions) -> Query | None:
@@ -29,8 +29,8 @@ def read_short_query(text: str, options: SearchOptions) -> Query | None:
         return None
 
 
-def meaning_in_library(query: Query, store: Store, filters: Sequence[Filter]) -> Query:
-    """The query as it is meant, as far as this depends on what the library contains."""
+def resolve_ambiguity(query: Query, store: Store, filters: Sequence[Filter]) -> Query:
+    """Decide by what the library contains whether operators are text, and a time is meant."""
     query = with_operators_as_text(query, store, filters)
     return unless_only_mentioned(query, store, filters)
 

@@ -109,8 +109,8 @@ def _inflected_terms(forms: Sequence[Form], store: Store, language: Language) ->
             inflected = [
                 (word,) for each in _with_spellings(form, language) for word in variants[each]
             ]
-            form_list = (*inflected, *separate_words(form[0]))
-            terms.append(Term(tuple(dict.fromkeys(form_list))))
+            all_forms = dict.fromkeys([*inflected, *separate_words(form[0])])
+            terms.append(Term(tuple(all_forms)))
         else:
             terms.append(Term((form,)))
     return terms

@@ -7,7 +7,6 @@ A phone number, an IBAN or a card number is written with spaces in one place and
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
 
 from recollect.language.queries.query_tree import Word
 from recollect.language.text import tokens
@@ -42,23 +41,25 @@ def groupings(number: str, store: Store) -> list[Form]:
     places = range(len(number) + 1)
     parts = {number[i:j] for i in places for j in places if _MIN_GROUP <= j - i <= _MAX_GROUP}
     words = store.known_words(sorted({number, *parts}))
-    forms: list[Form] = []
-    for form in _splits(number, words):
-        forms.append(form)
-        if len(forms) == _MOST_GROUPINGS:
-            break
+    forms = _splits(number, words)
     if not forms:
         return []
     frequencies, _ = store.frequencies([Word(" ".join(form)) for form in forms])
     return [form for form, frequency in zip(forms, frequencies, strict=True) if frequency]
 
 
-def _splits(text: str, words: set[str]) -> Iterator[Form]:
-    """The ways to split a text into words."""
-    if not text:
-        yield ()
-    sizes: Sequence[int] = (len(text), *range(_MAX_GROUP, _MIN_GROUP - 1, -1))
-    for size in dict.fromkeys(sizes):
-        if size <= len(text) and text[:size] in words:
-            for others in _splits(text[size:], words):
-                yield (text[:size], *others)
+def _splits(text: str, words: set[str]) -> list[Form]:
+    """The ways to split a text into words, those with few words first.
+
+    A text can be split in very many ways, so only some are kept for each of its ends.
+    """
+    splits_from: dict[int, list[Form]] = {len(text): [()]}
+    for start in range(len(text) - 1, -1, -1):
+        splits = [
+            (text[start:end], *others)
+            for end, rest in splits_from.items()
+            if text[start:end] in words
+            for others in rest
+        ]
+        splits_from[start] = sorted(splits, key=len)[:_MOST_GROUPINGS]
+    return splits_from[0]

@@ -18,7 +18,8 @@ from recollect.search.queries.term_weights import with_more_forms
 from recollect.search.queries.terms import Form, Term
 from recollect.store.base import Store
 
-# Words of each language that are in almost every longer text, and in no other language here.
+# Words of each language that almost every longer text has. Few are words of another one: a language
+# that the library does not have costs a lookup, and finds nothing.
 _FREQUENT_WORDS = {
     "de": ("und", "nicht", "ist", "der"),
     "fr": ("les", "dans", "est", "une"),
