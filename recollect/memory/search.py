@@ -31,7 +31,7 @@ from recollect.search.queries.interpretation import interpret
 from recollect.search.queries.period_questions import as_period
 from recollect.search.queries.query_filter import has_words, may_relax, narrow_filter
 from recollect.search.queries.query_reading import resolve_ambiguity
-from recollect.search.queries.query_terms import term_plan
+from recollect.search.queries.query_terms import announce_terms
 from recollect.search.ranking.scored import ScoredCandidate
 from recollect.search.rerank import rerank_if_useful
 from recollect.search.results.ranking import Ranking
@@ -78,7 +78,7 @@ def search_concept(
     query = resolve_ambiguity(
         as_period(parse_query(text), options.now), messages.store, [messages.filter]
     )
-    messages.store.expect_terms(term_plan(query, options, meaning, with_kinds=True))
+    announce_terms(query, messages.store, options, meaning, with_kinds=True)
     parts = [part._replace(filter=narrow_filter(part.filter, query, store)) for part in parts]
     coverage = Coverage(store, parts[0].filter)
     results = DistinctResults(store, coverage, ConversationTexts(store, audience), options.limit)

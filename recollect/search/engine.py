@@ -18,7 +18,7 @@ from recollect.search.candidates.scope import Scope
 from recollect.search.queries.interpretation import Interpretation, interpret
 from recollect.search.queries.query_filter import has_words, may_relax, narrow_filter
 from recollect.search.queries.query_reading import read_query
-from recollect.search.queries.query_terms import term_plan
+from recollect.search.queries.query_terms import announce_terms
 from recollect.search.ranking.scored import ScoredCandidate
 from recollect.search.rerank import rerank_if_useful
 from recollect.search.results.pages import PageMaker
@@ -41,7 +41,7 @@ def search(
     """
     with store.snapshot():
         query = read_query(text, store, options, [filter])
-        store.expect_terms(term_plan(query, options, meaning, bool(filter.kinds)))
+        announce_terms(query, store, options, meaning, with_kinds=bool(filter.kinds))
         if not has_words(query):
             return search_without_words(store, query, filter, options)
         return prepare_search(store, meaning, query, filter, options).page(options)

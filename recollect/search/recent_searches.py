@@ -23,11 +23,10 @@ from recollect.search.queries.query_reading import (
     read_short_query,
     resolve_ambiguity,
 )
-from recollect.search.queries.query_terms import term_plan
+from recollect.search.queries.query_terms import announce_terms
 from recollect.search.results.without_words import search_without_words
 from recollect.settings import EMBEDDINGS, RERANK
 from recollect.store.base import Store
-from recollect.store.values import TermPlan
 
 _MAX_SEARCHES = 8
 # Candidates with more text than this are not held in memory.
@@ -45,8 +44,8 @@ _without_paging = attrgetter(
 
 class _RecentSearch(NamedTuple):
     search: Search
-    term_plan: TermPlan
-    """What was announced before the search."""
+    query: Query
+    """Its terms are announced before each page."""
 
     @property
     def may_be_kept(self) -> bool:
@@ -54,13 +53,6 @@ class _RecentSearch(NamedTuple):
         candidates = self.search.ranking.candidates
         characters = sum([len(scored.candidate.content) for scored in candidates])
         return characters <= _MAX_CHARACTERS and not self.search.interpretation.meaning.problem
-
-
-class _Reading(NamedTuple):
-    """A query and what was announced for it."""
-
-    query: Query
-    term_plan: TermPlan
 
 
 class RecentSearches:
@@ -84,20 +76,20 @@ class RecentSearches:
         settings = (RERANK.get(), EMBEDDINGS.get(), synonyms_version())
         key = (audience, text, filter, _without_paging(options), settings)
         with store.snapshot():
-            reading = self._begin(key, store, meaning, text, filter, options)
+            query = self._begin(key, store, meaning, text, filter, options)
             # Read before the search: if somebody writes meanwhile, the result is not used again.
             version = store.version()
             search = self._find(key, version, options.now)
             if search is not None:
                 return search.page(options)
-            if reading is None:
+            if query is None:
                 query = read_query(text, store, options, [filter])
-                reading = _Reading(query, _announce(query, store, meaning, filter, options))
-            if not has_words(reading.query):
-                return search_without_words(store, reading.query, filter, options)
-            search = prepare_search(store, meaning, reading.query, filter, options)
+                _announce(query, store, meaning, filter, options)
+            if not has_words(query):
+                return search_without_words(store, query, filter, options)
+            search = prepare_search(store, meaning, query, filter, options)
             page = search.page(options)
-            self._add(key, version, _RecentSearch(search, reading.term_plan))
+            self._add(key, version, _RecentSearch(search, query))
             return page
 
     def _begin(
@@ -108,20 +100,20 @@ class RecentSearches:
         text: str,
         filter: Filter,
         options: SearchOptions,
-    ) -> _Reading | None:
-        """Announce the terms before the store is read.
+    ) -> Query | None:
+        """Parse the query, and announce its terms before the store is read.
 
         None if this is probably one of the latest searches, or if the query is too long.
         """
         with self._lock:
             recent = self._searches.get(key)
         if recent is not None:
-            store.expect_terms(recent.term_plan)
+            _announce(recent.query, store, meaning, filter, options)
             return None
         query = _read_early(text, store, filter, options)
-        if query is None:
-            return None
-        return _Reading(query, _announce(query, store, meaning, filter, options))
+        if query is not None:
+            _announce(query, store, meaning, filter, options)
+        return query
 
     def _find(self, key: Hashable, version: object, now: datetime) -> Search | None:
         with self._lock:
@@ -158,9 +150,6 @@ def _read_early(text: str, store: Store, filter: Filter, options: SearchOptions)
 
 def _announce(
     query: Query, store: Store, meaning: Meaning, filter: Filter, options: SearchOptions
-) -> TermPlan:
-    """Announce the terms of a query."""
+) -> None:
     with_kinds = options.observations or bool(filter.kinds)
-    plan = term_plan(query, options, meaning, with_kinds)
-    store.expect_terms(plan)
-    return plan
+    announce_terms(query, store, options, meaning, with_kinds=with_kinds)

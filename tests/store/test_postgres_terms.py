@@ -80,7 +80,7 @@ def test_what_was_looked_up_is_what_each_question_finds(
             other.close()
             traces.take()
             with store.snapshot():
-                store.expect_terms(plan)
+                store.expect_terms(lambda: plan)
                 assert answers(store, words, plan) == separately
             if language is ENGLISH:
                 assert len(traces.take().statements) <= 2  # "cattle" was not announced
@@ -92,9 +92,8 @@ def test_similar_words_are_the_neighbours_of_a_word(store: PostgresStore) -> Non
     words = ["castle", "cattle", "casle", "castles", "castlle", "catsle", "cxstle", "tower", "x"]
     store.save([Document("test", "w", passages=(Passage("m", "user", " ".join(words)),))])
     with store.snapshot():
-        store.expect_terms(
-            TermPlan({"castel": frozenset()}, ENGLISH, correctable=frozenset(["castel"]))
-        )
+        plan = TermPlan({"castel": frozenset()}, ENGLISH, correctable=frozenset(["castel"]))
+        store.expect_terms(lambda: plan)
         assert store.similar_words(["castel"])["castel"] == neighbours("castel") & set(words)
     rows = store._read(
         lambda db: db.rows("select similar_words(?::integer, 'castle')", (db.owner,))

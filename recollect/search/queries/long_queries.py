@@ -113,8 +113,8 @@ def expect_words(text: str, store: Store) -> None:
     with suppress(QueryTooLong):
         text = _shorten_data(text)
         check_size(text, LIMITS.long_query_bytes)
-        nodes = list(map(Word, _likely_candidates(text)))
-        store.expect_terms(TermPlan({}, ENGLISH, nodes, with_kinds=True))
+        words = _likely_candidates(text)
+        store.expect_terms(lambda: TermPlan({}, ENGLISH, list(map(Word, words)), with_kinds=True))
 
 
 @lru_cache(2)  # they are announced first

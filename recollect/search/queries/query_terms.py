@@ -248,12 +248,18 @@ def _synonym_terms(terms: Sequence[Term], store: Store, query: Query) -> list[Te
     ]
 
 
-def term_plan(query: Query, options: SearchOptions, meaning: Meaning, with_kinds: bool) -> TermPlan:
-    """What `query_terms` and `correct_terms` will ask a store.
+def announce_terms(
+    query: Query, store: Store, options: SearchOptions, meaning: Meaning, *, with_kinds: bool
+) -> None:
+    """Announce what `query_terms` and `correct_terms` will ask the store.
 
     With `with_kinds`, filters with kinds follow.
     """
-    plan = _term_plan(query, options.typing)._replace(with_kinds=with_kinds)
+    store.expect_terms(lambda: _term_plan(query, options, meaning)._replace(with_kinds=with_kinds))
+
+
+def _term_plan(query: Query, options: SearchOptions, meaning: Meaning) -> TermPlan:
+    plan = _plan_without_corrections(query, options.typing)
     if not may_correct(query, options):
         return plan
     correctable = set(filter(may_be_misspelled, plan.words))
@@ -262,7 +268,7 @@ def term_plan(query: Query, options: SearchOptions, meaning: Meaning, with_kinds
     return plan._replace(correctable=frozenset(correctable))
 
 
-def _term_plan(query: Query, typing: bool) -> TermPlan:
+def _plan_without_corrections(query: Query, typing: bool) -> TermPlan:
     if query.node is None:
         return TermPlan({}, query.language)
     nodes: list[Node] = []

@@ -117,10 +117,11 @@ class Care(ABC):
 
     @neutral
     @abstractmethod
-    def expect_terms(self, plan: TermPlan) -> None:
+    def expect_terms(self, plan: Callable[[], TermPlan]) -> None:
         """Announce what a search will ask about its terms, before it reads anything.
 
         A store on a server can then read that with the statement that begins the transaction.
+        Other stores do not call `plan`.
         """
 
     @neutral

@@ -364,8 +364,8 @@ class PostgresStore(SqlStore[Connection]):
     def expect_candidates(self, *reads: CandidateRead) -> None:
         self._transactions.expect_candidates(reads)
 
-    def expect_terms(self, plan: TermPlan) -> None:
-        self._transactions.look_up(text.lookups(plan, self._counts))
+    def expect_terms(self, plan: Callable[[], TermPlan]) -> None:
+        self._transactions.look_up(text.lookups(plan(), self._counts))
 
     def version(self) -> object:
         return self._read(_version)

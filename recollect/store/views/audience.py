@@ -174,8 +174,8 @@ class AudienceStore(StoreView):
 
     # -- text search ---
 
-    def expect_terms(self, plan: TermPlan) -> None:
-        self._store.expect_terms(plan._replace(with_human_only=True))
+    def expect_terms(self, plan: Callable[[], TermPlan]) -> None:
+        self._store.expect_terms(lambda: plan()._replace(with_human_only=True))
 
     def match(self, node: Node, filter: Filter, limit: int) -> list[int]:
         request = limit

@@ -439,7 +439,7 @@ class StoreView(Store):
     def expect_candidates(self, *reads: CandidateRead) -> None:
         self._store.expect_candidates(*reads)
 
-    def expect_terms(self, plan: TermPlan) -> None:
+    def expect_terms(self, plan: Callable[[], TermPlan]) -> None:
         self._store.expect_terms(plan)
 
     def needs_refresh(self) -> bool:

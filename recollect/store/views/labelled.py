@@ -6,7 +6,7 @@ is shown of words without a message, such as corrections, comes from the other m
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from recollect.language.queries.query_tree import Node
 from recollect.model.audience import HUMAN_ONLY
@@ -17,8 +17,8 @@ from recollect.store.views.base import StoreView
 
 
 class LabelledStore(StoreView):
-    def expect_terms(self, plan: TermPlan) -> None:
-        self._store.expect_terms(plan._replace(with_human_only=True))
+    def expect_terms(self, plan: Callable[[], TermPlan]) -> None:
+        self._store.expect_terms(lambda: plan()._replace(with_human_only=True))
 
     def has_match(self, node: Node, filter: Filter) -> bool:
         return AudienceStore(self._store).has_match(node, filter)

@@ -26,7 +26,7 @@ class SqlCare(SqlTransactions[Connection], Care):
     def expect_candidates(self, *reads: CandidateRead) -> None:
         pass
 
-    def expect_terms(self, plan: TermPlan) -> None:
+    def expect_terms(self, plan: Callable[[], TermPlan]) -> None:
         pass
 
     def facets(self, kind: str = CONVERSATION) -> dict[str, list[tuple[str, int]]]:
