@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 import recollect
+from recollect.errors import SearchTimeout
 from recollect.language.queries.query import parse_query
 from recollect.model.search import Filter, Page, SearchOptions
 from recollect.search.queries.period_questions import as_period
@@ -49,6 +50,16 @@ def test_a_time_can_have_no_beginning(diary: recollect.Library) -> None:
     page = search(diary, "before March 2026")
     assert [hit.message_id for hit in page.hits] == ["2026-02-20"]
     assert page.note == "Searched by time only: up to 2026-02-28."
+
+
+def test_a_search_for_mentions_of_a_time_that_takes_too_long_is_no_error(
+    diary: recollect.Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def take_too_long(*arguments: object) -> bool:
+        raise SearchTimeout("too long")
+
+    monkeypatch.setattr(type(diary._store), "has_match", take_too_long)
+    assert [hit.message_id for hit in search(diary, "2026-03-03").hits] == ["2026-03-03"]
 
 
 def test_a_time_without_messages_has_no_hits(diary: recollect.Library) -> None:

@@ -98,6 +98,8 @@ def test_a_search_that_takes_too_long_returns_what_it_has_found(
     assert page.partial and not page.exact
     assert len(page.hits) == 10
     assert "took too long" in page.note
+    monkeypatch.undo()
+    assert not library.search("which walrus is in the pool?", options=FIRST).partial
 
 
 def test_a_search_for_symbols_that_takes_too_long_returns_what_it_has_found(

@@ -115,3 +115,12 @@ def test_texts_that_were_forgotten_are_split_again(monkeypatch: pytest.MonkeyPat
     (second,) = words.split(["walrus tusk"])
     assert second is not first
     assert second == first
+
+
+def test_long_words_count_by_their_length() -> None:
+    words = Vocabulary()
+    for number in range(250):
+        words.split([f"{number:x}" + "x" * 30_000])
+    assert words.is_full
+    remembered = [*words._texts, *words._earlier_texts]
+    assert sum(map(len, remembered)) < 3 * vocabulary._MAX_REMEMBERED

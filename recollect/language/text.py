@@ -25,6 +25,8 @@ _IDENTIFIER_LENGTH = 500
 # Two identifiers must fit into one index entry, which has at most 2,704 bytes in PostgreSQL.
 _IDENTIFIER_BYTES = 1_200
 
+PUNCTUATION_AROUND_WORDS = "\"'“”‘’„«».,;:!?…¿¡()[]{}<>"
+
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 # Scripts written without spaces between words. Each character becomes a token of its own, so that
 # any run of characters can be found as a phrase.
@@ -105,6 +107,11 @@ def fold(value: str) -> str:
     if value.isascii():
         return value.lower()
     return unicodedata.normalize("NFC", value).casefold()
+
+
+def bare_word(word: str) -> str:
+    """A word in lower case, without the punctuation around it."""
+    return fold(word).replace("’", "'").strip(PUNCTUATION_AROUND_WORDS)
 
 
 def comparable(value: str) -> str:

@@ -49,10 +49,12 @@ class _RecentSearch(NamedTuple):
 
     @property
     def may_be_kept(self) -> bool:
-        """Whether it is small, and the model did not fail: the next search may be better."""
+        """Whether it is small, and had enough time and a model: the next search may be better."""
+        if self.search.scope.is_partial or self.search.interpretation.meaning.problem:
+            return False
         candidates = self.search.ranking.candidates
         characters = sum([len(scored.candidate.content) for scored in candidates])
-        return characters <= _MAX_CHARACTERS and not self.search.interpretation.meaning.problem
+        return characters <= _MAX_CHARACTERS
 
 
 class RecentSearches:

@@ -16,6 +16,7 @@ from functools import cached_property
 from recollect.language.text import fold, indexable, indexable_as_written
 
 _NEVER = "(?!)"  # matches nothing
+_SPACES = re.compile(r"\s{2,}")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -291,13 +292,24 @@ class Language:
         return re.compile(rf"\b(?:{'|'.join(alternatives) or _NEVER})\b")
 
     def _searchable(self, text: str) -> str:
-        """A text as phrases are matched against it: without accents, with straight apostrophes."""
+        """A text as phrases are matched against it: without accents, with straight apostrophes.
+
+        A run of spaces becomes one space: a phrase of several words could match a long run in very
+        many ways.
+        """
         if self.unspaced:
             return unicodedata.normalize("NFKC", text)
-        return indexable(text.replace("\u2019", "'"))
+        return _SPACES.sub(_single_space, indexable(text.replace("\u2019", "'")))
 
     def _word_set(self, *texts: str) -> frozenset[str]:
         words = {word for text in texts for word in fold(text).split()}
         if self.optional_accents:
             words |= {indexable(word) for word in words if not word.isascii()}
         return frozenset(words)
+
+
+def _single_space(run: re.Match[str]) -> str:
+    """A line break stays one, because some phrases begin a line."""
+    if "\n" in run[0]:
+        return "\n"
+    return " "

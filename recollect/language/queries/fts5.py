@@ -31,7 +31,8 @@ _LONE_STAR = re.compile(r"(?:^|[(+)*]|(?<![^\s(])(?:AND|OR|NOT))\s*\*++(?![^\s)]
 _SPACE_BEFORE_STAR = re.compile(r'(?<=[\w"])\s+\*(?=[\w"\s),]|$)')
 _STAR_INSIDE_WORD = re.compile(r'(?<=[\w"])\*(?=[\w"])')
 _PART = r'"[0-9]+"|[^\s()"+*]+'
-_PLUS = re.compile(rf'({_PART})(?:\s+\+\s+|(?<=")\s*\+\s*|\s*\+\s*(?="))({_PART})')
+_PART_START = r'(?<![^\s()"+*])'  # a search that begins inside a part takes quadratic time
+_PLUS = re.compile(rf'{_PART_START}({_PART})(?:\s+\+\s+|(?<=")\s*\+\s*|\s*\+\s*(?="))({_PART})')
 _PREFIX_BEFORE_PLUS = re.compile(r"\*\s*\+\s")
 
 

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from recollect.language.detection import language_of
 from recollect.language.languages.english import ENGLISH
-from recollect.language.text import fold, is_unspaced, tokens
+from recollect.language.text import PUNCTUATION_AROUND_WORDS, bare_word, is_unspaced, tokens
 
 QUESTION = "question"
 KEYWORDS = "keywords"
@@ -24,7 +24,6 @@ MOST_KEYWORDS = 6
 _MOST_WORDS_OF_QUESTION = 60
 
 _QUESTION_MARKS = ("?", "？", "؟")
-_EDGES = "\"'“”‘’„«».,;:!?…¿¡()[]{}<>"
 _SENTENCE_END = re.compile(r"(?<=[.!?:])\s+(?=\S)")
 # "Could not find a version" and "was thinking of" begin like questions, but ask nothing.
 _NO_QUESTION = re.compile(
@@ -79,8 +78,8 @@ def _is_asking(text: str, words: list[str]) -> bool:
         return language.is_question(text)
     if len(words) < 2 or _NO_QUESTION.match(text.lower()):
         return False
-    parts = [part for word in words[:2] for part in language.joined_parts(_bare(word))]
-    openings = [_bare(words[0]), parts[0]]
+    parts = [part for word in words[:2] for part in language.joined_parts(bare_word(word))]
+    openings = [bare_word(words[0]), parts[0]]
     if language is not ENGLISH and parts[0] in language.stop_words:
         openings += parts[1:2]  # "o que", "mit wem", "à quoi"
     return not language.opening_words.isdisjoint(openings)
@@ -91,7 +90,7 @@ def _is_sentence(text: str, words: list[str]) -> bool:
     language = language_of(text)
     if language.unspaced or len(words) == 1:
         return False
-    bare = list(map(_bare, words))
+    bare = list(map(bare_word, words))
     parts = [part for word in bare for part in language.joined_parts(word)]
     if not language.persons.isdisjoint([*bare, *parts]):
         return True
@@ -101,19 +100,14 @@ def _is_sentence(text: str, words: list[str]) -> bool:
     return len(words) > MOST_KEYWORDS or 2 * function_words > len(words)
 
 
-def _bare(word: str) -> str:
-    """A word in lower case, without punctuation around it."""
-    return fold(word).replace("’", "'").strip(_EDGES)
-
-
 def identifiers(text: str) -> list[str]:
     """The words of a query that are identifiers, without the punctuation around them."""
-    return [word.strip(_EDGES) for word in text.split() if is_identifier(word)]
+    return [word.strip(PUNCTUATION_AROUND_WORDS) for word in text.split() if is_identifier(word)]
 
 
 def is_identifier(word: str) -> bool:
     """Whether a word, as typed, is a path, code, version, date, id, address or name in code."""
-    bare = word.strip(_EDGES)
+    bare = word.strip(PUNCTUATION_AROUND_WORDS)
     parts = tokens(bare)
     if not parts or any(map(is_unspaced, parts)):
         return False

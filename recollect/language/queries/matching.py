@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 
 from recollect.language.queries.query_tree import And, Near, Node, Not, Or, Word
@@ -56,8 +57,14 @@ def _are_near(text: Sequence[str], parts: Sequence[Word], distance: int) -> bool
     ends = sorted({start for starts, _ in occurrences for start in starts})
     return any(
         all(
-            any(end - length - distance <= start <= end for start in starts)
+            _has_number_between(starts, end - length - distance, end)
             for starts, length in occurrences
         )
         for end in ends
     )
+
+
+def _has_number_between(numbers: Sequence[int], first: int, last: int) -> bool:
+    """Whether one of some numbers in ascending order is between two others, or equal to one."""
+    place = bisect_left(numbers, first)
+    return place < len(numbers) and numbers[place] <= last

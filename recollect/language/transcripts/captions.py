@@ -21,7 +21,7 @@ _NUMBER = re.compile(r"\s*(\d{1,9})\s*$")
 _VTT_BLOCK = re.compile(r"(?:NOTE|STYLE|REGION)(?!\S)")
 VTT_HEADER = re.compile(r"\ufeff?\s*WEBVTT(?!\S)")
 _VTT_LANGUAGE = re.compile(r"Language:\s*([A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8})*)\s*$")
-_VTT_VOICE = re.compile(r"<v(?:\.[^\s<>]*)?\s+([^<>]*)>|</v>")
+_VTT_VOICE = re.compile(r"<v(?:\.[^\s<>]*)?\s++([^<>]*)>|</v>")
 _VTT_TAG = re.compile(r"</?[A-Za-z][^<>]*>|<[\d:.]+>")
 _SRT_TAG = re.compile(
     r"</?(?:i|b|u|s|em|strong|font|span|c|ruby|rt|lang)(?:[\s.][^<>]*)?>|\{\\[^{}]*\}",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from recollect.language.languages.base import Language
 from recollect.language.languages.english import ENGLISH
 from recollect.language.queries.query_tree import Node, Word, words
-from recollect.language.text import fold, has_token
+from recollect.language.text import bare_word, has_token
 
 _OPERATOR_WORDS = ("AND", "OR", "NOT", "NEAR")
 _CONTRACTIONS = frozenset(["s", "re", "ve", "ll", "d", "m", "t"])
@@ -31,7 +31,7 @@ def _is_stop_word(text: str, query_is_upper_case: bool, language: Language) -> b
         return True
     if len(text) > 1 and text.isupper() and not query_is_upper_case:  # IT, US, WHO
         return False
-    bare = _bare(text)
+    bare = bare_word(text)
     if bare in language.stop_words:
         return True
     parts = language.joined_parts(bare)
@@ -47,7 +47,7 @@ def _is_stop_word(text: str, query_is_upper_case: bool, language: Language) -> b
 
 def _without_joined_words(word: Word, language: Language) -> Word:
     """The word without the function words at its beginning and end."""
-    parts = language.joined_parts(_bare(word.text))
+    parts = language.joined_parts(bare_word(word.text))
     if len(parts) == 1:
         return word
     while parts and parts[0] in language.stop_words:
@@ -58,7 +58,3 @@ def _without_joined_words(word: Word, language: Language) -> Word:
     if not has_token(text):
         return word
     return Word(text, word.prefix)
-
-
-def _bare(text: str) -> str:
-    return fold(text).replace("\u2019", "'").strip("'\"“”‘„«».,;:!?…¿¡()[]")

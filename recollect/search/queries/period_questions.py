@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from functools import cache
 
+from recollect.errors import SearchTimeout
 from recollect.language.languages.base import Language
 from recollect.language.queries.intent import IDENTIFIER, KEYWORDS, classify
 from recollect.language.queries.query import Mention, Query, parse_query
@@ -56,9 +57,12 @@ def _has_messages(period: Query, store: Store, filters: Sequence[Filter]) -> boo
 
 
 def _is_mentioned(mention: Mention, store: Store, filters: Sequence[Filter]) -> bool:
-    return any(
-        store.has_match(mention.node, narrow_filter(f, mention.query, store)) for f in filters
-    )
+    try:
+        return any(
+            store.has_match(mention.node, narrow_filter(f, mention.query, store)) for f in filters
+        )
+    except SearchTimeout:
+        return False
 
 
 def as_period(query: Query, now: datetime) -> Query:

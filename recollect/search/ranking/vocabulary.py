@@ -28,10 +28,11 @@ from recollect.search.ranking.word_hashes import (
 Split = bytes
 """The numbers of the words of a text, one after the other, as int32."""
 
-# With more words than this, about 40 MB, a new vocabulary is begun.
+# With more words or characters than this, about 40 MB, a new vocabulary is begun.
 _MAX_WORDS = 300_000
-# Texts with at most this many words in all, of 4 bytes each, are remembered twice over.
-_MAX_REMEMBERED = 4 * 500_000
+_MAX_CHARACTERS = 20 * _MAX_WORDS
+# Once the texts and their splits have so many bytes, they become the earlier ones.
+_MAX_REMEMBERED = 5_000_000
 # Bytes of a word by which words with a prefix are found.
 _HEAD_BYTES = 8
 
@@ -44,6 +45,8 @@ class Vocabulary:
         self._table = HashTable()
         self._words: list[str] = []
         """Words by their numbers."""
+        self._characters = 0
+        """How many characters these words have."""
         self._numbers: dict[str, int] = {}
         """The numbers of words that were asked for."""
         self._traits = GrowingArray(np.uint8)
@@ -53,10 +56,14 @@ class Vocabulary:
         self._texts: dict[str, Split] = {}
         self._earlier_texts: dict[str, Split] = {}
         self._remembered = 0
-        """How many bytes the splits of these texts have."""
+        """About how many bytes these texts and their splits have."""
 
     def __len__(self) -> int:
         return len(self._words)
+
+    @property
+    def is_full(self) -> bool:
+        return len(self._words) > _MAX_WORDS or self._characters > _MAX_CHARACTERS
 
     # -- texts ---
 
@@ -80,7 +87,7 @@ class Vocabulary:
             self._texts = {}
             self._remembered = 0
         self._texts.update(splits)
-        self._remembered += sum(map(len, splits.values()))
+        self._remembered += sum(map(len, splits)) + sum(map(len, splits.values()))
         return splits
 
     def _split(self, texts: Sequence[str]) -> list[Split]:
@@ -103,7 +110,9 @@ class Vocabulary:
         numbers: Places = len(self._words) + ranks
         self._table.add(hashes)
         bounds = zip(words.starts[first].tolist(), words.ends[first].tolist(), strict=True)
-        self._words += [text[start:end].decode() for start, end in bounds]
+        new_words = [text[start:end].decode() for start, end in bounds]
+        self._words += new_words
+        self._characters += sum(map(len, new_words))
         return numbers
 
     # -- words ---
@@ -153,6 +162,6 @@ _vocabulary = Vocabulary()
 def current_vocabulary() -> Vocabulary:
     """The vocabulary of this process. Use the same one as long as numbers are compared."""
     global _vocabulary
-    if len(_vocabulary) > _MAX_WORDS:
+    if _vocabulary.is_full:
         _vocabulary = Vocabulary()
     return _vocabulary

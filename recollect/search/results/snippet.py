@@ -8,7 +8,7 @@ there on, as much as the ranker reads, the snippet shows the part with the most 
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -169,7 +169,8 @@ def _best_token(tokens: Sequence[Span], matches: Sequence[Span], size: int) -> t
     room = size - before
 
     def quality(position: int) -> tuple[int, int]:
-        return sum(position <= other < position + room for other in positions), -position
+        end = bisect_left(positions, position + room)
+        return end - bisect_left(positions, position), -position
 
     best = max(0, max(positions, key=quality))
     return best, max(0, min(best - before, len(tokens) - size))

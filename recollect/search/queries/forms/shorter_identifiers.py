@@ -13,7 +13,7 @@ from recollect.search.queries.terms import Form
 
 _HASH = re.compile(r"(?=.*[0-9])(?=.*[a-f])[0-9a-f]{12,64}")
 _MIN_HASH = 7
-_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+_SCHEME = re.compile(r"\A[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 _SEPARATOR = re.compile(r"[/\\]+")
 _MIN_SEGMENTS = 2  # many files have the same name
 _MAX_SEGMENTS = 12

@@ -1,0 +1,58 @@
+"""Short queries and messages that took quadratic or cubic time to match.
+
+Otherwise, each test would take minutes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from recollect.language.languages.dutch import DUTCH
+from recollect.language.languages.english import ENGLISH
+from recollect.language.languages.german import GERMAN
+from recollect.language.queries.fts5 import parse_fts5
+from recollect.language.queries.matching import matches
+from recollect.language.queries.query import parse
+from recollect.language.queries.query_tree import words
+from recollect.language.transcripts.captions import parse_vtt
+
+RUN = " " * 20_000
+
+
+@pytest.mark.parametrize(
+    ("matching", "text"),
+    [
+        (GERMAN.frames_in, f"was ist zu{RUN}x"),
+        (DUTCH.frames_in, f"wat is te{RUN}x"),
+        (ENGLISH.asks_for_rule, f"is{RUN}walrus a pool?"),
+        (GERMAN.asks_for_rule, f"ist es{RUN}walross?"),
+    ],
+)
+def test_phrases_are_looked_for_in_linear_time_however_many_spaces_there_are(
+    matching: Callable[[str], object], text: str
+) -> None:
+    assert not matching(text)
+
+
+def test_spaces_do_not_change_what_a_phrase_is() -> None:
+    assert ENGLISH.frames_in("do you remember the walrus") == ["do you remember"]
+    assert ENGLISH.frames_in("do  you \t remember the walrus") == ["do you remember"]
+
+
+def test_words_near_each_other_are_found_in_a_text_that_repeats_them() -> None:
+    text = "foo " * 30_000 + "x " * 50 + "bar " * 30_000
+    assert not matches(parse("NEAR(foo bar, 0)"), "", text)
+    assert matches(parse("NEAR(foo bar, 50)"), "", text)
+
+
+def test_an_fts5_expression_with_many_phrases_is_parsed_in_linear_time() -> None:
+    node = parse_fts5("a" * 700 + " b" + " + b" * 60)
+    assert [word.text for word in words(node)] == ["a" * 700, " ".join(["b"] * 61)]
+
+
+def test_a_caption_with_an_unclosed_voice_is_text() -> None:
+    lines = ["WEBVTT", "", "00:01.000 --> 00:02.000", f"<v{' ' * 200_000}Ann"]
+    (cue,) = parse_vtt(lines)
+    assert "Ann" in str(cue)
