@@ -410,6 +410,19 @@ def test_a_filter_decides_between_corrections(library: recollect.Library) -> Non
     assert page.corrections == {"brasket": "brazket"}
 
 
+def test_a_search_of_all_kinds_corrects_words_only_to_what_its_filters_pass(
+    library: recollect.Library,
+) -> None:
+    for number in range(4):
+        text = {"id": "m", "role": "user", "content": "the telescope arrived"}
+        library.add_conversation(f"a{number}", project="alpha", messages=[text])
+    other = {"id": "m", "role": "user", "content": "the tent arrived"}
+    library.add_conversation("b", project="beta", messages=[other])
+    for project, corrections in (("alpha", {"telescpoe": "telescope"}), ("beta", {})):
+        answer = library.knowledge.search(f"telescpoe arrived in:{project}")
+        assert answer.get("corrections", {}) == corrections
+
+
 def test_the_word_being_typed_is_corrected_if_no_word_begins_with_it(
     garden: recollect.Library,
 ) -> None:

@@ -165,9 +165,8 @@ class _ConceptSearch:
         if may_relax(query) and not _have_match(parts, query.node):
             query = query._replace(plain=True)
         self._scope = messages._replace(filter=Filter())
-        self._interpretation = interpret(
-            query, self._scope.store, self._scope.filter, meaning, options
-        )
+        filters = [part.filter for part in parts]
+        self._interpretation = interpret(query, self._scope.store, filters, meaning, options)
         self._words = self._interpretation.words
         self._remarks = Remarks(self._interpretation, self._scope.store, subject="Nothing")
         self._observations = CandidatePool(self._interpretation, observations, CANDIDATES)

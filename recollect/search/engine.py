@@ -56,7 +56,7 @@ def prepare_search(
     assert query.node is not None
     if may_relax(query) and not scope.store.satisfies(query.node, filter):
         query = query._replace(plain=True)
-    return Search(interpret(query, scope.store, filter, meaning, options), scope)
+    return Search(interpret(query, scope.store, [filter], meaning, options), scope)
 
 
 class Search:

@@ -65,7 +65,8 @@ def _ranked_results(
     fold: bool,
 ) -> Results:
     """The results of a query that has words."""
-    interpretation = interpret(query, scope.store, scope.filter, meaning, options)
+    filters = [kind_query.filter for kind_query in queries]
+    interpretation = interpret(query, scope.store, filters, meaning, options)
     pools = []
     title_keys: set[int] = set()
     for kind_query in queries:

@@ -36,13 +36,14 @@ _MIN_SECOND = 2  # Next.js
 def correct_terms(
     terms: Sequence[Term],
     store: Store,
-    filter: Filter,
+    filters: Sequence[Filter],
     language: Language,
     is_known: Callable[[str], bool],
 ) -> tuple[tuple[Term, ...], dict[str, str]]:
     """The terms, with misspelled words replaced, and the replacements.
 
-    `is_known` says whether a word is an English word.
+    A word is replaced only by a word of something that passes one of the filters. `is_known` says
+    whether a word is an English word.
     """
     spellings = [form_name(term.forms[0]) for term in terms]
     misspelled = [
@@ -56,12 +57,12 @@ def correct_terms(
     corrections: dict[str, str] = {}
     corrected = []
     for term, spelling in zip(terms, spellings, strict=True):
-        word = _best_candidate(spelling, similar_words.get(spelling, set()), store, filter)
+        word = _best_candidate(spelling, similar_words.get(spelling, set()), store, filters)
         if word:
             corrections[spelling] = word
             term = inflected_term(word, store, language)
         elif spelling in misspelled and language is ENGLISH:  # others join words on purpose
-            pair = _separate_words(spelling, store, filter)
+            pair = _separate_words(spelling, store, filters)
             if pair:
                 corrections[spelling] = " ".join(pair)
                 term = weighted_term(Term((pair,)), store)
@@ -81,11 +82,11 @@ def _may_be_misspelled(term: Term, spelling: str) -> bool:
 
 
 def _best_candidate(
-    spelling: str, candidates: AbstractSet[str], store: Store, filter: Filter
+    spelling: str, candidates: AbstractSet[str], store: Store, filters: Sequence[Filter]
 ) -> str:
     """The word that was probably meant: the same with umlauts, else the most frequent one.
 
-    Empty if all are in too few messages, or the filter excludes all messages with them.
+    Empty if all are in too few messages, or the filters exclude all messages with them.
     """
     if candidates <= ENGLISH.stop_words:
         return ""
@@ -101,12 +102,12 @@ def _best_candidate(
         if has_umlauts or word in forms or len(spelling) >= _LONG:
             least = 1
         # The caller may not see the messages with the word.
-        if frequency >= least and store.has_match(Word(word), filter):
+        if frequency >= least and _has_match(Word(word), store, filters):
             return word
     return ""
 
 
-def _separate_words(spelling: str, store: Store, filter: Filter) -> Form:
+def _separate_words(spelling: str, store: Store, filters: Sequence[Filter]) -> Form:
     """The two words that were probably meant: the pair in most messages. Empty if there is none."""
     places = range(_MIN_FIRST, len(spelling) - _MIN_SECOND + 1)
     pairs = [(spelling[:place], spelling[place:]) for place in places]
@@ -116,9 +117,13 @@ def _separate_words(spelling: str, store: Store, filter: Filter) -> Form:
         return ()
     frequencies, _ = store.frequencies(phrases)
     frequency, phrase = max(zip(frequencies, phrases, strict=True), key=itemgetter(0))
-    if not frequency or not store.has_match(phrase, filter):
+    if not frequency or not _has_match(phrase, store, filters):
         return ()
     return tuple(phrase.text.split())
+
+
+def _has_match(word: Word, store: Store, filters: Sequence[Filter]) -> bool:
+    return any(store.has_match(word, filter) for filter in filters)
 
 
 def _other_forms(word: str, candidates: AbstractSet[str]) -> set[str]:

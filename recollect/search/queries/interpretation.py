@@ -96,7 +96,7 @@ class Interpretation:
 def interpret(
     query: Query,
     store: Store,
-    filter: Filter,
+    filters: Sequence[Filter],
     meaning: Meaning,
     options: SearchOptions,
     *,
@@ -104,9 +104,9 @@ def interpret(
 ) -> Interpretation:
     """Decide what to search for. Raises InvalidInput if there are no vectors and they are needed.
 
-    A misspelled word is corrected only to a word of a message that passes the filter.
+    A misspelled word is corrected only to a word of something that passes one of the filters.
     """
-    terms, corrections = corrected_terms(query, store, filter, meaning, options)
+    terms, corrections = corrected_terms(query, store, filters, meaning, options)
     intent = query_intent(query)
     question = Question(
         query.rest,
@@ -128,13 +128,17 @@ def interpret(
 
 
 def corrected_terms(
-    query: Query, store: Store, filter: Filter, meaning: Meaning, options: SearchOptions
+    query: Query,
+    store: Store,
+    filters: Sequence[Filter],
+    meaning: Meaning,
+    options: SearchOptions,
 ) -> tuple[tuple[Term, ...], dict[str, str]]:
     """The terms of a query, and the words that replace misspelled ones."""
     terms = query_terms(query, store, meaning.knows, options.typing)
     if not may_correct(query, options):
         return terms, {}
-    terms, corrections = correct_terms(terms, store, filter, query.language, meaning.knows)
+    terms, corrections = correct_terms(terms, store, filters, query.language, meaning.knows)
     return with_forms_of_library_languages(terms, store, query, meaning.knows), corrections
 
 

@@ -74,7 +74,7 @@ def _prepare(
         raise InvalidInput(f"The concept {concept!r} contains no word to search for.")
     filter = narrow_filter(filter, query, store)
     scope = Scope.begin(store, filter)
-    interpretation = interpret(query, scope.store, filter, meaning, options, every_term=True)
+    interpretation = interpret(query, scope.store, [filter], meaning, options, every_term=True)
     return Search(interpretation, scope)
 
 

@@ -61,7 +61,7 @@ def _interpret(
     """A search for the most telling words that a message shares with others, and its meaning."""
     text = " ".join(dict.fromkeys(tokens(candidate.content)))
     query = parse_query(_truncate_query(text))
-    all_terms, corrections = corrected_terms(query, scope.store, scope.filter, meaning, options)
+    all_terms, corrections = corrected_terms(query, scope.store, [scope.filter], meaning, options)
     shared = [term for term in own_terms(all_terms) if term.frequency > 1]
     shared.sort(key=lambda term: -term.weight)
     terms = tuple(shared[:_TERMS_OF_MESSAGE])
