@@ -66,11 +66,11 @@ def test_a_question_for_a_rule_needs_a_rule_if_rules_are_observed() -> None:
     mention = hit(1, {0, 3}, FLOOR)
     rule = replace(mention, part_names=("preference",), part_values=(3.0,))
     assert not assess(query, [mention], FLOOR).is_weak
-    assert assess(query, [mention], FLOOR, knows_rules=True).is_weak
-    assert not assess(query, [mention, rule], FLOOR, knows_rules=True).is_weak
-    assert not assess(query, [hit(1, {0, 1, 3}, FLOOR)], FLOOR, knows_rules=True).is_weak
+    assert assess(query, [mention], FLOOR, has_observations=True).is_weak
+    assert not assess(query, [mention, rule], FLOOR, has_observations=True).is_weak
+    assert not assess(query, [hit(1, {0, 1, 3}, FLOOR)], FLOOR, has_observations=True).is_weak
     other = question("Who merged the pull requests?", "merged", "pull", "requests")
-    assert not assess(other, [hit(1, {0, 2}, FLOOR)], FLOOR, knows_rules=True).is_weak
+    assert not assess(other, [hit(1, {0, 2}, FLOOR)], FLOOR, has_observations=True).is_weak
 
 
 def test_a_question_for_a_rule_in_another_language_needs_one_as_well() -> None:
@@ -80,8 +80,8 @@ def test_a_question_for_a_rule_in_another_language_needs_one_as_well() -> None:
     mention = hit(1, {1}, FLOOR)
     rule = replace(hit(2, {1}, FLOOR), part_names=("preference",), part_values=(3.0,))
     assert not assess(query, [mention], FLOOR).is_weak
-    assert assess(query, [mention], FLOOR, knows_rules=True).is_weak
-    assert not assess(query, [mention, rule], FLOOR, knows_rules=True).is_weak
+    assert assess(query, [mention], FLOOR, has_observations=True).is_weak
+    assert not assess(query, [mention, rule], FLOOR, has_observations=True).is_weak
 
 
 def test_a_request_with_a_new_name_needs_a_preference_about_its_topic() -> None:

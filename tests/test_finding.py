@@ -543,6 +543,20 @@ def test_messages_far_behind_the_first_five_are_not_judged(dinners: recollect.Li
     assert hits[-1].conversation_id == "far"
 
 
+def test_the_reranker_changes_the_order_but_not_how_sure_the_search_is(
+    dinners: recollect.Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A score must not depend on whether a computer is fast enough for the reranker."""
+    for number in range(5):
+        add(dinners, f"far{number}", f"The children went to bed early on day {number}.")
+    dinners.index()
+    monkeypatch.setattr(rerank, "rerank", lambda question, ranking: ranking[::-1])
+    pages = [search(dinners, QUESTION_ABOUT_DINNER, rerank=choice) for choice in (False, True)]
+    assert ids(pages[0]) == ids(pages[1])[::-1]
+    first, second = ((max(hit.score for hit in page.hits), page.weak) for page in pages)
+    assert first == second
+
+
 def test_the_speed_of_the_computer_is_measured() -> None:
     assert rerank._expected_seconds() > 0
 

@@ -206,11 +206,13 @@ class _ConceptSearch:
         observations, messages = read_pools(self._pools)
         candidates = observations + messages
         require_candidates(candidates, self._scope)
-        ranking = merge_copies(rank.rank(question, candidates))
-        ranking = rerank_if_useful(self._options, question, ranking, self._scope.store)
+        distinct = merge_copies(rank.rank(question, candidates))
+        before_reranking = spread(question, distinct)
+        reranked = rerank_if_useful(self._options, question, distinct, self._scope.store)
         return Ranking(
             self._interpretation,
-            spread(question, ranking),
+            spread(question, reranked),
+            before_reranking=before_reranking,
             has_observations=bool(observations),
         )
 

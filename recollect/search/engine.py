@@ -109,9 +109,12 @@ class Search:
         if options.score == "fts":
             ranking = self._order_by_text_score(ranking)
         distinct = merge_copies(ranking, by_conversation=options.group == "conversation")
-        ranking = rerank_if_useful(options, question, distinct, self.scope.store)
-        has_observations = observations is not None and not observations.is_empty
-        return Ranking(self.interpretation, ranking, has_observations=has_observations)
+        return Ranking(
+            self.interpretation,
+            rerank_if_useful(options, question, distinct, self.scope.store),
+            before_reranking=distinct,
+            has_observations=observations is not None and not observations.is_empty,
+        )
 
     def _order_by_text_score(self, ranking: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
         """The same candidates with the text engine's scores."""

@@ -70,12 +70,12 @@ def assess(
     question: Question,
     ranking: Sequence[ScoredCandidate],
     noise_floor: float | None,
-    knows_rules: bool = False,
+    has_observations: bool = False,
 ) -> Assessment:
     """How much of a plain query the best hits contain.
 
     `noise_floor` is the cosine that unrelated messages rarely reach; None if the cosines of this
-    query mean nothing. `knows_rules`: observations were searched as well.
+    query mean nothing. `has_observations`: observations are among the candidates.
     """
     if not ranking:
         return Assessment(0.0)
@@ -84,7 +84,7 @@ def assess(
     elif question.intent != QUESTION:
         assessment = Assessment(_keyword_confidence(question, ranking, noise_floor))
     else:
-        assessment = _assess_question(question, ranking, noise_floor, knows_rules)
+        assessment = _assess_question(question, ranking, noise_floor, has_observations)
         exact = {number for number, term in enumerate(question.terms) if term.exact}
         if exact and any(not exact.isdisjoint(scored.terms) for scored in ranking):
             assessment = assessment._replace(is_weak=False)
@@ -120,12 +120,12 @@ def _assess_question(
     question: Question,
     ranking: Sequence[ScoredCandidate],
     noise_floor: float | None,
-    knows_rules: bool,
+    has_observations: bool,
 ) -> Assessment:
     """The model knows English best, so meaning counts only in English."""
     language = language_of(question.text)
     rules: set[int] | None = None
-    if knows_rules and language.asks_for_rule(question.text):
+    if has_observations and language.asks_for_rule(question.text):
         rules = _rules(ranking)
     if language is not ENGLISH:
         return _assess_foreign_question(question, ranking, rules, language)

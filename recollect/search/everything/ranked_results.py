@@ -99,15 +99,20 @@ class RankedResults(Results):
         candidates = list(chain.from_iterable(read_pools(self.pools)))
         require_candidates(candidates, self.pools[0].scope)
         ranking = rank.rank(self.interpretation.question, candidates)
-        return Ranking(self.interpretation, self.arrange(ranking))
+        return self.arrange(ranking)
 
-    def arrange(self, ranking: list[ScoredCandidate]) -> list[ScoredCandidate]:
+    def arrange(self, ranking: list[ScoredCandidate]) -> Ranking:
         """The ranking as it is listed: copies merged, reranked, and with variety."""
         if self._fold:
             ranking = merge_copies(ranking)
         question, options = self.interpretation.question, self.interpretation.options
-        ranking = rerank_if_useful(options, question, ranking, self.pools[0].scope.store)
-        return spread(question, ranking)
+        before_reranking = spread(question, ranking)
+        reranked = rerank_if_useful(options, question, ranking, self.pools[0].scope.store)
+        return Ranking(
+            self.interpretation,
+            spread(question, reranked),
+            before_reranking=before_reranking,
+        )
 
     def ranked_entry(self, scored: ScoredCandidate) -> Entry:
         return Entry(

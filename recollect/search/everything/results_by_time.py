@@ -9,6 +9,7 @@ from recollect.search.everything.entries import Entry
 from recollect.search.everything.ranked_results import RankedResults
 from recollect.search.everything.results import MOST_SORTED, Results
 from recollect.search.ranking.scored import ScoredCandidate
+from recollect.search.results.ranking import Ranking
 from recollect.settings import LIMITS
 from recollect.store.values import Candidate
 
@@ -33,8 +34,8 @@ class ResultsByTime(RankedResults):
     def total(self) -> tuple[int, bool]:
         return Results.total(self)
 
-    def arrange(self, ranking: list[ScoredCandidate]) -> list[ScoredCandidate]:
-        return ranking
+    def arrange(self, ranking: list[ScoredCandidate]) -> Ranking:
+        return Ranking(self.interpretation, ranking)
 
     def _timeline(self) -> list[tuple[int, CandidatePool]]:
         """The keys of all matches with their pools, last changed first."""

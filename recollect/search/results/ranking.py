@@ -19,10 +19,16 @@ class Ranking:
         interpretation: Interpretation,
         candidates: Sequence[ScoredCandidate],
         *,
+        before_reranking: Sequence[ScoredCandidate] | None = None,
         has_observations: bool = False,
     ) -> None:
-        """`has_observations`: observations were searched as well."""
+        """`has_observations`: observations are among the candidates.
+
+        `before_reranking`: the same candidates as they were. They are assessed in this order, so
+        that scores do not depend on whether a computer is fast enough for the reranker.
+        """
         self.candidates = candidates
+        self._assessed_candidates = candidates if before_reranking is None else before_reranking
         self._interpretation = interpretation
         self._has_observations = has_observations
 
@@ -34,7 +40,7 @@ class Ranking:
             return CERTAIN
         return assess(
             interpretation.question,
-            self.candidates,
+            self._assessed_candidates,
             interpretation.meaning.noise_floor,
             self._has_observations,
         )
