@@ -42,6 +42,46 @@ def test_fields_need_a_word_besides_exclusions(garden: recollect.Library) -> Non
 
 
 @pytest.mark.both_stores
+@pytest.mark.parametrize(
+    ("query", "note"),
+    [
+        ("-tomatoes", "because it excludes something, but has no word to search for."),
+        ("NOT tomatoes", "because it excludes something, but has no word to search for."),
+        ('tomatoes "slugs', "because a quotation mark is not closed."),
+        ("tomatoes AND", "because AND has nothing after it."),
+        ("!?!", "because it has no words."),
+    ],
+)
+def test_a_query_that_is_searched_as_text_says_why(
+    garden: recollect.Library, query: str, note: str
+) -> None:
+    page = garden.search(query)
+    assert page.matched == "literal"
+    assert page.note.startswith("Searched") and note in page.note
+    assert note in garden.knowledge.search(query)["note"]
+
+
+@pytest.mark.both_stores
+@pytest.mark.parametrize(
+    ("query", "missing"),
+    [
+        ("tomatoes AND zebra", ("zebra",)),
+        ("tomatoes OR zebr*", ("zebr*",)),
+        ('"zebra crossing"', ("zebra crossing",)),
+        ("NEAR(tomatoes zebra)", ("zebra",)),
+        ("tomatoes -zebra", ()),
+        ("tomatoes AND slugs", ()),
+    ],
+)
+def test_words_that_no_message_has_are_named_in_queries_with_operators(
+    garden: recollect.Library, query: str, missing: tuple[str, ...]
+) -> None:
+    page = garden.search(query)
+    assert page.missing == missing
+    assert all(f"“{word}”" in page.note for word in missing)
+
+
+@pytest.mark.both_stores
 def test_the_case_of_an_author_does_not_matter(garden: recollect.Library) -> None:
     assert hits(garden, "tomatoes from:slugs") == ["slugs"]
     assert hits(garden, "tomatoes -from:SLUGS") == ["alone", "mulch"]

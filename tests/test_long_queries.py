@@ -199,3 +199,16 @@ def test_a_long_query_with_operators_is_an_error_where_they_are_promises(
         library.find_text("fox " * 500)
     with pytest.raises(InvalidInput, match="bytes"):
         library.search(["fox " * 500, "bear"])
+
+
+def test_the_error_of_a_very_deep_stack_is_searched_for(library: recollect.Library) -> None:
+    frames = [
+        f'  File "/srv/app/module_{n}.py", line {n}, in handler_{n}\n    raise Oops("ERR_AUTH_LOST")'
+        for n in range(400)
+    ]
+    for number in range(100, 120):
+        message = {"role": "user", "content": f"The invoice is {number}.00 EUR."}
+        library.add_conversation(f"invoice-{number}", messages=[message])
+    message = {"role": "user", "content": "Why does it say ERR_AUTH_LOST after the update?"}
+    library.add_conversation("answer", messages=[message])
+    assert library.search("\n".join(frames)).hits[0].conversation_id == "answer"

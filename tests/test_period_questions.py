@@ -52,6 +52,15 @@ def test_a_time_can_have_no_beginning(diary: recollect.Library) -> None:
     assert page.note == "Searched by time only: up to 2026-02-28."
 
 
+def test_keywords_with_a_time_say_that_no_hit_is_from_then(diary: recollect.Library) -> None:
+    page = search(diary, "rain barrel last year")
+    assert page.hits[0].message_id == "2026-03-03"
+    assert page.note == (
+        "None of the best hits was written in that time (2025-01-01 to 2025-12-31)."
+    )
+    assert search(diary, "rain barrel this month").note == ""
+
+
 def test_a_search_for_mentions_of_a_time_that_takes_too_long_is_no_error(
     diary: recollect.Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:

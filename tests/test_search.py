@@ -1087,6 +1087,19 @@ def test_related_messages_are_similar_and_exclude_the_message_itself(
         library.related("nowhere", "a")
 
 
+def test_messages_after_a_message_are_as_related_as_earlier_ones(
+    library: recollect.Library,
+) -> None:
+    texts = ("the walrus sleeps on the ice", "a walrus is on its way", "the walrus sleeps on ice")
+    for number, text in enumerate(texts):
+        library.add_conversation(f"c{number}", messages=[message("m", text, days=number * 30)])
+    library.index()
+    page = library.related("c1", "m")
+    assert all("later" not in hit.parts or not hit.parts["later"] for hit in page.hits)
+    page = library.related("c0", "m")
+    assert page.hits[0].conversation_id == "c2"
+
+
 @in_every_state
 def test_related_messages_are_not_called_unrelated(
     library: recollect.Library, monkeypatch: pytest.MonkeyPatch, state: str

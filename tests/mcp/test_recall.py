@@ -221,7 +221,7 @@ def test_a_query_whose_operators_do_not_fit_together_says_so(
     agent: Caller, garden: Library
 ) -> None:
     answer = text(agent, "recall_search", query="AND zxqvy (")
-    assert "searched as plain text: its operators do not fit, or it has no words." in answer
+    assert "Searched as plain text, because there should be a word instead of AND." in answer
 
 
 def test_other_kinds_are_searched_on_request(agent: Caller, garden: Library) -> None:

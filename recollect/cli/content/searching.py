@@ -185,9 +185,7 @@ def search(arguments: argparse.Namespace) -> int:
         page = library.search(query, _filter(library, arguments), _search_options(arguments))
         remarks = _remarks(library, page, arguments.mode)
         page, short_ids = _prepare(library, arguments, page)
-    if page.matched == "literal":
-        remarks.insert(0, "The query was searched as plain text.")
-    elif page.matched == "any" and not _is_plain(text):
+    if page.matched == "any" and not _is_plain(text):
         remarks.insert(
             0,
             "No message contains all of that; these contain some of it or have a similar meaning.",

@@ -88,7 +88,15 @@ class MalformedQuery(InvalidInput):
     """The operators, quotes or parentheses of a query do not form a valid query."""
 
 
-class LoneExclusion(MalformedQuery):
+class ParseError(MalformedQuery):
+    """The parser says why."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"The query cannot be parsed: {reason}.")
+        self.reason = reason
+
+
+class LoneExclusion(ParseError):
     """A query excludes words, but has none to search for."""
 
 
@@ -163,14 +171,15 @@ def parse_query(text: str) -> Query:
     parser = _Parser(tokens)
     try:
         return Query(text, parser.query(), fields, plain=parser.plain, literal=False, rest=rest)
-    except MalformedQuery as error:
+    except ParseError as error:
         if isinstance(error, LoneExclusion) and fields != Fields():
             raise InvalidInput(
                 f"`{rest}` excludes something, but there is no word to search for. Add one."
             ) from error
         node = literal_words(rest) or Word(rest)
         _check_terms(len(words(node)))
-        return Query(text, node, fields, plain=True, literal=True, rest=rest)
+        note = f"Searched as plain text, because {error.reason}."
+        return Query(text, node, fields, plain=True, literal=True, rest=rest, note=note)
 
 
 def query_words(text: str) -> list[Word]:
@@ -262,7 +271,7 @@ class _Parser:
             return None
         searchable = [n for n in nodes if not isinstance(n, Word) or has_token(n.text)]
         if searchable and all(isinstance(node, Not) for node in searchable):
-            raise LoneExclusion("The query cannot be parsed: NOT needs something to exclude from.")
+            raise LoneExclusion("it excludes something, but has no word to search for")
         return all_of(searchable or nodes)
 
     def _not(self) -> Node | None:
@@ -354,4 +363,4 @@ class _Parser:
         return False
 
     def _fail(self, reason: str) -> NoReturn:
-        raise MalformedQuery(f"The query cannot be parsed: {reason}.")
+        raise ParseError(reason)

@@ -14,6 +14,7 @@ from recollect.search.everything.entries import Entry
 from recollect.search.everything.kind_queries import KindQuery
 from recollect.search.everything.results import Results
 from recollect.search.results.unknown_names import note_unknown_names
+from recollect.search.results.without_words import AS_TYPED
 from recollect.settings import LIMITS
 from recollect.store.base import Store
 from recollect.store.values import Candidate
@@ -40,8 +41,10 @@ class ResultsWithoutWords(Results):
     @property
     def note(self) -> str:
         note = self._query.note
+        if self._text:
+            note = AS_TYPED
         if self._is_partial:
-            note = NOTE
+            note = f"{note} {NOTE}"
         if not self._is_empty:
             return note
         filters = [query.filter for query in self._queries]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
@@ -31,8 +32,10 @@ _LOOKUPS_AT_ONCE = 50
 _CHARACTERS_FOR_LANGUAGE = 1_000
 _MIN_LETTERS = 3
 _LONGEST_WORD = 100
-# An identifier counts as much as a plain word that is seven times as rare.
+# An identifier counts as much as a plain word that is seven times as rare, and a number as one that
+# is seven times as frequent: a stack trace has many, such as those of lines.
 _IDENTIFIER_BONUS = 2.0
+_NUMBER_BONUS = -2.0
 _SEPARATORS = re.compile(r"[\s\"'`“”‘’,;()\[\]{}<>=|]+")
 _PATH_SEPARATORS = re.compile(r"[/\\]+")
 _EDGES = ".:!?…¿¡*~^-"
@@ -121,7 +124,12 @@ def expect_words(text: str, store: Store) -> None:
 def _likely_candidates(text: str) -> Mapping[str, bool]:
     """The words that are probably the most distinctive, and whether each is an identifier."""
     candidates = _candidates(text)
-    identifiers, words, parts = (sorted(group, key=len, reverse=True) for group in candidates)
+    words, parts = (
+        sorted(group, key=len, reverse=True) for group in (candidates.words, candidates.parts)
+    )
+    # A text is about what it repeats: the error, not the frames of a deep stack.
+    repetitions = candidates.identifiers
+    identifiers = sorted(repetitions, key=lambda name: (repetitions[name], len(name)), reverse=True)
     most_identifiers = _MOST_CANDIDATES - min(len(words), _MIN_PLAIN_WORDS)
     likely = dict.fromkeys(identifiers[:most_identifiers], True)
     for word in (*words, *parts):
@@ -133,7 +141,8 @@ def _likely_candidates(text: str) -> Mapping[str, bool]:
 class _Candidates(NamedTuple):
     """Words that could be distinctive, each once."""
 
-    identifiers: dict[str, None]
+    identifiers: Counter[str]
+    """Each with the number of times that it occurs."""
     words: dict[str, None]
     parts: dict[str, None]
     """Words in identifiers and in encoded data."""
@@ -141,13 +150,13 @@ class _Candidates(NamedTuple):
 
 def _candidates(text: str) -> _Candidates:
     stop_words = language_of(text[:_CHARACTERS_FOR_LANGUAGE]).stop_words
-    candidates = _Candidates({}, {}, {})
-    for typed in dict.fromkeys(_SEPARATORS.split(text)):
+    candidates = _Candidates(Counter(), {}, {})
+    for typed, repetitions in Counter(_SEPARATORS.split(text)).items():
         names = [name.strip(_EDGES) for name in (typed, *_PATH_SEPARATORS.split(typed))]
         identifiers = [name for name in names if is_identifier(name[:_LONGEST_WORD])]
-        candidates.identifiers.update(
-            dict.fromkeys(name for name in identifiers if len(name) <= _LONGEST_WORD)
-        )
+        for name in identifiers:
+            if len(name) <= _LONGEST_WORD:
+                candidates.identifiers[name] += repetitions
         group = candidates.words
         if identifiers:
             group = candidates.parts
@@ -181,9 +190,17 @@ def _rarest(candidates: Mapping[str, bool], store: Store) -> list[str]:
         frequencies, passages = store.frequencies([Word(word) for word in batch])
         for word, frequency in zip(batch, frequencies, strict=True):
             if frequency:
-                bonus = _IDENTIFIER_BONUS * candidates[word]
-                scores[word] = math.log((passages + 1) / frequency) + bonus
+                rarity = math.log((passages + 1) / frequency)
+                scores[word] = rarity + _bonus(word, is_identifier=candidates[word])
     return sorted(scores, key=lambda word: -scores[word])
+
+
+def _bonus(word: str, *, is_identifier: bool) -> float:
+    if is_identifier:
+        return _IDENTIFIER_BONUS
+    if word.isdecimal():
+        return _NUMBER_BONUS
+    return 0.0
 
 
 def _note(words: Sequence[str]) -> str:

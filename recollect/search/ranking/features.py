@@ -188,6 +188,8 @@ class Features:
         return 1 / (1 + np.abs(self._weeks))
 
     def _later(self) -> Column:
+        if not self._question.by_person:  # nobody asked anything
+            return self._zeros
         return self._weeks < -_DAY / _WEEK  # clocks and time zones differ
 
     @cached_property

@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import islice
 from typing import Any
 
-from recollect.language.queries.intent import QUESTION
+from recollect.language.queries.intent import IDENTIFIER
 from recollect.model.search import Hit, Page, SearchOptions
 from recollect.search.candidates.pool import CandidatePool
 from recollect.search.queries.interpretation import Interpretation
@@ -182,11 +182,15 @@ class PageMaker:
     # -- additions ---
 
     def _with_remark(self, page: Page) -> Page:
-        """Add a remark if a question names a time and none of the best hits is from it."""
+        """Add a remark if a query names a time and none of the best hits is from it."""
         question = self._interpretation.question
-        if question.intent != QUESTION or not question.windows:
+        is_single_word = len(question.text.split()) == 1  # "yesterday" may be a name
+        if question.intent == IDENTIFIER or is_single_word or not question.windows:
             return page
-        times = [scored.candidate.created_at for scored in self._order[:_BEST_HITS]]
+        best = self._order[:_BEST_HITS]
+        if any(scored.part("phrase") for scored in best):  # the time is part of what was typed
+            return page
+        times = [scored.candidate.created_at for scored in best]
         remark = period_remark(question.windows, question.now, times)
         return replace(page, note=" ".join(filter(None, (page.note, remark))))
 

@@ -70,25 +70,28 @@ class Remarks:
 
     @cached_property
     def missing_words(self) -> tuple[str, ...]:
-        """The words of a plain query that no message contains, with their accents.
+        """The words of a query that no message contains, with their accents.
 
         An identifier such as `ERR_AUTH` is named as it was typed, without its parts. The words for
         a time are not named, unless there are no others.
         """
         interpretation = self._interpretation
-        if not interpretation.is_plain:
-            return ()
         text = interpretation.query.rest
+        if not interpretation.is_plain:
+            return _as_typed(self._absent_names(), text)
         times = period_words(text)
         if all(term.name in times for term in interpretation.own_terms):
             times = frozenset()
-        absent = [
-            form_name(term.forms[0])
-            for number, term in enumerate(interpretation.terms)
-            if not term.weak and self._is_missing(number, term)
-        ]
         ignored = times | self._unfinished_names() | self._parts_of_identifiers()
-        return _as_typed([name for name in absent if name not in ignored], text)
+        return _as_typed([name for name in self._absent_names() if name not in ignored], text)
+
+    def _absent_names(self) -> list[str]:
+        names = []
+        for number, term in enumerate(self._interpretation.terms):
+            if not term.weak and self._is_missing(number, term):
+                star = "*" if term.prefix and not self._interpretation.is_plain else ""
+                names.append(form_name(term.forms[0]) + star)
+        return names
 
     def _parts_of_identifiers(self) -> set[str]:
         """The parts of identifiers that messages have, perhaps without underscores."""

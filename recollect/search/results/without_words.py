@@ -13,6 +13,8 @@ from recollect.search.results.hits import make_hit
 from recollect.search.results.unknown_names import note_unknown_names
 from recollect.store.base import Store
 
+AS_TYPED = "Searched for the text as typed, because it has no words."
+
 
 def search_without_words(
     store: Store, query: Query, filter: Filter, options: SearchOptions
@@ -28,9 +30,9 @@ def search_without_words(
             make_hit(candidate, [Word(literal)], 1.0, options.snippet_length)
             for candidate in matches.candidates
         )
-        page = replace(page, hits=hits, total=matches.total, matched="literal")
+        page = replace(page, hits=hits, total=matches.total, matched="literal", note=AS_TYPED)
         if not matches.is_complete:
-            page = replace(page, exact=False, partial=True, note=NOTE)
+            page = replace(page, exact=False, partial=True, note=f"{AS_TYPED} {NOTE}")
     elif query.text.strip():
         candidates, total = store.newest(filter, options.limit, options.offset, by_document)
         hits = tuple(

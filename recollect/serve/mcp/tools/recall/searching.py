@@ -93,7 +93,7 @@ class RecallSearch:
             budget.add_remark(f"No more results: there are {page.total}.")
             return budget.close()
         budget.add_remark(f"Nothing found for {one_line(self._query, 200)!r}.")
-        remarks = [self._remark_on_filter(), _remark_on_operators(page)]
+        remarks = [self._remark_on_filter()]
         if page.nearest:
             remarks = [page.note, *remarks, "Closest, but probably unrelated:"]
         elif page.note:
@@ -129,9 +129,3 @@ def _remark_on_rest(page: Page, end: int) -> str:
     if is_last or (page.exact and end >= page.total):
         return ""
     return f"This is {end} of {_count(page)}. More: offset {end}, or a narrower query."
-
-
-def _remark_on_operators(page: Page) -> str:
-    if page.matched != "literal":
-        return ""
-    return "The query was searched as plain text: its operators do not fit, or it has no words."
