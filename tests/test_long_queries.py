@@ -203,7 +203,7 @@ def test_a_long_query_with_operators_is_an_error_where_they_are_promises(
 
 def test_the_error_of_a_very_deep_stack_is_searched_for(library: recollect.Library) -> None:
     frames = [
-        f'  File "/srv/app/module_{n}.py", line {n}, in handler_{n}\n    raise Oops("ERR_AUTH_LOST")'
+        f'  File "/srv/app/module_{n}.py", line {n}, in handler_{n}\n    raise E("ERR_AUTH_LOST")'
         for n in range(400)
     ]
     for number in range(100, 120):
