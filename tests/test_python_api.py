@@ -242,6 +242,15 @@ def test_a_filter_that_is_built_directly_is_checked_as_well(
         replace(Filter(), **arguments)
 
 
+def test_a_month_or_a_year_means_all_of_it(library: recollect.Library) -> None:
+    for day in ("2024-12-31", "2025-01-01", "2025-06-30", "2025-12-31"):
+        message = {"id": day, "role": "user", "content": "walrus", "created_at": f"{day}T23:30Z"}
+        library.add_conversation(day, messages=[message])
+    for after, before, count in (("2025", None, 3), ("2025-06", "2025-06", 1), (None, "2024", 1)):
+        filters = Filter.of(after=after, before=before)
+        assert library.search("walrus", filters).total == count
+
+
 def test_a_filter_that_is_built_directly_takes_plain_values(library: recollect.Library) -> None:
     message = {"role": "user", "content": "walrus", "created_at": "2025-01-31T15:00:00Z"}
     library.add_conversation("c1", messages=[message], project="shop")

@@ -41,7 +41,10 @@ def castles(library: recollect.Library) -> recollect.Library:
         ("castle in:nope", NO_PROJECT),
         ("castle project:nope -in:work", NO_PROJECT),
         ("in:nope", NO_PROJECT),
-        ("! in:nope", NO_PROJECT),
+        (
+            "! in:nope",
+            f"Searched for the text as typed, because it has no words. {NO_PROJECT}",
+        ),
         (
             "castle source:chatgpt",
             "No message is from a source named “chatgpt”. Sources: recollect.",
@@ -94,6 +97,15 @@ def test_names_that_do_not_prevent_hits_are_not_noted(
     ("filter", "note"),
     [
         ({"projects": "nope"}, NO_PROJECT),
+        ({"roles": "USER"}, "No message has the role “USER”. Roles: user, assistant."),
+        (
+            {"conversations": "nope"},
+            "No message is in a conversation with the id “nope”.",
+        ),
+        (
+            {"after": "2026", "before": "2025"},
+            "Nothing is both after 2026-01-01 and before 2025-12-31.",
+        ),
         (
             {"models": "gpt-4"},
             "No message is in a conversation with a model named “gpt-4”. Models: gpt-4o.",

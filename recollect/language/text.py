@@ -20,6 +20,7 @@ _FIRST_SECOND = -62135596800.0  # year 1
 _LAST_SECOND = 253402300799.0  # year 9999
 _MILLISECONDS_FROM = 1e11  # as seconds, this would be after the year 5138
 _LONGEST_DATE = 64
+_YEAR_OR_MONTH = re.compile(r"([0-9]{4})(?:-([0-9]{2}))?")
 
 _IDENTIFIER_LENGTH = 500
 # Two identifiers must fit into one index entry, which has at most 2,704 bytes in PostgreSQL.
@@ -349,7 +350,7 @@ def _in_utc(value: datetime) -> datetime:
 
 
 def bound(value: str, *, end: bool) -> datetime:
-    """Parse the start or the end of a date range. A bare date stands for the whole day in UTC.
+    """Parse the start or the end of a date range. A day, a month or a year means all of it, in UTC.
 
     Raises ValueError if the text is not an ISO 8601 date or time.
     """
@@ -357,7 +358,7 @@ def bound(value: str, *, end: bool) -> datetime:
     if len(text) > _LONGEST_DATE:
         raise ValueError("too long")
     try:
-        day = date.fromisoformat(text)
+        day = _parse_day(text, end=end)
     except ValueError:
         pass  # it has a time, or it is not a date
     else:
@@ -368,6 +369,21 @@ def bound(value: str, *, end: bool) -> datetime:
         return _in_utc(datetime.fromisoformat(text))
     except OverflowError as error:
         raise ValueError("outside the years 1 to 9999") from error
+
+
+def _parse_day(text: str, *, end: bool) -> date:
+    """A day, or the first or last day of a month or year. Raises ValueError."""
+    period = _YEAR_OR_MONTH.fullmatch(text)
+    if period is None:
+        return date.fromisoformat(text)
+    year = int(period[1])
+    if not end:
+        return date(year, int(period[2] or 1), 1)
+    # Seldom needed, and most programs start without it.
+    from calendar import monthrange
+
+    month = int(period[2] or 12)
+    return date(year, month, monthrange(year, month)[1])
 
 
 def iso(value: datetime | None) -> str | None:

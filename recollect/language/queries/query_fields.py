@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import calendar
 import re
 from collections.abc import Sequence
 from datetime import datetime
@@ -22,7 +21,6 @@ _FIELD = re.compile(
     re.VERBOSE,
 )
 _FIELD_ALIASES = {"project": "in"}
-_YEAR_OR_MONTH = re.compile(r"([0-9]{4})(?:-([0-9]{2}))?")
 
 
 class Field(NamedTuple):
@@ -99,20 +97,8 @@ def _field(match: re.Match[str]) -> Field | None:
 
 def _parse_date(name: str, value: str) -> datetime:
     """The start of the year, month or day for `after`, its end for `before`."""
-    end = name == "before"
     try:
-        period = _YEAR_OR_MONTH.fullmatch(value)
-        if period is None:
-            return bound(value, end=end)
-        year = int(period[1])
-        month = day = 1
-        if period[2]:
-            month = int(period[2])
-        elif end:
-            month = 12
-        if end:
-            day = calendar.monthrange(year, month)[1]
-        return bound(f"{year:04}-{month:02}-{day:02}", end=end)
+        return bound(value, end=name == "before")
     except ValueError:
         raise InvalidInput(
             f"`{name}:{value}` is not a valid date. Use {name}:2026, {name}:2026-05, "

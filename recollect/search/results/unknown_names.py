@@ -35,6 +35,15 @@ def _authors(store: Store, kinds: Sequence[str]) -> list[str]:
     return store.authors(MOST_AUTHORS)
 
 
+def _roles(store: Store, kinds: Sequence[str]) -> list[str]:
+    return ["user", "assistant", "tool", "system"]
+
+
+def _no_names(store: Store, kinds: Sequence[str]) -> list[str]:
+    """There are too many conversations to list some."""
+    return []
+
+
 def _models(store: Store, kinds: Sequence[str]) -> list[str]:
     return [name for name, _ in store.activity().models]
 
@@ -56,6 +65,8 @@ _FIELDS = (
     _NameField("tags", "has the tag", "Tags", partial(_facet_names, "tags")),
     _NameField("authors", "is by an author named", "Authors", _authors),
     _NameField("senders", "is by an author named", "Authors", _authors),
+    _NameField("roles", "has the role", "Roles", _roles),
+    _NameField("conversations", "is in a conversation with the id", "", _no_names),
     _NameField("models", "is in a conversation with a model named", "Models", _models),
 )
 
@@ -72,9 +83,16 @@ def note_unknown_names(
     searched = _Searched(store, kinds, subject_of(kinds, subject))
     try:
         remarks = [searched.remark(field, _names_in_all(field, filters)) for field in _FIELDS]
+        remarks += dict.fromkeys(map(_remark_on_dates, filters))
     except SearchTimeout:  # the search itself is complete
         return note
     return " ".join(filter(None, [note, *remarks]))
+
+
+def _remark_on_dates(filter: Filter) -> str:
+    if filter.after is None or filter.before is None or filter.after <= filter.before:
+        return ""
+    return f"Nothing is both after {filter.after.date()} and before {filter.before.date()}."
 
 
 def _names_in_all(field: _NameField, filters: Sequence[Filter]) -> tuple[str, ...]:
