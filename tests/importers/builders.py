@@ -103,7 +103,7 @@ def with_junk(data: st.DataObject, lines: list[Any]) -> list[Any]:
         target: Any = lines
         for key in path:
             target = target[key]
-        target[last] = data.draw(JUNK)
+        target[last] = copy.deepcopy(data.draw(JUNK))  # further junk may go into it
     return lines
 
 

@@ -12,6 +12,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from recollect.errors import SearchTimeout
+from recollect.language.queries.query_fields import ROLES
 from recollect.language.text import printable_line, truncate
 from recollect.language.words.similar_names import closest
 from recollect.model.kinds import KINDS
@@ -36,7 +37,7 @@ def _authors(store: Store, kinds: Sequence[str]) -> list[str]:
 
 
 def _roles(store: Store, kinds: Sequence[str]) -> list[str]:
-    return ["user", "assistant", "tool", "system"]
+    return list(ROLES)
 
 
 def _no_names(store: Store, kinds: Sequence[str]) -> list[str]:
