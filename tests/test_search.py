@@ -993,6 +993,19 @@ def test_conversations_with_two_frequent_concepts_are_all_found_once(
     assert scores == sorted(scores, reverse=True)
 
 
+def test_conversations_with_the_same_messages_have_all_concepts_alike(
+    library: recollect.Library,
+) -> None:
+    for number in range(4):
+        messages = [message("a", "the battery is flat"), message("b", "is there a warranty?")]
+        library.add_conversation(f"c{number}", messages=messages)
+    library.index()
+    hits = library.search(["battery", "warranty"]).hits
+    assert len(hits) == 4
+    assert min(hit.score for hit in hits) > 0.9 * max(hit.score for hit in hits)
+    assert all(hit.parts for hit in hits)
+
+
 @pytest.mark.both_stores
 def test_what_to_know_about_each_concept_is_said(library: recollect.Library) -> None:
     for n in range(4):

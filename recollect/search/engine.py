@@ -108,7 +108,9 @@ class Search:
             ranking = observations.raise_messages(ranking)
         if options.score == "fts":
             ranking = self._order_by_text_score(ranking)
-        distinct = merge_copies(ranking, by_conversation=options.group == "conversation")
+        distinct = ranking
+        if not self.interpretation.every_term:  # then each conversation needs its own messages
+            distinct = merge_copies(ranking, by_conversation=options.group == "conversation")
         return Ranking(
             self.interpretation,
             rerank_if_useful(options, question, distinct, self.scope.store),
