@@ -272,7 +272,9 @@ class Page:
 
     hits: tuple[Hit, ...]
     total: int
-    """How many messages match, or with `group="conversation"`, how many conversations."""
+    """How many messages match, with their copies, or with `group="conversation"`, how many
+    conversations. Messages with the same text are one hit, so there may be fewer hits: read pages
+    until one has fewer than `limit`."""
     offset: int
     limit: int
     matched: str = "all"
@@ -290,7 +292,7 @@ class Page:
     mode: str = "text"
     """What was searched: "text", "vector" or "both"."""
     embedded: float = 0.0
-    """The share of the library that has vectors."""
+    """The share of the library that was searched by meaning: 0 in mode "text"."""
     note: str = ""
     """A message for the user, such as why vectors were not used."""
     missing: tuple[str, ...] = ()

@@ -36,7 +36,7 @@ def search_without_words(
     elif query.text.strip():
         candidates, total = store.newest(filter, options.limit, options.offset, by_document)
         hits = tuple(
-            make_hit(candidate, [], 0.0, options.snippet_length, arms=())
+            make_hit(candidate, [], 1.0, options.snippet_length, arms=())
             for candidate in candidates
         )
         page = replace(page, hits=hits, total=total)

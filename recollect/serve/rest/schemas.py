@@ -417,7 +417,10 @@ class SearchPage(ResponseBody):
     """A page of search hits, best first."""
 
     hits: list[SearchHit]
-    total: int = Field(description="Number of matches on all pages.")
+    total: int = Field(
+        description="Number of matches, with copies. Messages with the same text are one hit, so "
+        "there may be fewer hits: read pages until one has fewer than `limit`."
+    )
     exact: bool = Field(description="Whether `total` is exact. Otherwise there may be more.")
     partial: bool = Field(
         description="Whether the search was stopped because it took too long. There may be more "
@@ -430,10 +433,13 @@ class SearchPage(ResponseBody):
     limit: int
     offset: int
     mode: str = Field(description="The mode that was used: `text`, `vector` or `both`.")
-    matched: str = Field(description="How the words of the query were matched: `all`, `any`, …")
-    score_type: str
+    matched: str = Field(
+        description="`all`: every hit satisfies the whole query; `any`: a hit contains one of the "
+        "words or has a similar meaning; `literal`: the query was searched as plain text."
+    )
+    score_type: str = Field(description="`rank`, or `fts` for the scores of the text engine.")
     embedded: float = Field(
-        description="The share of the library that has vectors and can be searched by meaning."
+        description="The share of the library that was searched by meaning: 0 in mode `text`."
     )
     note: str = Field(description="Remarks on how the search was carried out.")
     missing: list[str] = Field(description="Words of the query that no message contains.")
