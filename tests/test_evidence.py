@@ -10,7 +10,7 @@ import pytest
 from recollect.language.queries.intent import KEYWORDS
 from recollect.model.kinds import CONVERSATION
 from recollect.search.evidence import assess
-from recollect.search.queries.question import Question
+from recollect.search.queries.ranking_query import RankingQuery
 from recollect.search.queries.terms import Term
 from recollect.search.ranking.scored import ScoredCandidate
 from recollect.store.values import Candidate
@@ -19,12 +19,12 @@ NOW = datetime(2026, 3, 1, tzinfo=UTC)
 FLOOR = 0.4
 
 
-def question(text: str, *words: str) -> Question:
+def question(text: str, *words: str) -> RankingQuery:
     """A question with terms of the same weight."""
-    return Question(text, tuple(Term(((word,),), frequency=1) for word in words), NOW)
+    return RankingQuery(text, tuple(Term(((word,),), frequency=1) for word in words), NOW)
 
 
-def is_weak(query: Question, ranking: list[ScoredCandidate], floor: float | None) -> bool:
+def is_weak(query: RankingQuery, ranking: list[ScoredCandidate], floor: float | None) -> bool:
     return assess(query, ranking, floor).is_weak
 
 

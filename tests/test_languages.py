@@ -17,7 +17,7 @@ from recollect.language.text import fold, indexable
 from recollect.language.words.content_words import content_words
 from recollect.language.words.stem import stem, stems
 from recollect.model.kinds import CONVERSATION
-from recollect.search.queries.question import Question
+from recollect.search.queries.ranking_query import RankingQuery
 from recollect.search.ranking.answer import ANSWER
 from recollect.search.ranking.passages import find_terms
 from recollect.search.ranking.scored import ScoredCandidate
@@ -233,7 +233,7 @@ def has_answer(question: str, text: str) -> bool:
         1, "m", "c", "", "user", None, "message", None, "test", CONVERSATION, "", 0, True, 1, text
     )
     scored = ScoredCandidate(candidate, by_text=True)
-    find_terms(Question(question, (), datetime(2025, 6, 18, tzinfo=UTC)), [scored])
+    find_terms(RankingQuery(question, (), datetime(2025, 6, 18, tzinfo=UTC)), [scored])
     return bool(scored.batch.traits[0] & ANSWER)
 
 

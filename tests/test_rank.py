@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from recollect.language.when import windows
 from recollect.search import rank
-from recollect.search.queries.question import Question
+from recollect.search.queries.ranking_query import RankingQuery
 from recollect.search.queries.terms import Term
 from recollect.search.ranking.passages import find_terms
 from recollect.search.ranking.scored import ScoredCandidate, weights_for
@@ -46,24 +46,24 @@ def candidate(
     )
 
 
-def question(text: str, *words: str, weights: tuple[float, ...] = ()) -> Question:
+def question(text: str, *words: str, weights: tuple[float, ...] = ()) -> RankingQuery:
     weights = weights or (1.0,) * len(words)
     terms = tuple(
         Term(((word,),), weight=weight) for word, weight in zip(words, weights, strict=True)
     )
-    return Question(text, terms, NOW, windows(text, NOW))
+    return RankingQuery(text, terms, NOW, windows(text, NOW))
 
 
-def ranking(query: Question, *pool: ScoredCandidate) -> list[ScoredCandidate]:
+def ranking(query: RankingQuery, *pool: ScoredCandidate) -> list[ScoredCandidate]:
     find_terms(query, pool)
     return rank.rank(query, pool)
 
 
-def order(query: Question, *pool: ScoredCandidate) -> list[int]:
+def order(query: RankingQuery, *pool: ScoredCandidate) -> list[int]:
     return [scored.candidate.key for scored in ranking(query, *pool)]
 
 
-def parts_by_key(query: Question, *pool: ScoredCandidate) -> dict[int, dict[str, float]]:
+def parts_by_key(query: RankingQuery, *pool: ScoredCandidate) -> dict[int, dict[str, float]]:
     return {scored.candidate.key: scored.parts for scored in ranking(query, *pool)}
 
 
@@ -94,7 +94,7 @@ QUESTIONS = [
     question("walrus tusk last week", "walrus", "tusk", weights=(2.5, 0.7)),
     question("what did you tell Ann about ice", "ann", "ice", "tusk", weights=(1.3, 0.1, 3.3)),
     question("", ""),
-    Question("?", (), NOW),
+    RankingQuery("?", (), NOW),
 ]
 
 
@@ -127,7 +127,7 @@ def pool_of(values: list[Any]) -> list[ScoredCandidate]:
     st.randoms(use_true_random=False),
 )
 def test_the_ranking_does_not_depend_on_the_order_of_the_pool(
-    values: list[Any], query: Question, rng: Any
+    values: list[Any], query: RankingQuery, rng: Any
 ) -> None:
     pool = pool_of(values)
     find_terms(query, pool)
@@ -141,7 +141,7 @@ def test_the_ranking_does_not_depend_on_the_order_of_the_pool(
 
 @given(st.lists(candidate_values, max_size=8), st.sampled_from(QUESTIONS))
 def test_ranking_twice_gives_the_same_result_and_changes_only_scores(
-    values: list[Any], query: Question
+    values: list[Any], query: RankingQuery
 ) -> None:
     pool = pool_of(values)
     find_terms(query, pool)
@@ -153,7 +153,9 @@ def test_ranking_twice_gives_the_same_result_and_changes_only_scores(
 
 
 @given(st.lists(candidate_values, max_size=8), st.sampled_from(QUESTIONS))
-def test_parts_have_a_weight_and_add_up_to_the_score(values: list[Any], query: Question) -> None:
+def test_parts_have_a_weight_and_add_up_to_the_score(
+    values: list[Any], query: RankingQuery
+) -> None:
     result = ranking(query, *pool_of(values))
     assert len(result) == sum(by_text or cosine is not None for *_, cosine, by_text, _ in values)
     for scored in result:
@@ -340,12 +342,12 @@ def test_author_and_date_count_as_words_of_the_message() -> None:
         candidate(2, "walrus", created_at=on - timedelta(days=40)),
     ]
     assert order(
-        Question("x", question("", "walrus", "may").terms, NOW - timedelta(days=61)), *pool
+        RankingQuery("x", question("", "walrus", "may").terms, NOW - timedelta(days=61)), *pool
     ) == [1, 2]
 
 
 def test_inflected_forms_phrases_and_prefixes_are_recognized() -> None:
-    query = Question(
+    query = RankingQuery(
         "x",
         (Term((("walk",), ("walks",))), Term((("new", "york"),)), Term((("tus",),), prefix=True)),
         NOW,

@@ -202,16 +202,16 @@ class _ConceptSearch:
         return self._remarks.note()
 
     def _ranking(self) -> Ranking:
-        question = self._interpretation.question
+        query = self._interpretation.ranking_query
         observations, messages = read_pools(self._pools)
         candidates = observations + messages
         require_candidates(candidates, self._scope)
-        distinct = merge_copies(rank.rank(question, candidates))
-        before_reranking = spread(question, distinct)
-        reranked = rerank_if_useful(self._options, question, distinct, self._scope.store)
+        distinct = merge_copies(rank.rank(query, candidates))
+        before_reranking = spread(query, distinct)
+        reranked = rerank_if_useful(self._options, query, distinct, self._scope.store)
         return Ranking(
             self._interpretation,
-            spread(question, reranked),
+            spread(query, reranked),
             before_reranking=before_reranking,
             has_observations=bool(observations),
         )

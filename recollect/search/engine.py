@@ -95,7 +95,7 @@ class Search:
     @cached_property
     def ranking(self) -> Ranking:
         """The candidates, best first, each text once."""
-        question, options = self.interpretation.question, self.interpretation.options
+        query, options = self.interpretation.ranking_query, self.interpretation.options
         observations: Observations | None = None
         if options.observations:
             observations = Observations(self.interpretation, self.pool)
@@ -103,7 +103,7 @@ class Search:
         else:
             (candidates,) = read_pools([self.pool])
         require_candidates(candidates, self.scope)
-        ranking = rank.rank(question, candidates)
+        ranking = rank.rank(query, candidates)
         if observations is not None:
             ranking = observations.raise_messages(ranking)
         if options.score == "fts":
@@ -113,7 +113,7 @@ class Search:
             distinct = merge_copies(ranking, by_conversation=options.group == "conversation")
         return Ranking(
             self.interpretation,
-            rerank_if_useful(options, question, distinct, self.scope.store),
+            rerank_if_useful(options, query, distinct, self.scope.store),
             before_reranking=distinct,
             has_observations=observations is not None and not observations.is_empty,
         )

@@ -24,7 +24,7 @@ from recollect.language.when import period_words
 from recollect.language.words.names import names_in
 from recollect.language.words.synonyms import synonyms
 from recollect.model.kinds import CONVERSATION
-from recollect.search.queries.question import Question
+from recollect.search.queries.ranking_query import RankingQuery
 from recollect.search.queries.terms import DATE_WORDS, evidence_shares, own_terms
 from recollect.search.ranking.scored import ScoredCandidate
 
@@ -67,7 +67,7 @@ CERTAIN = Assessment(1.0)
 
 
 def assess(
-    question: Question,
+    query: RankingQuery,
     ranking: Sequence[ScoredCandidate],
     noise_floor: float | None,
     has_observations: bool = False,
@@ -79,16 +79,16 @@ def assess(
     """
     if not ranking:
         return Assessment(0.0)
-    if not question.terms:
+    if not query.terms:
         assessment = Assessment(_meaning_alone(ranking, noise_floor))
-    elif question.intent != QUESTION:
-        assessment = Assessment(_keyword_confidence(question, ranking, noise_floor))
+    elif query.intent != QUESTION:
+        assessment = Assessment(_keyword_confidence(query, ranking, noise_floor))
     else:
-        assessment = _assess_question(question, ranking, noise_floor, has_observations)
-        exact = {number for number, term in enumerate(question.terms) if term.exact}
+        assessment = _assess_question(query, ranking, noise_floor, has_observations)
+        exact = {number for number, term in enumerate(query.terms) if term.exact}
         if exact and any(not exact.isdisjoint(scored.terms) for scored in ranking):
             assessment = assessment._replace(is_weak=False)
-        if assessment.is_weak and _has_statement(question, ranking[:_BEST]):
+        if assessment.is_weak and _has_statement(query, ranking[:_BEST]):
             assessment = assessment._replace(is_weak=False)
     confidence = min(max(assessment.confidence, _MIN_CONFIDENCE), 1.0)
     return assessment._replace(confidence=confidence)
@@ -103,49 +103,49 @@ def _meaning_alone(ranking: Sequence[ScoredCandidate], noise_floor: float | None
 
 
 def _keyword_confidence(
-    question: Question, ranking: Sequence[ScoredCandidate], noise_floor: float | None
+    query: RankingQuery, ranking: Sequence[ScoredCandidate], noise_floor: float | None
 ) -> float:
     """Keywords name words: a hit that contains all of them is certain, whatever its meaning."""
-    terms = question.terms
+    terms = query.terms
     total = math.fsum(term.weight for term in own_terms(terms)) or 1.0
     # Synonyms have a smaller weight, but they count: the library may have nothing else.
     weights = [math.fsum(terms[n].weight for n in s.all_terms) for s in ranking[:_BEST]]
     share = max(weights) / total
-    if not noise_floor or question.intent != KEYWORDS:
+    if not noise_floor or query.intent != KEYWORDS:
         return share
     return max(share, _meaning_alone(ranking, noise_floor))
 
 
 def _assess_question(
-    question: Question,
+    query: RankingQuery,
     ranking: Sequence[ScoredCandidate],
     noise_floor: float | None,
     has_observations: bool,
 ) -> Assessment:
     """The model knows English best, so meaning counts only in English."""
-    language = language_of(question.text)
+    language = language_of(query.text)
     rules: set[int] | None = None
-    if has_observations and language.asks_for_rule(question.text):
+    if has_observations and language.asks_for_rule(query.text):
         rules = _rules(ranking)
     if language is not ENGLISH:
-        return _assess_foreign_question(question, ranking, rules, language)
-    exchanges = _best_exchanges(question, ranking)
+        return _assess_foreign_question(query, ranking, rules, language)
+    exchanges = _best_exchanges(query, ranking)
     share = max(each.share for each in exchanges)
-    lacks_name = share < _MIN_SHARE_WITHOUT_NAME and _lacks_name(question, ranking)
+    lacks_name = share < _MIN_SHARE_WITHOUT_NAME and _lacks_name(query, ranking)
     if not noise_floor:
         return Assessment(share, lacks_name or share < _MIN_SHARE)
-    names = _known_names(question)
+    names = _known_names(query)
     most = max(_evidence(each, names, rules, noise_floor) for each in exchanges)
     return Assessment(most / _FULL_EVIDENCE, lacks_name or most < _MIN_EVIDENCE)
 
 
 def _assess_foreign_question(
-    question: Question,
+    query: RankingQuery,
     ranking: Sequence[ScoredCandidate],
     rules: set[int] | None,
     language: Language,
 ) -> Assessment:
-    share = _conversation_share(question, ranking, rules)
+    share = _conversation_share(query, ranking, rules)
     least = _MIN_SHARE_IN_OTHER_LANGUAGES
     if language.unspaced:
         least = _MIN_SHARE_WITHOUT_SPACES
@@ -183,18 +183,18 @@ def _evidence(
     return exchange.words_and_meaning(noise_floor)
 
 
-def _has_statement(question: Question, best: Sequence[ScoredCandidate]) -> bool:
+def _has_statement(query: RankingQuery, best: Sequence[ScoredCandidate]) -> bool:
     """Whether a request meets what the user told the assistant about the topic.
 
     A request is about something new ("Suggest a flight to Rome"), so it may mention names that the
     library does not have. Preferences about flights are what it needs.
     """
-    if not language_of(question.text).is_request(question.text):
+    if not language_of(query.text).is_request(query.text):
         return False
     statements = [s for s in best if s.part("liking") > 0 or s.part("instruction") > 0]
     if not statements:
         return False
-    shares = _shares_without(question, names_in(question.text))
+    shares = _shares_without(query, names_in(query.text))
     return any(math.fsum(shares[n] for n in s.terms) >= _MIN_SHARE for s in statements)
 
 
@@ -219,7 +219,7 @@ def _lacks_rule(exchange: _Exchange, rules: Set[int] | None) -> bool:
 
 
 def _conversation_share(
-    question: Question, ranking: Sequence[ScoredCandidate], rules: Set[int] | None
+    query: RankingQuery, ranking: Sequence[ScoredCandidate], rules: Set[int] | None
 ) -> float:
     """The largest share of the question, by weight, that one conversation contains.
 
@@ -229,14 +229,14 @@ def _conversation_share(
     numbers: dict[str, set[int]] = {}
     for scored in ranking:
         numbers.setdefault(scored.candidate.document, set()).update(scored.all_terms)
-    share = _largest_share(question, numbers.values())
+    share = _largest_share(query, numbers.values())
     if rules is None or share >= _MIN_SHARE_WITHOUT_RULE:
         return share
     with_rule = {s.candidate.document for s in ranking if s.candidate.key in rules}
-    return _largest_share(question, [set(), *(numbers[document] for document in with_rule)])
+    return _largest_share(query, [set(), *(numbers[document] for document in with_rule)])
 
 
-def _best_exchanges(question: Question, ranking: Sequence[ScoredCandidate]) -> list[_Exchange]:
+def _best_exchanges(query: RankingQuery, ranking: Sequence[ScoredCandidate]) -> list[_Exchange]:
     best = ranking[:_BEST]
     documents = {scored.candidate.document for scored in best}
     by_place = {
@@ -251,53 +251,53 @@ def _best_exchanges(question: Question, ranking: Sequence[ScoredCandidate]) -> l
         if candidate.kind == CONVERSATION:
             for step in range(-_EXCHANGE, _EXCHANGE + 1):
                 terms |= by_place.get((candidate.document, candidate.position + step), set())
-        exchanges.append(_Exchange(scored, terms, _largest_share(question, [terms])))
+        exchanges.append(_Exchange(scored, terms, _largest_share(query, [terms])))
     return exchanges
 
 
-def _largest_share(question: Question, term_sets: Iterable[set[int]]) -> float:
+def _largest_share(query: RankingQuery, term_sets: Iterable[set[int]]) -> float:
     """The largest share of the query, by weight, that one of these sets of terms makes up.
 
     Words for a time that occur nowhere do not count: what was written "before 2024" rarely says so.
     """
-    shares = _shares_without(question, period_words(question.text))
+    shares = _shares_without(query, period_words(query.text))
     return max(math.fsum([shares[number] for number in each]) for each in term_sets)
 
 
-def _shares_without(question: Question, names: Set[str]) -> Sequence[float]:
+def _shares_without(query: RankingQuery, names: Set[str]) -> Sequence[float]:
     """The share of each term of a query, without those of these names that occur nowhere."""
     terms = []
-    for term in question.terms:
+    for term in query.terms:
         if term.name in names and not term.frequency:
             term = term._replace(weight=0.0)
         terms.append(term)
     return evidence_shares(terms)
 
 
-def _known_names(question: Question) -> set[int]:
+def _known_names(query: RankingQuery) -> set[int]:
     """The numbers of the terms that are names in the question and occur in the library.
 
     For a name that does not occur, these are its synonyms: an exchange about any server does not
     answer a question about Jenkins, one about CI may. Empty if the question has no other words: a
     message that mentions David is evidence for "Who is David?"
     """
-    names = names_in(question.text) - DATE_WORDS
+    names = names_in(query.text) - DATE_WORDS
     numbers = {
         number
-        for number, term in enumerate(question.terms)
+        for number, term in enumerate(query.terms)
         if not names.isdisjoint((term.name, term.stands_for)) and term.frequency
     }
-    if len(numbers) == len(question.terms):
+    if len(numbers) == len(query.terms):
         return set()
     return numbers
 
 
-def _lacks_name(question: Question, ranking: Sequence[ScoredCandidate]) -> bool:
+def _lacks_name(query: RankingQuery, ranking: Sequence[ScoredCandidate]) -> bool:
     """Whether the question mentions something by a name that the library does not have."""
-    names = names_in(question.text) - DATE_WORDS
+    names = names_in(query.text) - DATE_WORDS
     missing = {
         number: term.name
-        for number, term in enumerate(question.terms)
+        for number, term in enumerate(query.terms)
         if term.name in names and not term.frequency
     }
     if not missing:

@@ -44,13 +44,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from recollect.search.queries.question import Question
+from recollect.search.queries.ranking_query import RankingQuery
 from recollect.search.ranking.scored import ScoredCandidate
 
 _NEAR_SHARE = 0.3  # candidates below this share of the best cosine are noise
 
 
-def rank(question: Question, pool: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
+def rank(query: RankingQuery, pool: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
     """Set the scores of the candidates that an arm found, and return these, best first.
 
     `find_terms` must have been called for the pool.
@@ -60,7 +60,7 @@ def rank(question: Question, pool: Sequence[ScoredCandidate]) -> list[ScoredCand
     # A server must start without numpy, which takes long to import.
     from recollect.search.ranking.scoring import rank_pool
 
-    return rank_pool(question, pool)
+    return rank_pool(query, pool)
 
 
 def preliminary_score(scored: ScoredCandidate) -> float:

@@ -125,7 +125,7 @@ class RecentSearches:
             recent = self._searches.get(key)
             if recent is None:
                 return None
-            if abs(now - recent.search.interpretation.question.now) > _MAX_AGE:
+            if abs(now - recent.search.interpretation.ranking_query.now) > _MAX_AGE:
                 return None
             self._searches.move_to_end(key)
             return recent.search

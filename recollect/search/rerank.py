@@ -19,7 +19,7 @@ from recollect.language.languages.english import ENGLISH
 from recollect.language.queries.intent import QUESTION
 from recollect.language.terminal_codes import without_terminal_codes
 from recollect.model.search import SearchOptions
-from recollect.search.queries.question import Question
+from recollect.search.queries.ranking_query import RankingQuery
 from recollect.search.ranking.scored import ScoredCandidate, weights_for
 from recollect.settings import LIMITS, RERANK
 from recollect.store.base import Store
@@ -36,7 +36,7 @@ _RUNS = 3
 
 
 def may_rerank(
-    options: SearchOptions, question: Question, ranking: Sequence[ScoredCandidate]
+    options: SearchOptions, query: RankingQuery, ranking: Sequence[ScoredCandidate]
 ) -> bool:
     """Whether the reranker judges the first candidates of a search."""
     if options.score != "rank" or len(ranking) < 2:
@@ -46,25 +46,25 @@ def may_rerank(
         return options.rerank
     if choice != "auto":
         return choice == "always"
-    if options.mode != "both" or options.typing or question.intent != QUESTION:
+    if options.mode != "both" or options.typing or query.intent != QUESTION:
         return False
-    if language_of(question.text) is not ENGLISH:  # the model was trained on English
+    if language_of(query.text) is not ENGLISH:  # the model was trained on English
         return False
     is_close = ranking[1].score >= _CLOSE * ranking[0].score
     return is_close and _expected_seconds() <= LIMITS.rerank_seconds
 
 
 def rerank_if_useful(
-    options: SearchOptions, question: Question, ranking: list[ScoredCandidate], store: Store
+    options: SearchOptions, query: RankingQuery, ranking: list[ScoredCandidate], store: Store
 ) -> list[ScoredCandidate]:
     """The ranking, with the first candidates judged by the reranker if options allow it."""
-    if not may_rerank(options, question, ranking):
+    if not may_rerank(options, query, ranking):
         return ranking
     store.release_snapshot()  # the model takes long, and nothing is read meanwhile
-    return rerank(question, ranking)
+    return rerank(query, ranking)
 
 
-def rerank(question: Question, ranking: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
+def rerank(query: RankingQuery, ranking: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
     """The ranking with the first candidates judged by the reranker, best first."""
     from recollect.models.reranker import (
         CANDIDATES,
@@ -74,7 +74,7 @@ def rerank(question: Question, ranking: Sequence[ScoredCandidate]) -> list[Score
         Reranker,
     )
 
-    head = _within_reach(question, ranking[:CANDIDATES])
+    head = _within_reach(query, ranking[:CANDIDATES])
     length = LENGTH
     if all(scored.is_between_people for scored in head):
         length = DIALOGUE_LENGTH
@@ -82,9 +82,9 @@ def rerank(question: Question, ranking: Sequence[ScoredCandidate]) -> list[Score
     for scored in head:
         author = scored.candidate.author or scored.candidate.role or ""
         passages.append(Passage(author, without_terminal_codes(scored.candidate.content)))
-    judgements = Reranker.load().scores(question.text, passages, length)
+    judgements = Reranker.load().scores(query.text, passages, length)
     for scored, value in zip(head, _standard_scores(judgements), strict=True):
-        part = weights_for(question, scored)["rerank"] * value
+        part = weights_for(query, scored)["rerank"] * value
         scored.part_names += ("rerank",)
         scored.part_values = (*scored.part_values, part)
         scored.score += part
@@ -92,7 +92,7 @@ def rerank(question: Question, ranking: Sequence[ScoredCandidate]) -> list[Score
 
 
 def _within_reach(
-    question: Question, ranking: Sequence[ScoredCandidate]
+    query: RankingQuery, ranking: Sequence[ScoredCandidate]
 ) -> Sequence[ScoredCandidate]:
     """The first hits, the next candidate, and those that a judgement may lift to the first hits."""
     if len(ranking) <= _FIRST:
@@ -102,7 +102,7 @@ def _within_reach(
         scored
         for number, scored in enumerate(ranking)
         if number <= _FIRST
-        or scored.score >= lowest - _REACH * weights_for(question, scored)["rerank"]
+        or scored.score >= lowest - _REACH * weights_for(query, scored)["rerank"]
     ]
 
 

@@ -43,11 +43,11 @@ def named_periods(interpretation: Interpretation, filter: Filter) -> list[Filter
     The answer is probably in one of them, but it may share too few words with the question to be a
     candidate among the messages of all times.
     """
-    question = interpretation.question
-    if interpretation.options.typing or question.intent != QUESTION or not interpretation.is_plain:
+    query = interpretation.ranking_query
+    if interpretation.options.typing or query.intent != QUESTION or not interpretation.is_plain:
         return []
     periods = []
-    for window in question.windows[:_PERIODS]:
+    for window in query.windows[:_PERIODS]:
         start = max(moment for moment in (filter.after, window.start) if moment)
         end = min(moment for moment in (filter.before, window.end) if moment)
         if start < end:
@@ -93,7 +93,7 @@ class TextArm:
             return []
         if not interpretation.is_plain or isinstance(interpretation.node, And):
             return [interpretation.node]
-        if interpretation.question.intent == QUESTION:
+        if interpretation.intent == QUESTION:
             return [*self._nodes_of_question(), interpretation.node]
         if len(interpretation.terms) == 1:
             return [interpretation.node]
@@ -119,7 +119,7 @@ class TextArm:
         return [term.node for term in self._interpretation.terms if term.exact]
 
     def _phrase(self) -> list[Node]:
-        phrase = self._interpretation.question.phrase
+        phrase = self._interpretation.ranking_query.phrase
         if phrase is None:
             return []
         return [phrase.node]
@@ -169,8 +169,8 @@ class TextArm:
             or interpretation.node is None
         ):
             return None
-        if interpretation.question.intent != QUESTION or not is_to_assistant(
-            interpretation.question.text
+        if interpretation.intent != QUESTION or not is_to_assistant(
+            interpretation.ranking_query.text
         ):
             return None
         roles = self._filter.roles or ("user",)
@@ -263,7 +263,7 @@ class VectorArm:
     def _is_evidence(self) -> bool:
         """Whether neighbours of the query's vector can be hits. Identifiers have no meaning."""
         interpretation = self._interpretation
-        if interpretation.options.mode != "vector" and interpretation.question.intent == IDENTIFIER:
+        if interpretation.options.mode != "vector" and interpretation.intent == IDENTIFIER:
             return False
         return interpretation.meaning.is_known
 
@@ -276,7 +276,7 @@ class VectorArm:
         """
         interpretation = self._interpretation
         is_by_both = interpretation.options.mode == "both"
-        is_by_keywords = interpretation.question.intent == KEYWORDS
+        is_by_keywords = interpretation.intent == KEYWORDS
         if is_by_both and (is_by_keywords or self._is_in_unknown_language()):
             return True
         return not has_word and not self._has_word_in_filter()

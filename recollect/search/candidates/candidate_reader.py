@@ -50,7 +50,7 @@ class CandidateReader:
 
     def context_read(self, pool: Sequence[ScoredCandidate]) -> CandidateRead:
         """The messages before the best candidates, on which the ranking of questions depends."""
-        is_question = self._interpretation.question.intent == QUESTION
+        is_question = self._interpretation.intent == QUESTION
         if not pool or not is_question or self._deadline.is_over():
             return CandidateRead()
         size = _MESSAGES_WITH_CONTEXT
@@ -81,7 +81,7 @@ class CandidateReader:
         for batch in _batches(candidates):
             if pool and self._deadline.is_over():
                 break
-            find_terms(self._interpretation.question, batch)
+            find_terms(self._interpretation.ranking_query, batch)
             pool += batch
         return pool
 

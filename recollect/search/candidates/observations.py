@@ -59,7 +59,7 @@ class Observations:
 
     def _may_match(self) -> bool:
         """An observation cannot satisfy what operators and identifiers require of a message."""
-        is_identifier = self._interpretation.question.intent == IDENTIFIER
+        is_identifier = self._interpretation.intent == IDENTIFIER
         if not self._interpretation.is_plain or is_identifier:
             return False
         return _may_have_observations(self._scope.filter)
@@ -106,7 +106,7 @@ class Observations:
         distinct_ids = list(dict.fromkeys(ids))
         candidates = self._scope.store.candidates_by_id(distinct_ids, self._scope.filter)
         messages = [ScoredCandidate(candidate, by_text=True) for candidate in candidates]
-        find_terms(self._interpretation.question, messages)
+        find_terms(self._interpretation.ranking_query, messages)
         return {_message_id(scored): scored for scored in messages}
 
 

@@ -203,7 +203,7 @@ class CandidatePool:
         # Counting takes up to half as long as the search. Agents and people who are typing rarely
         # go past the ranked conversations, so a minimum is enough. It is also enough for a
         # question, because answers in other words cannot be counted anyway.
-        is_question = interpretation.is_by_meaning and interpretation.question.intent == QUESTION
+        is_question = interpretation.is_by_meaning and interpretation.intent == QUESTION
         is_quick = options.typing or options.observations or is_question or self.scope.is_partial
         if self.has_more_matches and interpretation.node is not None and not is_quick:
             keys = self.text_arm.matches(_COUNTED_MATCHES)

@@ -52,7 +52,7 @@ class Sizes:
             return _CANDIDATES_WHILE_TYPING
         has_words = interpretation.node is not None
         has_both_arms = has_words and interpretation.meaning.vector is not None
-        is_question = interpretation.question.intent == QUESTION and interpretation.is_plain
+        is_question = interpretation.intent == QUESTION and interpretation.is_plain
         if not is_question or not has_both_arms:
             return CANDIDATES
         if self._is_by_conversation and not self.is_large_library:
@@ -82,7 +82,7 @@ class Sizes:
         """Candidates of each arm that are ranked, if there is no shortlist."""
         if self._is_by_conversation:
             return self.arm
-        if self._interpretation.question.intent == KEYWORDS:
+        if self._interpretation.intent == KEYWORDS:
             return min(_RANKED_KEYWORDS, self.arm)
         return min(_RANKED_MESSAGES, self.arm)
 

@@ -98,19 +98,19 @@ class RankedResults(Results):
     def ranking(self) -> Ranking:
         candidates = list(chain.from_iterable(read_pools(self.pools)))
         require_candidates(candidates, self.pools[0].scope)
-        ranking = rank.rank(self.interpretation.question, candidates)
+        ranking = rank.rank(self.interpretation.ranking_query, candidates)
         return self.arrange(ranking)
 
     def arrange(self, ranking: list[ScoredCandidate]) -> Ranking:
         """The ranking as it is listed: copies merged, reranked, and with variety."""
         if self._fold:
             ranking = merge_copies(ranking)
-        question, options = self.interpretation.question, self.interpretation.options
-        before_reranking = spread(question, ranking)
-        reranked = rerank_if_useful(options, question, ranking, self.pools[0].scope.store)
+        query, options = self.interpretation.ranking_query, self.interpretation.options
+        before_reranking = spread(query, ranking)
+        reranked = rerank_if_useful(options, query, ranking, self.pools[0].scope.store)
         return Ranking(
             self.interpretation,
-            spread(question, reranked),
+            spread(query, reranked),
             before_reranking=before_reranking,
         )
 

@@ -22,7 +22,7 @@ from recollect.search.queries.query_meaning import (
     require_vector,
 )
 from recollect.search.queries.query_terms import may_correct, query_terms
-from recollect.search.queries.question import Question
+from recollect.search.queries.ranking_query import RankingQuery
 from recollect.search.queries.terms import Term, any_term, identifier_node, own_terms
 from recollect.store.base import Store
 
@@ -45,7 +45,7 @@ class Interpretation:
     """Misspelled words, and what is searched for instead."""
     node: Node | None
     """What the text arm searches for; None if only the vector arm is used."""
-    question: Question
+    ranking_query: RankingQuery
     """What the ranker needs to know."""
     meaning: QueryMeaning = NO_MEANING
     every_term: bool = False
@@ -57,6 +57,11 @@ class Interpretation:
         return self.query.plain
 
     @property
+    def intent(self) -> str:
+        """Whether it is a question, keywords or an identifier."""
+        return self.ranking_query.intent
+
+    @property
     def is_by_meaning(self) -> bool:
         """Whether messages can be hits by their meaning alone. Only the nearest ones are."""
         return self.meaning.vector is not None and self.query.plain
@@ -64,7 +69,7 @@ class Interpretation:
     @property
     def needs_evidence(self) -> bool:
         """Whether hits may be unrelated: not if they satisfy operators or resemble a message."""
-        return self.query.plain and self.question.by_person
+        return self.query.plain and self.ranking_query.by_person
 
     @property
     def mode(self) -> str:
@@ -108,7 +113,7 @@ def interpret(
     """
     terms, corrections = corrected_terms(query, store, filters, meaning, options)
     intent = query_intent(query)
-    question = Question(
+    ranking_query = RankingQuery(
         query.rest,
         scoring_terms(query, terms, options),
         options.now,
@@ -123,7 +128,7 @@ def interpret(
         require_vector(meaning_of_query)
     node = text_node(query, terms, intent, options, every_term=every_term)
     return Interpretation(
-        query, options, terms, corrections, node, question, meaning_of_query, every_term
+        query, options, terms, corrections, node, ranking_query, meaning_of_query, every_term
     )
 
 

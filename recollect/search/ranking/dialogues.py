@@ -9,7 +9,7 @@ from recollect.language.queries.addressee import is_about_user
 from recollect.language.text import is_unspaced, tokens
 from recollect.language.words.names import names_in
 from recollect.model.kinds import CONVERSATION
-from recollect.search.queries.question import Question
+from recollect.search.queries.ranking_query import RankingQuery
 from recollect.search.ranking.scored import ScoredCandidate
 
 _MIN_NAME = 2  # letters; shorter ones are initials
@@ -31,19 +31,19 @@ def mark_dialogues(pool: Sequence[ScoredCandidate]) -> None:
         scored.is_between_people = has_several and scored.candidate.document in authors
 
 
-def prefers_person(question: Question, roles: Set[str | None]) -> bool:
+def prefers_person(query: RankingQuery, roles: Set[str | None]) -> bool:
     """Whether the user's own messages should rank higher.
 
     Only if the user and others wrote the candidates, and the query is about the user.
     """
-    if not question.by_person or "user" not in roles or len(roles) < 2:
+    if not query.by_person or "user" not in roles or len(roles) < 2:
         return False
-    return is_about_user(question.text)
+    return is_about_user(query.text)
 
 
-def speaker_in_query(question: Question, authors: Set[str | None]) -> str | None:
+def speaker_in_query(query: RankingQuery, authors: Set[str | None]) -> str | None:
     """The author whom the query names, if it names exactly one."""
-    speakers = authors_in_query(question.text, filter(None, authors))
+    speakers = authors_in_query(query.text, filter(None, authors))
     if len(speakers) != 1:
         return None
     return speakers[0]

@@ -19,7 +19,7 @@ from recollect.language.queries.intent import QUESTION, identifiers
 from recollect.language.text import tokens
 from recollect.language.when import Window
 from recollect.model.kinds import CONVERSATION
-from recollect.search.queries.question import Question
+from recollect.search.queries.ranking_query import RankingQuery
 from recollect.search.queries.terms import term_shares
 from recollect.search.ranking import answer
 from recollect.search.ranking.conversations import Conversations
@@ -44,8 +44,8 @@ _QUESTION_MARKS = frozenset("?？؟")
 class Features:
     """Computes the features of the candidates of one pool, which is not empty."""
 
-    def __init__(self, question: Question, pool: Sequence[ScoredCandidate]) -> None:
-        self._question = question
+    def __init__(self, query: RankingQuery, pool: Sequence[ScoredCandidate]) -> None:
+        self._query = query
         self._pool = pool
         self._texts = _text_columns(pool)
         self._candidates = [scored.candidate for scored in pool]
@@ -56,9 +56,9 @@ class Features:
         self._cosines: Column = np.maximum([s.cosine or 0.0 for s in pool], 0.0)
         self._best_text_score = self._texts.scores.max() or 1.0
         self._nearest = max(self._cosines.max(), _MINIMUM_NEAREST)
-        self._exact = frozenset(n for n, term in enumerate(question.terms) if term.exact)
-        self._spellings = _spellings(question)
-        self._shares = np.array(term_shares(question.terms))
+        self._exact = frozenset(n for n, term in enumerate(query.terms) if term.exact)
+        self._spellings = _spellings(query)
+        self._shares = np.array(term_shares(query.terms))
         self._columns = {
             "words": self._words,
             "close": self._close,
@@ -69,7 +69,7 @@ class Features:
             "exact": self._exact_terms,
             "phrase": self._phrase,
         }
-        if question.intent == QUESTION:
+        if query.intent == QUESTION:
             self._add_question_features()
         else:
             self._columns |= {
@@ -80,7 +80,7 @@ class Features:
             }
 
     def _add_question_features(self) -> None:
-        text = self._question.text
+        text = self._query.text
         self._asks_assistant = is_about_assistant(text)
         self._is_to_assistant = is_to_assistant(text)
         self._is_request = language_of(text).is_request(text)
@@ -150,7 +150,7 @@ class Features:
         spelling = self._spellings.get(number)
         if spelling is None:
             return 1.0
-        text = ranked_part(scored.candidate.content, [self._question.terms[number]])
+        text = ranked_part(scored.candidate.content, [self._query.terms[number]])
         if spelling.search(text):
             return 1.0
         return _OTHER_SPELLING_SHARE
@@ -159,7 +159,7 @@ class Features:
         return self._share(self._texts.is_anywhere)
 
     def _complete(self) -> Column:
-        own_numbers = [n for n, term in enumerate(self._question.terms) if not term.weak]
+        own_numbers = [n for n, term in enumerate(self._query.terms) if not term.weak]
         return self._texts.is_anywhere[:, own_numbers].all(axis=1)
 
     def _adjacent(self) -> Column:
@@ -188,14 +188,14 @@ class Features:
         return 1 / (1 + np.abs(self._weeks))
 
     def _later(self) -> Column:
-        if not self._question.by_person:  # nobody asked anything
+        if not self._query.by_person:  # nobody asked anything
             return self._zeros
         return self._weeks < -_DAY / _WEEK  # clocks and time zones differ
 
     @cached_property
     def _weeks(self) -> Column:
         """The age of each candidate; infinite if it has no date."""
-        now = self._question.now
+        now = self._query.now
         moments = [candidate.created_at for candidate in self._candidates]
         ages = [now - (moment or _NEVER) for moment in moments]
         # Faster than dividing each by a week.
@@ -205,7 +205,7 @@ class Features:
         return np.where(has_no_date, np.inf, microseconds / _WEEK_MICROSECONDS)
 
     def _time(self) -> Column:
-        windows = self._question.windows
+        windows = self._query.windows
         if not windows:
             return self._zeros
         return np.array([_time_score(windows, c.created_at) for c in self._candidates])
@@ -226,7 +226,7 @@ class Features:
     def _conversation_scores(self) -> Column:
         """BM25 of the whole conversation, and of the user's messages in it."""
         selections = np.column_stack([self._zeros == 0, self._is_by_user])
-        return self._conversations.text_scores(self._question.terms, self._texts, selections)
+        return self._conversations.text_scores(self._query.terms, self._texts, selections)
 
     def _reply(self) -> Column:
         """How well the question that this message answers matches."""
@@ -237,7 +237,7 @@ class Features:
 
     def _person(self) -> Column:
         rows = np.flatnonzero(self.is_ranked & self._is_message).tolist()
-        if not prefers_person(self._question, {self._candidates[row].role for row in rows}):
+        if not prefers_person(self._query, {self._candidates[row].role for row in rows}):
             return self._zeros
         is_own = self._is_by_user | ~self._is_message
         has_word = self._texts.is_anywhere.any(axis=1)
@@ -249,7 +249,7 @@ class Features:
 
     def _speakers(self) -> Column:
         authors = [candidate.author for candidate in self._candidates]
-        speaker = speaker_in_query(self._question, set(authors))
+        speaker = speaker_in_query(self._query, set(authors))
         if speaker is None:
             return self._zeros
         return flags([author == speaker for author in authors])
@@ -283,7 +283,7 @@ class Features:
     def _instruction(self) -> Column:
         if not self._is_to_assistant:
             return self._zeros
-        language = language_of(self._question.text)
+        language = language_of(self._query.text)
         is_instruction = [
             c.role == "user" and language.has_standing_instruction(c.content[:_INSTRUCTION_LENGTH])
             for c in self._candidates
@@ -365,14 +365,12 @@ def _time_score(windows: Sequence[Window], created_at: datetime | None) -> float
     return best
 
 
-def _spellings(question: Question) -> dict[int, re.Pattern[str]]:
+def _spellings(query: RankingQuery) -> dict[int, re.Pattern[str]]:
     """How the identifiers of several words are spelled, by the numbers of their terms."""
-    phrases = {
-        number: term.forms[0] for number, term in enumerate(question.terms) if term.is_phrase
-    }
+    phrases = {number: term.forms[0] for number, term in enumerate(query.terms) if term.is_phrase}
     if not phrases:
         return {}
-    by_form = {tuple(tokens(word)): word for word in identifiers(question.text)}
+    by_form = {tuple(tokens(word)): word for word in identifiers(query.text)}
     return {
         number: re.compile(rf"(?<!\w){re.escape(by_form[form])}(?!\w)", re.IGNORECASE)
         for number, form in phrases.items()

@@ -14,7 +14,7 @@ from recollect.language.queries.intent import QUESTION
 from recollect.language.symbol_names import has_symbol_name
 from recollect.language.text import tokens
 from recollect.language.when import date_words
-from recollect.search.queries.question import Question
+from recollect.search.queries.ranking_query import RankingQuery
 from recollect.search.queries.terms import DATE_WORDS, Form, Term
 from recollect.search.ranking.long_texts import ranked_part
 from recollect.search.ranking.scored import ScoredCandidate
@@ -29,14 +29,14 @@ from recollect.store.values import Candidate
 _PUNCTUATION = ".,;:!?…\"'“”‘’"  # of sentences, not of names in code
 
 
-def find_terms(question: Question, pool: Sequence[ScoredCandidate]) -> None:
+def find_terms(query: RankingQuery, pool: Sequence[ScoredCandidate]) -> None:
     """Find the terms of the query in each candidate.
 
     Of candidates that no arm found, only what the scores of others depend on is found.
     """
     if not pool:
         return
-    batch = _Batch(question, [scored.candidate for scored in pool])
+    batch = _Batch(query, [scored.candidate for scored in pool])
     columns = batch.columns
     is_ranked = any(scored.by_text or scored.by_vector for scored in pool)
     if is_ranked:
@@ -77,59 +77,59 @@ def _term_numbers(matrix: TermMatrix) -> list[tuple[int, ...]]:
 class _Batch:
     """The texts of several candidates, and the matches in them."""
 
-    def __init__(self, question: Question, candidates: Sequence[Candidate]) -> None:
-        self._question = question
+    def __init__(self, query: RankingQuery, candidates: Sequence[Candidate]) -> None:
+        self._query = query
         self._size = len(candidates)
         contents = [candidate.content for candidate in candidates]
         if max(map(len, contents)) > LIMITS.ranked_characters:
-            contents = [ranked_part(content, question.terms) for content in contents]
+            contents = [ranked_part(content, query.terms) for content in contents]
         self._contents = contents
         # The titles of all candidates, then their metadata. Many are the same.
         labels = [candidate.indexed_title for candidate in candidates] + _metadata(
-            question, candidates
+            query, candidates
         )
-        distinct_labels = _labels_to_search(question, labels)
+        distinct_labels = _labels_to_search(query, labels)
         self.texts = Texts(current_vocabulary(), contents + distinct_labels)
         """The texts of the candidates, then the labels."""
-        matches = TermFinder(self.texts, question.terms).find()
+        matches = TermFinder(self.texts, query.terms).find()
         # The last row is that of labels that are not searched.
-        counts = matches.counts(len(self.texts.lengths) + 1, len(question.terms))
+        counts = matches.counts(len(self.texts.lengths) + 1, len(query.terms))
         rows = {label: row for row, label in enumerate(distinct_labels, self._size)}
         label_rows = [rows.get(label, -1) for label in labels]
         self._title_rows = label_rows[: self._size]
         is_in_label = counts[label_rows] > 0
         self._matches = matches.in_first(self._size)
-        columns = TextColumns.zeros(self._size, len(question.terms))._replace(
+        columns = TextColumns.zeros(self._size, len(query.terms))._replace(
             lengths=self.texts.lengths[: self._size],
             counts=counts[: self._size],
             is_in_title=is_in_label[: self._size],
             is_in_metadata=is_in_label[self._size :],
         )
-        scores, self._windows = best_windows(question.terms, self._matches, columns)
+        scores, self._windows = best_windows(query.terms, self._matches, columns)
         self.columns = columns._replace(scores=scores)
         """Without those that only the score of the candidate itself depends on."""
 
     def all_columns(self) -> TextColumns:
-        question = self._question
+        query = self._query
         has_several = self.columns.is_in_text.sum(axis=1) > 1
-        pairs = TermPairs(question.terms)
+        pairs = TermPairs(query.terms)
         columns = self.columns._replace(proximity=self._each(pairs.proximity, has_several))
-        if question.intent == QUESTION:
-            traits, first_person = window_traits(question.text, self.texts, self._windows)
+        if query.intent == QUESTION:
+            traits, first_person = window_traits(query.text, self.texts, self._windows)
             columns = columns._replace(traits=traits, first_person=first_person)
         else:
             columns = columns._replace(
                 adjacency=self._each(pairs.adjacency, has_several), is_as_typed=self._as_typed()
             )
-        if question.phrase is not None:
-            columns = columns._replace(has_phrase=self._contain(question.phrase))
+        if query.phrase is not None:
+            columns = columns._replace(has_phrase=self._contain(query.phrase))
         return columns
 
     def _as_typed(self) -> TermMatrix:
         """Whether each text has each term in the form in which it was typed."""
-        matrix = np.zeros((self._size, len(self._question.terms)), np.bool_)
-        symbols = _words_with_symbols(self._question.text)
-        for number, term in enumerate(self._question.terms):
+        matrix = np.zeros((self._size, len(self._query.terms)), np.bool_)
+        symbols = _words_with_symbols(self._query.text)
+        for number, term in enumerate(self._query.terms):
             if term.forms[0] in symbols:
                 matrix[:, number] = [symbols[term.forms[0]] in text for text in self._folded]
             else:
@@ -168,7 +168,7 @@ def _words_with_symbols(text: str) -> dict[Form, str]:
     }
 
 
-def _labels_to_search(question: Question, labels: Iterable[str]) -> list[str]:
+def _labels_to_search(query: RankingQuery, labels: Iterable[str]) -> list[str]:
     """Titles, authors and dates, each once, without most of those that contain no term."""
     distinct = list(dict.fromkeys(labels))
     # Their words differ from the text in more than lower case.
@@ -182,7 +182,7 @@ def _labels_to_search(question: Question, labels: Iterable[str]) -> list[str]:
     lines = "\n".join(searched).lower()
     ends = list(accumulate([len(label) + 1 for label in searched]))
     rows = set()
-    for word in {form[0] for term in question.terms for form in term.forms if form[0]}:
+    for word in {form[0] for term in query.terms for form in term.forms if form[0]}:
         place = lines.find(word)
         while place >= 0:
             row = bisect(ends, place)
@@ -191,10 +191,10 @@ def _labels_to_search(question: Question, labels: Iterable[str]) -> list[str]:
     return others + [searched[row] for row in rows]
 
 
-def _metadata(question: Question, candidates: Sequence[Candidate]) -> list[str]:
+def _metadata(query: RankingQuery, candidates: Sequence[Candidate]) -> list[str]:
     """The author of each candidate, and its date if the query has words of dates."""
     has_date_terms = any(
-        form[0].isdigit() or form[0] in DATE_WORDS for term in question.terms for form in term.forms
+        form[0].isdigit() or form[0] in DATE_WORDS for term in query.terms for form in term.forms
     )
     if not has_date_terms:
         return [candidate.author or "" for candidate in candidates]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from recollect.language.queries.intent import QUESTION
 from recollect.model.kinds import OBSERVATION, PREFERENCE
-from recollect.search.queries.question import Question
+from recollect.search.queries.ranking_query import RankingQuery
 from recollect.search.ranking.weights import BY_MEANING, DIALOGUE, WEIGHTS
 from recollect.store.values import Candidate
 
@@ -88,13 +88,13 @@ class ScoredCandidate:
         return {*self.terms, *self.metadata_terms, *self.title_terms}
 
 
-def weights_for(question: Question, scored: ScoredCandidate) -> Mapping[str, float]:
+def weights_for(query: RankingQuery, scored: ScoredCandidate) -> Mapping[str, float]:
     """The weights of the features of a candidate."""
-    if question.intent != QUESTION:
-        return WEIGHTS[question.intent]
+    if query.intent != QUESTION:
+        return WEIGHTS[query.intent]
     if scored.is_between_people:
         return WEIGHTS[DIALOGUE]
-    if not question.terms:
+    if not query.terms:
         return WEIGHTS[BY_MEANING]
     return WEIGHTS[QUESTION]
 

@@ -105,7 +105,7 @@ class PageMaker:
         ranking = self._ranking.candidates
         if self._options.group == "conversation" or self._options.score != "rank":
             return ranking
-        return spread(self._interpretation.question, ranking)
+        return spread(self._interpretation.ranking_query, ranking)
 
     @property
     def _is_partial(self) -> bool:
@@ -183,15 +183,15 @@ class PageMaker:
 
     def _with_remark(self, page: Page) -> Page:
         """Add a remark if a query names a time and none of the best hits is from it."""
-        question = self._interpretation.question
-        is_single_word = len(question.text.split()) == 1  # "yesterday" may be a name
-        if question.intent == IDENTIFIER or is_single_word or not question.windows:
+        query = self._interpretation.ranking_query
+        is_single_word = len(query.text.split()) == 1  # "yesterday" may be a name
+        if query.intent == IDENTIFIER or is_single_word or not query.windows:
             return page
         best = self._order[:_BEST_HITS]
         if any(scored.part("phrase") for scored in best):  # the time is part of what was typed
             return page
         times = [scored.candidate.created_at for scored in best]
-        remark = period_remark(question.windows, question.now, times)
+        remark = period_remark(query.windows, query.now, times)
         return replace(page, note=" ".join(filter(None, (page.note, remark))))
 
     def _without_hits(self, page: Page) -> Page:

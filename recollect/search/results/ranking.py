@@ -39,7 +39,7 @@ class Ranking:
         if not interpretation.needs_evidence:
             return CERTAIN
         return assess(
-            interpretation.question,
+            interpretation.ranking_query,
             self._assessed_candidates,
             interpretation.meaning.noise_floor,
             self._has_observations,
@@ -49,7 +49,7 @@ class Ranking:
     def scale(self) -> Scale:
         """How the scores of the ranker become scores as users see them."""
         if self._interpretation.every_term:  # several rankings share a scale
-            return Scale(PERFECT_SCORES[self._interpretation.question.intent], 1.0)
+            return Scale(PERFECT_SCORES[self._interpretation.intent], 1.0)
         best = max((scored.score for scored in self.candidates), default=0.0)
         if self._interpretation.options.score == "fts":
             return Scale(best, 1.0)

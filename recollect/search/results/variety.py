@@ -8,7 +8,7 @@ from collections.abc import Hashable, Sequence
 from recollect.language.queries.intent import QUESTION
 from recollect.language.text import comparable
 from recollect.model.kinds import CONVERSATION
-from recollect.search.queries.question import Question
+from recollect.search.queries.ranking_query import RankingQuery
 from recollect.search.ranking.scored import ScoredCandidate
 from recollect.settings import LIMITS
 
@@ -64,22 +64,22 @@ def _comparable(content: str) -> Hashable:
     return comparable(content)
 
 
-def spread(question: Question, ranking: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
+def spread(query: RankingQuery, ranking: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
     """The ranking with at most two messages of a conversation before those of others."""
-    if question.intent == QUESTION:
+    if query.intent == QUESTION:
         return _spread_answers(ranking)
-    return _spread_matches(question, ranking)
+    return _spread_matches(query, ranking)
 
 
 def _spread_matches(
-    question: Question, ranking: Sequence[ScoredCandidate]
+    query: RankingQuery, ranking: Sequence[ScoredCandidate]
 ) -> list[ScoredCandidate]:
     """In rounds: in each, every conversation has its next two messages.
 
     All words still come before some of them, and identifiers, in the text or in the title, before
     everything else.
     """
-    identifiers = {number for number, term in enumerate(question.terms) if term.exact}
+    identifiers = {number for number, term in enumerate(query.terms) if term.exact}
     counts: Counter[Hashable] = Counter()
     places: dict[int, tuple[int, float, int]] = {}
     for scored in ranking:

@@ -23,7 +23,7 @@ from recollect.search.queries.query_meaning import (
     query_meaning,
     require_vector,
 )
-from recollect.search.queries.question import Question
+from recollect.search.queries.ranking_query import RankingQuery
 from recollect.search.queries.terms import own_terms
 from recollect.settings import LIMITS
 from recollect.store.base import Store
@@ -79,7 +79,7 @@ def _interpret(
         terms,
         corrections,
         text_node(query, terms, query_intent(query), options),
-        Question("", scoring_terms(query, terms, options), now, by_person=False),
+        RankingQuery("", scoring_terms(query, terms, options), now, by_person=False),
         message_meaning,
     )
 

@@ -11,7 +11,7 @@ from recollect.search.queries.terms import Term
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class RankingQuery:
     """A query as the ranker sees it: a question, keywords or an identifier."""
 
     text: str
