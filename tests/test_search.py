@@ -1071,6 +1071,35 @@ def test_punctuation_is_searched_for_literally_in_every_mode(
     assert [result["message_id"] for result in results] == ["a"]
 
 
+@in_every_state
+def test_pages_list_every_match_once(
+    library: recollect.Library, monkeypatch: pytest.MonkeyPatch, state: str
+) -> None:
+    for part in range(13):
+        texts = [f"walrus {'x ' * (n % 7)}number{part}x{n}" for n in range(100)]
+        messages = [message(f"{part}-{n}", text, days=-n) for n, text in enumerate(texts)]
+        library.add_conversation(f"c{part:02}", messages=messages)
+    bring_to(state, library, monkeypatch)
+    for query in ("walrus", "wal*", "walrus OR number3x3"):
+        listed: list[str] = []
+        for offset in range(0, 1_300, 100):
+            page = library.search(query, options=SearchOptions("text", limit=100, offset=offset))
+            listed += ids(page)
+        assert len(listed) == len(set(listed)) == page.total == 1_300
+
+
+@in_every_state
+def test_equally_good_messages_are_listed_newest_first(
+    library: recollect.Library, monkeypatch: pytest.MonkeyPatch, state: str
+) -> None:
+    messages = [message(f"{n}", f"walrus number{n}", days=130 - n) for n in range(130)]
+    for start in range(0, 130, 2):
+        library.add_conversation(f"c{start}", messages=messages[start : start + 2])
+    bring_to(state, library, monkeypatch)
+    page = library.search("walrus", options=SearchOptions("text", limit=20, now=NOW))
+    assert ids(page) == [f"{n}" for n in range(129, 109, -1)]
+
+
 # -- related ------------------------------------------------------------------
 
 

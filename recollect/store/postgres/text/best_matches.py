@@ -84,6 +84,11 @@ class _Match(NamedTuple):
 _Matches = dict[int, _Match]
 
 
+def _whole_groups(limit: int) -> int:
+    """As many matches as needed for a limit. With part of a group, its order would be another."""
+    return max(math.ceil(limit / _GROUP), 1) * _GROUP
+
+
 class Step(NamedTuple):
     """Queries that the index answers together."""
 
@@ -170,7 +175,7 @@ def steps_of(db: Connection, node: Node, limit: int, counts: Counts) -> list[Ste
     if any(part.query.has_phrases for part in parts) and has_incomplete_positions(db):
         return []
     queries = {part.query.tsquery: part.weight for part in parts}
-    steps = [Step(node, queries, max(limit, _GROUP))]
+    steps = [Step(node, queries, _whole_groups(limit))]
     selections = _selections(parts, size, limit)
     if selections:
         selected_queries = {_conjunction(choice): _weight(choice) for choice in selections}
@@ -286,7 +291,7 @@ def remembered_matches(
     total = None
     rows = table.selected(selections, _selected_count(limit))
     if len(rows) < limit:
-        rows = table.best(max(limit, _GROUP))
+        rows = table.best(_whole_groups(limit))
         total = table.total
     by_key = {key: _Match(weight, length) for key, weight, length in rows}
     return StepMatches(_sort(by_key)[:limit], total)
@@ -331,7 +336,7 @@ def _matches_of_any_word(
             [part.query.tsquery for part in exact],
             [part.weight for part in exact],
             any_phrases or None,
-            max(limit, _GROUP),
+            _whole_groups(limit),
             *arguments,
         ),
     )

@@ -17,7 +17,8 @@ from recollect.store.sqlite.files.checksums import (
     write_durably,
 )
 
-FORMAT = 1
+FORMAT = 2
+"""Since 2, the newest passages come first."""
 MANIFEST = "volume.json"
 VISIBLE = "shown"
 HIDDEN = "hidden"

@@ -101,11 +101,11 @@ class VolumeIndex:
         results, fts_ranges, changed = self._search_volumes(db, node, search)
         if not best.is_complete():
             results, fts_ranges, changed = self._search_volumes(db, node, search)
-        hits = [hit for result in results for hit in result]
+        hits: list[Match] = []
         keys = None
         if fts_ranges:
             keys = keys_in_few_documents(db, filter)
-        for key_range in fts_ranges:
+        for key_range in reversed(fts_ranges):
             hits += fts_match.best_matches(db, node, filter, key_range, limit, keys)
 
         def weight(part: Node) -> float:
@@ -113,7 +113,10 @@ class VolumeIndex:
             return fts_match.inverse_document_frequency(frequency, newest_key)
 
         hits += changed_passages.best_matches(db, node, filter, changed, weight)
-        hits.sort(key=itemgetter(1, 0), reverse=True)
+        hits += [hit for result in reversed(results) for hit in result]
+        # Sorting is stable. So among passages with the same score, the newest come first, and the
+        # first matches are the same for every limit.
+        hits.sort(key=itemgetter(1), reverse=True)
         return [key for key, _ in hits[:limit]]
 
     def count(
@@ -316,21 +319,22 @@ class VolumeIndex:
         self._remove_folders()
 
     def _rows(self, key_range: KeyRange) -> Iterator[Row]:
-        start, last = key_range
-        while start <= last:
+        """The rows of a range, newest first: in this order, a volume returns equal matches."""
+        first, end = key_range
+        while first <= end:
             with self._connections.read() as db:
                 rows = db.rows(
                     f"""select p.key, p.document,
                       {INDEXED_TITLE}, p.content,
                       p.role, p.author, p.created_at, p.visibility = 'hidden'
                     from passage p join document d on d.key = p.document
-                    where p.key between ? and ? order by p.key limit ?""",
-                    (start, last, _ROWS_PER_QUERY),
+                    where p.key between ? and ? order by p.key desc limit ?""",
+                    (first, end, _ROWS_PER_QUERY),
                 )
             yield from map(Row._make, rows)
             if len(rows) < _ROWS_PER_QUERY:
                 return
-            start = rows[-1][0] + 1
+            end = rows[-1][0] - 1
 
     # -- checksums ---
 

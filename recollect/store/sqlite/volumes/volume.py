@@ -69,7 +69,7 @@ class Volume:
     def best_matches(self, node: Node, selection: Selection, limit: int) -> list[Match]:
         """The passages that match, best first.
 
-        Passages with the same score come in the order in which they were written.
+        Passages with the same score come in the order in which they were written to the volume.
         """
         excluded_keys = frozenset(selection.not_keys_in(self.key_range))
         hits: list[Match] = []
