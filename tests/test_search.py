@@ -1100,6 +1100,47 @@ def test_equally_good_messages_are_listed_newest_first(
     assert ids(page) == [f"{n}" for n in range(129, 109, -1)]
 
 
+@in_every_state
+def test_not_all_hits_have_all_words_if_those_beyond_the_ranking_lack_some(
+    library: recollect.Library, monkeypatch: pytest.MonkeyPatch, state: str
+) -> None:
+    texts = [f"apple banana {n}" for n in range(70)] + [f"apple {n}" for n in range(60)]
+    messages = [message(f"m{n}", text) for n, text in enumerate(texts)]
+    library.add_conversation("c", messages=messages)
+    bring_to(state, library, monkeypatch)
+    options = SearchOptions("text", limit=200)
+    for query, matched in (("apple banana", "any"), ("apple", "all"), ("apple AND banana", "all")):
+        assert library.search(query, options=options).matched == matched
+
+
+def test_the_total_counts_what_is_found_by_words_and_what_by_meaning(
+    library: recollect.Library,
+) -> None:
+    others = (
+        "The invoice of March is late",
+        "The train to Rome was full",
+        "Yeast makes dough rise",
+    )
+    for number in range(250):
+        library.add_conversation(
+            f"c{number}",
+            messages=[
+                message("a", f"The doctor is in room {number}."),
+                message("b", f"Migraine and head pain again, day {number}."),
+                message("c", f"{others[number % 3]} {number}."),
+            ],
+        )
+    library.index()
+    query = "what does the doctor say about my headache"
+    pages = [
+        library.search(query, options=SearchOptions(limit=200, offset=offset))
+        for offset in (0, 200)
+    ]
+    hits = [hit for page in pages for hit in page.hits]
+    assert any("text" not in hit.arms for hit in hits if hit.arms)
+    assert {page.total for page in pages} == {len(hits)}
+
+
 # -- related ------------------------------------------------------------------
 
 

@@ -59,7 +59,7 @@ class PageMaker:
         matched = "any"
         if interpretation.query.literal:
             matched = "literal"
-        elif self._ranking.has_all_terms:
+        elif self._ranking.has_all_terms and not self._may_lack_terms:
             matched = "all"
         is_weak = self._ranking.assessment.is_weak
         note = self._remarks.note(is_weak=is_weak)
@@ -108,6 +108,13 @@ class PageMaker:
         return spread(self._interpretation.ranking_query, ranking)
 
     @property
+    def _may_lack_terms(self) -> bool:
+        """Whether a match that was not ranked may have only some of the words."""
+        interpretation = self._interpretation
+        has_several = interpretation.is_plain and len(interpretation.own_terms) > 1
+        return has_several and self._pool.has_more_matches
+
+    @property
     def _is_partial(self) -> bool:
         return self._pool.scope.is_partial
 
@@ -147,6 +154,8 @@ class PageMaker:
         if self._interpretation.node is None:
             return ranked, False
         total, is_exact = self._pool.count()
+        if self._interpretation.is_by_meaning:
+            total += sum(1 + s.copies for s in self._ranking.candidates if not s.all_terms)
         if self._interpretation.is_by_meaning or self._is_partial:
             return max(total, ranked), False
         return total, is_exact
