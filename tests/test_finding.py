@@ -482,6 +482,15 @@ def test_a_query_is_a_question_keywords_or_an_identifier(query: str, intent: str
     assert classify(query) == intent
 
 
+def test_punctuation_after_keywords_changes_nothing(garden: recollect.Library) -> None:
+    garden.index()
+    for query in ("tomatoes", "rain barrel"):
+        plain = search(garden, query)
+        for end in (".", ",", "!", " …", ":"):
+            page = search(garden, query + end)
+            assert (page.hits, page.total, page.matched) == (plain.hits, plain.total, plain.matched)
+
+
 # -- the reranker --------------------------------------------------------------
 
 

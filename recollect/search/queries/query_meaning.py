@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from recollect.errors import InvalidInput, RecollectError
 from recollect.index.meaning import Meaning
+from recollect.language.queries.intent import KEYWORDS, classify
 from recollect.language.queries.query import Query
 from recollect.language.text import is_unspaced, tokens
 from recollect.models.embeddings import is_remote
@@ -18,6 +19,8 @@ from recollect.search.queries.terms import Term, form_name, own_terms
 from recollect.store.base import Store
 from recollect.store.values import Space
 
+_ENDS = ".,;:!… "
+"""What people may type after keywords. For the model, each is a word with a meaning of its own."""
 _NO_VECTORS = "There are no vectors to search yet. Run `recollect index`."
 _NO_MEANING = "The model knows none of these words, so they cannot be searched by meaning alone."
 
@@ -63,7 +66,10 @@ def query_meaning(
     with_meaning = [term for term in own if _has_meaning(term, meaning)]
     meaningless = {term.name for term in own if term not in with_meaning}
     known_weight = sum(term.weight for term in with_meaning)
-    result = _embed(_text_to_embed(query.rest, meaningless, corrections), store, meaning)
+    text = query.rest
+    if classify(text) == KEYWORDS:
+        text = text.rstrip(_ENDS)
+    result = _embed(_text_to_embed(text, meaningless, corrections), store, meaning)
     return result._replace(
         is_known=not terms or bool(with_meaning),
         is_mostly_known=2 * known_weight >= sum(term.weight for term in own),
