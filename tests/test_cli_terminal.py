@@ -348,7 +348,9 @@ def test_unknown_names_are_errors_that_list_the_closest_first(
 
 
 def test_known_names_without_messages_are_no_errors(filled_run: Any) -> None:
-    assert "No messages match" in filled_run("search", "logger", "--role", "system")
+    assert "No message has the role “system”. Roles:" in filled_run(
+        "search", "logger", "--role", "system"
+    )
     assert filled_run("list", "--source", "codex") == ""
     assert filled_run("list", "--tag", "work").count("\n") == 2
 

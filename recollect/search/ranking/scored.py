@@ -83,6 +83,10 @@ class ScoredCandidate:
         return float(self.part_values[self.part_names.index(name)])
 
     @property
+    def has_terms(self) -> bool:
+        return bool(self.terms or self.title_terms or self.metadata_terms)
+
+    @property
     def all_terms(self) -> set[int]:
         """The numbers of the terms in the text, the title, the author's name and the date."""
         return {*self.terms, *self.metadata_terms, *self.title_terms}

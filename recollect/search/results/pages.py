@@ -155,7 +155,7 @@ class PageMaker:
             return ranked, False
         total, is_exact = self._pool.count()
         if self._interpretation.is_by_meaning:
-            total += sum(1 + s.copies for s in self._ranking.candidates if not s.all_terms)
+            total += sum(1 + s.copies for s in self._ranking.candidates if not s.has_terms)
         if self._interpretation.is_by_meaning or self._is_partial:
             return max(total, ranked), False
         return total, is_exact
