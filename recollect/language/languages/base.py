@@ -281,8 +281,8 @@ class Language:
         return self._rule_question.search(self._searchable(text)) is not None
 
     def has_standing_instruction(self, text: str) -> bool:
-        """Whether a short text tells an assistant what to do from now on."""
-        return self._standing_instruction.search(f"\n{self._plain(text)}") is not None
+        """Whether a text tells an assistant what to do from now on."""
+        return self._standing_instruction.search(f"\n{self._searchable(text)}") is not None
 
     def _compile(self, patterns: Iterable[str]) -> re.Pattern[str]:
         """A pattern for any of the phrases, as whole words if words are separated by spaces."""
@@ -298,13 +298,8 @@ class Language:
         many ways.
         """
         if self.unspaced:
-            return self._plain(text)
-        return _SPACES.sub(_single_space, self._plain(text))
-
-    def _plain(self, text: str) -> str:
-        if self.unspaced:
             return unicodedata.normalize("NFKC", text)
-        return indexable(text.replace("\u2019", "'"))
+        return _SPACES.sub(_single_space, indexable(text.replace("\u2019", "'")))
 
     def _word_set(self, *texts: str) -> frozenset[str]:
         words = {word for text in texts for word in fold(text).split()}

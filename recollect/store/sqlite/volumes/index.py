@@ -155,9 +155,9 @@ class VolumeIndex:
     def frequency(self, db: Connection, node: Node, limit: int) -> int:
         """The number of passages that have a word.
 
-        Volumes store the frequency of every single word. If a word has several forms, or all
-        passages with it may have changed, they are counted one by one. With very many passages, it
-        does not matter that some have several forms.
+        Volumes store the frequency of every single word. If a word has several forms, passages with
+        more than one form count more than once. If all passages with a word may have changed, they
+        are counted one by one.
         """
         forms: Sequence[Node] = (node,)
         if isinstance(node, Or):
@@ -168,8 +168,7 @@ class VolumeIndex:
         results, fts_ranges, changed = self._search_volumes(
             db, node, lambda volume, _: sum(volume.frequencies(words, True))
         )
-        may_count_twice = len(words) > 1 and sum(results) <= _MAX_COUNTED
-        if may_count_twice or (changed and sum(results) <= len(changed)):
+        if changed and sum(results) <= len(changed):
             return self._count_all(db, node, None, limit)[0]
         counts = [
             fts_match.count_matches(db, node, None, key_range, limit) for key_range in fts_ranges
