@@ -250,6 +250,13 @@ def test_a_title_of_several_lines_is_shown_in_one(run: Any, tmp_path: Path) -> N
     assert run("read", "c1").startswith("First second third  recollect")
 
 
+def test_outside_a_terminal_a_title_and_its_details_are_one_line(run: Any, tmp_path: Path) -> None:
+    title = "A title of as many characters as ChatGPT gives to most conversations"
+    run("import", export_of(tmp_path, "c1", title, "The heron waits."))
+    (line,) = [line for line in run("search", "heron").splitlines() if title in line]
+    assert line.endswith("recollect")
+
+
 def test_fields_and_tags_narrow_a_search(imported_run: Any) -> None:
     def ids(*arguments: str) -> set[str]:
         return {

@@ -406,7 +406,7 @@ def _show_title(results: Results, number: int, hit: Hit, details: list[str]) -> 
         title = f"[bold cyan]{number:>2}[/]  {title}"
     line = " · ".join(details)
     if not at_terminal():
-        out.print(f"{title}  [dim]{line}[/]")
+        out.print(f"{title}  [dim]{line}[/]", soft_wrap=True)
         return
     if short_id is not None:
         line = f"{safe(short_id)} · {line}"
