@@ -250,7 +250,10 @@ def test_a_title_of_several_lines_is_shown_in_one(run: Any, tmp_path: Path) -> N
     assert run("read", "c1").startswith("First second third  recollect")
 
 
-def test_outside_a_terminal_a_title_and_its_details_are_one_line(run: Any, tmp_path: Path) -> None:
+def test_outside_a_terminal_a_title_and_its_details_are_one_line(
+    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     title = "A title of as many characters as ChatGPT gives to most conversations"
     run("import", export_of(tmp_path, "c1", title, "The heron waits."))
     (line,) = [line for line in run("search", "heron").splitlines() if title in line]
