@@ -91,11 +91,14 @@ def _newest_by_document(
     db: Connection, source: str, parameters: tuple[Any, ...], limit: int, offset: int
 ) -> tuple[list[Candidate], int]:
     total = db.get(f"select count(distinct p.document) from {source}", parameters)
+    # The server knows little about new users. If it expects one match, it would look for all matches
+    # again for each passage, so they are materialized.
     rows = db.rows(
-        f"""select {COLUMNS} from (
+        f"""with n as materialized (
           select p.key, row_number() over (partition by p.document order by {_NEWEST_FIRST})
             as place
-          from {source}) n
+          from {source})
+        select {COLUMNS} from n
         join passage p on p.owner = ?::integer and p.key = n.key
         join document d on d.owner = p.owner and d.key = p.document
         where n.place = 1 order by {_NEWEST_FIRST} limit ? offset ?""",
