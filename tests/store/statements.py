@@ -21,6 +21,8 @@ from recollect.store.postgres.connections.parameters import number_parameters
 Statement = tuple[str, Sequence[Any]]
 _PARTITION = re.compile(r"_(\d+)$")
 _INSERT = re.compile(r"\s*insert into \w+ \((\w+)")
+# The owner, hidden from the planner: see `Connection.by_key`.
+_HIDDEN_OWNER = "(select $1::integer)"
 _FUNCTIONS = re.compile(
     r"\b(frequencies|counted|candidates|matches|terms|search_words|newest|absent)\((\$\d+)"
 )
@@ -89,7 +91,7 @@ def problem(planner: psycopg.Connection[Any], statement: Statement) -> str:
         if first != "$1":
             return f"the first argument of {name} is not the owner"
     cursor = psycopg.RawCursor(planner)
-    cursor.execute(f"explain (format json) {sql}", values)
+    cursor.execute(f"explain (format json) {sql.replace(_HIDDEN_OWNER, '$1::integer')}", values)
     ((plans,),) = cursor.fetchall()
     task_counts = list(_values(plans, "Task Count"))
     if task_counts:  # a cluster; a shard is a task

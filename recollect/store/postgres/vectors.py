@@ -78,14 +78,13 @@ def insert(
           p.visibility = 'hidden', k.scale, k.numbers{cast}, k.part
         from unnest(?::bigint[], ?::integer[], ?::real[], ?::{column_type}[])
           k(key, part, scale, numbers)
-        join passage p on p.owner = ?::integer and p.key = k.key""",
+        {db.by_key("passage", "p", "k.key")}""",
         (
             space.id,
             [key for key, _ in rows],
             _part_numbers([key for key, _ in rows]),
             [float(scale) for _, (_, scale) in rows],
             [_encode(db, integers) for _, (integers, _) in rows],
-            db.owner,
         ),
     )
 

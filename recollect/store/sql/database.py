@@ -70,6 +70,9 @@ class Database(Protocol):
     def update_passage(self, key: int, row: tuple[Any, ...]) -> None:
         """Replace the columns of a passage (PASSAGE_COLUMNS)."""
 
+    def by_key(self, table: str, alias: str, key: str) -> str:
+        """Joins the row of a table that has a key, which is another column of the statement."""
+
     @property
     def kinds(self) -> Sequence[str] | None:
         """The kinds of all documents, if they are known."""

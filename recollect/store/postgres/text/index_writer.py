@@ -50,14 +50,14 @@ class IndexWriter:
             vectors.append(text_vector(title, content))
             folded.append(folded_content(content))
         self._db.run(
-            """insert into passage_text (owner, key, document, created_at, role, author, hidden,
+            f"""insert into passage_text (owner, key, document, created_at, role, author, hidden,
               opening, sure, whole, length, words, folded)
             select p.owner, p.key, p.document, p.created_at, p.role, p.author,
               p.visibility = 'hidden', k.opening, k.sure, k.whole, k.length, k.words::tsvector,
               k.folded
             from unnest(?::bigint[], ?::boolean[], ?::boolean[], ?::boolean[], ?::integer[],
               ?::text[], ?::text[]) k(key, opening, sure, whole, length, words, folded)
-            join passage p on p.owner = ?::integer and p.key = k.key""",
+            {self._db.by_key("passage", "p", "k.key")}""",
             (
                 keys,
                 is_opening,
@@ -66,7 +66,6 @@ class IndexWriter:
                 [vector.length for vector in vectors],
                 [vector.literal for vector in vectors],
                 folded,
-                self._db.owner,
             ),
         )
         words: set[str] = set()

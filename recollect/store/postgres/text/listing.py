@@ -12,10 +12,10 @@ from recollect.store.postgres.candidate_reads import read_candidates
 from recollect.store.postgres.connections.connection import Connection
 from recollect.store.postgres.filters import candidate_conditions, conditions
 from recollect.store.postgres.text.counts import size
+from recollect.store.postgres.text.joins import passages_and_documents, passages_and_words
 from recollect.store.postgres.text.lexemes import text_query
 from recollect.store.postgres.text.substring import (
     CONTAINS,
-    PASSAGES,
     all_words_query,
     documents_with_title,
     long_words,
@@ -72,8 +72,7 @@ def newest(
 ) -> tuple[list[Candidate], int]:
     """See Store.newest."""
     where, values = _scan_conditions(db, filter)
-    source = f"""passage p join document d on d.owner = p.owner and d.key = p.document
-        where p.owner = ?::integer and {where}"""
+    source = f"{passages_and_documents(db)} where p.owner = ?::integer and {where}"
     parameters = (db.owner, *values)
     if by_document:
         return _newest_by_document(db, source, parameters, limit, offset)
@@ -91,18 +90,17 @@ def _newest_by_document(
     db: Connection, source: str, parameters: tuple[Any, ...], limit: int, offset: int
 ) -> tuple[list[Candidate], int]:
     total = db.get(f"select count(distinct p.document) from {source}", parameters)
-    # The server knows little about new users. If it expects one match, it would look for all matches
-    # again for each passage, so they are materialized.
+    # Materialized, because a server that expects one match would look for all matches again for
+    # each passage.
     rows = db.rows(
         f"""with n as materialized (
           select p.key, row_number() over (partition by p.document order by {_NEWEST_FIRST})
             as place
           from {source})
-        select {COLUMNS} from n
-        join passage p on p.owner = ?::integer and p.key = n.key
-        join document d on d.owner = p.owner and d.key = p.document
+        select {COLUMNS} 
+        from n {db.by_key("passage", "p", "n.key")} {db.by_key("document", "d", "p.document")}
         where n.place = 1 order by {_NEWEST_FIRST} limit ? offset ?""",
-        (*parameters, db.owner, limit, offset),
+        (*parameters, limit, offset),
     )
     return decode_candidates(rows), total
 
@@ -129,7 +127,7 @@ def find_substring(
     keys = passages_with_text(db, text)
     if keys is not None:
         is_match, match_value = "p.key = any(?::bigint[])", keys
-    source = f"{PASSAGES} where p.owner = ?::integer and {is_match} and {where}"
+    source = f"{passages_and_words(db)} where p.owner = ?::integer and {is_match} and {where}"
     parameters = (db.owner, match_value, *values)
     if by_document:
         return SubstringMatches(*_newest_by_document(db, source, parameters, limit, offset))
@@ -158,10 +156,9 @@ def recent(db: Connection, text: str | None, filter: Filter, limit: int) -> list
         f"""select {COLUMNS} from (
           select unnest(?::bigint[]) as key union select p.key from passage p
           where p.owner = ?::integer and p.document = any(?::bigint[])) k
-        join passage p on p.owner = ?::integer and p.key = k.key
-        join document d on d.owner = p.owner and d.key = p.document
+        {db.by_key("passage", "p", "k.key")} {db.by_key("document", "d", "p.document")}
         where {where} order by {_NEWEST_FIRST} limit ?""",
-        (keys, db.owner, documents, db.owner, *values, limit),
+        (keys, db.owner, documents, *values, limit),
     )
     return decode_candidates(rows)
 
@@ -180,7 +177,7 @@ def _scan_recent(
         match_values = [words_query, *words, *match_values]
     where, values = _scan_conditions(db, filter)
     rows = db.rows(
-        f"""select {COLUMNS} from {PASSAGES}
+        f"""select {COLUMNS} from {passages_and_words(db)}
         where p.owner = ?::integer and ({is_match}) and {where}
         order by {_NEWEST_FIRST} limit ?""",
         (db.owner, *match_values, *values, limit),

@@ -8,6 +8,7 @@ from recollect.language.queries.query_tree import Node
 from recollect.model.search import Filter
 from recollect.store.postgres.connections.connection import Connection
 from recollect.store.postgres.filters import OWNER, candidate_conditions
+from recollect.store.postgres.text.joins import passages_and_documents
 from recollect.store.postgres.text.lexemes import text_query
 from recollect.store.postgres.text.matches import (
     FILTER_PARAMETERS,
@@ -25,10 +26,7 @@ def match_rows(db: Connection, node: Node | None, filter: Filter) -> list[tuple[
     """All passages that match, as `match_groups.match_rows` in `store.sql` returns them."""
     if node is None:
         where, values = candidate_conditions(filter)
-        source = (
-            "passage p join document d on d.owner = p.owner and d.key = p.document "
-            f"where {db.own('p', 'd')} and {where}"
-        )
+        source = f"{passages_and_documents(db)} where {db.own('p')} and {where}"
         return match_groups.match_rows(db, source, values)
     keys = _matching_keys(db, node, filter)
     source = f"passage p where {db.own('p')} and p.key = any(?::bigint[])"

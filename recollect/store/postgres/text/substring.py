@@ -10,6 +10,7 @@ from recollect.language.text import fold, indexable_fragment, tokens
 from recollect.model.search import Filter
 from recollect.store.postgres.connections.connection import Connection
 from recollect.store.postgres.filters import OWNER
+from recollect.store.postgres.text.joins import passages_and_words
 from recollect.store.postgres.text.lexemes import LONGEST, NO_MATCH
 from recollect.store.postgres.text.matches import FILTER_PARAMETERS, filter_arguments
 from recollect.store.postgres.text.vocabulary import words_with_fragment
@@ -18,8 +19,6 @@ from recollect.store.postgres.text.vocabulary import words_with_fragment
 _MANY = 3_000
 CONTAINS = 'strpos(coalesce(t.folded, lower(p.content collate "C")), ?) > 0'
 """Whether a passage contains a folded text. ASCII texts are not stored in folded form."""
-PASSAGES = """passage p join passage_text t on t.owner = p.owner and t.key = p.key
-  join document d on d.owner = p.owner and d.key = p.document"""
 
 
 def all_words_query(text: str) -> str:
@@ -104,7 +103,7 @@ def _newest(db: Connection, query: str) -> list[int]:
 
 def _select(db: Connection, keys: list[int], condition: str, value: str) -> set[int]:
     rows = db.rows(
-        f"""select p.key from {PASSAGES}
+        f"""select p.key from {passages_and_words(db)}
         where p.owner = ?::integer and p.key = any(?::bigint[]) and {condition}""",
         (db.owner, keys, value),
     )

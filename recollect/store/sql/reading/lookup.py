@@ -345,8 +345,8 @@ def passages_by_key(db: Database, keys: Sequence[int]) -> dict[int, tuple[str, P
     members, value = db.in_list(list(keys))
     rows = db.rows(
         f"select p.key, d.id, {_PASSAGE_COLUMNS} "
-        "from passage p join document d on d.key = p.document "
-        f"where {db.own('p', 'd')} and p.key in ({members})",
+        f"from passage p {db.by_key('document', 'd', 'p.document')} "
+        f"where {db.own('p')} and p.key in ({members})",
         (value,),
     )
     return {key: (document, decode_passage(tuple(row))) for key, document, *row in rows}
@@ -359,8 +359,8 @@ def passages_with_summaries(
     members, value = db.in_list(list(keys))
     rows = db.rows(
         f"select p.key, {SUMMARY_COLUMNS}, {_PASSAGE_COLUMNS} "
-        "from passage p join document d on d.key = p.document "
-        f"where {db.own('p', 'd')} and p.key in ({members})",
+        f"from passage p {db.by_key('document', 'd', 'p.document')} "
+        f"where {db.own('p')} and p.key in ({members})",
         (value,),
     )
     size = len(PASSAGE_COLUMNS)
@@ -383,8 +383,8 @@ def change_times(db: Database, keys: Sequence[int]) -> list[tuple[int, str, date
     rows = db.rows(
         "select p.key, d.id, coalesce(case when d.kind = 'conversation' then p.created_at end, "
         "d.updated_at, d.created_at) "
-        "from passage p join document d on d.key = p.document "
-        f"where {db.own('p', 'd')} and p.key in ({members})",
+        f"from passage p {db.by_key('document', 'd', 'p.document')} "
+        f"where {db.own('p')} and p.key in ({members})",
         (value,),
     )
     return [(key, document, from_micros(time)) for key, document, time in rows]

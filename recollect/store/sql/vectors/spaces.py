@@ -97,9 +97,9 @@ def unembedded(
           union all select key from
             (select key from passage where {db.own()} and key > ? order by key limit ?) n
           limit ?) k
-        join passage p on p.key = k.key join document d on d.key = p.document
+        {db.by_key("passage", "p", "k.key")} {db.by_key("document", "d", "p.document")}
         left join unembedded u on {db.own("u")} and u.passage = p.key and u.space = ?
-        where {db.own("p", "d")} order by p.key""",
+        order by p.key""",
         (space.id, last, last, limit, limit, space.id),
     )
     if not rows:

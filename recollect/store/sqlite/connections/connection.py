@@ -120,6 +120,9 @@ class Connection(apsw.Connection):
     def own_rows(self, table: str) -> str:
         return table
 
+    def by_key(self, table: str, alias: str, key: str) -> str:
+        return f"join {table} {alias} on {alias}.key = {key}"
+
     def insert(
         self,
         table: str,
