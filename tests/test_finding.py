@@ -785,7 +785,6 @@ def test_hits_that_are_probably_unrelated_are_marked_as_weak(garden: recollect.L
     assert page.hits and not page.weak
 
 
-@pytest.mark.both_stores
 @pytest.mark.parametrize(
     ("query", "name"),
     [

@@ -459,7 +459,9 @@ def test_relative_times_in_a_query_depend_on_now(library: recollect.Library) -> 
 
 
 @pytest.mark.parametrize(
-    ("place", "state"), [("sqlite", "embedded"), ("postgres", "embedded")], indirect=["place"]
+    ("place", "state"),
+    [("sqlite", "embedded"), pytest.param("postgres", "embedded", marks=pytest.mark.full)],
+    indirect=["place"],
 )
 def test_another_process_sees_additions_changes_and_deletions_at_once(
     library: recollect.Library, place: str, monkeypatch: pytest.MonkeyPatch, state: str

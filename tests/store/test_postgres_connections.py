@@ -348,7 +348,7 @@ def lose_commit(link: Link, message: bytes) -> None:
 @pytest.mark.parametrize(
     "kind",
     [
-        kind if kind in ("append", "delete") else pytest.param(kind, marks=pytest.mark.full)
+        kind if kind == "delete" else pytest.param(kind, marks=pytest.mark.full)
         for kind in WRITES
     ],
 )
@@ -762,6 +762,7 @@ def test_an_invalid_address_is_refused_without_repeating_the_password(url: str) 
     assert "hu" not in error_chain(caught.value)
 
 
+@pytest.mark.full
 def test_the_error_names_a_wrong_password_database_or_role(
     server: Database, password_role: str
 ) -> None:
@@ -1150,6 +1151,7 @@ def test_the_indexing_lock_works_again_after_a_restart_of_the_server(
             assert (first, second) == (True, True)
 
 
+@pytest.mark.full
 def test_any_number_of_users_can_index_at_the_same_time(
     monkeypatch: pytest.MonkeyPatch, server: Database, open_store: Opener, user: str
 ) -> None:
