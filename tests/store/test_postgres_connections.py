@@ -347,10 +347,7 @@ def lose_commit(link: Link, message: bytes) -> None:
 @pytest.mark.parametrize("lose", [lose_reply, pytest.param(lose_commit, marks=pytest.mark.full)])
 @pytest.mark.parametrize(
     "kind",
-    [
-        kind if kind == "delete" else pytest.param(kind, marks=pytest.mark.full)
-        for kind in WRITES
-    ],
+    [kind if kind == "delete" else pytest.param(kind, marks=pytest.mark.full) for kind in WRITES],
 )
 def test_a_write_happens_once_if_its_commit_or_the_reply_is_lost(
     kind: str, lose: Callable[[Link, bytes], None], proxied_store: PostgresStore, proxy: Proxy
