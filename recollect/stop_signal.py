@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from contextlib import suppress
 
 TYPE_CHECKING = False  # typing is not imported here: the stdio server must start quickly
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
     from types import FrameType
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+# A signal interrupts the wait only if it reaches the main thread while that is waiting. If another
+# thread gets it, or it comes just before, its handler runs when the wait is over.
+_LONGEST_WAIT = 2.0
 
 
 class StopSignal:
@@ -42,10 +46,16 @@ class StopSignal:
     def is_set(self) -> bool:
         return self._is_set
 
-    def wait(self, seconds: float = -1) -> bool:
+    def wait(self, seconds: float | None = None) -> bool:
         """Wait, at most so long. Returns whether it is set."""
-        if not self._is_set:
-            self._lock.acquire(timeout=seconds)
+        remaining = _LONGEST_WAIT
+        if seconds is not None:
+            end = time.monotonic() + seconds
+            remaining = seconds
+        while not self._is_set and remaining > 0:
+            self._lock.acquire(timeout=min(remaining, _LONGEST_WAIT))
+            if seconds is not None:
+                remaining = end - time.monotonic()
         return self._is_set
 
     def restore(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -63,10 +64,30 @@ def test_a_signal_ends_the_wait() -> None:
     assert not stop.wait(0.0)
     timer = threading.Timer(0.05, signal.raise_signal, [signal.SIGTERM])
     timer.start()
-    while not stop.wait(1.0):  # the signal may reach another thread first
-        pass
+    assert stop.wait()
     timer.join()
     assert (stop.is_set(), calls) == (True, [1])
+
+
+SIGNAL_TO_ANOTHER_THREAD = """
+import signal, threading, time
+from recollect.stop_signal import StopSignal
+
+stop = StopSignal()
+
+def raise_signal():
+    time.sleep(0.2)  # until the main thread waits
+    signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+    time.sleep(30)
+
+threading.Thread(target=raise_signal, daemon=True).start()
+assert stop.wait()
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows sends no signals to threads.")
+def test_a_signal_that_another_thread_gets_ends_the_wait() -> None:
+    subprocess.run([sys.executable, "-c", SIGNAL_TO_ANOTHER_THREAD], check=True, timeout=20)
 
 
 def test_another_thread_ends_the_wait_and_may_do_so_again() -> None:
