@@ -31,8 +31,10 @@ check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
+# In a new clone, one process compiles the tests, so that not each of the others does.
 pytest: $(READY)
 	@$(BIN)/python -m compileall -q recollect
+	@test -d tests/__pycache__ || $(BIN)/python -m pytest --collect-only --quiet >/dev/null || true
 	$(PYTEST)
 
 # The console is tested in a real browser, which root on Debian installs here. The shell is Chromium without its own windows;
