@@ -120,8 +120,7 @@ def _wait(stop: StopSignal, lanes: list[str], arguments: argparse.Namespace) -> 
         ready_file = Path(arguments.ready_file)
         ready_file.touch()
     try:
-        while not stop.wait(1.0):  # a signal may reach another thread first
-            pass
+        stop.wait()
     finally:
         if ready_file is not None:
             ready_file.unlink(missing_ok=True)

@@ -116,8 +116,8 @@ def vectorless(db: Database, space: Space, after: int, limit: int) -> list[Unemb
     """See Store.vectorless."""
     rows = db.rows(
         f"""select {_HEAD}, p.content, 0
-        from passage p join document d on d.key = p.document
-        where {db.own("p", "d")} and p.key > ?
+        from passage p {db.by_key("document", "d", "p.document")}
+        where {db.own("p")} and p.key > ?
           and p.key <= (select s.done from space s where {db.own("s")} and s.id = ?)
           and not exists (select 1 from vector v
             where {db.own("v")} and v.passage = p.key and v.space = ?)
