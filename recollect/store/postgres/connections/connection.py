@@ -118,18 +118,19 @@ class Connection:
     def own_rows(self, table: str) -> str:
         return f"{table} where owner = {OWNER}"
 
-    def by_key(self, table: str, alias: str, key: str, column: str = "key") -> str:
-        """See Database.by_key. With another `column`, there may be several rows.
+    def by_key(self, table: str, alias: str, key: str) -> str:
+        """See Database.by_key.
 
         The server knows nothing about users who are new since its last ANALYZE. It expects one row
         in each of their tables, so a plain join may read all rows of one table for each row of the
         other: a search in 6,000 messages timed out. With `offset 0`, it can only look for the key,
-        and `(select …)` hides the user, so that it uses the index of keys.
+        and `(select …)` hides the user, so that it uses the index of keys. Planning that takes some
+        milliseconds longer, so it is for statements that may read many rows.
         """
         if self.server.is_cluster:  # which must know where the rows are
-            return f"join {table} {alias} on {alias}.owner = {OWNER} and {alias}.{column} = {key}"
+            return f"join {table} {alias} on {alias}.owner = {OWNER} and {alias}.key = {key}"
         return f"""cross join lateral (select * from {table} {alias}
-          where {alias}.owner = (select {OWNER}) and {alias}.{column} = {key} offset 0) {alias}"""
+          where {alias}.owner = (select {OWNER}) and {alias}.key = {key} offset 0) {alias}"""
 
     def insert(
         self,

@@ -97,7 +97,7 @@ def _newest_by_document(
           select p.key, row_number() over (partition by p.document order by {_NEWEST_FIRST})
             as place
           from {source})
-        select {COLUMNS} 
+        select {COLUMNS}
         from n {db.by_key("passage", "p", "n.key")} {db.by_key("document", "d", "p.document")}
         where n.place = 1 order by {_NEWEST_FIRST} limit ? offset ?""",
         (*parameters, limit, offset),

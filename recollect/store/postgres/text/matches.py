@@ -15,7 +15,6 @@ from recollect.language.text import micros, storable
 from recollect.model.search import Filter
 from recollect.store.postgres.connections.connection import Connection
 from recollect.store.postgres.filters import OWNER, conditions
-from recollect.store.postgres.text.joins import passages_and_words
 from recollect.store.postgres.text.lexemes import TextQuery
 from recollect.store.sql.encoding import INDEXED_TITLE
 from recollect.store.sql.reading.selection import (
@@ -89,8 +88,8 @@ def _listed(
         from few f),
       listed as materialized (
         select s.is_few, array(
-          select p.key from few f {db.by_key("passage", "p", "f.key", "document")}
-          where s.is_few and {where}) as keys from size s)"""
+          select p.key from few f join passage p on p.document = f.key
+          where {db.own("p")} and s.is_few and {where}) as keys from size s)"""
     return clause, [*other_values, *document_values, *values]
 
 
@@ -218,7 +217,8 @@ def _matches_by_text(db: Connection, node: Node, keys: Sequence[int]) -> dict[in
         texts = db.rows(
             f"""select p.key, {INDEXED_TITLE}, p.content,
               t.length
-            from {passages_and_words(db)}
+            from passage p join document d on d.owner = p.owner and d.key = p.document
+              join passage_text t on t.owner = p.owner and t.key = p.key
             where p.owner = ?::integer and p.key = any(?::bigint[])""",
             (db.owner, list(keys[start : start + _TEXTS_AT_ONCE])),
         )
