@@ -33,8 +33,10 @@ from recollect.home_folder import KEY_FILE, has_other_entries
 from recollect.library import Library
 from recollect.store.shared.database import Tables
 from recollect.store.shared.uploads import UploadFolder
+from recollect.store.sqlite.connections.connection import connect
 from recollect.store.sqlite.files import encryption
 from recollect.store.sqlite.files.encryption import ENCRYPTED, ENCRYPTING
+from recollect.store.sqlite.text import index_layout
 from recollect.transfer.encrypted_file import EncryptedReader, EncryptedWriter
 from recollect.transfer.salvage.report import SalvageReport
 
@@ -311,6 +313,28 @@ def test_decrypting_gives_back_a_plain_home(home: Path, tmp_path: Path) -> None:
     with recollect.open(home, background=False) as library:
         (restored,) = library.archive.restore(library.archive.files()[0], tmp_path / "restored")
     assert restored.read_text() == transcript.read_text()
+
+
+@needs_encryption
+def test_the_text_index_of_an_encrypted_library_has_positions(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index_layout, "_MIN_PASSAGES_WITHOUT_POSITIONS", 0)
+
+    def has_positions() -> bool:
+        with recollect.open(home, background=False) as library:
+            library.index()
+        assert hits(home, '"canaryword sings"') == ["m1"]
+        with closing(connect(home / "users" / "default" / "library.db")) as db:
+            return index_layout.has_positions(db)
+
+    fill(home, tmp_path / "transcripts")
+    assert not has_positions()
+    encrypt_home(home, PASSPHRASE)
+    assert has_positions()
+    decrypt_home(home)
+    forget_keys()
+    assert not has_positions()
 
 
 @needs_encryption

@@ -22,7 +22,7 @@ def _matches(node: Node, columns: Sequence[Sequence[str]]) -> bool:
             words = tokens(text)
             return any(_occurrences(column, words, prefix) for column in columns)
         case Near(parts, distance):
-            return any(_are_near(column, parts, distance) for column in columns)
+            return any(are_near(column, parts, distance) for column in columns)
         case Not(part):
             return not _matches(part, columns)
         case And(parts):
@@ -48,7 +48,7 @@ def _occurrences(text: Sequence[str], words: Sequence[str], prefix: bool) -> lis
     return [start for start in range(len(text) - len(first)) if is_here(start)]
 
 
-def _are_near(text: Sequence[str], parts: Sequence[Word], distance: int) -> bool:
+def are_near(text: Sequence[str], parts: Sequence[Word], distance: int) -> bool:
     """As FTS5 defines NEAR: every part starts at most `distance` words before the last one."""
     occurrences: list[tuple[list[int], int]] = []
     for part in parts:

@@ -25,7 +25,7 @@ from recollect.store.sql.reading.selection import resolve_filter
 from recollect.store.sql.store import SqlStore
 from recollect.store.sql.vectors import spaces as space_sql
 from recollect.store.sql.writing import changes, headings, older_index
-from recollect.store.sqlite.care import compaction, verification
+from recollect.store.sqlite.care import compaction, reindexing, verification
 from recollect.store.sqlite.care.purging import Purging, request_purge
 from recollect.store.sqlite.care.verification import UNINDEXED
 from recollect.store.sqlite.connections.connection import Connection, connect
@@ -42,7 +42,10 @@ from recollect.store.sqlite.passages import appending, passage_queries
 from recollect.store.sqlite.passages.key_ranges import all_keys, keys_in_few_documents
 from recollect.store.sqlite.schema.migration_backup import delete_copies, delete_expired_copies
 from recollect.store.sqlite.schema.migrations import is_current, migrate
-from recollect.store.sqlite.text import fts_match, text_index, titles
+from recollect.store.sqlite.text import fts_match, text_index, titles, verified_matches
+from recollect.store.sqlite.text.index_copy import drop_copy
+from recollect.store.sqlite.text.index_layout import needs_positions
+from recollect.store.sqlite.text.match_groups import match_rows
 from recollect.store.sqlite.volumes import plan
 from recollect.store.values import (
     Appended,
@@ -256,6 +259,18 @@ class SqliteStore(SqlStore[Connection]):
 
         return self._search(work)
 
+    def _match_rows(
+        self, db: Connection, node: Node | None, filter: Filter
+    ) -> list[tuple[Any, ...]]:
+        def matching_keys() -> Sequence[int]:
+            assert node is not None
+            if _has_volumes(db):
+                return self._index_folder.volumes.matching_keys(db, node, filter)
+            _, newest_key = key_range = all_keys(db)
+            return verified_matches.matching_keys(db, node, filter, key_range, newest_key)
+
+        return match_rows(db, node, filter, matching_keys)
+
     def title_matches(self, words: Sequence[Word]) -> list[int]:
         return self._search(lambda db: titles.title_matches(db, words))
 
@@ -403,6 +418,8 @@ class SqliteStore(SqlStore[Connection]):
                 return True
             if not compaction.is_complete(db) or self._index_folder.has_lost_vectors(db):
                 return True
+            if not reindexing.is_complete(db, self._index_folder.is_encrypted):
+                return True
             if newest_key < plan.MIN_VOLUME_PASSAGES or self._index_folder.is_encrypted:
                 return False
             return plan.unsealed_passages(db) > 0
@@ -421,6 +438,7 @@ class SqliteStore(SqlStore[Connection]):
         self._clear_dropped_spaces()
         if self.spaces() or self._index_folder.has_vector_files:
             self._index_folder.vector_upkeep.refresh()
+        reindexing.reindex(self._connections, self._index_folder.is_encrypted, stop)
         compaction.merge_text_index(self._connections, stop)
         compaction.fill_holes(self._connections, stop)
 
@@ -465,7 +483,7 @@ class SqliteStore(SqlStore[Connection]):
 
         def clear(db: Connection, index: TextIndex) -> None:
             checking.remember_lost(db, verification.count_lost(db))
-            text_index.clear(db)
+            text_index.clear(db, needs_positions(db, self._index_folder.is_encrypted))
             older_index.mark_complete(db)
             space_sql.remove_orphans(db)
             if checking.correct_counts(db):
@@ -479,7 +497,8 @@ class SqliteStore(SqlStore[Connection]):
     def _index_missing(self, progress: Progress | None = None) -> None:
         """Index all passages that are not indexed, a batch per transaction. It can be resumed."""
         if self._read(verification.is_index_outdated):
-            self._write_text(lambda db, index: _clear_index(db))
+            self._write_text(lambda db, index: self._clear_index(db))
+        self._write_text(lambda db, index: drop_copy(db))
         total = self._read(lambda db: int(db.get("select count(*) from passage")))
         indexed = 0
         count = self._write_text(_index_batch)
@@ -489,6 +508,11 @@ class SqliteStore(SqlStore[Connection]):
                 progress(indexed, total)
             count = self._write_text(_index_batch)
         self._complete_vocabulary()
+
+    def _clear_index(self, db: Connection) -> None:
+        text_index.clear(db, needs_positions(db, self._index_folder.is_encrypted))
+        older_index.mark_complete(db)
+        db.run("insert or replace into derived values ('text', ?)", (text_index.VERSION,))
 
 
 def _why_read_only(path: Path, is_requested: bool) -> str:
@@ -507,12 +531,6 @@ def _why_read_only(path: Path, is_requested: bool) -> str:
 def _has_volumes(db: Connection) -> bool:
     sql = "select exists (select 1 from volume where ready)"
     return bool(db.memo.small_value("has volumes", lambda: db.get(sql)))
-
-
-def _clear_index(db: Connection) -> None:
-    text_index.clear(db)
-    older_index.mark_complete(db)
-    db.run("insert or replace into derived values ('text', ?)", (text_index.VERSION,))
 
 
 def _index_batch(db: Connection, index: TextIndex) -> int:

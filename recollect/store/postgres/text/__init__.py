@@ -12,7 +12,6 @@ from recollect.store.postgres.text.listing import (
     sample,
     scores,
 )
-from recollect.store.postgres.text.match_groups import match_rows
 from recollect.store.postgres.text.term_lookups import lookups, receive_terms
 from recollect.store.postgres.text.vocabulary import (
     Vocabulary,
@@ -34,7 +33,6 @@ __all__ = [
     "frequencies",
     "known_words",
     "lookups",
-    "match_rows",
     "newest",
     "previous_passages",
     "receive_terms",

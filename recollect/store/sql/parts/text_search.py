@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar, Protocol
 
@@ -46,8 +47,6 @@ class TextQueries(Protocol):
     ) -> tuple[list[Candidate], int]: ...
 
     def recent(self, db: Any, text: str | None, filter: Filter, limit: int) -> list[Candidate]: ...
-
-    def match_rows(self, db: Any, node: Node | None, filter: Filter) -> list[tuple[Any, ...]]: ...
 
 
 class SqlTextSearch(SqlTransactions[Connection], TextSearch):
@@ -117,10 +116,16 @@ class SqlTextSearch(SqlTransactions[Connection], TextSearch):
 
     def match_groups(self, node: Node | None, filter: Filter) -> MatchGroups:
         def work(db: Connection) -> MatchGroups:
-            rows = self._text.match_rows(db, node, resolve_filter(db, filter))
+            rows = self._match_rows(db, node, resolve_filter(db, filter))
             return match_groups.group_matches(db, rows)
 
         return self._read(work, _COUNTING_SECONDS)
+
+    @abstractmethod
+    def _match_rows(
+        self, db: Connection, node: Node | None, filter: Filter
+    ) -> list[tuple[Any, ...]]:
+        """All passages that match, as `match_groups.match_rows` returns them."""
 
     def group_passages(self, keys: Sequence[int]) -> MatchGroups:
         return self._read(lambda db: match_groups.group_passages(db, keys), _COUNTING_SECONDS)

@@ -89,6 +89,12 @@ def needs_merge(db: Connection) -> bool:
     return last_key >= max(_MIN_PASSAGES_TO_MERGE, 2 * (get_marker(db, _MERGED) or 0))
 
 
+def request_merge(db: Connection) -> None:
+    """Have the text index merged, and the file rewritten, although the library has not grown."""
+    set_marker(db, _MERGED, None)
+    set_marker(db, _HOLES, 1)
+
+
 def merge_segments(db: Connection, *, is_first: bool) -> bool:
     """Merge some of the text index. False if it is merged completely.
 

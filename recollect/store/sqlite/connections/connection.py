@@ -324,6 +324,7 @@ def _configure(db: Connection) -> None:
             name, function, arguments, deterministic=True, flags=apsw.SQLITE_INNOCUOUS
         )
     db.create_scalar_function("contains", _contains, 2, deterministic=True)
+    db.create_scalar_function("has_words", _has_words, 2, deterministic=True)
     db.create_scalar_function("folded", _fold_bytes, 1, deterministic=True)
     db.create_scalar_function("titled", _is_titled, 2, deterministic=True)
     db.create_scalar_function("folded_tags", _folded_tags, 1, deterministic=True)
@@ -353,6 +354,23 @@ def file_stamp(path: Path) -> FileStamp:
 def _contains(*values: Any) -> bool:
     text, folded = values
     return text is not None and folded in comparable(text)
+
+
+def _has_words(*values: Any) -> bool:
+    """Whether a text has all of some words, which are given with spaces between them."""
+    text, words = values
+    return text is not None and has_words(text, set(words.split()))
+
+
+def has_words(text: str, words: set[str]) -> bool:
+    """Whether a text has all of some words; False if there are none."""
+    if not words:
+        return False
+    indexable_text = indexable(text)
+    # Most texts fail this cheap test, so few of them are split into words.
+    if not all(word in indexable_text for word in words):
+        return False
+    return words <= set(title_words(text).split())
 
 
 def _fold_bytes(*values: Any) -> str:

@@ -19,13 +19,11 @@ from recollect.store.sqlite.connections.connection import Connection
 from recollect.store.sqlite.passages.candidate_cache import CandidateCache
 from recollect.store.sqlite.passages.filters import conditions, passage_conditions
 from recollect.store.sqlite.passages.key_ranges import all_keys
-from recollect.store.sqlite.text.match_groups import match_rows
 from recollect.store.sqlite.text.substring import (
-    MATCHING_KEYS,
     KeyQuery,
-    all_words_query,
     documents_titled,
     passages_containing,
+    passages_with_all_words,
     passages_with_word_part,
     passages_with_words_around,
 )
@@ -35,7 +33,6 @@ __all__ = [
     "candidates",
     "find_substring",
     "known_words",
-    "match_rows",
     "newest",
     "previous_passages",
     "recent",
@@ -329,12 +326,9 @@ def _scan_matches(db: Connection, text: str, filter: Filter, scan: _Scan, titled
     in_titled = "p.document in (select value from json_each(?))"
     query = passages_containing(db, text)
     if query is None:
-        words_query = all_words_query(text)
-        if not words_query:
-            condition = f"(contains(p.content, ?) or {in_titled})"
-            return _with_condition(scan, condition, [fold(text), titled])
-        condition = f"(p.key in ({MATCHING_KEYS}) or contains(p.content, ?) or {in_titled})"
-        return _with_condition(scan, condition, [words_query, fold(text), titled])
+        words = passages_with_all_words(db, text)
+        condition = f"(p.key in ({words.sql}) or contains(p.content, ?) or {in_titled})"
+        return _with_condition(scan, condition, [*words.values, fold(text), titled])
     keys = query.keys_if_few(db)
     if keys is None:
         condition = f"(p.key in ({query.sql}) or {in_titled})"

@@ -213,9 +213,7 @@ CREATE TABLE human_only (passage integer primary key);
 CREATE TRIGGER human_only_removed after delete on passage begin
   delete from human_only where passage = old.key;
 end;
-CREATE VIRTUAL TABLE passage_text using fts5(
-  content, title, content='', tokenize='unicode61 remove_diacritics 0'
-);
+CREATE VIRTUAL TABLE passage_text using fts5(content, title, content='', tokenize='unicode61 remove_diacritics 0');
 insert into last_key values (0, NULL);
 insert into derived values ('counts', 2);
 insert into derived values ('older_index', 0);

@@ -10,14 +10,12 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any
 
 from recollect.language.queries.query_tree import Node, Or, Word
 from recollect.model.search import Filter
 from recollect.store.sqlite.connections.connection import Connection
-from recollect.store.sqlite.passages.filters import conditions
 from recollect.store.sqlite.passages.key_ranges import KeyRange, passing_keys, ranges_with_keys
-from recollect.store.sqlite.text.fts_query import fts_query
+from recollect.store.sqlite.text.verified_matches import count_keys, matching_keys
 from recollect.store.sqlite.text.word_text import occurrences, word_text
 from recollect.store.values import Candidate
 
@@ -91,17 +89,10 @@ def _weigh_matches(
 
 def _newest_matches(db: Connection, node: Node, filter: Filter, key_range: KeyRange) -> list[int]:
     """The newest matches. If there are too many, the newest matches that pass the filter."""
-    for join, values in (("", []), _join_filter(filter)):
-        rows = db.execute(
-            f"""select t.rowid from passage_text t {join}
-            where passage_text match ? and t.rowid between ? and ?
-            order by t.rowid desc limit ?""",
-            (*values, fts_query(node), *key_range, _MAX_MATCHES_PER_WORD),
-        )
-        keys = [key for (key,) in rows]
-        if len(keys) < _MAX_MATCHES_PER_WORD:
-            break
-    return keys
+    keys = matching_keys(db, node, None, key_range, _MAX_MATCHES_PER_WORD)
+    if len(keys) < _MAX_MATCHES_PER_WORD:
+        return keys
+    return matching_keys(db, node, filter, key_range, _MAX_MATCHES_PER_WORD)
 
 
 def _passing_in_order(db: Connection, keys: Sequence[int], filter: Filter) -> Iterator[int]:
@@ -127,27 +118,10 @@ def count_matches(
     keys: Sequence[int] | None = None,
 ) -> int:
     """The number of passages in a range that match, counted up to `limit`."""
-    join, values = _join_filter(filter)
     total = 0
     for some in ranges_with_keys(key_range, keys):
-        total += db.get(
-            f"""select count(*) from (select 1 from passage_text t {join}
-            where passage_text match ? and t.rowid between ? and ? limit ?)""",
-            (*values, fts_query(node), *some, limit - total),
-        )
+        total += count_keys(db, node, filter, some, limit - total)
     return total
-
-
-def _join_filter(filter: Filter | None) -> tuple[str, list[Any]]:
-    """The join of the index with the passages and documents that pass the filter."""
-    if filter is None:
-        return "", []
-    where, values = conditions(filter, many=True)
-    join = (
-        "cross join passage p on p.key = t.rowid "
-        f"cross join document d on d.key = p.document and {where}"
-    )
-    return join, values
 
 
 # -- scoring ---

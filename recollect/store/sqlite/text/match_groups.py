@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from recollect.language.queries.query_tree import Node
@@ -9,17 +11,30 @@ from recollect.model.search import Filter
 from recollect.store.sql.reading import match_groups
 from recollect.store.sqlite.connections.connection import Connection
 from recollect.store.sqlite.passages.filters import conditions, document_conditions
-from recollect.store.sqlite.text.fts_query import fts_query
+from recollect.store.sqlite.text.verified_matches import index_query
 
 
-def match_rows(db: Connection, node: Node | None, filter: Filter) -> list[tuple[Any, ...]]:
-    """All passages that match, as `match_groups.match_rows` in `store.sql` returns them."""
+def match_rows(
+    db: Connection,
+    node: Node | None,
+    filter: Filter,
+    matching_keys: Callable[[], Sequence[int]],
+) -> list[tuple[Any, ...]]:
+    """All passages that match, as `match_groups.match_rows` in `store.sql` returns them.
+
+    `matching_keys` finds what the index alone cannot tell.
+    """
     where, values = conditions(filter, many=True)
     source = "passage p"
     if node is not None:
-        source = "passage_text t cross join passage p on p.key = t.rowid"
-        where = f"passage_text match ? and {where}"
-        values = [fts_query(node), *values]
+        query = index_query(db, node)
+        if query.is_exact:
+            source = "passage_text t cross join passage p on p.key = t.rowid"
+            where = f"passage_text match ? and {where}"
+            values = [query.text, *values]
+        else:
+            source = "json_each(?) k cross join passage p on p.key = k.value"
+            values = [json.dumps(matching_keys()), *values]
     if document_conditions(filter)[0] != "1":
         source += " cross join document d on d.key = p.document"
     return match_groups.match_rows(db, f"{source} where {where}", values)

@@ -14,11 +14,10 @@ from recollect.language.symbol_names import symbol_name
 from recollect.language.text import comparable, fold, indexable, indexable_fragment
 from recollect.settings import LIMITS
 from recollect.store.sql.statistics import long_passages
-from recollect.store.sqlite.connections.connection import Connection
+from recollect.store.sqlite.connections.connection import Connection, has_words
 from recollect.store.sqlite.text.fts_query import MAX_TERM_CHARACTERS, quote, quote_term
+from recollect.store.sqlite.text.index_layout import has_positions
 from recollect.store.sqlite.text.text_index import WORD, is_vocabulary_behind
-
-MATCHING_KEYS = "select rowid as key from passage_text where passage_text match ?"
 
 # With more matches, scanning from the newest passage finds enough of them sooner than sorting all.
 _MAX_SORTED_MATCHES = 3_000
@@ -32,7 +31,7 @@ class KeyQuery(NamedTuple):
     """A statement that selects the keys of passages, with its values."""
 
     sql: str
-    values: list[str]
+    values: Sequence[str]
 
     def keys_if_few(self, db: Connection) -> str | None:
         """The keys as a JSON array, or None if there are too many to sort."""
@@ -53,11 +52,14 @@ def passages_containing(db: Connection, text: str) -> KeyQuery | None:
     if query is None:
         return None
     if _is_exact(text, query):
-        return KeyQuery(MATCHING_KEYS, [query])
+        return _content_matches(db, query, _contains_text(text))
+    words = passages_with_all_words(db, text)
+    matches = _title_or_content_matches(db, query)
+    condition, value = _contains_text(text)
     return KeyQuery(
-        f"""{MATCHING_KEYS} union select p.key from passage_text t join passage p on p.key = t.rowid
-        where passage_text match ? and contains(p.content, ?)""",
-        [all_words_query(text), query, fold(text)],
+        f"{words.sql} union select p.key from ({matches.sql}) m join passage p on p.key = m.key "
+        f"where {condition}",
+        [*words.values, *matches.values, value],
     )
 
 
@@ -78,7 +80,7 @@ def passages_with_word_part(db: Connection, text: str) -> KeyQuery | None:
     query = _enclosing_words_query(db, text)
     if query is None or not _is_exact(text, query):
         return None
-    return KeyQuery(MATCHING_KEYS, [query])
+    return _content_matches(db, query, _contains_text(text))
 
 
 def passages_with_words_around(db: Connection, text: str) -> str | None:
@@ -92,18 +94,47 @@ def passages_with_words_around(db: Connection, text: str) -> str | None:
     if query is None:
         return None
     limit = max(_MAX_SORTED_MATCHES, db.get("select passage from last_key") // _SCANNED_SHARE)
-    rows = db.rows(f"{MATCHING_KEYS} limit ?", (query, limit))
+    matches = _title_or_content_matches(db, query)
+    rows = db.rows(f"{matches.sql} limit ?", (*matches.values, limit))
     if len(rows) == limit:
         return None
     return json.dumps([key for (key,) in rows])
 
 
-def all_words_query(text: str) -> str:
-    """An FTS5 query for contents with all words of the text; empty if it contains no word."""
-    words = " AND ".join(quote(word) for word in WORD.findall(indexable(text)))
-    if not words:
-        return ""
-    return f"content : ({words})"
+def passages_with_all_words(db: Connection, text: str) -> KeyQuery:
+    """The passages whose content has all words of a text; none if it contains no word."""
+    words = WORD.findall(indexable(text))
+    query = " AND ".join(map(quote, words)) or quote(_NO_TERM)
+    return _content_matches(db, query, ("has_words(p.content, ?)", " ".join(words)))
+
+
+def _contains_text(text: str) -> tuple[str, str]:
+    """The condition that a passage contains a text, with its value."""
+    return "contains(p.content, ?)", fold(text)
+
+
+def _title_or_content_matches(db: Connection, query: str) -> KeyQuery:
+    """The passages that match a query in FTS5 syntax, perhaps also in the title."""
+    if has_positions(db):
+        query = f"content : ({query})"
+    return KeyQuery("select rowid as key from passage_text where passage_text match ?", [query])
+
+
+def _content_matches(db: Connection, query: str, condition: tuple[str, str]) -> KeyQuery:
+    """The passages whose content matches a query in FTS5 syntax.
+
+    An index without positions does not tell title and content apart. So of passages with a title,
+    those that meet a condition match. It is given with its value.
+    """
+    matches = _title_or_content_matches(db, query)
+    if has_positions(db):
+        return matches
+    sql, value = condition
+    return KeyQuery(
+        f"""select p.key from ({matches.sql}) m cross join passage p on p.key = m.key
+        cross join document d on d.key = p.document where d.opening is not p.key or {sql}""",
+        [*matches.values, value],
+    )
 
 
 def documents_titled(db: Connection, text: str, documents: Sequence[int] | None) -> Iterator[int]:
@@ -119,18 +150,8 @@ def documents_titled(db: Connection, text: str, documents: Sequence[int] | None)
     folded_text = fold(text)
     words = set(WORD.findall(indexable(text)))
     for key, title in db.execute(sql, values):
-        if folded_text in comparable(title) or _has_words(title, words):
+        if folded_text in comparable(title) or has_words(title, words):
             yield key
-
-
-def _has_words(title: str, words: set[str]) -> bool:
-    if not words:
-        return False
-    indexable_title = indexable(title)
-    # Most titles fail this cheap test, so few of them are split into words.
-    if not all(word in indexable_title for word in words):
-        return False
-    return words <= set(WORD.findall(indexable_title))
 
 
 def _enclosing_words_query(db: Connection, text: str) -> str | None:
@@ -150,7 +171,7 @@ def _enclosing_words_query(db: Connection, text: str) -> str | None:
             clauses.append(f"({alternatives})")
     if not clauses:
         return None
-    return "content : (" + " AND ".join(clauses) + ")"
+    return " AND ".join(clauses)
 
 
 def _enclosing_terms(

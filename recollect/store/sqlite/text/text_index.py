@@ -22,6 +22,8 @@ from recollect.store.sql.markers import get_marker, set_marker
 from recollect.store.sql.writing import older_index
 from recollect.store.sqlite.connections.connection import Connection
 from recollect.store.sqlite.text.fts_query import MAX_TERM_CHARACTERS, quote_term
+from recollect.store.sqlite.text.index_copy import COPY, copied_rows, drop_copy
+from recollect.store.sqlite.text.index_layout import INDEX, create_index, drop_index, has_layout
 
 WordRow = tuple[str, str | None]
 VERSION = 2
@@ -30,9 +32,6 @@ WORD = re.compile(r"[^\W_]+")
 """A word, as FTS5 splits text."""
 
 _ASCII_SEPARATORS_TO_SPACE = bytes(n if WORD.match(chr(n)) else 0x20 for n in range(256))
-_DELETE = (
-    "insert into passage_text (passage_text, rowid, title, content) values ('delete', ?, ?, ?)"
-)
 # Words remembered per process. Most texts use the same words, so few have to be written again.
 _MAX_CACHED_WORDS = 500_000
 # From this many passages in one call, the vocabulary is read from the index later,
@@ -53,17 +52,6 @@ REMOVALS = "word_removals"
 """This marker counts the transactions that have removed words from the vocabulary."""
 # Wiping one passage from every page of the index takes as long as rewriting this many passages.
 _REWRITES_PER_WIPE = 300
-
-
-# Older libraries have the title first. Then every word of a content has to name its column, and the
-# index is half as large again.
-_CREATE = """
-create virtual table passage_text using fts5(
-  content, title, content='', tokenize='unicode61 remove_diacritics 0'
-);
-insert into passage_text (passage_text, rank)
-  values ('secure-delete', 1), ('hashsize', 16777216), ('automerge', 16);
-"""
 
 
 def prepare_text(text: str) -> str:
@@ -253,17 +241,25 @@ def _has_outgrown_vocabulary(db: Connection) -> bool:
 # -- index ---
 
 
-def has_title_first(db: Connection) -> bool:
-    """Whether the index has the layout of older versions."""
-    return bool(db.rows("pragma table_info(passage_text)")[0][1] == "title")
+def insert_rows(db: Connection, table: str, prepared: Iterable[IndexRow]) -> None:
+    db.executemany(f"insert into {table} (rowid, title, content) values (?, ?, ?)", prepared)
 
 
-def clear(db: Connection) -> None:
-    """Remove everything from the index and the vocabulary."""
-    if has_title_first(db):
-        db.execute(f"drop table passage_text; {_CREATE}").fetchall()
-    else:
+def _delete_rows(db: Connection, table: str, prepared: Iterable[IndexRow]) -> None:
+    """Remove rows, given as they were indexed."""
+    db.executemany(
+        f"insert into {table} ({table}, rowid, title, content) values ('delete', ?, ?, ?)", prepared
+    )
+
+
+def clear(db: Connection, positions: bool) -> None:
+    """Remove everything from the index and the vocabulary. `positions`: the layout of the index."""
+    drop_copy(db)
+    if has_layout(db, INDEX, positions):
         db.run("insert into passage_text (passage_text) values ('delete-all')")
+    else:
+        drop_index(db, INDEX)
+        create_index(db, INDEX, positions)
     _clear_vocabulary(db)
 
 
@@ -280,12 +276,10 @@ class FtsIndex:
         self._vocabulary = vocabulary
 
     def add(self, rows: Iterable[IndexRow]) -> None:
-        self._add(_prepare_rows(rows))
+        self._add(prepare_rows(rows))
 
     def _add(self, prepared: Sequence[IndexRow]) -> None:
-        self._db.executemany(
-            "insert into passage_text (rowid, title, content) values (?, ?, ?)", prepared
-        )
+        insert_rows(self._db, INDEX, prepared)
         if is_vocabulary_behind(self._db):
             if _has_outgrown_vocabulary(self._db):
                 complete_vocabulary(self._db)
@@ -300,24 +294,31 @@ class FtsIndex:
         """
         last_key: int = self._db.get("select passage from last_key")
         if count * _REWRITES_PER_WIPE < last_key:
-            prepared = sorted(self._indexed_rows(rows))
-            self._db.executemany(_DELETE, prepared)
-            self._remove_unused(_terms_of(prepared))
+            self._remove_unused(_terms_of(self._delete(list(rows))))
             return
         self._rewrite_without(rows)
 
     def replace(self, before: Sequence[IndexRow], after: Sequence[IndexRow]) -> None:
         """Replace passages. Only words that are no longer in them may be unused now."""
-        prepared = sorted(self._indexed_rows(before))
-        self._db.executemany(_DELETE, prepared)
-        replacement = _prepare_rows(after)
+        removed = self._delete(before)
+        replacement = prepare_rows(after)
         self._add(replacement)
-        self._remove_unused(_terms_of(prepared) - _terms_of(replacement))
+        insert_rows(self._db, COPY, copied_rows(self._db, replacement))
+        self._remove_unused(_terms_of(removed) - _terms_of(replacement))
+
+    def _delete(self, rows: Sequence[IndexRow]) -> list[IndexRow]:
+        """Remove rows from the index, and return them as they were indexed."""
+        prepared = sorted(self._indexed_rows(rows))
+        _delete_rows(self._db, INDEX, prepared)
+        copied = copied_rows(self._db, rows)
+        _delete_rows(self._db, COPY, prepare_rows(copied))
+        return prepared
 
     def _rewrite_without(self, rows: Iterable[IndexRow]) -> None:
         db = self._db
+        drop_copy(db)
         db.run("insert into passage_text (passage_text, rank) values ('secure-delete', 0)")
-        db.executemany(_DELETE, self._indexed_rows(rows))
+        _delete_rows(db, INDEX, self._indexed_rows(rows))
         db.run("insert into passage_text (passage_text) values ('optimize')")
         db.run("insert into passage_text (passage_text, rank) values ('secure-delete', 1)")
         _clear_vocabulary(db)
@@ -370,7 +371,7 @@ def _terms_of(prepared: Iterable[IndexRow]) -> set[str]:
     return _terms(*_distinct_words(_texts(prepared)))
 
 
-def _prepare_rows(rows: Iterable[IndexRow]) -> list[IndexRow]:
+def prepare_rows(rows: Iterable[IndexRow]) -> list[IndexRow]:
     """Rows as they are indexed, by key: in any other order, FTS5 writes a segment for each."""
     prepared = [(key, prepare_text(title), prepare_text(content)) for key, title, content in rows]
     prepared.sort()

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
-from recollect.language.queries.query_tree import And, Node, Not, Or, Word
+from recollect.language.queries.matching import are_near
+from recollect.language.queries.query_tree import And, Near, Node, Not, Or, Word
 from recollect.language.text import tokens
 from recollect.settings import LIMITS
+
+_TITLE_END = "  "
 
 
 def word_text(title: str, content: str) -> str:
@@ -15,7 +19,7 @@ def word_text(title: str, content: str) -> str:
     Two spaces separate the title, so that no phrase runs from it into the content.
     """
     words = tokens(content[: LIMITS.indexed_characters])
-    return f" {' '.join(tokens(title))}  {' '.join(words)} "
+    return f" {' '.join(tokens(title))}{_TITLE_END}{' '.join(words)} "
 
 
 def occurrences(word: Word, text: str) -> int:
@@ -37,11 +41,13 @@ def _phrase(word: Word) -> str:
 
 
 def matcher(node: Node) -> Callable[[str], bool]:
-    """A function that says whether the words of a passage match a query without NEAR."""
+    """A function that says whether the words of a passage match a query."""
     match node:
         case Word():
             phrase = _phrase(node)
             return lambda text: bool(phrase) and phrase in text
+        case Near():
+            return partial(_has_near, node)
         case Not(part):
             is_match = matcher(part)
             return lambda text: not is_match(text)
@@ -51,3 +57,9 @@ def matcher(node: Node) -> Callable[[str], bool]:
         case And(parts):
             matchers = [matcher(part) for part in parts]
             return lambda text: all(is_match(text) for is_match in matchers)
+
+
+def _has_near(node: Near, text: str) -> bool:
+    return any(
+        are_near(column.split(), node.parts, node.distance) for column in text.split(_TITLE_END)
+    )

@@ -85,13 +85,13 @@ def best_matches(
     return [(key, bm25(weights[key], 1, texts[key].count(" "))) for key in passing]
 
 
-def count_matches(
+def matching_keys(
     db: Connection, node: Node, filter: Filter | None, texts: Mapping[int, str]
-) -> int:
+) -> list[int]:
     keys = _matching(node, texts)
     if not keys or filter is None:
-        return len(keys)
-    return len(passing_keys(db, keys, filter))
+        return keys
+    return sorted(passing_keys(db, keys, filter))
 
 
 def _matching(node: Node, texts: Mapping[int, str]) -> list[int]:

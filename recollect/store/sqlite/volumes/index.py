@@ -34,7 +34,7 @@ from recollect.store.sqlite.passages.key_ranges import (
     keys_in,
     keys_in_few_documents,
 )
-from recollect.store.sqlite.text import fts_match
+from recollect.store.sqlite.text import fts_match, verified_matches
 from recollect.store.sqlite.volumes import changed_passages
 from recollect.store.sqlite.volumes.best_matches import BestMatches
 from recollect.store.sqlite.volumes.changed_passages import ChangedPassages
@@ -149,8 +149,21 @@ class VolumeIndex:
             for key_range in fts_ranges
         ]
         total = sum(results) + sum(counts)
-        total += changed_passages.count_matches(db, node, filter, changed)
+        total += len(changed_passages.matching_keys(db, node, filter, changed))
         return total, all(count < limit for count in counts)
+
+    def matching_keys(self, db: Connection, node: Node, filter: Filter) -> list[int]:
+        """The keys of all passages that match."""
+        selection = _selection_factory(db, filter)
+        results, fts_ranges, changed = self._search_volumes(
+            db,
+            node,
+            lambda volume, keys: volume.best_matches(node, selection(keys), volume.size),
+        )
+        keys = [key for result in results for key, _ in result]
+        for first, last in fts_ranges:
+            keys += verified_matches.matching_keys(db, node, filter, (first, last), last)
+        return keys + changed_passages.matching_keys(db, node, filter, changed)
 
     def frequency(self, db: Connection, node: Node, limit: int) -> int:
         """The number of passages that have a word.

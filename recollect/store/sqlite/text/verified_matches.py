@@ -1,0 +1,159 @@
+"""Find matches with an index that may have no positions.
+
+Without positions, the index knows which passages have a word, but not where. So a phrase is
+searched as its words, and what they find is verified against the text. The same applies to NEAR.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
+
+from recollect.language.queries.query_tree import And, Near, Node, Not, Or, Word
+from recollect.language.text import tokens
+from recollect.model.search import Filter
+from recollect.store.sql.encoding import INDEXED_TITLE
+from recollect.store.sqlite.connections.connection import Connection
+from recollect.store.sqlite.passages.filters import conditions
+from recollect.store.sqlite.passages.key_ranges import KeyRange
+from recollect.store.sqlite.text.fts_query import fts_query
+from recollect.store.sqlite.text.index_layout import has_positions
+from recollect.store.sqlite.text.word_text import matcher, word_text
+
+# The words of texts that were verified. The next search verifies many of them again. 4 MB at most.
+_cached_words: dict[tuple[str, str | bytes], str] = {}
+_MAX_CACHED_TEXTS = 1_000
+_MAX_CACHED_LENGTH = 4_000
+
+
+class IndexQuery(NamedTuple):
+    """What the index is asked for a query."""
+
+    text: str
+    """In FTS5 syntax."""
+    is_exact: bool
+    """Whether all that the index finds matches the query."""
+
+
+def index_query(db: Connection, node: Node) -> IndexQuery:
+    if has_positions(db):
+        return IndexQuery(fts_query(node), True)
+    words_node, is_exact = _without_positions(node)
+    return IndexQuery(fts_query(words_node), is_exact)
+
+
+def _without_positions(node: Node) -> tuple[Node, bool]:
+    """A query of single words that finds all that a query finds; and whether it finds no more."""
+    match node:
+        case Word():
+            return _words_of(node)
+        case Or(parts):
+            nodes, exact = zip(*map(_without_positions, parts), strict=True)
+            return Or(nodes), all(exact)
+        case And(parts):
+            return _parts_without_positions(parts, not isinstance(node, Near))
+    return node, True
+
+
+def _words_of(word: Word) -> tuple[Node, bool]:
+    words = tokens(word.text)
+    if len(words) < 2:
+        return word, True
+    *complete_words, last = words
+    return And((*map(Word, complete_words), Word(last, word.prefix))), False
+
+
+def _parts_without_positions(parts: Sequence[Node], is_exact: bool) -> tuple[Node, bool]:
+    nodes: list[Node] = []
+    for part in parts:
+        if isinstance(part, Not):
+            node, is_part_exact = _without_positions(part.part)
+            # To exclude the words of a phrase would exclude too much.
+            if is_part_exact:
+                nodes.append(Not(node))
+        else:
+            node, is_part_exact = _without_positions(part)
+            nodes.append(node)
+        is_exact = is_exact and is_part_exact
+    return And(tuple(nodes)), is_exact
+
+
+def matching_keys(
+    db: Connection, node: Node, filter: Filter | None, key_range: KeyRange, limit: int
+) -> list[int]:
+    """The keys of the newest passages in a range that match, newest first.
+
+    Without a filter, hidden passages are found too.
+    """
+    query = index_query(db, node)
+    if query.is_exact:
+        join, values = _join_filter(filter)
+        rows = db.execute(
+            f"""select t.rowid from passage_text t {join}
+            where passage_text match ? and t.rowid between ? and ?
+            order by t.rowid desc limit ?""",
+            (*values, query.text, *key_range, limit),
+        )
+        return [key for (key,) in rows]
+    # A search asks for the matches of a phrase, and for their number.
+    return db.memoize(
+        ("verified matches", node, filter, key_range, limit),
+        lambda: list(islice(_verified_keys(db, node, query, filter, key_range), limit)),
+    )
+
+
+def count_keys(
+    db: Connection, node: Node, filter: Filter | None, key_range: KeyRange, limit: int
+) -> int:
+    """The number of passages in a range that match, counted up to `limit`."""
+    query = index_query(db, node)
+    if not query.is_exact:
+        return len(matching_keys(db, node, filter, key_range, limit))
+    join, values = _join_filter(filter)
+    count: int = db.get(
+        f"""select count(*) from (select 1 from passage_text t {join}
+        where passage_text match ? and t.rowid between ? and ? limit ?)""",
+        (*values, query.text, *key_range, limit),
+    )
+    return count
+
+
+def _verified_keys(
+    db: Connection, node: Node, query: IndexQuery, filter: Filter | None, key_range: KeyRange
+) -> Iterator[int]:
+    join, values = _join_filter(filter or Filter(hidden=True))
+    rows = db.execute(
+        f"""select t.rowid, {INDEXED_TITLE}, p.body from passage_text t {join}
+        where passage_text match ? and t.rowid between ? and ? order by t.rowid desc""",
+        (*values, query.text, *key_range),
+    )
+    is_match = matcher(node)
+    for key, title, body in rows:
+        if is_match(_words(db, title, body)):
+            yield key
+
+
+def _words(db: Connection, title: str, body: str | bytes) -> str:
+    """The words of a passage, given its title and its text as it is stored."""
+    words = _cached_words.get((title, body))
+    if words is None:
+        (content,) = db.codec.contents([body])
+        words = word_text(title, content)
+        if len(words) <= _MAX_CACHED_LENGTH:
+            if len(_cached_words) >= _MAX_CACHED_TEXTS:
+                _cached_words.clear()
+            _cached_words[title, body] = words
+    return words
+
+
+def _join_filter(filter: Filter | None) -> tuple[str, list[Any]]:
+    """The join of the index with the passages and documents that pass the filter."""
+    if filter is None:
+        return "", []
+    where, values = conditions(filter, many=True)
+    join = (
+        "cross join passage p on p.key = t.rowid "
+        f"cross join document d on d.key = p.document and {where}"
+    )
+    return join, values
