@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import islice
 from typing import Protocol
 
@@ -51,7 +51,7 @@ def _word_finder(words: tuple[Word, ...]) -> WordFinder:
         plain_words.append((tokens[0], word.prefix))
     finder = _PlainFinder(plain_words)
     if any(_LETTERS.search(text) for text, _ in plain_words):
-        return _LigatureFinder(finder, _PatternFinder(words))
+        return _LigatureFinder(finder, words)
     return finder
 
 
@@ -92,9 +92,14 @@ def _places(word: str, is_prefix: bool, text: str) -> Iterator[int]:
 class _LigatureFinder:
     """For words that a text may have with a ligature: "strasse" is also "straße"."""
 
-    def __init__(self, plain: WordFinder, pattern: WordFinder) -> None:
+    def __init__(self, plain: WordFinder, words: Sequence[Word]) -> None:
         self._plain = plain
-        self._pattern = pattern
+        self._words = words
+
+    @cached_property
+    def _pattern(self) -> WordFinder:
+        # Few texts have a ligature, and compiling the pattern takes milliseconds.
+        return _PatternFinder(self._words)
 
     def first(self, text: str) -> int | None:
         return self._finder(text).first(text)
