@@ -21,7 +21,7 @@ from recollect.model.search import Filter
 from recollect.store.sqlite import SqliteStore
 from recollect.store.sqlite.care import reindexing
 from recollect.store.sqlite.connections.connection import Connection, connect
-from recollect.store.sqlite.text import index_copy, index_layout, text_index
+from recollect.store.sqlite.text import index_copy, index_layout, text_index, verified_matches
 from recollect.store.sqlite.text.index_copy import COPY
 from recollect.store.sqlite.text.index_layout import INDEX, has_layout
 from recollect.store.sqlite.volumes import plan
@@ -179,6 +179,24 @@ def test_a_word_of_the_title_is_not_in_the_text(open_store: Callable[[str], Sqli
         assert matches.total == len(ids)
     both = store.find_substring("castles", EVERYTHING, MANY, 0)
     assert [c.id for c in both.candidates] == ["a"]
+
+
+def test_very_many_possible_matches_are_verified_until_there_are_enough(
+    open_store: Callable[[str], SqliteStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = open_store("bounded")
+    leave_out_positions(store)
+    for n in range(12):
+        text = f"rain barrel {n}" if n % 3 == 0 else f"rain in barrel {n}"
+        store.save([conversation(f"c{n}", message(f"m{n}", text))])
+    phrase, near = Word("rain barrel"), Near((Word("barrel"), Word("rain")), 1)
+    monkeypatch.setattr(verified_matches, "_MAX_VERIFIED", 6)
+    monkeypatch.setattr(verified_matches, "_MAX_VERIFIED_MATCHES", 3)
+    assert [store.count(node, EVERYTHING) for node in (phrase, near)] == [(2, False), (3, False)]
+    assert store.count(near, Filter(conversations=("c1", "c2"))) == (2, True)
+    assert len(store.match(near, EVERYTHING, MANY)) == 3
+    groups = store.match_groups(near, EVERYTHING)
+    assert sum(group.matches for group in groups.passages) == 12
 
 
 # -- reindexing ---

@@ -36,6 +36,8 @@ def _occurrences(text: Sequence[str], words: Sequence[str], prefix: bool) -> lis
     if not words:
         return []
     *first, last = words
+    if not first and not prefix:  # most words; many times faster
+        return [place for place, word in enumerate(text) if word == last]
 
     def is_here(start: int) -> bool:
         end = start + len(first)

@@ -254,8 +254,7 @@ class SqliteStore(SqlStore[Connection]):
             if _has_volumes(db):
                 return self._index_folder.volumes.count(db, node, resolved_filter, limit)
             keys = keys_in_few_documents(db, resolved_filter)
-            count = fts_match.count_matches(db, node, resolved_filter, all_keys(db), limit, keys)
-            return count, count < limit
+            return fts_match.count_matches(db, node, resolved_filter, all_keys(db), limit, keys)
 
         return self._search(work)
 
@@ -266,8 +265,7 @@ class SqliteStore(SqlStore[Connection]):
             assert node is not None
             if _has_volumes(db):
                 return self._index_folder.volumes.matching_keys(db, node, filter)
-            _, newest_key = key_range = all_keys(db)
-            return verified_matches.matching_keys(db, node, filter, key_range, newest_key)
+            return verified_matches.all_matches(db, node, filter, all_keys(db))
 
         return match_rows(db, node, filter, matching_keys)
 
@@ -283,7 +281,7 @@ class SqliteStore(SqlStore[Connection]):
             def frequency(node: Node) -> int:
                 if _has_volumes(db):
                     return self._index_folder.volumes.frequency(db, node, limit)
-                return fts_match.count_matches(db, node, None, key_range, limit)
+                return fts_match.count_matches(db, node, None, key_range, limit)[0]
 
             small_value = db.memo.small_value
             counts = [small_value(("frequency", n), partial(frequency, n)) for n in nodes]

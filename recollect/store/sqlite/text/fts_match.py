@@ -15,7 +15,7 @@ from recollect.language.queries.query_tree import Node, Or, Word
 from recollect.model.search import Filter
 from recollect.store.sqlite.connections.connection import Connection
 from recollect.store.sqlite.passages.key_ranges import KeyRange, passing_keys, ranges_with_keys
-from recollect.store.sqlite.text.verified_matches import count_keys, matching_keys
+from recollect.store.sqlite.text import verified_matches
 from recollect.store.sqlite.text.word_text import occurrences, word_text
 from recollect.store.values import Candidate
 
@@ -80,7 +80,7 @@ def _weigh_matches(
         matches = [key for some in ranges for key in _newest_matches(db, part, filter, some)]
         frequency = len(matches)
         if keys is not None and matches:
-            frequency = count_matches(db, part, None, key_range, _MAX_MATCHES_PER_WORD)
+            frequency, _ = count_matches(db, part, None, key_range, _MAX_MATCHES_PER_WORD)
         weight = inverse_document_frequency(frequency, last - first + 1)
         for key in matches:
             weights[key] = weights.get(key, 0.0) + weight
@@ -89,10 +89,12 @@ def _weigh_matches(
 
 def _newest_matches(db: Connection, node: Node, filter: Filter, key_range: KeyRange) -> list[int]:
     """The newest matches. If there are too many, the newest matches that pass the filter."""
-    keys = matching_keys(db, node, None, key_range, _MAX_MATCHES_PER_WORD)
-    if len(keys) < _MAX_MATCHES_PER_WORD:
-        return keys
-    return matching_keys(db, node, filter, key_range, _MAX_MATCHES_PER_WORD)
+    matches = verified_matches.newest_matches(db, node, None, key_range, _MAX_MATCHES_PER_WORD)
+    if not matches.is_complete:
+        matches = verified_matches.newest_matches(
+            db, node, filter, key_range, _MAX_MATCHES_PER_WORD
+        )
+    return matches.keys
 
 
 def _passing_in_order(db: Connection, keys: Sequence[int], filter: Filter) -> Iterator[int]:
@@ -116,12 +118,18 @@ def count_matches(
     key_range: KeyRange,
     limit: int,
     keys: Sequence[int] | None = None,
-) -> int:
-    """The number of passages in a range that match, counted up to `limit`."""
-    total = 0
+) -> tuple[int, bool]:
+    """The number of passages in a range that match, counted up to `limit`, and whether it is exact.
+
+    `keys` is the result of `keys_in_few_documents`.
+    """
+    total, is_exact = 0, True
     for some in ranges_with_keys(key_range, keys):
-        total += count_keys(db, node, filter, some, limit - total)
-    return total
+        count, is_exact = verified_matches.count_matches(db, node, filter, some, limit - total)
+        total += count
+        if not is_exact:
+            break
+    return total, is_exact
 
 
 # -- scoring ---

@@ -7,7 +7,6 @@ searched as its words, and what they find is verified against the text. The same
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from typing import Any, NamedTuple
 
 from recollect.language.queries.query_tree import And, Near, Node, Not, Or, Word
@@ -21,6 +20,10 @@ from recollect.store.sqlite.text.fts_query import fts_query
 from recollect.store.sqlite.text.index_layout import has_positions
 from recollect.store.sqlite.text.word_text import matcher, word_text
 
+# Verifying takes 15 to 25 µs. Of more passages that may match, only the newest are verified,
+_MAX_VERIFIED = 10_000
+# until this many of them match.
+_MAX_VERIFIED_MATCHES = 2_000
 # The words of texts that were verified. The next search verifies many of them again. 4 MB at most.
 _cached_words: dict[tuple[str, str | bytes], str] = {}
 _MAX_CACHED_TEXTS = 1_000
@@ -79,12 +82,20 @@ def _parts_without_positions(parts: Sequence[Node], is_exact: bool) -> tuple[Nod
     return And(tuple(nodes)), is_exact
 
 
-def matching_keys(
-    db: Connection, node: Node, filter: Filter | None, key_range: KeyRange, limit: int
-) -> list[int]:
-    """The keys of the newest passages in a range that match, newest first.
+class Matches(NamedTuple):
+    keys: list[int]
+    """The keys of the newest passages that match, newest first."""
+    is_complete: bool
+    """Whether these are all."""
 
-    Without a filter, hidden passages are found too.
+
+def newest_matches(
+    db: Connection, node: Node, filter: Filter | None, key_range: KeyRange, limit: int
+) -> Matches:
+    """The newest passages in a range that match. Without a filter, hidden passages are found too.
+
+    If they have to be verified, they may be fewer than `limit`, so that a search for a phrase of
+    very common words takes bounded time.
     """
     query = index_query(db, node)
     if query.is_exact:
@@ -95,43 +106,63 @@ def matching_keys(
             order by t.rowid desc limit ?""",
             (*values, query.text, *key_range, limit),
         )
-        return [key for (key,) in rows]
+        keys = [key for (key,) in rows]
+        return Matches(keys, len(keys) < limit)
     # A search asks for the matches of a phrase, and for their number.
     return db.memoize(
         ("verified matches", node, filter, key_range, limit),
-        lambda: list(islice(_verified_keys(db, node, query, filter, key_range), limit)),
+        lambda: _newest_verified(_verify(db, node, filter, key_range), limit),
     )
 
 
-def count_keys(
+def all_matches(db: Connection, node: Node, filter: Filter, key_range: KeyRange) -> list[int]:
+    """The keys of all passages in a range that match, for a query that has to be verified."""
+    return [key for key, is_match in _verify(db, node, filter, key_range) if is_match]
+
+
+def count_matches(
     db: Connection, node: Node, filter: Filter | None, key_range: KeyRange, limit: int
-) -> int:
-    """The number of passages in a range that match, counted up to `limit`."""
+) -> tuple[int, bool]:
+    """The number of passages in a range that match, counted up to a limit, and whether it is exact.
+
+    The limit is lower for matches that have to be verified.
+    """
     query = index_query(db, node)
     if not query.is_exact:
-        return len(matching_keys(db, node, filter, key_range, limit))
+        matches = newest_matches(db, node, filter, key_range, limit)
+        return len(matches.keys), matches.is_complete
     join, values = _join_filter(filter)
     count: int = db.get(
         f"""select count(*) from (select 1 from passage_text t {join}
         where passage_text match ? and t.rowid between ? and ? limit ?)""",
         (*values, query.text, *key_range, limit),
     )
-    return count
+    return count, count < limit
 
 
-def _verified_keys(
-    db: Connection, node: Node, query: IndexQuery, filter: Filter | None, key_range: KeyRange
-) -> Iterator[int]:
+def _newest_verified(candidates: Iterator[tuple[int, bool]], limit: int) -> Matches:
+    keys: list[int] = []
+    for number, (key, is_match) in enumerate(candidates):
+        if number == _MAX_VERIFIED or len(keys) == min(limit, _MAX_VERIFIED_MATCHES):
+            return Matches(keys, False)
+        if is_match:
+            keys.append(key)
+    return Matches(keys, True)
+
+
+def _verify(
+    db: Connection, node: Node, filter: Filter | None, key_range: KeyRange
+) -> Iterator[tuple[int, bool]]:
+    """The keys of the passages that may match, newest first, and whether they do."""
     join, values = _join_filter(filter or Filter(hidden=True))
     rows = db.execute(
         f"""select t.rowid, {INDEXED_TITLE}, p.body from passage_text t {join}
         where passage_text match ? and t.rowid between ? and ? order by t.rowid desc""",
-        (*values, query.text, *key_range),
+        (*values, index_query(db, node).text, *key_range),
     )
     is_match = matcher(node)
     for key, title, body in rows:
-        if is_match(_words(db, title, body)):
-            yield key
+        yield key, is_match(_words(db, title, body))
 
 
 def _words(db: Connection, title: str, body: str | bytes) -> str:

@@ -148,9 +148,9 @@ class VolumeIndex:
             fts_match.count_matches(db, node, filter, key_range, limit, keys)
             for key_range in fts_ranges
         ]
-        total = sum(results) + sum(counts)
+        total = sum(results) + sum(count for count, _ in counts)
         total += len(changed_passages.matching_keys(db, node, filter, changed))
-        return total, all(count < limit for count in counts)
+        return total, all(is_exact for _, is_exact in counts)
 
     def matching_keys(self, db: Connection, node: Node, filter: Filter) -> list[int]:
         """The keys of all passages that match."""
@@ -161,8 +161,8 @@ class VolumeIndex:
             lambda volume, keys: volume.best_matches(node, selection(keys), volume.size),
         )
         keys = [key for result in results for key, _ in result]
-        for first, last in fts_ranges:
-            keys += verified_matches.matching_keys(db, node, filter, (first, last), last)
+        for key_range in fts_ranges:
+            keys += verified_matches.all_matches(db, node, filter, key_range)
         return keys + changed_passages.matching_keys(db, node, filter, changed)
 
     def frequency(self, db: Connection, node: Node, limit: int) -> int:
@@ -186,7 +186,7 @@ class VolumeIndex:
         counts = [
             fts_match.count_matches(db, node, None, key_range, limit) for key_range in fts_ranges
         ]
-        return sum(results) + sum(counts)
+        return sum(results) + sum(count for count, _ in counts)
 
     def _matches_of_most_frequent(self, db: Connection, node: Or, hidden: bool) -> int:
         """The number of passages in volumes that have the most frequent of several words."""
