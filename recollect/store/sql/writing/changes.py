@@ -71,10 +71,10 @@ def extend(
 
 def _require_all_same(db: Database, document: int, passages: Sequence[Passage]) -> None:
     """Raise Conflict if a document has another passage with the id of one of these."""
-    members, value = db.in_list(sorted({identifier(passage.id) for passage in passages}))
+    has_id, value = db.has_id_in(sorted({identifier(passage.id) for passage in passages}))
     rows = db.rows(
         "select id, digest, parent, created_at from passage "
-        f"where {db.own()} and document = ? and id in ({members})",
+        f"where {db.own()} and document = ? and {has_id}",
         (document, value),
     )
     stored = {id_: columns for id_, *columns in rows}
@@ -89,10 +89,10 @@ def _stored_keys(db: Database, document: int, passages: Sequence[Passage]) -> di
     """The keys of those of the passages and of their parents that a document has, by id."""
     ids = {identifier(passage.id) for passage in passages}
     ids.update(identifier(passage.parent) for passage in passages if passage.parent)
-    members, value = db.in_list(sorted(ids))
+    has_id, value = db.has_id_in(sorted(ids))
     return dict(
         db.rows(
-            f"select id, key from passage where {db.own()} and document = ? and id in ({members})",
+            f"select id, key from passage where {db.own()} and document = ? and {has_id}",
             (document, value),
         )
     )

@@ -59,8 +59,11 @@ def renumber(db: Database, key: int, positions: Mapping[str, tuple[int, bool]]) 
     """Set position and canonical flag of passages, given by their ids."""
     db.run_many(
         "update passage set position = ?, canonical = ? "
-        f"where {db.own()} and document = ? and id = ?",
-        [(position, canonical, key, id_) for id_, (position, canonical) in positions.items()],
+        f"where {db.own()} and document = ? and {db.has_id}",
+        [
+            (position, canonical, key, *db.id_values(id_))
+            for id_, (position, canonical) in positions.items()
+        ],
     )
 
 

@@ -250,10 +250,11 @@ class _Saver:
         """The passages that no other document of the source has, and the number of the others."""
         if not document.shared_ids or not passages:
             return passages, 0
-        members, value = self._db.in_list([identifier(passage.id) for passage in passages])
+        ids = [identifier(passage.id) for passage in passages]
+        has_id, value = self._db.has_id_in(ids, "p")
         rows = self._db.rows(
             "select p.id, p.key, p.document from passage p join document d on d.key = p.document "
-            f"where {self._db.own('p', 'd')} and p.shared and p.id in ({members}) "
+            f"where {self._db.own('p', 'd')} and p.shared and {has_id} "
             "and d.source = ? and d.key <> ?",
             (value, document.source, key),
         )
