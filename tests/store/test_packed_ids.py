@@ -258,7 +258,6 @@ LOOKUPS: list[Callable[[Connection], Any]] = [
     lambda db: lookup.passages_by_id(db, "c1", UUIDS),
     lambda db: lookup.documents_containing(db, "test", UUIDS),
     lambda db: lookup.passage_ids_with_prefix(db, "c1", "5c0f", 9),
-    lambda db: passage_sql.renumber(db, 1, {UUIDS[0]: (0, True)}),
     lambda db: changes._stored_keys(db, 1, [message(id_) for id_ in UUIDS]),
     lambda db: changes._require_all_same(db, 1, [message(id_) for id_ in UUIDS]),
     lambda db: db._require_unused_ids([(9, 1, None, 0, *[""] * 20)]),

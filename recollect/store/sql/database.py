@@ -89,15 +89,11 @@ class Database(Protocol):
     def parse_array(self, value: Any) -> NDArray[np.int64]:
         """The numbers that an aggregate returned."""
 
-    @property
-    def has_id(self) -> str:
-        """The condition that the id of a passage is the one that `id_values` were made of."""
-
-    def id_values(self, id: str) -> tuple[Any, ...]:
-        """The values to bind in the condition `has_id`."""
+    def has_id(self, id: str) -> tuple[str, tuple[Any, ...]]:
+        """The condition that a passage has an id, with its values."""
 
     def has_id_in(self, ids: Sequence[str], alias: str = "passage") -> tuple[str, Any]:
-        """The condition that the id of a passage is one of these, and the one value to bind."""
+        """The condition that a passage has one of these ids, and the one value to bind."""
 
     def passage_ids_with_prefix(self, document: int, prefix: str, limit: int) -> list[str]:
         """The first ids of passages in a document that begin with a prefix, in order."""

@@ -225,12 +225,8 @@ class Connection:
 
         return np.array(value, np.int64)
 
-    @property
-    def has_id(self) -> str:
-        return "id = ?"
-
-    def id_values(self, id: str) -> tuple[str]:
-        return (id,)
+    def has_id(self, id: str) -> tuple[str, tuple[Any, ...]]:
+        return "id = ?", (id,)
 
     def has_id_in(self, ids: Sequence[str], alias: str = "passage") -> tuple[str, Any]:
         members, value = self.in_list(ids)

@@ -54,9 +54,10 @@ def id_of(db: Database, key: int) -> str | None:
 
 def passage_key(db: Database, id: str, passage: str) -> int:
     """See Store.passage_key."""
+    has_id, values = db.has_id(identifier(passage))
     key: int | None = db.get(
-        f"select key from passage where {db.own()} and document = ? and {db.has_id}",
-        (key_of(db, id), *db.id_values(identifier(passage))),
+        f"select key from passage where {db.own()} and document = ? and {has_id}",
+        (key_of(db, id), *values),
     )
     if key is None:
         raise missing_passage(id, passage)

@@ -231,18 +231,18 @@ def _mark_extended(db: Database, id: str) -> None:
 
 def _mark_path(db: Database, key: int, head: str) -> None:
     """Make the path from the root to the head the canonical one."""
-    outline = passage_sql.load_outline(db, key)
+    outline, keys = passage_sql.load_outline(db, key)
     path = set()
     step: str | None = head
     while step is not None and step in outline and step not in path:
         path.add(step)
         step = outline[step].parent
     positions = {
-        id_: (passage.position, id_ in path)
+        keys[id_]: (passage.position, id_ in path)
         for id_, passage in outline.items()
         if passage.canonical != (id_ in path)
     }
-    passage_sql.renumber(db, key, positions)
+    passage_sql.renumber(db, positions)
 
 
 # -- changing documents ---

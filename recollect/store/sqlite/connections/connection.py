@@ -215,12 +215,8 @@ class Connection(apsw.Connection):
 
         return np.fromstring(value, np.int64, sep=",")
 
-    @property
-    def has_id(self) -> str:
-        return "packed_id in (?, ?)"
-
-    def id_values(self, id: str) -> tuple[str | bytes | None, ...]:
-        return id, pack_id(id)
+    def has_id(self, id: str) -> tuple[str, tuple[Any, ...]]:
+        return "packed_id in (?, ?)", (id, pack_id(id))
 
     def has_id_in(self, ids: Sequence[str], alias: str = "passage") -> tuple[str, Any]:
         return f"{alias}.packed_id in ({_BOTH_FORMS})", json.dumps(ids)

@@ -16,7 +16,7 @@ from recollect.store.sql import statistics
 from recollect.store.sql.writing.append_state import AppendState
 from recollect.store.sql.writing.changes import outdated_position
 from recollect.store.sqlite.connections.connection import Connection
-from recollect.store.sqlite.passages.compression import STORED_COLUMNS
+from recollect.store.sqlite.passages.compression import STORED_COLUMNS, pack_id
 from recollect.store.sqlite.text.text_index import (
     REMOVALS,
     VERSION,
@@ -84,7 +84,7 @@ def append(
     `text` is the content of the passage.
     """
     head = identifier(passage.id)
-    rows = db.rows(_READ, (*db.id_values(head), identifier(id)))
+    rows = db.rows(_READ, (head, pack_id(head), identifier(id)))
     if not rows:
         return None
     *columns, has_vocabulary = rows[0]
