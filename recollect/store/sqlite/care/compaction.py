@@ -1,8 +1,8 @@
 """Make a library smaller: compress old messages, merge the text index, rewrite the file.
 
 Messages of older versions are compressed. The marker `uncompressed` is the key up to which the
-texts of passages may not be compressed, and ids not packed. Each batch starts there and
-moves it down in the same transaction, so the work can be interrupted at any time.
+texts of passages may not be compressed, and ids not packed. Each batch starts there and moves it
+down in the same transaction, so the work can be interrupted at any time.
 
 The text index consists of segments that repeat words. As it grows, FTS5 merges only some of them.
 When the library has twice as many messages as at the last time (the marker `merged`), all of them
