@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from uuid import UUID
 
 import apsw
 import pytest
@@ -27,6 +28,7 @@ from recollect.serve.app import make_app
 from recollect.serve.http.service import Service, ServiceConfig
 from recollect.serve.rest.administration import health_routes
 from recollect.store.sqlite.connections.connection import connect
+from recollect.store.sqlite.passages.compression import unpack_ids
 from recollect.transfer.salvage.cells import cell_head, local_bytes
 from recollect.transfer.salvage.pages import Pages
 from recollect.transfer.salvage.report import SalvageReport
@@ -63,7 +65,7 @@ def build(home: Path, conversations: int, messages: int, *, indexed: bool) -> He
                 f"Conversation {c}",
                 messages=[
                     {
-                        "id": f"c{c}-m{n}",
+                        "id": message_id(rnd, c, n),
                         "role": "user",
                         "content": " ".join(
                             f"{rnd.choice(WORDS)}{rnd.randrange(5000)}"
@@ -79,6 +81,13 @@ def build(home: Path, conversations: int, messages: int, *, indexed: bool) -> He
     messages = contents(home)
     ranges = byte_ranges(library_file(home, "ann"))
     return Healthy(home, messages, {id_: ranges[id_] for id_ in messages})
+
+
+def message_id(rnd: random.Random, conversation: int, number: int) -> str:
+    """The ids of every other conversation are UUIDs, which are stored as bytes."""
+    if conversation % 2:
+        return f"c{conversation}-m{number}"
+    return str(UUID(bytes=rnd.randbytes(16)))
 
 
 def contents(home: Path) -> Contents:
@@ -103,7 +112,8 @@ def byte_ranges(file: Path) -> dict[str, Ranges]:
             for _ in range(0, size - local, pages.usable - 4):
                 own.append(((number - 1) * pages.page_size, number * pages.page_size))
                 number = int.from_bytes(pages.read(number)[:4], "big")
-            ranges[read_row(pages, cell, PASSAGE)["id"]] = own
+            (id_,) = unpack_ids([read_row(pages, cell, PASSAGE)["packed_id"]])
+            ranges[id_] = own
     return ranges
 
 

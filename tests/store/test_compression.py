@@ -120,21 +120,6 @@ def test_parents_that_are_uuids_take_16_bytes_and_are_read_verbatim(
     assert store.document("c1").passages[:3] == replies().passages
 
 
-@pytest.mark.parametrize(
-    "id",
-    [
-        UUIDS[0].upper(),
-        UUIDS[0].replace("-", ""),
-        "x" * 36,
-        "5c0ffee-00000-4000-8000-000000000000",
-        "5c 0ffee-0000-4000-8000-00000000000 ",
-        "",
-    ],
-)
-def test_other_ids_of_parents_are_stored_as_text(id: str) -> None:
-    assert pack_id(id) == id
-
-
 def test_a_changed_message_is_compressed_again(store: SqliteStore, path: Path) -> None:
     store.save([conversation(LONG)])
     store.save([conversation(LONG.upper())])

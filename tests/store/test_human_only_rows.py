@@ -152,8 +152,10 @@ def test_older_libraries_are_labelled(tmp_path: Path) -> None:
     store.close()
     db = connect(path)
     db.execute("drop table human_only; drop trigger human_only_removed")
+    db.execute("alter table passage drop column id")
+    db.execute("alter table passage rename column packed_id to id")
     db.execute("pragma user_version = 24")
-    assert migrate(db, path) == ["m031_human_only"]
+    assert migrate(db, path) == ["m031_human_only", "m032_packed_ids"]
     db.close()
     store = SqliteStore(path)
     assert human_only_ids(store) == expected

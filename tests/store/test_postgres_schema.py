@@ -626,6 +626,7 @@ ONLY_SQLITE = {
     "m014_role_index",
     "m015_new_vectors",
     "m016_parents",
+    "m032_packed_ids",
 }
 # In a folder, the audit log is a file. SQLite does not mistake "not pinned" for rare.
 ONLY_POSTGRES = {

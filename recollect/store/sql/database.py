@@ -89,6 +89,15 @@ class Database(Protocol):
     def parse_array(self, value: Any) -> NDArray[np.int64]:
         """The numbers that an aggregate returned."""
 
+    def has_id(self, id: str) -> tuple[str, tuple[Any, ...]]:
+        """The condition that a passage has an id, with its values."""
+
+    def has_id_in(self, ids: Sequence[str], alias: str = "passage") -> tuple[str, Any]:
+        """The condition that a passage has one of these ids, and the one value to bind."""
+
+    def passage_ids_with_prefix(self, document: int, prefix: str, limit: int) -> list[str]:
+        """The first ids of passages in a document that begin with a prefix, in order."""
+
     def starts_with(self, column: str, prefix: str) -> tuple[str, list[str]]:
         """A condition that a text begins with a prefix, with its values."""
 

@@ -82,12 +82,15 @@ class MessageReader:
         )
 
     def _columns(self, row: Row) -> Row:
-        body, details, parent = row["body"], row["details"], row["parent_id"]
+        body, details = row["body"], row["details"]
+        id_, parent = row["packed_id"], row["parent_id"]
         content = self._codec.content(body)
         metadata = self._codec.metadata(body, details, parent)
+        if isinstance(id_, bytes):
+            id_ = unpack_id(id_)
         if isinstance(parent, bytes):
             parent = unpack_id(parent)
-        return row | {"content": content, "metadata": metadata, "parent": parent}
+        return row | {"id": id_, "content": content, "metadata": metadata, "parent": parent}
 
 
 def _possible_bodies(body: str | bytes) -> list[str | bytes]:

@@ -17,6 +17,7 @@ from recollect.model.kinds import CONVERSATION, OBSERVATION
 from recollect.store.base import Store
 from recollect.store.sql.copying.transfer import MAX_BATCH_ROWS
 from recollect.store.sql.encoding import DOCUMENT_COLUMNS, PASSAGE_COLUMNS
+from recollect.store.sqlite.passages.compression import unpack_id
 from recollect.store.values import Batch
 from recollect.transfer.salvage.cells import Cell
 from recollect.transfer.salvage.pages import Pages
@@ -333,7 +334,10 @@ def _last_id(entries: Sequence[_Entry]) -> str | None:
 
 def _read_expected(pages: Pages) -> _Expected:
     expected = _Expected()
-    for document, id_, key in _entries(pages, "sqlite_autoindex_passage_1", (int, str, int)):
+    messages = _entries(pages, "sqlite_autoindex_passage_1", (int, (str, bytes), int))
+    for document, id_, key in messages:
+        if isinstance(id_, bytes):
+            id_ = unpack_id(id_)
         expected.messages[key] = (document, id_)
     for id_, key in _entries(pages, "sqlite_autoindex_document_1", (str, int)):
         expected.ids[key] = id_
@@ -346,7 +350,9 @@ def _read_expected(pages: Pages) -> _Expected:
     return expected
 
 
-def _entries(pages: Pages, index: str, types: tuple[type, ...]) -> Iterator[list[Any]]:
+def _entries(
+    pages: Pages, index: str, types: tuple[type | tuple[type, ...], ...]
+) -> Iterator[list[Any]]:
     """The entries of an index that have the right types."""
     for values in read_index(pages, index):
         if len(values) == len(types) and all(map(isinstance, values, types)):

@@ -40,7 +40,7 @@ PASSAGE = (
     ("author", "TN"),
     ("receipt", "IN"),
     ("shared", "I"),
-    ("id", "T"),
+    ("packed_id", "TB"),
     ("parent_id", "TBN"),
     ("model", "TN"),
     ("tool", "TN"),

@@ -225,6 +225,22 @@ class Connection:
 
         return np.array(value, np.int64)
 
+    def has_id(self, id: str) -> tuple[str, tuple[Any, ...]]:
+        return "id = ?", (id,)
+
+    def has_id_in(self, ids: Sequence[str], alias: str = "passage") -> tuple[str, Any]:
+        members, value = self.in_list(ids)
+        return f"{alias}.id in ({members})", value
+
+    def passage_ids_with_prefix(self, document: int, prefix: str, limit: int) -> list[str]:
+        condition, values = self.starts_with("id", prefix)
+        rows = self.rows(
+            f"select id from passage where {self.own()} and document = ? and {condition} "
+            "order by id limit ?",
+            (document, *values, limit),
+        )
+        return [id_ for (id_,) in rows]
+
     def starts_with(self, column: str, prefix: str) -> tuple[str, list[str]]:
         # Operators of `text_pattern_ops`. PostgreSQL uses an index for them under a policy.
         return f"{column} ~>=~ ? and {column} ~<~ ?", [prefix, prefix + "\U0010ffff"]

@@ -54,9 +54,10 @@ def id_of(db: Database, key: int) -> str | None:
 
 def passage_key(db: Database, id: str, passage: str) -> int:
     """See Store.passage_key."""
+    has_id, values = db.has_id(identifier(passage))
     key: int | None = db.get(
-        f"select key from passage where {db.own()} and document = ? and id = ?",
-        (key_of(db, id), identifier(passage)),
+        f"select key from passage where {db.own()} and document = ? and {has_id}",
+        (key_of(db, id), *values),
     )
     if key is None:
         raise missing_passage(id, passage)
@@ -161,13 +162,7 @@ def ids_with_prefix(db: Database, prefix: str, limit: int) -> list[str]:
 
 def passage_ids_with_prefix(db: Database, id: str, prefix: str, limit: int) -> list[str]:
     """See Store.passage_ids_with_prefix."""
-    condition, values = db.starts_with("id", prefix)
-    rows = db.rows(
-        f"select id from passage where {db.own()} and document = ? and {condition} "
-        "order by id limit ?",
-        (key_of(db, id), *values, limit),
-    )
-    return [id_ for (id_,) in rows]
+    return db.passage_ids_with_prefix(key_of(db, id), prefix, limit)
 
 
 def find_id(db: Database, source: str, source_id: str) -> str | None:
@@ -188,10 +183,10 @@ def documents_containing(
     """See Store.documents_containing."""
     if not passages:
         return []
-    members, value = db.in_list([identifier(passage) for passage in passages])
+    has_id, value = db.has_id_in([identifier(passage) for passage in passages], "p")
     rows = db.rows(
         "select d.id, p.id from passage p join document d on d.key = p.document "
-        f"where {db.own('p', 'd')} and p.shared and p.id in ({members}) and d.source = ? "
+        f"where {db.own('p', 'd')} and p.shared and {has_id} and d.source = ? "
         "order by d.updated_at desc, d.key desc, p.position",
         (value, source),
     )
@@ -331,10 +326,10 @@ def passages_by_id(db: Database, document: str, ids: Sequence[str]) -> list[Pass
     key = key_of(db, document)
     if not ids:
         return []
-    members, value = db.in_list([identifier(id_) for id_ in ids])
+    has_id, value = db.has_id_in([identifier(id_) for id_ in ids], "p")
     rows = db.rows(
         f"select {_PASSAGE_COLUMNS} from passage p "
-        f"where {db.own('p')} and p.document = ? and p.id in ({members})",
+        f"where {db.own('p')} and p.document = ? and {has_id}",
         (key, value),
     )
     return [decode_passage(row) for row in rows]

@@ -71,10 +71,10 @@ def extend(
 
 def _require_all_same(db: Database, document: int, passages: Sequence[Passage]) -> None:
     """Raise Conflict if a document has another passage with the id of one of these."""
-    members, value = db.in_list(sorted({identifier(passage.id) for passage in passages}))
+    has_id, value = db.has_id_in(sorted({identifier(passage.id) for passage in passages}))
     rows = db.rows(
         "select id, digest, parent, created_at from passage "
-        f"where {db.own()} and document = ? and id in ({members})",
+        f"where {db.own()} and document = ? and {has_id}",
         (document, value),
     )
     stored = {id_: columns for id_, *columns in rows}
@@ -89,10 +89,10 @@ def _stored_keys(db: Database, document: int, passages: Sequence[Passage]) -> di
     """The keys of those of the passages and of their parents that a document has, by id."""
     ids = {identifier(passage.id) for passage in passages}
     ids.update(identifier(passage.parent) for passage in passages if passage.parent)
-    members, value = db.in_list(sorted(ids))
+    has_id, value = db.has_id_in(sorted(ids))
     return dict(
         db.rows(
-            f"select id, key from passage where {db.own()} and document = ? and id in ({members})",
+            f"select id, key from passage where {db.own()} and document = ? and {has_id}",
             (document, value),
         )
     )
@@ -231,18 +231,18 @@ def _mark_extended(db: Database, id: str) -> None:
 
 def _mark_path(db: Database, key: int, head: str) -> None:
     """Make the path from the root to the head the canonical one."""
-    outline = passage_sql.load_outline(db, key)
+    outline, keys = passage_sql.load_outline(db, key)
     path = set()
     step: str | None = head
     while step is not None and step in outline and step not in path:
         path.add(step)
         step = outline[step].parent
     positions = {
-        id_: (passage.position, id_ in path)
+        keys[id_]: (passage.position, id_ in path)
         for id_, passage in outline.items()
         if passage.canonical != (id_ in path)
     }
-    passage_sql.renumber(db, key, positions)
+    passage_sql.renumber(db, positions)
 
 
 # -- changing documents ---

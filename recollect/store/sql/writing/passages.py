@@ -34,14 +34,17 @@ def insert_passages(
     statistics.add_passages(db, ((owners[row[1]], row[_FIRST_COLUMN:]) for row in rows))
 
 
-def load_outline(db: Database, key: int) -> dict[str, Passage]:
-    """The passages of a document by id, in reading order: only parents, dates and positions."""
+def load_outline(db: Database, key: int) -> tuple[dict[str, Passage], dict[str, int]]:
+    """The passages of a document by id, in reading order, and their keys.
+
+    The passages have only parents, dates and positions.
+    """
     rows = db.rows(
-        "select id, parent, created_at, position, canonical from passage "
+        "select id, parent, created_at, position, canonical, key from passage "
         f"where {db.own()} and document = ? order by position",
         (key,),
     )
-    return {
+    outline = {
         id_: Passage(
             id_,
             None,
@@ -51,31 +54,32 @@ def load_outline(db: Database, key: int) -> dict[str, Passage]:
             position=position,
             canonical=bool(canonical),
         )
-        for id_, parent, created_at, position, canonical in rows
+        for id_, parent, created_at, position, canonical, _ in rows
     }
+    return outline, {row[0]: row[-1] for row in rows}
 
 
-def renumber(db: Database, key: int, positions: Mapping[str, tuple[int, bool]]) -> None:
-    """Set position and canonical flag of passages, given by their ids."""
+def renumber(db: Database, positions: Mapping[int, tuple[int, bool]]) -> None:
+    """Set position and canonical flag of passages, given by their keys."""
     db.run_many(
-        "update passage set position = ?, canonical = ? "
-        f"where {db.own()} and document = ? and id = ?",
-        [(position, canonical, key, id_) for id_, (position, canonical) in positions.items()],
+        f"update passage set position = ?, canonical = ? where {db.own()} and key = ?",
+        [(position, canonical, key) for key, (position, canonical) in positions.items()],
     )
 
 
 def reorder(db: Database, key: int, index: TextIndex) -> None:
     """Renumber all passages of a document after some were deleted."""
-    outline = list(load_outline(db, key).values())
+    outline, keys = load_outline(db, key)
+    passages = list(outline.values())
     head, order = places(
-        outline, db.get(f"select head from document where {db.own()} and key = ?", (key,))
+        passages, db.get(f"select head from document where {db.own()} and key = ?", (key,))
     )
     positions = {}
     for position, (n, canonical) in enumerate(order):
-        passage = outline[n]
+        passage = passages[n]
         if (passage.position, passage.canonical) != (position, canonical):
-            positions[passage.id] = (position, canonical)
-    renumber(db, key, positions)
+            positions[keys[passage.id]] = (position, canonical)
+    renumber(db, positions)
     db.run(f"update document set head = ? where {db.own()} and key = ?", (head, key))
     ensure_opening(db, key, index)
 

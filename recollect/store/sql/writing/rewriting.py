@@ -74,8 +74,8 @@ class _Changes:
     added_rows: Rows
     changed_rows: dict[int, tuple[Any, ...]] = field(default_factory=dict)
     """Passages with another content, by key."""
-    positions: dict[str, tuple[int, bool]] = field(default_factory=dict)
-    """The new places of passages with the same content, by id."""
+    positions: dict[int, tuple[int, bool]] = field(default_factory=dict)
+    """The new places of passages with the same content, by key."""
     same: int = 0
 
     @property
@@ -108,7 +108,7 @@ def _compare(stored: Mapping[str, Sequence[Any]], rows: Rows) -> _Changes:
             continue
         changes.same += 1
         if tuple(place) != row[_PLACE]:
-            changes.positions[id_] = row[_PLACE]
+            changes.positions[key] = row[_PLACE]
     return changes
 
 
@@ -139,7 +139,7 @@ def replace_passages(
         passages.replace_passages(db, changes.changed_rows, index)
         result.changed = len(changes.changed_rows)
     if result.is_complete:
-        passages.renumber(db, key, changes.positions)
+        passages.renumber(db, changes.positions)
         result.moved = bool(changes.positions)
     if changes.added_rows:
         result.keys |= _add_passages(db, index, key, changes.added_rows, receipt, shared)

@@ -250,10 +250,11 @@ class _Saver:
         """The passages that no other document of the source has, and the number of the others."""
         if not document.shared_ids or not passages:
             return passages, 0
-        members, value = self._db.in_list([identifier(passage.id) for passage in passages])
+        ids = [identifier(passage.id) for passage in passages]
+        has_id, value = self._db.has_id_in(ids, "p")
         rows = self._db.rows(
             "select p.id, p.key, p.document from passage p join document d on d.key = p.document "
-            f"where {self._db.own('p', 'd')} and p.shared and p.id in ({members}) "
+            f"where {self._db.own('p', 'd')} and p.shared and {has_id} "
             "and d.source = ? and d.key <> ?",
             (value, document.source, key),
         )
@@ -366,7 +367,7 @@ class _Saver:
         replaces: bool,
     ) -> list[int]:
         """Add new passages and number all passages again; returns the keys of the new ones."""
-        stored_outline = passage_sql.load_outline(self._db, key)
+        stored_outline, keys = passage_sql.load_outline(self._db, key)
         outline = merge_outlines(stored_outline, document, new, replaces)
         head = None
         if replaces and document.head:
@@ -380,12 +381,12 @@ class _Saver:
         }
         added_keys = [self._add(key, document, p, new_places[identifier(p.id)]) for p in new]
         moved_places = {
-            id_: place
+            keys[id_]: place
             for id_, place in new_places.items()
             if id_ in stored_outline
             and place != (stored_outline[id_].position, stored_outline[id_].canonical)
         }
-        passage_sql.renumber(self._db, key, moved_places)
+        passage_sql.renumber(self._db, moved_places)
         self._db.run(
             "update document set head = ?, passages = passages + ? "
             f"where {self._db.own()} and key = ?",

@@ -21,12 +21,19 @@ from recollect.language.text import comparable, fold, indexable, storable
 from recollect.model.search import Filter
 from recollect.settings import LIMITS
 from recollect.store.sql.encoding import index_columns, load
+from recollect.store.sql.markers import get_marker
 from recollect.store.sql.reading import human_only
 from recollect.store.sql.tags import tag_columns
 from recollect.store.sql.writing.passages import COLUMNS
 from recollect.store.sqlite.connections.memo import Memo
 from recollect.store.sqlite.files.encryption import DataKey, apply_key, data_key
-from recollect.store.sqlite.passages.compression import STORED_COLUMNS, Codec
+from recollect.store.sqlite.passages.compression import (
+    STORED_COLUMNS,
+    UNCOMPRESSED,
+    Codec,
+    pack_id,
+    ranges_of_ids,
+)
 from recollect.store.sqlite.passages.filters import document_conditions, passage_conditions
 
 if TYPE_CHECKING:
@@ -48,9 +55,16 @@ _INSERT_PASSAGE = (
     f"insert into passage ({', '.join(STORED_COLUMNS)}) "
     f"values ({', '.join('?' * len(STORED_COLUMNS))})"
 )
+_BOTH_FORMS = (
+    "with text_id (id) as (select value from json_each(?)) "
+    "select id from text_id union all select packed_id(id) from text_id"
+)
+"""The ids in a JSON array as text, and as `pack_id` packs them."""
 _UPDATE_PASSAGE = (
     f"update passage set {', '.join(f'{name} = ?' for name in STORED_COLUMNS[4:])} where key = ?"
 )
+_DOCUMENT = COLUMNS.index("document")
+_ID = COLUMNS.index("id")
 _LABELLED_COLUMNS = itemgetter(*map(COLUMNS.index, ("key", *human_only.COLUMNS)))
 # Seconds between two attempts to write while another process does.
 _LONGEST_SLEEP = 0.005
@@ -140,10 +154,26 @@ class Connection(apsw.Connection):
         rows: Sequence[tuple[Any, ...]],
         may_be_human_only: Sequence[tuple[Any, ...]] | None = None,
     ) -> None:
+        if get_marker(self, UNCOMPRESSED) is not None:
+            self._require_unused_ids(rows)
         self.executemany(_INSERT_PASSAGE, self.codec.rows(rows))
         if may_be_human_only is None:
             may_be_human_only = rows
         self.label_human_only(may_be_human_only)
+
+    def _require_unused_ids(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Raise ConstraintError if an older passage has an id of these, which is not packed yet.
+
+        The unique index does not see that it is the same id.
+        """
+        ids = json.dumps([(row[_DOCUMENT], row[_ID]) for row in rows])
+        is_used = self.get(
+            "select 1 from json_each(?) k cross join passage p "
+            "on p.document = k.value ->> 0 and p.packed_id = k.value ->> 1 limit 1",
+            (ids,),
+        )
+        if is_used:
+            raise apsw.ConstraintError("UNIQUE constraint failed: passage.document, passage.id")
 
     def update_passage(self, key: int, row: tuple[Any, ...]) -> None:
         full_row = (key, None, None, None, *row)
@@ -184,6 +214,23 @@ class Connection(apsw.Connection):
         import numpy as np
 
         return np.fromstring(value, np.int64, sep=",")
+
+    def has_id(self, id: str) -> tuple[str, tuple[Any, ...]]:
+        return "packed_id in (?, ?)", (id, pack_id(id))
+
+    def has_id_in(self, ids: Sequence[str], alias: str = "passage") -> tuple[str, Any]:
+        return f"{alias}.packed_id in ({_BOTH_FORMS})", json.dumps(ids)
+
+    def passage_ids_with_prefix(self, document: int, prefix: str, limit: int) -> list[str]:
+        ids: list[str] = []
+        for first, last in ranges_of_ids(prefix):
+            rows = self.rows(
+                "select id from passage where document = ? and packed_id between ? and ? "
+                "order by packed_id limit ?",
+                (document, first, last, limit),
+            )
+            ids += [id_ for (id_,) in rows]
+        return sorted(ids)[:limit]
 
     def starts_with(self, column: str, prefix: str) -> tuple[str, list[str]]:
         return f"{column} >= ? and {column} < ?", [prefix, prefix + "\U0010ffff"]
@@ -323,6 +370,7 @@ def _configure(db: Connection) -> None:
         db.create_scalar_function(
             name, function, arguments, deterministic=True, flags=apsw.SQLITE_INNOCUOUS
         )
+    db.create_scalar_function("packed_id", _packed_id, 1, deterministic=True)
     db.create_scalar_function("contains", _contains, 2, deterministic=True)
     db.create_scalar_function("has_words", _has_words, 2, deterministic=True)
     db.create_scalar_function("folded", _fold_bytes, 1, deterministic=True)
@@ -349,6 +397,10 @@ def file_stamp(path: Path) -> FileStamp:
 
 
 # -- SQL functions ---
+
+
+def _packed_id(*values: Any) -> str | bytes | None:
+    return pack_id(values[0])
 
 
 def _contains(*values: Any) -> bool:

@@ -16,7 +16,7 @@ from recollect.store.sql import statistics
 from recollect.store.sql.writing.append_state import AppendState
 from recollect.store.sql.writing.changes import outdated_position
 from recollect.store.sqlite.connections.connection import Connection
-from recollect.store.sqlite.passages.compression import STORED_COLUMNS
+from recollect.store.sqlite.passages.compression import STORED_COLUMNS, pack_id
 from recollect.store.sqlite.text.text_index import (
     REMOVALS,
     VERSION,
@@ -30,11 +30,12 @@ _READ = f"""select d.key, d.head, d.created_at, d.updated_at, d.pinned, d.passag
     d.source, d.project, (select k.passage + 1 from last_key k),
     coalesce((select version from derived where name = '{REMOVALS}'), 0),
     (select coalesce(max(m.number), 0) + 1 from list_move m),
-    exists (select 1 from passage p where p.document = d.key and p.id = ?),
+    exists (select 1 from passage p where p.document = d.key and p.packed_id in (?, ?)),
     coalesce((select version from derived where name = 'words') = {VERSION}, false)
   from document d where d.id = ?"""
 _COLUMNS = (
     *STORED_COLUMNS,
+    "head",
     "text",
     "words",
     "counts",
@@ -56,7 +57,7 @@ create temp trigger add_message instead of insert on new_message begin
     on conflict (name, value) do update set count = count + excluded.count;
   insert into list_move (number, document, time, pinned)
     values (new.move, new.document, new.moved_from, new.pinned);
-  update document set head = new.id, passages = passages + 1, created_at = new.started_at,
+  update document set head = new.head, passages = passages + 1, created_at = new.started_at,
     updated_at = new.ended_at, version = version + 1 where key = new.document;
   update last_key set passage = new.key;
 end"""
@@ -82,7 +83,8 @@ def append(
 
     `text` is the content of the passage.
     """
-    rows = db.rows(_READ, (identifier(passage.id), identifier(id)))
+    head = identifier(passage.id)
+    rows = db.rows(_READ, (head, pack_id(head), identifier(id)))
     if not rows:
         return None
     *columns, has_vocabulary = rows[0]
@@ -101,6 +103,7 @@ def append(
     full_row = (state.new_key, state.document, None, False, *row)
     values = (
         *db.codec.row(full_row),
+        head,
         text.text,
         json.dumps(words),
         json.dumps([(*key, count) for key, count in counts.items()]),

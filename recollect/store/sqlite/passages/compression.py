@@ -5,11 +5,14 @@ repeats parts of the content. The columns `body` and `details` of a row are eith
 the metadata themselves, or `body` is a blob with both and `details` is null. A blob begins with the
 number of its dictionary, followed by a zstd frame without the magic number that all frames share.
 
-The column `parent_id` is the id of the parent; if that is a UUID, its 16 bytes. Metadata often
-repeats it, so compressed metadata has a short reference instead.
+The column `packed_id` is the id of the message, and `parent_id` that of its parent; if one is a
+UUID, its 16 bytes. Metadata often repeats the id of the parent, so compressed metadata has a short
+reference instead.
 
 The generated columns `content` and `metadata` decompress a row with the SQL functions of `Codec`,
-and `parent` is the id as text. So statements read text, however it is stored.
+and `id` and `parent` are the ids as text. So statements read text, however it is stored. But only
+`packed_id` is in indexes, and UUIDs that older versions stored are text until `care/compaction.py`
+packs them. So statements that look for an id look for both forms.
 
 A dictionary contains fragments of the texts it was trained on. It is trained on public texts
 (`tools/train_dictionary.py`) and never on what users store, so deleted text is in no dictionary.
@@ -17,6 +20,7 @@ A dictionary contains fragments of the texts it was trained on. It is trained on
 
 from __future__ import annotations
 
+from binascii import unhexlify
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -29,11 +33,13 @@ from recollect.store.sql.writing.passages import COLUMNS
 if TYPE_CHECKING:
     import zstandard
 
-_RENAMED = {"content": "body", "metadata": "details", "parent": "parent_id"}
+_RENAMED = {"content": "body", "metadata": "details", "id": "packed_id", "parent": "parent_id"}
 STORED_COLUMNS = tuple(_RENAMED.get(name, name) for name in COLUMNS)
 """The columns of the table under the names that can be written."""
 
 
+UNCOMPRESSED = "uncompressed"
+"""The marker of a library that may have messages as older versions stored them."""
 FIRST_DICTIONARY = 1
 # The newest dictionary. Older ones are still needed to read what they compressed.
 _DICTIONARY = 1
@@ -50,30 +56,51 @@ _SEPARATOR = b"\0"
 # Stands for the parent in compressed metadata. JSON escapes this character as well.
 _PARENT_REFERENCE = "\1"
 _METADATA = COLUMNS.index("metadata")
+_ID = COLUMNS.index("id")
 _PARENT = COLUMNS.index("parent")
 _UUID_CHARACTERS = 36
+_UUID_BYTES = 16
+_FIRST_UUID = "00000000-0000-0000-0000-000000000000"
+_LAST_UUID = "ffffffff-ffff-ffff-ffff-ffffffffffff"
+_LAST_CHARACTER = "\U0010ffff"
 
 
 def pack_id(id: str | None) -> str | bytes | None:
-    """An id as it is stored."""
-    if id is None or len(id) != _UUID_CHARACTERS:
+    """An id as it is stored.
+
+    This runs for every message of an import, so it is written for speed.
+    """
+    if id is None or len(id) != _UUID_CHARACTERS or id[8:24:5] != "----":
         return id
     digits = id.replace("-", "")
     try:
-        packed = bytes.fromhex(digits)
+        packed = unhexlify(digits)
     except ValueError:
         return id
-    # A UUID in capital letters, for example, would not be the same text again.
-    if packed.hex() != digits or id[8:24:5] != "----":
+    # A UUID in capital letters, or with a hyphen too many, would not be the same text again.
+    if packed.hex() != digits or len(packed) != _UUID_BYTES:
         return id
     return packed
 
 
 def unpack_id(packed: bytes) -> str:
-    """The id that `pack_id` packed."""
-    digits = packed.hex()
-    parts = (digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:])
-    return "-".join(parts)
+    """The id that `pack_id` made these bytes of."""
+    return f"{packed[:4].hex()}-{packed[4:10].hex('-', 2)}-{packed[10:].hex()}"
+
+
+def unpack_ids(packed_ids: Iterable[str | bytes]) -> list[str]:
+    """The ids of several rows as text."""
+    return [id if isinstance(id, str) else unpack_id(id) for id in packed_ids]
+
+
+def ranges_of_ids(prefix: str) -> list[tuple[str | bytes, str | bytes]]:
+    """The first and last stored id of each range that contains the ids with a prefix."""
+    ranges: list[tuple[str | bytes, str | bytes]] = [(prefix, prefix + _LAST_CHARACTER)]
+    length = len(prefix)
+    first, last = pack_id(prefix + _FIRST_UUID[length:]), pack_id(prefix + _LAST_UUID[length:])
+    if isinstance(first, bytes) and isinstance(last, bytes):
+        ranges.append((first, last))
+    return ranges
 
 
 def _read_dictionary(number: int) -> zstandard.ZstdCompressionDict:
@@ -135,6 +162,7 @@ class Codec:
     def row(self, row: tuple[Any, ...]) -> list[Any]:
         """A row of COLUMNS as a row of STORED_COLUMNS."""
         stored = list(row)
+        stored[_ID] = pack_id(row[_ID])
         parent: str | None = row[_PARENT]
         if parent is not None:
             parent_id = pack_id(parent)

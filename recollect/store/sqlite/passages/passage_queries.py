@@ -17,6 +17,7 @@ from recollect.store.sql.reading.candidates import COLUMNS, decode_columns
 from recollect.store.sql.reading.selection import drop_common_kinds, few_documents, resolve_filter
 from recollect.store.sqlite.connections.connection import Connection
 from recollect.store.sqlite.passages.candidate_cache import CandidateCache
+from recollect.store.sqlite.passages.compression import unpack_ids
 from recollect.store.sqlite.passages.filters import conditions, passage_conditions
 from recollect.store.sqlite.passages.key_ranges import all_keys
 from recollect.store.sqlite.text.substring import (
@@ -42,8 +43,9 @@ __all__ = [
 ]
 
 _ALL = Filter(hidden=True)
-# The text as it is stored: to decompress it here is faster than in an SQL function.
-_COLUMNS = COLUMNS.replace("p.content", "p.body")
+# The text and the id as they are stored: to decompress them here is faster than in SQL.
+_COLUMNS = COLUMNS.replace("p.content", "p.body").replace("p.id", "p.packed_id")
+_ID = Candidate._fields.index("id")
 _CONTENT = Candidate._fields.index("content")
 _CANDIDATE_CACHE = CandidateCache()
 # Passages without a date come last.
@@ -75,6 +77,7 @@ def candidates(db: Connection, keys: Sequence[int], filter: Filter) -> list[Cand
 def _candidates(db: Connection, rows: Iterable[tuple[Any, ...]]) -> list[Candidate]:
     columns: list[Iterable[Any]] = list(zip(*rows, strict=True))
     if columns:
+        columns[_ID] = unpack_ids(columns[_ID])
         columns[_CONTENT] = db.codec.contents(columns[_CONTENT])
     return decode_columns(columns)
 

@@ -458,6 +458,23 @@ create trigger human_only_removed after delete on passage begin
 end;
 """
 
+M032_PACKED_IDS = """
+-- An id that is a UUID is stored as 16 bytes, like that of a parent.
+alter table passage rename column id to packed_id;
+alter table passage add column id text generated always as (
+  case typeof(packed_id)
+    when 'blob' then lower(
+      substr(hex(packed_id), 1, 8) || '-' || substr(hex(packed_id), 9, 4) || '-' ||
+      substr(hex(packed_id), 13, 4) || '-' || substr(hex(packed_id), 17, 4) || '-' ||
+      substr(hex(packed_id), 21)
+    )
+    else packed_id
+  end
+) virtual;
+-- Ids up to this key are not packed yet.
+insert or replace into derived select 'uncompressed', passage from last_key where passage > 0;
+"""
+
 MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m001_documents", M001_DOCUMENTS),
     ("m002_search", M002_SEARCH),
@@ -484,6 +501,7 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m027_closed", M027_CLOSED),
     ("m030_import_jobs", M030_IMPORT_JOBS),
     ("m031_human_only", M031_HUMAN_ONLY),
+    ("m032_packed_ids", M032_PACKED_IDS),
 )
 VERSION = len(MIGRATIONS)
 

@@ -1,4 +1,4 @@
--- m031_human_only
+-- m032_packed_ids
 CREATE TABLE document (
   key integer primary key,
   id text not null unique,
@@ -32,7 +32,7 @@ CREATE TABLE passage (
   author text,
   receipt integer,
   shared integer not null,
-  id text not null,
+  packed_id text not null,
   parent_id text,
   model text,
   tool text,
@@ -52,11 +52,20 @@ CREATE TABLE passage (
     else parent_id
   end
 ) virtual, metadata text
-  generated always as (metadata_of(body, details, parent_id)) virtual,
-  unique (document, id)
+  generated always as (metadata_of(body, details, parent_id)) virtual, id text generated always as (
+  case typeof(packed_id)
+    when 'blob' then lower(
+      substr(hex(packed_id), 1, 8) || '-' || substr(hex(packed_id), 9, 4) || '-' ||
+      substr(hex(packed_id), 13, 4) || '-' || substr(hex(packed_id), 17, 4) || '-' ||
+      substr(hex(packed_id), 21)
+    )
+    else packed_id
+  end
+) virtual,
+  unique (document, packed_id)
 );
 CREATE INDEX passage_order on passage (document, position);
-CREATE INDEX passage_shared on passage (id) where shared;
+CREATE INDEX passage_shared on passage (packed_id) where shared;
 CREATE INDEX passage_time on passage (created_at);
 CREATE VIRTUAL TABLE passage_word using fts5vocab(passage_text, row);
 CREATE TABLE derived (name text primary key, version integer not null) without rowid;
