@@ -24,7 +24,9 @@ from hypothesis import HealthCheck, settings, strategies
 from hypothesis.internal.conjecture import providers
 
 import recollect
+from recollect.cli.care import doctor
 from recollect.importers.sandbox.files import Request
+from recollect.models import embeddings
 from recollect.settings import SETTINGS
 from recollect.store.sqlite import store as sqlite_store
 from recollect.store.sqlite.connections.connection import Connection, connect
@@ -216,6 +218,17 @@ def shared_parsing_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Request, "readable", shared_folders)
+        # `recollect doctor` starts a process only to name its limits.
+        patch.setattr(doctor, "active_bounds", functools.cache(doctor.active_bounds))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def shared_models() -> Iterator[None]:
+    """A library loads its model several times, 12 ms each time, because the state is large."""
+    with pytest.MonkeyPatch.context() as patch:
+        load = functools.lru_cache(maxsize=8)(embeddings._load_static)
+        patch.setattr(embeddings, "_load_static", load)
         yield
 
 
