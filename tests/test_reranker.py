@@ -61,6 +61,7 @@ def test_the_author_counts(model: Reranker) -> None:
     assert scores[0] > scores[1]
 
 
+@pytest.mark.full
 def test_the_same_input_gives_the_same_scores(model: Reranker) -> None:
     query = "When did Anna plant tomatoes?"
     assert model.scores(query, TALK) == model.scores(query, TALK)
