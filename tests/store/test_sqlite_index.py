@@ -23,6 +23,7 @@ import apsw
 import numpy as np
 import pytest
 from messages import NOON, message
+from selection import few
 
 from recollect.index.refresh import refresh
 from recollect.language.queries.query import parse
@@ -955,7 +956,7 @@ SIZES = [0, 34, *(pytest.param(size, marks=pytest.mark.full) for size in (1, 32,
 
 
 @pytest.mark.parametrize("suffix", ["attributes", "vectors"])
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", few(SIZES))
 def test_truncated_vector_files_do_not_change_results(
     store: SqliteStore, copied_space: Space, path: Path, suffix: str, size: int
 ) -> None:
@@ -1040,7 +1041,7 @@ def test_clearing_the_table_can_be_interrupted(
 
 
 @pytest.mark.parametrize("suffix", ["attributes", "vectors"])
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", few(SIZES))
 def test_vectors_in_lost_files_are_embedded_again(
     store: SqliteStore, space: Space, path: Path, suffix: str, size: int
 ) -> None:
