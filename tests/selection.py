@@ -18,5 +18,7 @@ def few(values: Iterable[Any], count: int = 2) -> list[Any]:
 
 
 def _as_full(value: Any) -> Any:
+    if hasattr(value, "marks"):  # of pytest.param
+        return pytest.param(*value.values, marks=[*value.marks, pytest.mark.full], id=value.id)
     values = value if isinstance(value, tuple) else (value,)
     return pytest.param(*values, marks=pytest.mark.full)

@@ -956,7 +956,7 @@ SIZES = [0, 34, *(pytest.param(size, marks=pytest.mark.full) for size in (1, 32,
 
 
 @pytest.mark.parametrize("suffix", ["attributes", "vectors"])
-@pytest.mark.parametrize("size", few(SIZES))
+@pytest.mark.parametrize("size", SIZES)
 def test_truncated_vector_files_do_not_change_results(
     store: SqliteStore, copied_space: Space, path: Path, suffix: str, size: int
 ) -> None:
