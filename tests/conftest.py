@@ -234,9 +234,17 @@ def shared_models() -> Iterator[None]:
             means[model.version] = compute(model, counts)
         return means[model.version]
 
+    load = embeddings._load_static
+
+    @functools.lru_cache(maxsize=8)
+    def load_once(state: bytes | None, table: str) -> Any:
+        return load(state)
+
+    def load_for_table(state: bytes | None) -> Any:
+        return load_once(state, static.default_table()[0].version)
+
     with pytest.MonkeyPatch.context() as patch:
-        load = functools.lru_cache(maxsize=8)(embeddings._load_static)
-        patch.setattr(embeddings, "_load_static", load)
+        patch.setattr(embeddings, "_load_static", load_for_table)
         patch.setattr(static.StaticModel, "_mean", mean)
         yield
 
