@@ -5,9 +5,9 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 # What releases, audits and the documentation need, apart from $(VENV), so that `make test` does not install it.
 TOOLS := build/tools
-# Many tests wait for browsers, servers and disks, so two processes more than cores keep the cores busy. Each process
+# Some tests wait for browsers, servers and disks, so one process more than cores keeps the cores busy. Each process
 # collects all tests, so more would take longer.
-PYTEST := $(BIN)/python -m pytest --dist worksteal -n $$(($$(getconf _NPROCESSORS_ONLN) + 2))
+PYTEST := $(BIN)/python -m pytest --dist worksteal -n $$(($$(getconf _NPROCESSORS_ONLN) + 1))
 # Without cached bytecode, every process that a test starts would compile the package.
 unexport PYTHONDONTWRITEBYTECODE
 

@@ -15,6 +15,7 @@ from threading import Thread
 from typing import Any
 
 import pytest
+from selection import few
 
 import recollect
 from recollect.capture.discovery import discover
@@ -180,24 +181,27 @@ def tagged_library(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("tagged_library")
 @pytest.mark.parametrize(
     ("words", "expected"),
-    [
-        (["se"], ["setup", "search", "serve", "service"]),
-        (["list", "--pr"], ["--project"]),
-        (["list", "--project", ""], ["my garden"]),
-        (["list", "--project=my"], ["--project=my garden"]),
-        (["search", "--tag", "i"], ["idea"]),
-        (["search", "--tag", "=", "i"], ["idea"]),
-        (["search", "--source", "r"], ["recollect"]),
-        (["search", "--role", "a"], ["assistant"]),
-        (["search", "--mode", "t"], ["text"]),
-        (["--user", "nobody", "list", "--tag", ""], []),
-        (["read", ""], ["talk"]),
-        (["tag", "talk", "s"], ["summer"]),
-        (["knowledge", "li"], ["list"]),
-        (["knowledge", "list", "n"], ["notes"]),
-        (["completion", ""], ["bash", "zsh", "fish"]),
-        (["import", "./"], []),
-    ],
+    few(
+        [
+            (["se"], ["setup", "search", "serve", "service"]),
+            (["list", "--pr"], ["--project"]),
+            (["list", "--project", ""], ["my garden"]),
+            (["list", "--project=my"], ["--project=my garden"]),
+            (["search", "--tag", "i"], ["idea"]),
+            (["search", "--tag", "=", "i"], ["idea"]),
+            (["search", "--source", "r"], ["recollect"]),
+            (["search", "--role", "a"], ["assistant"]),
+            (["search", "--mode", "t"], ["text"]),
+            (["--user", "nobody", "list", "--tag", ""], []),
+            (["read", ""], ["talk"]),
+            (["tag", "talk", "s"], ["summer"]),
+            (["knowledge", "li"], ["list"]),
+            (["knowledge", "list", "n"], ["notes"]),
+            (["completion", ""], ["bash", "zsh", "fish"]),
+            (["import", "./"], []),
+        ],
+        6,
+    ),
 )
 def test_completion_offers_what_fits(words: list[str], expected: list[str]) -> None:
     assert [candidate.text for candidate in candidates(words)] == expected

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from selection import few
 
 import recollect
 from recollect.errors import InvalidInput
@@ -34,7 +35,7 @@ GARDEN = {
 }
 
 
-@pytest.fixture(params=["fresh", "embedded"])
+@pytest.fixture(params=[pytest.param("fresh", marks=pytest.mark.full), "embedded"])
 def garden(library: recollect.Library, request: pytest.FixtureRequest) -> recollect.Library:
     for name, texts in GARDEN.items():
         add(library, name, *texts)
@@ -103,17 +104,22 @@ def test_what_people_say_to_a_search_is_no_evidence(library: recollect.Library) 
 
 @pytest.mark.parametrize(
     ("question", "answer"),
-    [
-        ("Bitte fasse zusammen, was wir über Museen besprochen haben", "Die Museen sind schön."),
-        ("Empfiehl mir ein Museum", "Das Museum am Hafen ist schön."),
-        ("Résume ce que nous avons dit à propos de la voiture", "La voiture est en panne."),
-        ("Recomiéndame un pueblo", "El pueblo de Frigiliana es blanco."),
-        ("Riassumi quello che abbiamo detto sul formaggio", "Il formaggio è fresco."),
-        ("O que dissemos sobre o bairro?", "O bairro de Cedofeita é animado."),
-        ("Vat samen wat we over de tent besproken hebben", "De tent lekt."),
-        ("帮我总结一下京都的红叶", "京都的红叶很美。"),
-        ("味噌汁について話したことをまとめて", "昨日、味噌汁を作りました。"),
-    ],
+    few(
+        [
+            (
+                "Bitte fasse zusammen, was wir über Museen besprochen haben",
+                "Die Museen sind schön.",
+            ),
+            ("Empfiehl mir ein Museum", "Das Museum am Hafen ist schön."),
+            ("Résume ce que nous avons dit à propos de la voiture", "La voiture est en panne."),
+            ("Recomiéndame un pueblo", "El pueblo de Frigiliana es blanco."),
+            ("Riassumi quello che abbiamo detto sul formaggio", "Il formaggio è fresco."),
+            ("O que dissemos sobre o bairro?", "O bairro de Cedofeita é animado."),
+            ("Vat samen wat we over de tent besproken hebben", "De tent lekt."),
+            ("帮我总结一下京都的红叶", "京都的红叶很美。"),
+            ("味噌汁について話したことをまとめて", "昨日、味噌汁を作りました。"),
+        ]
+    ),
 )
 def test_the_form_of_a_question_is_not_its_topic(
     library: recollect.Library, question: str, answer: str
@@ -205,12 +211,14 @@ def test_the_noise_floor_is_measured_and_stored_with_the_vectors(
 
 @pytest.mark.parametrize(
     ("query", "first"),
-    [
-        ("ERR_AUTH_FAILED", "errors-0"),
-        ("3.12.7", "errors-0"),
-        ("src/app.ts", "errors-1"),
-        ("why does login give ERR_AUTH_FAILED", "errors-0"),
-    ],
+    few(
+        [
+            ("ERR_AUTH_FAILED", "errors-0"),
+            ("3.12.7", "errors-0"),
+            ("src/app.ts", "errors-1"),
+            ("why does login give ERR_AUTH_FAILED", "errors-0"),
+        ]
+    ),
 )
 def test_a_message_with_the_identifier_comes_first(
     garden: recollect.Library, query: str, first: str
@@ -229,7 +237,9 @@ def test_an_identifier_comes_before_its_words_with_other_punctuation(
         assert ids(search(library, query))[0] == "typed-0"
 
 
-@pytest.mark.parametrize("query", ["ERR_AUTH_TIMEOUT", "3.12.8", "src/auth/app.ts", "300-gram"])
+@pytest.mark.parametrize(
+    "query", few(["ERR_AUTH_TIMEOUT", "3.12.8", "src/auth/app.ts", "300-gram"])
+)
 def test_some_words_of_an_identifier_are_no_evidence(garden: recollect.Library, query: str) -> None:
     add(
         garden,
@@ -242,7 +252,6 @@ def test_some_words_of_an_identifier_are_no_evidence(garden: recollect.Library, 
     assert (page.mode == "both") == bool(page.nearest)
 
 
-@pytest.mark.both_stores
 def test_a_word_typed_with_symbols_comes_first_with_them(library: recollect.Library) -> None:
     add(library, "words", "Retry the retry until retry works, and count the foo: foo, foo.")
     long = " with a long description of what happens next in the program"
@@ -388,7 +397,6 @@ def test_a_single_word_stands_for_its_forms_in_other_languages(library: recollec
         assert (ids(page), page.corrections) == ([id_], {typed.lower(): word})
 
 
-@pytest.mark.both_stores
 def test_a_frequent_word_is_more_likely_than_a_rare_form(library: recollect.Library) -> None:
     """In German, "braket" could be a form of "brake"."""
     for number in range(3):
@@ -397,7 +405,6 @@ def test_a_frequent_word_is_more_likely_than_a_rare_form(library: recollect.Libr
     assert search(library, "braket").corrections == {"braket": "bracket"}
 
 
-@pytest.mark.both_stores
 def test_a_filter_decides_between_corrections(library: recollect.Library) -> None:
     for number in range(4):
         add(library, f"bike {number}", f"I replaced the bottom bracket, number {number}.")
@@ -432,7 +439,7 @@ def test_the_word_being_typed_is_corrected_if_no_word_begins_with_it(
     assert search(garden, "tomat", typing=True).corrections == {}
 
 
-@pytest.mark.parametrize("query", ["festivel", "rian", "x" * 900])
+@pytest.mark.parametrize("query", few(["festivel", "rian", "x" * 900]))
 def test_rare_short_and_very_long_words_are_not_corrected(
     garden: recollect.Library, query: str
 ) -> None:
@@ -518,12 +525,14 @@ def test_auto_reranks_questions_with_close_scores(dinners: recollect.Library) ->
 
 @pytest.mark.parametrize(
     ("query", "options"),
-    [
-        ("dinner restaurant", {}),
-        (QUESTION_ABOUT_DINNER, {"typing": True}),
-        (QUESTION_ABOUT_DINNER, {"mode": "text"}),
-        ("In welchem restaurant waren wir?", {}),
-    ],
+    few(
+        [
+            ("dinner restaurant", {}),
+            (QUESTION_ABOUT_DINNER, {"typing": True}),
+            (QUESTION_ABOUT_DINNER, {"mode": "text"}),
+            ("In welchem restaurant waren wir?", {}),
+        ]
+    ),
 )
 def test_auto_reranks_only_complete_english_questions_by_words_and_meaning(
     dinners: recollect.Library, query: str, options: dict[str, Any]
@@ -625,7 +634,6 @@ def test_the_nearest_have_different_texts(library: recollect.Library) -> None:
     assert page.note == "No message mentions “zxqv”."
 
 
-@pytest.mark.both_stores
 @pytest.mark.parametrize("group", ["message", "conversation"])
 def test_a_word_that_only_notes_have_is_in_no_message(
     library: recollect.Library, group: str
@@ -645,11 +653,13 @@ def test_a_word_that_only_notes_have_is_in_no_message(
 @pytest.mark.both_stores
 @pytest.mark.parametrize(
     ("kinds", "note"),
-    [
-        (("note",), "No note mentions “harbour”."),
-        (("media",), "No media item mentions “harbour”."),
-        (("character", "prompt"), "Nothing mentions “harbour”."),
-    ],
+    few(
+        [
+            (("note",), "No note mentions “harbour”."),
+            (("media",), "No media item mentions “harbour”."),
+            (("character", "prompt"), "Nothing mentions “harbour”."),
+        ]
+    ),
 )
 def test_a_word_that_only_messages_have_is_in_no_item(
     library: recollect.Library, kinds: tuple[str, ...], note: str
@@ -672,7 +682,7 @@ def test_a_single_word_for_a_time_is_named_if_no_message_has_it(garden: recollec
 
 
 @pytest.mark.parametrize(
-    "identifier", ["ERR_AUTH_FAILED", "3.12.7", "src/app.ts", "OPS-8213", "QX-90"]
+    "identifier", few(["ERR_AUTH_FAILED", "3.12.7", "src/app.ts", "OPS-8213", "QX-90"])
 )
 def test_an_identifier_is_found_after_each_key(garden: recollect.Library, identifier: str) -> None:
     add(garden, "ticket", "See the ticket.", "It is closed.", title="OPS-8213 and QX-90")
@@ -723,7 +733,7 @@ def test_a_request_finds_preferences_though_it_names_something_new(
     assert search(garden, "Which flight did Rita book to Rome?").weak
 
 
-@pytest.mark.parametrize("query", ["ERR_AUTH_FAILED?", "3.12.7?", "src/app.ts ?"])
+@pytest.mark.parametrize("query", few(["ERR_AUTH_FAILED?", "3.12.7?", "src/app.ts ?"]))
 def test_an_identifier_with_a_question_mark_is_an_identifier(
     garden: recollect.Library, query: str
 ) -> None:
@@ -787,13 +797,15 @@ def test_hits_that_are_probably_unrelated_are_marked_as_weak(garden: recollect.L
 
 @pytest.mark.parametrize(
     ("query", "name"),
-    [
-        ("do we still use Twilio?", "alerts"),
-        ("are we still on Hetzner?", "host"),
-        ("what did the user say about cashews", "allergy"),
-        ("user's preference for indentation", "tabs"),
-        ("does the user like cashews?", "allergy"),
-    ],
+    few(
+        [
+            ("do we still use Twilio?", "alerts"),
+            ("are we still on Hetzner?", "host"),
+            ("what did the user say about cashews", "allergy"),
+            ("user's preference for indentation", "tabs"),
+            ("does the user like cashews?", "allergy"),
+        ]
+    ),
 )
 def test_the_frame_of_a_question_is_not_its_topic(
     library: recollect.Library, query: str, name: str

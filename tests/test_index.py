@@ -171,7 +171,10 @@ library.index()
 """
 
 
-@pytest.mark.parametrize(("batches", "when", "count"), [(3, "after", 20), (6, "before", 30)])
+@pytest.mark.parametrize(
+    ("batches", "when", "count"),
+    [(3, "after", 20), pytest.param(6, "before", 30, marks=pytest.mark.full)],
+)
 def test_indexing_resumes_after_a_kill(
     library: recollect.Library,
     place: str,

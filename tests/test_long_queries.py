@@ -7,6 +7,7 @@ import json
 import random
 
 import pytest
+from selection import few
 
 import recollect
 from recollect.errors import InvalidInput
@@ -131,15 +132,17 @@ def in_lines(text: str) -> str:
 
 @pytest.mark.parametrize(
     "data",
-    [
-        encoded_data(1_500),
-        encoded_data(30_000),
-        encoded_data(200_000),
-        in_lines(encoded_data(20_000)),
-        random.Random(3).randbytes(900).hex(),
-        " ".join(f"req_{number:x}A{number}" for number in range(700)),
-        json.dumps({f"key{number}": number for number in range(200)}, separators=(",", ":")),
-    ],
+    few(
+        [
+            encoded_data(1_500),
+            encoded_data(30_000),
+            encoded_data(200_000),
+            in_lines(encoded_data(20_000)),
+            random.Random(3).randbytes(900).hex(),
+            " ".join(f"req_{number:x}A{number}" for number in range(700)),
+            json.dumps({f"key{number}": number for number in range(200)}, separators=(",", ":")),
+        ]
+    ),
     ids=["data", "long data", "huge data", "lines", "hex", "ids", "minified JSON"],
 )
 def test_the_words_around_pasted_data_are_searched(shop: recollect.Library, data: str) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from selection import few
 
 import recollect
 from recollect.errors import InvalidInput, NotFound
@@ -153,41 +154,44 @@ def test_a_search_finds_the_observations_of_matching_messages(world: Library) ->
 
 @pytest.mark.parametrize(
     ("filters", "expected"),
-    [
-        ({"types": ["bug-fix"]}, ["obs-2"]),
-        ({"types": ["Bug_Fix", "learning"]}, ["obs-2", "obs-5"]),
-        ({"projects": ["my-api"]}, ["obs-2", "obs-5"]),
-        ({"projects": ["My-API"]}, ["obs-2", "obs-5"]),
-        ({"projects": ["/home/me/auth-service"]}, ["obs-3", "obs-4"]),
-        ({"projects": ["other"]}, []),
-        ({"after": "2025-12-01"}, ["obs-2"]),
-        ({"before": "2025-12-01"}, ["obs-2", "obs-3", "obs-4", "obs-5"]),
-        ({"before": "2025-11-30"}, ["obs-3", "obs-4", "obs-5"]),
-        ({"after": "2025-11-15", "before": "2025-11-15"}, ["obs-3", "obs-4"]),
-        ({"concepts": ["jwt"]}, ["obs-3"]),
-        ({"concepts": ["JWT", "Clock  Skew"]}, ["obs-2", "obs-3"]),
-        ({"concepts": ["JW"]}, []),
-        ({"concepts": ["++"]}, []),
-        ({"files": ["token.ts"]}, ["obs-2"]),
-        ({"files": ["src"]}, ["obs-2"]),
-        ({"files": ["src/token"]}, ["obs-2"]),
-        ({"files": ["/home/me/my-api/src/token.ts"]}, ["obs-2"]),
-        ({"files": ["/elsewhere/lib/auth.tsx"]}, ["obs-3"]),
-        ({"files": ["auth.ts"]}, []),
-        ({"files": ["auth.ts", "AUTH.TSX"]}, ["obs-3"]),
-        (
-            {
-                "files": ["lib/auth.tsx"],
-                "types": ["pattern"],
-                "concepts": ["jwt"],
-                "projects": ["auth-service"],
-                "after": "2025-11-01",
-                "before": "2025-11-30",
-            },
-            ["obs-3"],
-        ),
-        ({"files": ["lib/auth.tsx"], "types": ["bugfix"]}, []),
-    ],
+    few(
+        [
+            ({"types": ["bug-fix"]}, ["obs-2"]),
+            ({"types": ["Bug_Fix", "learning"]}, ["obs-2", "obs-5"]),
+            ({"projects": ["my-api"]}, ["obs-2", "obs-5"]),
+            ({"projects": ["My-API"]}, ["obs-2", "obs-5"]),
+            ({"projects": ["/home/me/auth-service"]}, ["obs-3", "obs-4"]),
+            ({"projects": ["other"]}, []),
+            ({"after": "2025-12-01"}, ["obs-2"]),
+            ({"before": "2025-12-01"}, ["obs-2", "obs-3", "obs-4", "obs-5"]),
+            ({"before": "2025-11-30"}, ["obs-3", "obs-4", "obs-5"]),
+            ({"after": "2025-11-15", "before": "2025-11-15"}, ["obs-3", "obs-4"]),
+            ({"concepts": ["jwt"]}, ["obs-3"]),
+            ({"concepts": ["JWT", "Clock  Skew"]}, ["obs-2", "obs-3"]),
+            ({"concepts": ["JW"]}, []),
+            ({"concepts": ["++"]}, []),
+            ({"files": ["token.ts"]}, ["obs-2"]),
+            ({"files": ["src"]}, ["obs-2"]),
+            ({"files": ["src/token"]}, ["obs-2"]),
+            ({"files": ["/home/me/my-api/src/token.ts"]}, ["obs-2"]),
+            ({"files": ["/elsewhere/lib/auth.tsx"]}, ["obs-3"]),
+            ({"files": ["auth.ts"]}, []),
+            ({"files": ["auth.ts", "AUTH.TSX"]}, ["obs-3"]),
+            (
+                {
+                    "files": ["lib/auth.tsx"],
+                    "types": ["pattern"],
+                    "concepts": ["jwt"],
+                    "projects": ["auth-service"],
+                    "after": "2025-11-01",
+                    "before": "2025-11-30",
+                },
+                ["obs-3"],
+            ),
+            ({"files": ["lib/auth.tsx"], "types": ["bugfix"]}, []),
+        ],
+        10,
+    ),
 )
 def test_every_filter_is_applied(
     world: Library, filters: dict[str, Any], expected: list[str]
@@ -288,7 +292,7 @@ def has_vectors(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
     return bool(request.param == "with vectors")
 
 
-@pytest.mark.parametrize("identifier", IDENTIFIERS)
+@pytest.mark.parametrize("identifier", few(IDENTIFIERS))
 def test_a_word_of_a_message_finds_its_observation(
     world: Library, has_vectors: bool, identifier: str
 ) -> None:
@@ -306,7 +310,7 @@ def test_a_word_of_a_message_finds_its_observation(
         assert hit.path == "/my-api/log.jsonl"
 
 
-@pytest.mark.parametrize("identifier", IDENTIFIERS)
+@pytest.mark.parametrize("identifier", few(IDENTIFIERS))
 def test_a_word_of_a_message_without_an_observation_finds_its_exchange(
     world: Library, has_vectors: bool, identifier: str
 ) -> None:
@@ -607,26 +611,29 @@ def test_an_invalid_line_range_is_an_error_with_the_number_of_lines(world: Libra
 
 @pytest.mark.parametrize(
     "path",
-    [
-        "",
-        "/",
-        "s1",
-        "s1.jsonl",
-        "/my-api/s1",
-        "/my-api/s9.jsonl",
-        "/etc/passwd",
-        "/my-api/../s1.jsonl",
-        "../s1.jsonl",
-        "/my-api/s1.jsonl/",
-        "//s1.jsonl",
-        "/my-api/.jsonl",
-        "/my-api/observations:s1.jsonl",
-        "/my-api/n1.jsonl",
-        "/my-api/s1%2e.jsonl",
-        "/my-api/%00.jsonl",
-        "/home/me/.claude/projects/x/s1.jsonl",
-        "/my-api/\ud800.jsonl",
-    ],
+    few(
+        [
+            "",
+            "/",
+            "s1",
+            "s1.jsonl",
+            "/my-api/s1",
+            "/my-api/s9.jsonl",
+            "/etc/passwd",
+            "/my-api/../s1.jsonl",
+            "../s1.jsonl",
+            "/my-api/s1.jsonl/",
+            "//s1.jsonl",
+            "/my-api/.jsonl",
+            "/my-api/observations:s1.jsonl",
+            "/my-api/n1.jsonl",
+            "/my-api/s1%2e.jsonl",
+            "/my-api/%00.jsonl",
+            "/home/me/.claude/projects/x/s1.jsonl",
+            "/my-api/\ud800.jsonl",
+        ],
+        8,
+    ),
 )
 def test_only_paths_of_conversations_are_read(world: Library, path: str) -> None:
     world.knowledge.create("notes", {"title": "n1", "content": "no conversation"})

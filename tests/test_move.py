@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kills import KILLS, run_and_kill
+from selection import few
 
 import recollect
 import recollect.places
@@ -1098,18 +1099,21 @@ def test_a_move_indexes_the_target_unless_disabled(
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [
-        (["move", "{home}", "{home}"], "same library"),
-        (["move", "/nowhere/at/all", "{new}"], "There is no library of 'default'"),
-        (["move", "{home}", "{full}"], "has conversations already"),
-        (["move", "{home}", "mysql://server/x"], "not supported"),
-        (["move", "{home}", "postgresql://nobody@localhost:1/none"], "cannot be reached"),
-        (["move", "postgresql://nobody@localhost:1/none", "{new}"], "cannot be reached"),
-        (["move", "{home}", "{new}", "--user", "ann"], "There is no library of 'ann'"),
-        (["move", "{home}", "{new}", "--home", "{home}"], "FROM and TO"),
-        (["move", "{home}", "{new}", "--abort"], "There is no library"),
-        (["move", "{home}", "{full}", "--abort"], "is complete"),
-    ],
+    few(
+        [
+            (["move", "{home}", "{home}"], "same library"),
+            (["move", "/nowhere/at/all", "{new}"], "There is no library of 'default'"),
+            (["move", "{home}", "{full}"], "has conversations already"),
+            (["move", "{home}", "mysql://server/x"], "not supported"),
+            (["move", "{home}", "postgresql://nobody@localhost:1/none"], "cannot be reached"),
+            (["move", "postgresql://nobody@localhost:1/none", "{new}"], "cannot be reached"),
+            (["move", "{home}", "{new}", "--user", "ann"], "There is no library of 'ann'"),
+            (["move", "{home}", "{new}", "--home", "{home}"], "FROM and TO"),
+            (["move", "{home}", "{new}", "--abort"], "There is no library"),
+            (["move", "{home}", "{full}", "--abort"], "is complete"),
+        ],
+        4,
+    ),
 )
 def test_a_mistake_is_reported_and_nothing_is_created(
     run: Any, tmp_path: Path, arguments: list[str], message: str

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from selection import few
 
 from recollect.errors import InvalidInput, RecollectError
 from recollect.models import reranker
@@ -41,13 +42,15 @@ def best(model: Reranker, query: str, passages: list[Passage]) -> str:
 
 @pytest.mark.parametrize(
     ("query", "answer"),
-    [
-        ("How did Ben get to Portugal?", 1),
-        ("Which vegetables does Anna grow?", 0),
-        ("What instrument is Ben practising?", 3),
-        ("Is Anna's pet too heavy?", 2),
-        ("kubernetes workload", 5),
-    ],
+    few(
+        [
+            ("How did Ben get to Portugal?", 1),
+            ("Which vegetables does Anna grow?", 0),
+            ("What instrument is Ben practising?", 3),
+            ("Is Anna's pet too heavy?", 2),
+            ("kubernetes workload", 5),
+        ]
+    ),
 )
 def test_the_answer_scores_best_even_in_other_words(
     model: Reranker, query: str, answer: int
@@ -61,6 +64,7 @@ def test_the_author_counts(model: Reranker) -> None:
     assert scores[0] > scores[1]
 
 
+@pytest.mark.full
 def test_the_same_input_gives_the_same_scores(model: Reranker) -> None:
     query = "When did Anna plant tomatoes?"
     assert model.scores(query, TALK) == model.scores(query, TALK)

@@ -170,6 +170,7 @@ def test_both_stores_return_the_same_hits_in_the_same_order(
         assert summary(first) == summary(second), (mode, group, query)
 
 
+@pytest.mark.full
 def test_both_stores_rerank_to_the_same_order(libraries: list[recollect.Library]) -> None:
     for library in libraries:
         library._store.save(documents(4, 60))
@@ -244,6 +245,7 @@ WORD = st.sampled_from(WORDS.split())
     st.lists(st.lists(WORD, min_size=1, max_size=8).map(" ".join), min_size=1, max_size=12),
     st.lists(WORD, min_size=1, max_size=3).map(" ".join),
 )
+@pytest.mark.full
 def test_both_stores_return_the_same_hits_for_any_text(
     libraries: list[recollect.Library], texts: list[str], query: str
 ) -> None:

@@ -14,6 +14,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from selection import few
 
 import recollect
 from recollect.errors import RecollectError
@@ -88,7 +89,7 @@ def test_a_sample_imports_completely_and_only_once(
     assert sum(f.conversations.new + f.conversations.changed for f in again.files) == 0
 
 
-@pytest.mark.parametrize("sample", NAMES, indirect=True)
+@pytest.mark.parametrize("sample", few(NAMES, 5), indirect=True)
 def test_every_visible_word_of_a_sample_is_found(library: recollect.Library, sample: Path) -> None:
     library.import_path(sample)
     keys_by_word: dict[str, set[int]] = defaultdict(set)

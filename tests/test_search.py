@@ -26,16 +26,24 @@ from recollect.store.sqlite.volumes import plan
 
 NOW = datetime(2025, 6, 18, 12, tzinfo=UTC)  # a Wednesday
 # Without vectors, with vectors, and with vectors and sealed volumes, which only SQLite has.
+# People have vectors; the index of a large library is also sealed.
 STATES = [
-    *(("sqlite", "fresh"), ("sqlite", "embedded"), ("sqlite", "sealed")),
-    pytest.param("postgres", "fresh", marks=pytest.mark.full),
-    ("postgres", "embedded"),
+    ("sqlite", "embedded"),
+    *(
+        pytest.param(store, state, marks=pytest.mark.full)
+        for store, state in (
+            *(("sqlite", "fresh"), ("sqlite", "sealed")),
+            *(("postgres", "fresh"), ("postgres", "embedded")),
+        )
+    ),
 ]
-# The same as values of one fixture.
+# As values of one fixture.
 SAMPLE_STATES = [
-    *STATES[:3],
-    pytest.param(("postgres", "fresh"), marks=pytest.mark.full),
-    ("postgres", "embedded"),
+    *(("sqlite", "embedded"), ("postgres", "embedded")),
+    *(
+        pytest.param(value, marks=pytest.mark.full)
+        for value in (("sqlite", "fresh"), ("sqlite", "sealed"), ("postgres", "fresh"))
+    ),
 ]
 TOPICS = [
     "My puppy chewed the sofa",

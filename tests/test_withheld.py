@@ -32,7 +32,7 @@ def fill(library: Library) -> None:
     library.add_conversation("c1", "Launch", messages=[*hidden, hidden_by_metadata, *visible])
 
 
-@pytest.fixture(params=["fresh", "indexed"])
+@pytest.fixture(params=[pytest.param("fresh", marks=pytest.mark.full), "indexed"])
 def launches(request: pytest.FixtureRequest, library: Library) -> Library:
     """A conversation with five human-only messages and three that everybody may see."""
     fill(library)

@@ -333,7 +333,9 @@ for _name, _text in {
     "byte-order mark": b"\xef\xbb\xbf",
     "UTF-32": '[{"mapping":{}}]'.encode("utf-32"),
     "million empty objects": "[" + "{}," * 300_000 + "{}]",
-    "million keys": "[{" + ",".join(f'"{n}":1' for n in range(200_000)) + ',"mapping":{}}]',
+    "million keys": lambda: json.dumps(
+        [{**{str(n): 1 for n in range(200_000)}, "mapping": {}}], separators=(",", ":")
+    ).encode(),
     "comments": '/* x */ [{"mapping":{}}] // y',
     "single quotes": "[{'mapping': {}}]",
     "NUL bytes": b"\0" * 1_000_000,
@@ -744,7 +746,7 @@ for _name, _data in {
     ),
     "own stream length": pdf(CATALOG, "<< /Length 2 0 R >> stream\nx\nendstream"),
     "deep array": pdf("[" * 100_000),
-    "inflate bomb": pdf(
+    "inflate bomb": lambda: pdf(
         CATALOG,
         "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
         "<< /Type /Page /Parent 2 0 R /Contents 4 0 R >>",

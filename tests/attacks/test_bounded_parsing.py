@@ -117,6 +117,7 @@ def test_a_parser_reads_only_the_folder_of_the_import(
     }
 
 
+@pytest.mark.full
 def test_a_file_that_hangs_while_its_format_is_detected_is_left_out(
     library: recollect.Library, folder: Path
 ) -> None:

@@ -16,6 +16,7 @@ import recollect
 from recollect.capture.transcripts import watch
 from recollect.capture.transcripts.watch import Event, Folder, Watcher
 from recollect.errors import InvalidInput, StoreBusy
+from recollect.importers.sandbox.process import POOL
 from recollect.model.search import SearchOptions
 
 SESSION = "0a4c0000-0000-4000-8000-00000000000a"
@@ -75,6 +76,15 @@ class Workspace:
 
     def words(self, id_: str = SESSION) -> list[str]:
         return [p.content for p in self.library.conversation(id_).passages]
+
+
+@pytest.fixture(autouse=True)
+def shared_process(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One process parses the files of all tests, because starting one takes 0.2 s."""
+    take, folder = POOL.take, tmp_path_factory.getbasetemp().resolve()
+    monkeypatch.setattr(POOL, "take", lambda _, bounds: take([folder], bounds))
 
 
 @pytest.fixture

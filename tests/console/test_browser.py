@@ -146,6 +146,7 @@ def test_the_list_scrolls_through_ten_thousand_conversations(
     assert page.evaluate("document.querySelector('[data-list]').scrollTop") > 7_300 * height
 
 
+@pytest.mark.full
 def test_filters_narrow_the_list_and_are_kept_in_the_url(site: Site, open_page: OpenPage) -> None:
     add(site.library, "a", "Alpha", "x", project="work")
     add(site.library, "b", "Beta", "y", metadata={"tags": ["green"]}, created_at="2025-05-05")
@@ -301,6 +302,7 @@ def test_going_back_to_the_hits_restores_the_scroll_position(
     )
 
 
+@pytest.mark.full
 def test_a_word_with_a_sharp_s_is_highlighted(site: Site, open_page: OpenPage) -> None:
     messages = [{"role": "user", "content": "Das Gefäß ist voll."}]
     site.library.add_conversation("c", messages=messages)
@@ -400,6 +402,7 @@ def test_a_rare_tag_is_offered_when_its_beginning_is_typed(site: Site, open_page
     expect(offers).to_have_attribute("value", "zebra")
 
 
+@pytest.mark.full
 def test_markdown_and_code_are_rendered(site: Site, open_page: OpenPage) -> None:
     site.library.add_conversation(
         "md",

@@ -258,6 +258,7 @@ def test_hits_of_every_kind_open_at_the_match(site: Site, open_page: OpenPage) -
 # -- writing ---
 
 
+@pytest.mark.full
 def test_a_note_can_be_created_and_edited_with_the_keyboard(
     site: Site, open_page: OpenPage
 ) -> None:

@@ -13,6 +13,7 @@ from urllib.parse import quote, urlencode
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from selection import few
 from starlette.testclient import TestClient
 
 import recollect
@@ -180,17 +181,20 @@ def notes(library: recollect.Library) -> None:
 
 @pytest.mark.parametrize(
     ("target", "from_id", "expected"),
-    [
-        ("Rain", "vault/garden/Moss", "vault/garden/Rain"),
-        ("Rain", "vault/kitchen/Bread", "vault/Rain"),
-        ("garden/Rain", "vault/kitchen/Bread", "vault/garden/Rain"),
-        ("rain here", "", "vault/garden/Rain"),
-        ("HOW TO BAKE BREAD", "", "vault/kitchen/Bread"),
-        ("Bread.md#Oven", "", "vault/kitchen/Bread"),
-        ("../garden/Moss.md", "vault/kitchen/Bread", "vault/garden/Moss"),
-        ("water from above", "vault/garden/Moss", "vault/Rain"),
-        ("#Above", "vault/Rain", "vault/Rain"),
-    ],
+    few(
+        [
+            ("Rain", "vault/garden/Moss", "vault/garden/Rain"),
+            ("Rain", "vault/kitchen/Bread", "vault/Rain"),
+            ("garden/Rain", "vault/kitchen/Bread", "vault/garden/Rain"),
+            ("rain here", "", "vault/garden/Rain"),
+            ("HOW TO BAKE BREAD", "", "vault/kitchen/Bread"),
+            ("Bread.md#Oven", "", "vault/kitchen/Bread"),
+            ("../garden/Moss.md", "vault/kitchen/Bread", "vault/garden/Moss"),
+            ("water from above", "vault/garden/Moss", "vault/Rain"),
+            ("#Above", "vault/Rain", "vault/Rain"),
+        ],
+        4,
+    ),
 )
 def test_a_link_resolves_to_the_nearest_note(
     client: TestClient, library: recollect.Library, target: str, from_id: str, expected: str
@@ -750,7 +754,7 @@ def test_agents_cannot_read_human_only_items(
 
 
 @pytest.mark.parametrize(
-    "id", ["a/b", "a b?c#d&e=f", "..", ".", "日本", "'\"<>", "a//b/", "new", "search"]
+    "id", few(["a/b", "a b?c#d&e=f", "..", ".", "日本", "'\"<>", "a//b/", "new", "search"], 3)
 )
 def test_ids_may_contain_any_character(
     client: TestClient, library: recollect.Library, id: str

@@ -86,6 +86,7 @@ def test_a_wide_page_previews_the_selected_result_in_context(
     expect(page.locator(".row[aria-current]")).to_have_count(1)
 
 
+@pytest.mark.full
 def test_results_for_an_earlier_text_never_arrive_in_the_palette(
     site: Site, open_page: OpenPage
 ) -> None:

@@ -12,6 +12,7 @@ from clauses import proves
 from hypothesis import given
 from hypothesis import strategies as st
 from knowledge_items import COAST, ITEMS, get, media, note, prompt, save, search, video
+from selection import few
 
 from recollect.errors import InvalidInput, NotFound
 from recollect.importers.items import Cue, with_text
@@ -183,7 +184,6 @@ def test_a_location_takes_precedence_over_other_places_with_the_same_words(
 
 @proves("C3-16")
 @pytest.mark.every_state
-@pytest.mark.every_store
 def test_a_passage_that_moved_is_found_again(library: Library) -> None:
     save(library, note("Sea", COAST, "Sea"))
     hit = search(library, '"page33"', sources=["notes"])[0]
@@ -198,7 +198,6 @@ def test_a_passage_that_moved_is_found_again(library: Library) -> None:
 
 @proves("C3-16")
 @pytest.mark.every_state
-@pytest.mark.every_store
 def test_an_answer_says_that_the_passage_has_changed(library: Library) -> None:
     save(library, note("Sea", COAST, "Sea"), prompt("Diver", details="You see a narwhal."))
     hit = search(library, '"page33"', sources=["notes"])[0]
@@ -465,13 +464,15 @@ def test_stored_chunks_are_used_if_preferred(collection: Library, item: tuple[st
 @pytest.mark.every_state
 @pytest.mark.parametrize(
     ("source", "item_id", "query"),
-    [
-        ("notes", "Coast", "page33"),
-        ("media", "talk.mp4", "140"),
-        ("chats", "chat", "foghorn"),
-        ("prompts", "Keeper", "see"),
-        ("characters", "Ada", "sailor"),
-    ],
+    few(
+        [
+            ("notes", "Coast", "page33"),
+            ("media", "talk.mp4", "140"),
+            ("chats", "chat", "foghorn"),
+            ("prompts", "Keeper", "see"),
+            ("characters", "Ada", "sailor"),
+        ]
+    ),
 )
 def test_without_a_location_a_search_in_the_item_finds_one(
     collection: Library, source: str, item_id: str, query: str

@@ -15,6 +15,7 @@ import pytest
 from clauses import proves
 from persistence_fields import CONVERSATION, MESSAGE
 from rest_client import Client
+from selection import few
 
 from recollect.serve.app import make_app
 from recollect.serve.http.service import Service, ServiceConfig
@@ -630,7 +631,7 @@ def test_an_unknown_conversation_is_not_found(client: Client, ask: Callable[[Cli
 
 @proves("C1-18", "C1-20")
 @pytest.mark.parametrize(
-    "title", ["New Title", "", "Zażółć 🎉", "a\r\nX-Evil: 1", "<b>&amp;", "x" * 5_000, "a\0b"]
+    "title", few(["New Title", "", "Zażółć 🎉", "a\r\nX-Evil: 1", "<b>&amp;", "x" * 5_000, "a\0b"])
 )
 def test_a_title_can_be_changed(client: Client, title: str) -> None:
     create(client, "c1", "Hello", title="Old")

@@ -66,7 +66,9 @@ def make_due(home: Path) -> None:
 PATTERNS = ["space-*.vectors", "space-*.attributes", "shown/*.store"]
 
 
-@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize(
+    "pattern", [PATTERNS[0], *(pytest.param(p, marks=pytest.mark.full) for p in PATTERNS[1:])]
+)
 def test_doctor_finds_and_repairs_a_damaged_file(
     home: Path, pattern: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

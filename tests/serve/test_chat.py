@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from asgi import MakeKey
+from selection import few
 from starlette.testclient import TestClient
 from upstream import MODEL, Reply, StandIn, completion, compress, plain, running, stream
 
@@ -206,7 +207,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize("body, name", BAD)
+@pytest.mark.parametrize("body, name", few(BAD, 8))
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 def test_invalid_fields_are_named_and_the_model_is_not_asked(
     client: TestClient, upstream: StandIn, body: dict[str, Any], name: str
@@ -275,7 +276,7 @@ FAILURES: list[tuple[Reply, int, str]] = [
 ]
 
 
-@pytest.mark.parametrize("reply, status, code", FAILURES)
+@pytest.mark.parametrize("reply, status, code", few(FAILURES, 4))
 def test_a_failure_of_the_model_has_our_error_body_and_the_message_is_saved(
     client: TestClient,
     upstream: StandIn,

@@ -9,6 +9,7 @@ from urllib.parse import unquote
 import jsonschema
 import pytest
 from people import World, percent_encode
+from selection import few
 from starlette.testclient import TestClient
 
 from recollect.model.audience import MASK
@@ -505,7 +506,7 @@ def test_invalid_documents_are_rejected(client: TestClient, garden: dict[str, st
 # -- deleting and restoring -------------------------------------------------------
 
 
-@pytest.mark.parametrize("source", ["notes", "media", "characters", "prompts"])
+@pytest.mark.parametrize("source", few(["notes", "media", "characters", "prompts"]))
 def test_a_deleted_document_can_be_restored(
     client: TestClient, garden: dict[str, str], source: str
 ) -> None:

@@ -197,6 +197,7 @@ def in_flight(server: Process) -> float:
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+@pytest.mark.full
 def test_an_idle_server_stops_at_once(start: Start) -> None:
     server = start()
     with server.connect():

@@ -8,13 +8,27 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from postgres import STORES
 from statements import Recorder, problem, record_statements
 
 from recollect.store.base import Store
 from recollect.store.sqlite import SqliteStore
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+def pytest_configure(config: pytest.Config) -> None:
+    marker = "every_store: a happy path that also runs on PostgreSQL by default"
+    config.addinivalue_line("markers", marker)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """By default, the tests marked `every_store` run on both stores, the others on SQLite."""
+    if "reopen" in metafunc.fixturenames:
+        is_proved = metafunc.definition.get_closest_marker("every_store") is None
+        stores = STORES if is_proved else ["sqlite", "postgres"]
+        metafunc.parametrize("reopen", stores, indirect=True)
+
+
+@pytest.fixture
 def reopen(
     request: pytest.FixtureRequest, tmp_path: Path, user: str
 ) -> Iterator[Callable[[], Store]]:

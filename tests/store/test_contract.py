@@ -25,6 +25,8 @@ from recollect.search.engine import search
 from recollect.store.base import Store
 from recollect.store.values import SaveResult
 
+pytestmark = pytest.mark.every_store
+
 EVERYTHING = Filter()
 
 

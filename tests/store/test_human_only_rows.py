@@ -21,6 +21,8 @@ from recollect.store.values import Candidate
 from recollect.store.views.audience import AudienceStore
 from recollect.store.views.base import StoreView
 
+pytestmark = pytest.mark.every_store
+
 ALL = Filter(hidden=True)
 SECRET = {"human_only": True}
 LABELS: list[dict[str, Any]] = [

@@ -9,6 +9,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from selection import few
 from traffic import Tap, Traffic, tap
 
 import recollect
@@ -201,7 +202,7 @@ QUESTIONS = {
 }
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", few(MODES))
 @pytest.mark.parametrize("question", QUESTIONS.values(), ids=QUESTIONS.keys())
 def test_a_search_by_an_agent_has_as_many_statements(
     library: tuple[recollect.Library, Tap], question: str, mode: str

@@ -14,6 +14,8 @@ from recollect.model.kinds import OBSERVATION, OBSERVATIONS
 from recollect.model.search import Filter
 from recollect.store.base import Store
 
+pytestmark = pytest.mark.every_store
+
 
 def conversation(*contents: str, id: str = "c", title: str = "A conversation") -> Document:
     passages: list[Passage] = []

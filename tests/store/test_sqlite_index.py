@@ -24,6 +24,7 @@ import numpy as np
 import pytest
 from messages import NOON, message
 from random_libraries import conversation, random_documents, random_filter, random_tree
+from selection import few
 
 from recollect.index.refresh import refresh
 from recollect.language.queries.query import parse
@@ -939,7 +940,7 @@ def test_clearing_the_table_can_be_interrupted(
 
 
 @pytest.mark.parametrize("suffix", ["attributes", "vectors"])
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", few(SIZES))
 def test_vectors_in_lost_files_are_embedded_again(
     store: SqliteStore, space: Space, path: Path, suffix: str, size: int
 ) -> None:

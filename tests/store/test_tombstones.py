@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from recollect.model.documents import Document, Passage
 from recollect.model.search import Filter
 from recollect.store.base import Store
 from recollect.store.values import Removal
+
+pytestmark = pytest.mark.every_store
 
 NOON = datetime(2025, 5, 1, 12, tzinfo=UTC)
 

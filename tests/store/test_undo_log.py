@@ -14,6 +14,8 @@ from recollect.model.search import Filter
 from recollect.model.undo import Edit
 from recollect.store.base import Store
 
+pytestmark = pytest.mark.every_store
+
 SOON = datetime.now(UTC) + timedelta(hours=1)
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 

@@ -20,6 +20,8 @@ from recollect.model.search import Filter
 from recollect.store.base import Store
 from recollect.store.values import Space
 
+pytestmark = pytest.mark.every_store
+
 EVERYTHING = Filter()
 
 

@@ -209,6 +209,7 @@ def test_filters_exclude_exactly_what_they_should(
             assert matching_keys(volume, tree, selection, 2) == keys[:2]
 
 
+@pytest.mark.full
 def test_every_character_is_tokenized_as_in_fts5() -> None:
     every = [chr(n) for n in range(1, 0x110000, 19) if not 0xD800 <= n < 0xE000]
     rows = contents(
