@@ -305,6 +305,7 @@ def test_an_edit_changes_only_the_given_fields(run: Any, garden: dict[str, str])
     saved_file.unlink()
 
 
+@pytest.mark.full
 def test_an_editor_opens_in_a_terminal(
     run: Any, garden: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -364,6 +364,7 @@ def test_index_reports_its_work_as_json(imported_run: Any) -> None:
     assert result["vectors"][0]["searched"]
 
 
+@pytest.mark.full
 def test_index_waits_for_another_process_and_then_indexes(imported_run: Any, place: str) -> None:
     with recollect.open(place) as library:
         with library._store.indexing_lock() as acquired:

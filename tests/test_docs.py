@@ -300,6 +300,7 @@ def test_the_requests_in_the_docs_succeed(place: str) -> None:
     assert len(requests) > 10
 
 
+@pytest.mark.full
 def test_the_documented_setup_with_two_roles_works(database: str, user: str) -> None:
     """An administrator runs the SQL and the command; then programs can use the role."""
     name = f"docs_{user[-12:]}"

@@ -261,7 +261,6 @@ def test_a_word_typed_with_symbols_comes_first_with_them(library: recollect.Libr
     assert ids(search(library, "retry"))[0] == "words-0"
 
 
-@pytest.mark.both_stores
 def test_the_title_counts_in_a_question(library: recollect.Library) -> None:
     add(library, "tool", "The screwdriver is a good tool to have.")
     texts = ("LaunchDarkly costs us 900 $ a month. Alternatives?", "Decision: Unleash.")
@@ -371,7 +370,6 @@ def test_words_that_ask_for_a_name_find_the_answer_that_gives_it(
     assert ids(search(library, question))[0] == "answer-0"
 
 
-@pytest.mark.both_stores
 def test_a_typing_error_is_corrected_visibly_and_reversibly(garden: recollect.Library) -> None:
     page = search(garden, "tomatoez")
     assert page.corrections == {"tomatoez": "tomatoes"}
@@ -582,7 +580,6 @@ def test_the_speed_of_the_computer_is_measured() -> None:
 # -- synonyms ------------------------------------------------------------------
 
 
-@pytest.mark.both_stores
 def test_synonyms_stand_in_for_a_word_that_no_message_mentions(garden: recollect.Library) -> None:
     add(garden, "cluster", "We moved the cluster to Kubernetes.", "And it works.")
     page = search(garden, "k8s", mode="text")
@@ -650,7 +647,6 @@ def test_a_word_that_only_notes_have_is_in_no_message(
     assert (harbour.note, harbour.missing) == ("", ())
 
 
-@pytest.mark.both_stores
 @pytest.mark.parametrize(
     ("kinds", "note"),
     few(
@@ -695,7 +691,6 @@ def test_an_identifier_is_found_after_each_key(garden: recollect.Library, identi
         assert page.note == ""
 
 
-@pytest.mark.both_stores
 def test_a_title_with_the_identifier_and_all_words_comes_first(garden: recollect.Library) -> None:
     add(garden, "text", "The deploy fails since we upgraded to 2.14.0-rc3.", "Go back.")
     add(garden, "title", "How do I do that?", "Run make.", title="Rollback of 2.14.0-rc3")
@@ -743,7 +738,6 @@ def test_an_identifier_with_a_question_mark_is_an_identifier(
     assert all("text" in hit.arms for hit in page.hits)
 
 
-@pytest.mark.both_stores
 def test_keywords_find_only_messages_with_words_of_them(garden: recollect.Library) -> None:
     page = search(garden, "tomatoes")
     assert page.hits and all("text" in hit.arms for hit in page.hits)

@@ -170,6 +170,7 @@ def test_a_relative_home_is_resolved_from_the_working_folder_of_the_agent(
     until(inbox_is_empty)
 
 
+@pytest.mark.full
 def test_a_hook_does_not_wait_for_a_running_import_and_no_turn_is_lost(
     tmp_path: Path, session: Session
 ) -> None:
@@ -610,6 +611,7 @@ def test_a_session_is_observed_when_it_ends(session: Session) -> None:
     until(inbox_is_empty)
 
 
+@pytest.mark.full
 def test_a_turn_is_imported_while_another_process_is_indexing(session: Session) -> None:
     session.turn("I prefer tabs over spaces.")
     settings = {"RECOLLECT_INDEXING": "background", "RECOLLECT_EMBEDDINGS": "off"}

@@ -687,6 +687,7 @@ def test_closing_interrupts_the_sealing_of_a_volume(
     assert len(page.hits) == 11
 
 
+@pytest.mark.full
 def test_a_model_that_fails_in_the_background_does_not_affect_searches(
     background: Callable[[], recollect.Library], server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -739,6 +740,7 @@ def another_process_indexing(place: str) -> Iterator[None]:
             holder.stdin.close()
 
 
+@pytest.mark.full
 def test_index_waits_while_another_process_indexes(library: recollect.Library, place: str) -> None:
     fill(library)
     waits = threading.Event()
@@ -772,6 +774,7 @@ def test_index_waits_for_the_background_indexer(
     assert count_embedded(library) == 40
 
 
+@pytest.mark.full
 def test_the_background_indexer_retries_while_another_process_indexes(
     background: Callable[[], recollect.Library], place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

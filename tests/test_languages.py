@@ -317,7 +317,6 @@ VOCABULARY = (
         ("de", "zz", {"zz"}),
     ],
 )
-@pytest.mark.both_stores
 def test_a_store_finds_the_inflected_forms_of_a_word(
     library: recollect.Library, code: str, word: str, variants: set[str]
 ) -> None:
@@ -347,7 +346,6 @@ def test_a_store_finds_the_inflected_forms_of_a_word(
         ("pt", "reunião reuniões"),
     ],
 )
-@pytest.mark.both_stores
 def test_each_inflected_form_finds_the_others(
     library: recollect.Library, code: str, words: str
 ) -> None:

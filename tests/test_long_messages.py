@@ -72,7 +72,6 @@ def test_a_question_about_the_user_prefers_messages_of_the_user(library: recolle
     assert nearest(library, "When did I clean the bicycle chain?")[0].startswith("remark")
 
 
-@pytest.mark.both_stores
 def test_a_message_about_the_topic_ranks_before_a_longer_one_that_mentions_everything(
     library: recollect.Library,
 ) -> None:

@@ -80,6 +80,7 @@ def test_everything_sent_before_the_end_of_input_is_answered(place: str) -> None
     assert sorted(answer["id"] for answer in answers) == list(range(60))
 
 
+@pytest.mark.full
 def test_the_end_of_input_stops_the_server_even_if_a_call_is_stuck() -> None:
     with running(start=STUCK) as server:
         server.send(call(1), request(2, "ping"))

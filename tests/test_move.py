@@ -1052,6 +1052,7 @@ def home(tmp_path: Path) -> str:
     return str(tmp_path / "home")
 
 
+@pytest.mark.full
 def test_the_command_moves_there_and_back(
     run: Any, database: str, tmp_path: Path, user: str
 ) -> None:

@@ -31,7 +31,6 @@ def hits(library: recollect.Library, query: str, filter: Filter | None = None) -
     return [hit.conversation_id for hit in library.search(query, filter).hits]
 
 
-@pytest.mark.both_stores
 def test_what_messages_contain_as_typed_is_text(notes: recollect.Library) -> None:
     queries = {
         "set -euo pipefail": "bash",

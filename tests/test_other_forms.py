@@ -72,7 +72,6 @@ def test_an_amount_is_found_with_and_without_a_space(notes: recollect.Library) -
         assert hits(notes, query)[:1] == ["ramipril"], query
 
 
-@pytest.mark.both_stores
 def test_an_identifier_is_found_by_the_part_that_messages_have(notes: recollect.Library) -> None:
     queries = {
         "/home/me/work/ingest/src/parser/frame.rs": "parser",
@@ -90,7 +89,6 @@ def test_what_only_ends_in_the_same_way_is_not_found(notes: recollect.Library) -
         assert hits(notes, query) == [], query
 
 
-@pytest.mark.both_stores
 def test_the_beginning_of_a_name_finds_the_name(notes: recollect.Library) -> None:
     assert "user" in hits(notes, "getUser")
 
@@ -109,7 +107,6 @@ def test_an_option_is_found_only_as_a_whole(notes: recollect.Library) -> None:
     assert hits(notes, "--no-ff") == []
 
 
-@pytest.mark.both_stores
 def test_a_ligature_is_found_by_its_letters_and_the_reverse(library: recollect.Library) -> None:
     texts = {
         "ligature": "Ma sœur cœliaque a six œufs.",
@@ -123,7 +120,6 @@ def test_a_ligature_is_found_by_its_letters_and_the_reverse(library: recollect.L
     assert hits(library, "chœur") == ["letters"]
 
 
-@pytest.mark.both_stores
 @pytest.mark.parametrize(
     ("query", "text", "other_texts"),
     [

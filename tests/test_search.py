@@ -1123,6 +1123,7 @@ def test_not_all_hits_have_all_words_if_those_beyond_the_ranking_lack_some(
         assert library.search(query, options=options).matched == matched
 
 
+@pytest.mark.full
 def test_the_total_counts_what_is_found_by_words_and_what_by_meaning(
     library: recollect.Library,
 ) -> None:

@@ -66,14 +66,12 @@ def test_the_last_word_may_be_unfinished(library: recollect.Library, mode: str) 
     assert first(library, query, mode=mode, typing=True) == "answer 1"
 
 
-@pytest.mark.both_stores
 def test_a_title_is_found_as_typed(library: recollect.Library, mode: str) -> None:
     add(library, "titled", "Fine.", title="How we are keeping all of our lemon trees alive")
     query = "we are keeping all of our lemon trees"
     assert first(library, query, mode=mode) == "titled 0"
 
 
-@pytest.mark.both_stores
 @pytest.mark.parametrize("copies", [4, 60])
 def test_a_pasted_message_finds_itself_although_it_ends_with_a_question(
     library: recollect.Library, copies: int

@@ -58,6 +58,7 @@ def test_a_signal_is_noticed_at_every_step_of_waiting() -> None:
     assert step > 5
 
 
+@pytest.mark.full
 def test_a_signal_ends_the_wait() -> None:
     calls: list[int] = []
     stop = StopSignal(lambda: calls.append(1))

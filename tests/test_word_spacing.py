@@ -62,7 +62,6 @@ def test_a_space_is_only_inserted_where_the_filter_finds_something(
     assert (page.hits, page.corrections) == ((), {})
 
 
-@pytest.mark.both_stores
 def test_several_words_are_found_as_one(notes: recollect.Library) -> None:
     queries = {
         "abort controller": "abort",
@@ -79,7 +78,6 @@ def test_several_words_are_found_as_one(notes: recollect.Library) -> None:
         assert page.note == "", query
 
 
-@pytest.mark.both_stores
 def test_words_in_one_word_rank_between_adjacent_and_scattered_words(
     library: recollect.Library,
 ) -> None:
@@ -98,14 +96,12 @@ def test_numbers_are_not_joined(library: recollect.Library) -> None:
     assert hits(library, "123 456") == []
 
 
-@pytest.mark.both_stores
 def test_letters_and_digits_are_found_together_and_apart(notes: recollect.Library) -> None:
     queries = {"room B204": "room", "B204": "room", "C-17": "desk", "python3.12": "python"}
     for query, name in queries.items():
         assert hits(notes, query)[0] == name
 
 
-@pytest.mark.both_stores
 def test_a_line_of_a_file_is_found_in_any_format_and_else_the_file(
     notes: recollect.Library,
 ) -> None:
@@ -113,7 +109,6 @@ def test_a_line_of_a_file_is_found_in_any_format_and_else_the_file(
         assert hits(notes, query) == ["trace", "lint"], query
 
 
-@pytest.mark.both_stores
 def test_the_plural_of_an_acronym_is_the_same_word(notes: recollect.Library) -> None:
     for word in ("GPUs", "PDFs", "KPIs", "gpu", "pdf", "kpi"):
         assert hits(notes, word) == ["gpu"], word
@@ -124,7 +119,6 @@ def test_an_acronym_that_ends_in_s_is_not_a_plural(notes: recollect.Library) -> 
         assert hits(notes, word) == [], word
 
 
-@pytest.mark.both_stores
 def test_a_number_that_occurs_nowhere_resembles_nothing(notes: recollect.Library) -> None:
     notes.index()
     page = notes.search("1500")

@@ -451,6 +451,7 @@ def until(condition: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 def test_file_system_events_trigger_imports(workspace: Workspace) -> None:
     stop = threading.Event()

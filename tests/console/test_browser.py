@@ -176,6 +176,7 @@ def test_filters_narrow_the_list_and_are_kept_in_the_url(site: Site, open_page: 
     expect(page.locator(".list .empty-hint")).to_have_text("No conversations match these filters.")
 
 
+@pytest.mark.full
 def test_changes_by_another_process_appear_without_a_reload(
     site: Site, open_page: OpenPage
 ) -> None:
@@ -587,6 +588,7 @@ DROP = """([name, text]) => {
 }"""
 
 
+@pytest.mark.full
 def test_a_dropped_file_is_imported_with_a_receipt_and_can_be_undone(
     site: Site, open_page: OpenPage
 ) -> None:

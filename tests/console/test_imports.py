@@ -131,6 +131,7 @@ def test_a_receipt_says_how_many_of_each_kind_a_file_has(
     assert "<strong>Items</strong>" in html and "(1 conversation, 1 note)" in html
 
 
+@pytest.mark.full
 def test_receipts_are_paginated(client: TestClient, service: Service) -> None:
     for _ in range(3):
         with service.imports.upload(default_user(), "a.json") as upload:
@@ -303,6 +304,7 @@ def test_uploads_are_readable_by_the_server_only(service: Service) -> None:
     wait_for_removal(service)
 
 
+@pytest.mark.full
 def test_imports_of_one_user_run_one_after_the_other(
     service: Service, user: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

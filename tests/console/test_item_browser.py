@@ -99,6 +99,7 @@ def id_of(library: recollect.Library, source: str, title: str) -> str:
 # -- tabs and lists ---
 
 
+@pytest.mark.full
 def test_each_kind_has_a_tab_a_list_and_filters(site: Site, open_page: OpenPage) -> None:
     fill(site.library)
     page = open_page()

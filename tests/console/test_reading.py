@@ -135,6 +135,7 @@ def open_find(page: Any, text: str) -> None:
     page.locator("[data-find-text]").fill(text)
 
 
+@pytest.mark.full
 def test_find_reaches_messages_that_are_not_in_the_page(site: Site, open_page: OpenPage) -> None:
     add_long(site.library, 1_320)
     page = open_page("/c/long")

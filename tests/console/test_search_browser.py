@@ -170,6 +170,7 @@ def test_an_empty_result_helps_and_a_correction_can_be_reversed(
     expect(page.locator("main h1")).to_have_text("No message mentions tomatoez")
 
 
+@pytest.mark.full
 def test_the_menu_of_a_row_changes_the_conversation_and_can_be_undone(
     site: Site, open_page: OpenPage
 ) -> None:

@@ -437,6 +437,7 @@ def wait_until_back(server: Database) -> None:
     wait_until(answers)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("failure", ["a crash of one backend", "an immediate restart"])
 @pytest.mark.parametrize("reuse_id", [True, False])
 def test_a_transaction_id_that_is_assigned_again_after_a_crash_proves_nothing(

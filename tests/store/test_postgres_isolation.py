@@ -1506,6 +1506,7 @@ NAMES = (
 )
 
 
+@pytest.mark.full
 def test_similar_user_names_have_different_libraries(database: str) -> None:
     with ExitStack() as stack:
         run = uuid.uuid4().hex[:8]
