@@ -202,7 +202,6 @@ QUESTIONS = {
 }
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("mode", few(MODES))
 @pytest.mark.parametrize("question", QUESTIONS.values(), ids=QUESTIONS.keys())
 def test_a_search_by_an_agent_has_as_many_statements(
