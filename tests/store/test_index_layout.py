@@ -19,6 +19,7 @@ from recollect.language.queries.query import parse
 from recollect.language.queries.query_tree import And, Near, Not, Or, Word
 from recollect.model.search import Filter
 from recollect.store.sqlite import SqliteStore
+from recollect.store.sqlite import store as sqlite_store
 from recollect.store.sqlite.care import reindexing
 from recollect.store.sqlite.connections.connection import Connection, connect
 from recollect.store.sqlite.text import index_copy, index_layout, text_index, verified_matches
@@ -197,6 +198,36 @@ def test_very_many_possible_matches_are_verified_until_there_are_enough(
     assert len(store.match(near, EVERYTHING, MANY)) == 3
     groups = store.match_groups(near, EVERYTHING)
     assert sum(group.matches for group in groups.passages) == 12
+
+
+def test_words_around_the_end_of_a_title_are_not_near_each_other(
+    open_store: Callable[[str], SqliteStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = open_store("near")
+    for n in range(20):
+        texts = ["barrel of oil", "no rain", "a rain barrel"][: 2 + n % 2]
+        messages = [message(f"m{n}-{place}", text) for place, text in enumerate(texts)]
+        store.save([conversation(f"c{n}", *messages, title="All about rain")])
+    before = store.match(Near((Word("rain"), Word("barrel")), 2), EVERYTHING, MANY)
+    store.refresh()
+    for left_out in (False, True):
+        if left_out:
+            store._write(lambda db: reindexing.copy_batch(db, False))
+        for node in (
+            Near((Word("rain"), Word("barrel")), 2),
+            And((Word("rain"), Near((Word("barrel"), Word("rain")), 2))),
+        ):
+            keys = store.match(node, EVERYTHING, MANY)
+            assert sorted(keys) == sorted(before)
+            assert {c.content for c in store.candidates(keys, EVERYTHING)} == {"a rain barrel"}
+            assert len(store.match(node, EVERYTHING, 3)) == 3
+            assert store.count(node, EVERYTHING) == (10, True)
+            groups = store.match_groups(node, EVERYTHING)
+            assert sum(group.matches for group in groups.passages) == 10
+        without = And((Word("rain"), Not(Near((Word("rain"), Word("barrel")), 2))))
+        assert store.count(without, EVERYTHING) == (40, True)
+    monkeypatch.setattr(sqlite_store, "_MAX_COUNTED_MATCHES", 4)
+    assert store.count(Near((Word("barrel"), Word("rain")), 2), EVERYTHING) == (4, False)
 
 
 # -- reindexing ---

@@ -329,18 +329,21 @@ def test_only_the_beginning_of_a_very_long_text_is_indexed() -> None:
         assert matching_keys(volume, Word("within")) == [2]
 
 
-def test_near_queries_are_left_to_fts5() -> None:
-    near = query.parse("NEAR(foo bar, 3)")
+def test_near_queries_of_other_than_two_words_are_left_to_fts5() -> None:
     with open_volume(contents("foo bar")) as volume:
-        for tree in (
-            near,
-            And((Word("foo"), near)),
-            Or((Word("foo"), near)),
-            And((Word("foo"), Not(near))),
+        for text in (
+            "NEAR(foo bar baz, 3)",
+            'NEAR("foo bar" baz, 3)',
+            "NEAR(foo bar*, 3)",
+            "NEAR(foo foo, 3)",
         ):
-            assert not supports(tree)
-            with pytest.raises(UnsupportedQuery):
-                volume.best_matches(tree, ANYTHING, 10)
+            near = query.parse(text)
+            for tree in (near, And((Word("foo"), near)), Or((Word("foo"), near))):
+                assert not supports(tree)
+                with pytest.raises(UnsupportedQuery):
+                    volume.best_matches(tree, ANYTHING, 10)
+    assert supports(query.parse("NEAR(foo bar, 3)"))
+    assert not supports(And((Word("foo"), Not(query.parse("NEAR(foo bar, 3)")))))
     assert supports(query.parse('(foo OR "a b"*) AND bar NOT (baz x*)'))
 
 

@@ -6,13 +6,14 @@ searched as its words, and what they find is verified against the text. The same
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from recollect.language.queries.query_tree import And, Near, Node, Not, Or, Word
 from recollect.language.text import tokens
 from recollect.model.search import Filter
-from recollect.store.sql.encoding import INDEXED_TITLE
+from recollect.store.sql.encoding import HEADING, INDEXED_TITLE
 from recollect.store.sqlite.connections.connection import Connection
 from recollect.store.sqlite.passages.filters import conditions
 from recollect.store.sqlite.passages.key_ranges import KeyRange
@@ -163,6 +164,19 @@ def _verify(
     is_match = matcher(node)
     for key, title, body in rows:
         yield key, is_match(_words(db, title, body))
+
+
+def false_matches(db: Connection, node: Node, keys: Sequence[int]) -> set[int]:
+    """Those of some passages that have a title and do not match a query."""
+    rows = db.execute(
+        f"""select p.key, {HEADING}, p.body from json_each(?) k
+        cross join passage p on p.key = k.value
+        cross join document d on d.key = p.document and d.opening = p.key
+        where {HEADING} <> ''""",
+        (json.dumps(keys),),
+    )
+    is_match = matcher(node)
+    return {key for key, title, body in rows if not is_match(_words(db, title, body))}
 
 
 def _words(db: Connection, title: str, body: str | bytes) -> str:

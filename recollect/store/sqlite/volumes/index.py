@@ -47,7 +47,7 @@ from recollect.store.sqlite.volumes.format import (
     verify_checksums,
 )
 from recollect.store.sqlite.volumes.plan import ranges_to_seal
-from recollect.store.sqlite.volumes.queries import UnsupportedQuery, supports
+from recollect.store.sqlite.volumes.queries import UnsupportedQuery, has_near, supports
 from recollect.store.sqlite.volumes.scope import Selection
 from recollect.store.sqlite.volumes.volume import Match, Volume
 from recollect.store.sqlite.volumes.writer import Row, WriteStopped, clear_unfinished, write_volume
@@ -96,7 +96,8 @@ class VolumeIndex:
         best = BestMatches(limit, newest_key)
 
         def search(volume: Volume, changed_keys: tuple[int, ...]) -> list[Match]:
-            return best.find(volume, partial(volume.best_matches, node, selection(changed_keys)))
+            selected = selection(changed_keys)
+            return best.find(volume, partial(_best_matches, db, volume, node, selected))
 
         results, fts_ranges, changed = self._search_volumes(db, node, search)
         if not best.is_complete():
@@ -138,17 +139,28 @@ class VolumeIndex:
         self, db: Connection, node: Node, filter: Filter | None, limit: int
     ) -> tuple[int, bool]:
         selection = _selection_factory(db, filter or Filter(hidden=True))
-        results, fts_ranges, changed = self._search_volumes(
-            db, node, lambda volume, keys: volume.count_matches(node, selection(keys))
-        )
+        verified = 0
+
+        def count(volume: Volume, changed_keys: tuple[int, ...]) -> tuple[int, bool]:
+            nonlocal verified
+            selected = selection(changed_keys)
+            if not has_near(node):
+                return volume.count_matches(node, selected), True
+            # Matches are verified up to the limit, in all volumes together.
+            left = limit - verified
+            matches = _best_matches(db, volume, node, selected, left)
+            verified += len(matches)
+            return len(matches), len(matches) < left
+
+        results, fts_ranges, changed = self._search_volumes(db, node, count)
         keys = None
         if filter and fts_ranges:
             keys = keys_in_few_documents(db, filter)
-        counts = [
+        counts = results + [
             fts_match.count_matches(db, node, filter, key_range, limit, keys)
             for key_range in fts_ranges
         ]
-        total = sum(results) + sum(count for count, _ in counts)
+        total = sum(count for count, _ in counts)
         total += len(changed_passages.matching_keys(db, node, filter, changed))
         return total, all(is_exact for _, is_exact in counts)
 
@@ -158,7 +170,7 @@ class VolumeIndex:
         results, fts_ranges, changed = self._search_volumes(
             db,
             node,
-            lambda volume, keys: volume.best_matches(node, selection(keys), volume.size),
+            lambda volume, keys: _best_matches(db, volume, node, selection(keys), volume.size),
         )
         keys = [key for result in results for key, _ in result]
         for key_range in fts_ranges:
@@ -430,6 +442,22 @@ class VolumeIndex:
             return volume is not None and volume.frequencies([""], True) is not None
         self._close_others(self._open_volumes.keys() - {name})
         return False
+
+
+def _best_matches(
+    db: Connection, volume: Volume, node: Node, selection: Selection, limit: int
+) -> list[Match]:
+    """The best matches of a volume, without those that only seem to match."""
+    size = limit
+    while True:
+        matches = volume.best_matches(node, selection, size)
+        is_last = len(matches) < size
+        if has_near(node):
+            excluded = verified_matches.false_matches(db, node, [key for key, _ in matches])
+            matches = [match for match in matches if match[0] not in excluded]
+        if is_last or len(matches) >= limit:
+            return matches[:limit]
+        size *= 2
 
 
 def _ready_volumes(db: Connection) -> list[tuple[str, int, int]]:

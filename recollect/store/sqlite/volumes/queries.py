@@ -12,7 +12,7 @@ from typing import Protocol
 
 from tantivy import FieldType, Occur, Query
 
-from recollect.language.queries.query_tree import And, Node, Not, Or, Word
+from recollect.language.queries.query_tree import And, Near, Node, Not, Or, Word
 from recollect.language.text import indexable
 from recollect.store.sqlite.passages.key_ranges import KeyRange
 from recollect.store.sqlite.text.fts_match import inverse_document_frequency
@@ -48,22 +48,45 @@ class UnsupportedQuery(Exception):
 
 
 def supports(node: Node) -> bool:
-    """Whether volumes answer this query exactly as FTS5 does.
+    """Whether volumes answer this query.
 
+    They answer as FTS5 does, but NEAR may also match words around the end of a title (`has_near`).
     `tree_query` may still raise UnsupportedQuery for a prefix, because it depends on the volume how
     many words have the prefix.
     """
     match node:
         case Word():
             return True
+        case Near():
+            return _two_words(node) is not None
         case Not(part):
-            return supports(part)
-        case Or(parts):
+            return supports(part) and not has_near(part)  # it would exclude too much
+        case Or(parts) | And(parts):
             return all(supports(part) for part in parts)
-        case And(parts):
-            # Near is a subclass of And, and not supported.
-            return type(node) is And and all(supports(part) for part in parts)
     return False
+
+
+def has_near(node: Node) -> bool:
+    """Whether matches have to be verified if they have a title.
+
+    A volume stores the title and the content of a passage one after the other.
+    """
+    match node:
+        case Near():
+            return True
+        case Or(parts) | And(parts):
+            return any(map(has_near, parts))
+    return False
+
+
+def _two_words(near: Near) -> tuple[str, str] | None:
+    """The words of a NEAR of two different single words."""
+    texts = [split_words(indexable(part.text)).split() for part in near.parts]
+    if len(texts) != 2 or any(part.prefix for part in near.parts):
+        return None
+    if [len(words) for words in texts] != [1, 1] or texts[0] == texts[1]:
+        return None
+    return texts[0][0], texts[1][0]
 
 
 # -- selections ---
@@ -168,11 +191,13 @@ def _tree_query(node: Node, vocabulary: Vocabulary | None, scored: bool) -> Quer
             if prefix and words and vocabulary is not None:
                 return _prefix_query(words, vocabulary, scored)
             return _phrase(words)
+        case Near():
+            return _near(node)
         case Not(part):
             return _tree_query(part, vocabulary, scored)
         case Or(parts):
             return _any_of([_tree_query(part, vocabulary, scored) for part in parts])
-        case And(parts) if type(node) is And:
+        case And(parts):
             required = [p for p in parts if not isinstance(p, Not)]
             excluded = [p for p in parts if isinstance(p, Not)]
             return all_of(
@@ -180,6 +205,19 @@ def _tree_query(node: Node, vocabulary: Vocabulary | None, scored: bool) -> Quer
                 [_tree_query(part, vocabulary, False) for part in excluded],
             )
     raise UnsupportedQuery(type(node).__name__)
+
+
+def _near(node: Near) -> Query:
+    """Two words in either order. With slop, Tantivy allows as many words between them."""
+    pair = _two_words(node)
+    if pair is None:
+        raise UnsupportedQuery("NEAR of other than two words")
+    return _any_of(
+        [
+            Query.phrase_query(_SCHEMA, "text", list(words), slop=node.distance)
+            for words in (pair, pair[::-1])
+        ]
+    )
 
 
 def _phrase(words: Sequence[str]) -> Query:
