@@ -243,7 +243,9 @@ def change(store: SqliteStore, step: int) -> None:
     store.save([conversation(f"added{step}", message(f"added{step}", f"over tusk added{step}x"))])
 
 
-@pytest.mark.parametrize("use_old_layout", [use_positions, use_oldest_layout])
+@pytest.mark.parametrize(
+    "use_old_layout", [use_positions, pytest.param(use_oldest_layout, marks=pytest.mark.full)]
+)
 def test_an_older_index_is_replaced_while_others_write(
     open_store: Callable[[str], SqliteStore],
     monkeypatch: pytest.MonkeyPatch,
