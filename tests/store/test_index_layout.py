@@ -198,6 +198,10 @@ def test_very_many_possible_matches_are_verified_until_there_are_enough(
     assert len(store.match(near, EVERYTHING, MANY)) == 3
     groups = store.match_groups(near, EVERYTHING)
     assert sum(group.matches for group in groups.passages) == 12
+    store.save([conversation("first", message("first", "rain, barrel, rain"), title="Rain")])
+    for n in range(12, 24):
+        store.save([conversation(f"c{n}", message(f"m{n}", f"barrel {n} rain"))])
+    assert store.count(Word("barrel rain"), EVERYTHING) == (1, False)
 
 
 def test_words_around_the_end_of_a_title_are_not_near_each_other(

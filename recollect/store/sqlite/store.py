@@ -496,7 +496,7 @@ class SqliteStore(SqlStore[Connection]):
         """Index all passages that are not indexed, a batch per transaction. It can be resumed."""
         if self._read(verification.is_index_outdated):
             self._write_text(lambda db, index: self._clear_index(db))
-        self._write_text(lambda db, index: drop_copy(db))
+        self._write(drop_copy)  # it lacks what is indexed now
         total = self._read(lambda db: int(db.get("select count(*) from passage")))
         indexed = 0
         count = self._write_text(_index_batch)

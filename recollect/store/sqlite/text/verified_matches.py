@@ -23,7 +23,7 @@ from recollect.store.sqlite.text.word_text import matcher, word_text
 
 # Verifying takes 15 to 25 µs. Of more passages that may match, only the newest are verified,
 _MAX_VERIFIED = 10_000
-# until this many of them match.
+# until this many of them match. If none of them does, older ones are verified.
 _MAX_VERIFIED_MATCHES = 2_000
 # The words of texts that were verified. The next search verifies many of them again. 4 MB at most.
 _cached_words: dict[tuple[str, str | bytes], str] = {}
@@ -144,7 +144,8 @@ def count_matches(
 def _newest_verified(candidates: Iterator[tuple[int, bool]], limit: int) -> Matches:
     keys: list[int] = []
     for number, (key, is_match) in enumerate(candidates):
-        if number == _MAX_VERIFIED or len(keys) == min(limit, _MAX_VERIFIED_MATCHES):
+        # Without a match so far, only the deadline of the search ends this, which is an error.
+        if (number >= _MAX_VERIFIED and keys) or len(keys) == min(limit, _MAX_VERIFIED_MATCHES):
             return Matches(keys, False)
         if is_match:
             keys.append(key)
