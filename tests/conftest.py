@@ -26,7 +26,6 @@ from hypothesis.internal.conjecture import providers
 import recollect
 from recollect.cli.care import doctor
 from recollect.importers.sandbox.files import Request
-from recollect.models import embeddings, static
 from recollect.settings import SETTINGS
 from recollect.store.sqlite import store as sqlite_store
 from recollect.store.sqlite.connections.connection import Connection, connect
@@ -220,32 +219,6 @@ def shared_parsing_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator
         patch.setattr(Request, "readable", shared_folders)
         # `recollect doctor` starts a process only to name its limits.
         patch.setattr(doctor, "active_bounds", functools.cache(doctor.active_bounds))
-        yield
-
-
-@pytest.fixture(scope="session", autouse=True)
-def shared_models() -> Iterator[None]:
-    """A library makes its model and loads it several times, 12 ms each time."""
-    means: dict[str, Any] = {}
-    compute = static.StaticModel._mean
-
-    def mean(model: static.StaticModel, counts: static.Counts) -> Any:
-        if model.version not in means:  # it contains a digest of the counts
-            means[model.version] = compute(model, counts)
-        return means[model.version]
-
-    load = embeddings._load_static
-
-    @functools.lru_cache(maxsize=8)
-    def load_once(state: bytes | None, table: str) -> Any:
-        return load(state)
-
-    def load_for_table(state: bytes | None) -> Any:
-        return load_once(state, static.default_table()[0].version)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(embeddings, "_load_static", load_for_table)
-        patch.setattr(static.StaticModel, "_mean", mean)
         yield
 
 

@@ -7,6 +7,7 @@ an ONNX model, or the address of a server (`https://host/v1#model`).
 from __future__ import annotations
 
 import struct
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -86,6 +87,18 @@ def load_model(name: str, state: bytes | None) -> Embedder:
 
 
 def _load_static(state: bytes | None) -> Embedder:
+    from recollect.models.static import default_table
+
+    table, _ = default_table()
+    return _static_model(state, table.version)
+
+
+@lru_cache(maxsize=4)
+def _static_model(state: bytes | None, table: str) -> Embedder:
+    """The model of a library, for the version of a table. Making it takes 12 ms.
+
+    The background indexer needs it after every change.
+    """
     from recollect.models.static import Counts, StaticModel
 
     if not state:
@@ -133,11 +146,11 @@ def _ensure_static_space(store: Store) -> Space:
     spaces = [space for space in store.spaces() if space.name == STATIC]
     if spaces and _learned_size(spaces[-1]) * _GROWTH >= size and _has_current_table(spaces[-1]):
         return spaces[-1]
-    from recollect.models.static import Counts, StaticModel
+    from recollect.models.static import Counts
 
     counts = Counts.of(store.sample(_SAMPLE_SIZE))
-    model = StaticModel(counts)
     state = _SIZE.pack(size) + counts.to_bytes()
+    model = _load_static(state)
     return store.add_space(STATIC, model.version, model.dimensions, state)
 
 
