@@ -273,6 +273,21 @@ def test_an_older_index_is_replaced_while_others_write(
         assert store.verify().healthy
 
 
+def test_a_batch_has_fewer_messages_if_they_are_long(
+    open_store: Callable[[str], SqliteStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reindexing, "_MAX_BYTES", 0)
+    store = open_store("long")
+    for n in range(5):
+        store.save([conversation(f"c{n}", message(f"m{n}", f"walrus {n} " * 20))])
+    batches = 1
+    while store._write(lambda db: reindexing.copy_batch(db, False)):
+        batches += 1
+    assert batches == 6
+    assert store.count(parse('"walrus 3"'), Filter()) == (1, True)
+    assert store.verify().healthy
+
+
 def vocabulary(path: Path, table: str) -> set[str]:
     with closing(connect(path)) as db:
         db.execute(f"create virtual table temp.terms using fts5vocab(main, {table}, row)")

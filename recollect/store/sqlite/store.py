@@ -261,8 +261,7 @@ class SqliteStore(SqlStore[Connection]):
     def _match_rows(
         self, db: Connection, node: Node | None, filter: Filter
     ) -> list[tuple[Any, ...]]:
-        def matching_keys() -> Sequence[int]:
-            assert node is not None
+        def matching_keys(node: Node) -> Sequence[int]:
             if _has_volumes(db):
                 return self._index_folder.volumes.matching_keys(db, node, filter)
             return verified_matches.all_matches(db, node, filter, all_keys(db))

@@ -7,6 +7,8 @@ the last one. If the work is interrupted, it is continued.
 
 from __future__ import annotations
 
+import sys
+
 from recollect.store.sql.encoding import INDEXED_TITLE
 from recollect.store.sqlite.care import compaction
 from recollect.store.sqlite.care.compaction import Stop
@@ -18,6 +20,8 @@ from recollect.store.sqlite.text.text_index import insert_rows, prepare_rows
 
 # Passages copied in one transaction, which takes about 50 ms. Others can write in between.
 _BATCH = 1_000
+# Their texts, compressed.
+_MAX_BYTES = 4_000_000
 
 
 def is_complete(db: Connection, is_encrypted: bool) -> bool:
@@ -27,20 +31,34 @@ def is_complete(db: Connection, is_encrypted: bool) -> bool:
 def copy_batch(db: Connection, is_encrypted: bool) -> bool:
     """Copy some passages into the new index. False if it has replaced the old one."""
     last = start_copy(db, needs_positions(db, is_encrypted))
+    end = _end_of_batch(db, last)
     rows = db.rows(
-        f"select p.key, {INDEXED_TITLE}, p.body from passage p "
-        "join document d on d.key = p.document where p.key > ? order by p.key limit ?",
-        (last, _BATCH),
+        f"select p.key, {INDEXED_TITLE}, p.content from passage p "
+        "join document d on d.key = p.document where p.key between ? and ?",
+        (last + 1, end or sys.maxsize),
     )
-    contents = db.codec.contents([body for _, _, body in rows])
-    texts = [(row[0], row[1], content) for row, content in zip(rows, contents, strict=True)]
-    insert_rows(db, COPY, prepare_rows(texts))
-    if len(rows) == _BATCH:
-        advance_copy(db, rows[-1][0])
+    insert_rows(db, COPY, prepare_rows(rows))
+    if end is not None:
+        advance_copy(db, end)
         return True
     replace_index(db)
     compaction.request_merge(db)
     return False
+
+
+def _end_of_batch(db: Connection, last: int) -> int | None:
+    """The last passage of the next batch; None if the batch has all that are left."""
+    total = 0
+    rows = db.rows(
+        "select key, length(body) from passage where key > ? order by key limit ?", (last, _BATCH)
+    )
+    for key, size in rows:
+        total += size
+        if total > _MAX_BYTES:
+            return int(key)
+    if len(rows) < _BATCH:
+        return None
+    return int(rows[-1][0])
 
 
 def reindex(connections: Connections, is_encrypted: bool, stop: Stop) -> None:

@@ -18,11 +18,11 @@ def match_rows(
     db: Connection,
     node: Node | None,
     filter: Filter,
-    matching_keys: Callable[[], Sequence[int]],
+    matching_keys: Callable[[Node], Sequence[int]],
 ) -> list[tuple[Any, ...]]:
     """All passages that match, as `match_groups.match_rows` in `store.sql` returns them.
 
-    `matching_keys` finds what the index alone cannot tell.
+    `matching_keys` finds the matches of a query that the index alone cannot answer.
     """
     where, values = conditions(filter, many=True)
     source = "passage p"
@@ -34,7 +34,7 @@ def match_rows(
             values = [query.text, *values]
         else:
             source = "json_each(?) k cross join passage p on p.key = k.value"
-            values = [json.dumps(matching_keys()), *values]
+            values = [json.dumps(matching_keys(node)), *values]
     if document_conditions(filter)[0] != "1":
         source += " cross join document d on d.key = p.document"
     return match_groups.match_rows(db, f"{source} where {where}", values)

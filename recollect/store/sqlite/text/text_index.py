@@ -253,7 +253,7 @@ def _delete_rows(db: Connection, table: str, prepared: Iterable[IndexRow]) -> No
 
 
 def clear(db: Connection, positions: bool) -> None:
-    """Remove everything from the index and the vocabulary. `positions`: the layout of the index."""
+    """Remove everything from the index and the vocabulary, and give the index its layout."""
     drop_copy(db)
     if has_layout(db, INDEX, positions):
         db.run("insert into passage_text (passage_text) values ('delete-all')")
