@@ -83,7 +83,7 @@ def has_positions(store: SqliteStore) -> bool:
 def results(store: SqliteStore, seed: int, searches: int = 30) -> list[object]:
     """What random searches find, by ids that do not depend on the store."""
     rng = random.Random(seed)
-    found: list[object] = []
+    outcomes: list[object] = []
     for _ in range(searches):
         node, filter = random_tree(rng), random_filter(rng)
         if rng.random() < 0.5:
@@ -92,13 +92,13 @@ def results(store: SqliteStore, seed: int, searches: int = 30) -> list[object]:
         assert store.count(node, filter) == (len(keys), True)
         groups = store.match_groups(node, filter)
         assert sum(group.matches for group in groups.passages) == len(keys)
-        found.append((node, filter, keys, sorted(map(repr, groups.passages))))
+        outcomes.append((node, filter, keys, sorted(map(repr, groups.passages))))
         text = " ".join(rng.choices(WORDS, k=2))[rng.randrange(3) :]
         literal = store.find_substring(text, filter, MANY, 0)
         recent = store.recent(text, filter, MANY)
-        found.append((text, literal.total, [c.key for c in literal.candidates]))
-        found.append((text, [c.key for c in recent]))
-    return found
+        outcomes.append((text, literal.total, [c.key for c in literal.candidates]))
+        outcomes.append((text, [c.key for c in recent]))
+    return outcomes
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.full) for n in (1, 2, 3))])

@@ -147,10 +147,10 @@ class VolumeIndex:
             if not has_near(node):
                 return volume.count_matches(node, selected), True
             # Matches are verified up to the limit, in all volumes together.
-            left = limit - verified
-            matches = _best_matches(db, volume, node, selected, left)
+            remaining = limit - verified
+            matches = _best_matches(db, volume, node, selected, remaining)
             verified += len(matches)
-            return len(matches), len(matches) < left
+            return len(matches), len(matches) < remaining
 
         results, fts_ranges, changed = self._search_volumes(db, node, count)
         keys = None
