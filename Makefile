@@ -31,7 +31,7 @@ check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-# In a new clone, one process compiles the tests, so that not each of the others does.
+# In a new clone, one process compiles the tests first, so that the others need not.
 pytest: $(READY)
 	@$(BIN)/python -m compileall -q recollect
 	@test -d tests/__pycache__ || $(BIN)/python -m pytest --collect-only --quiet >/dev/null || true

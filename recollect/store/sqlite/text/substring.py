@@ -14,7 +14,8 @@ from recollect.language.symbol_names import symbol_name
 from recollect.language.text import comparable, fold, indexable, indexable_fragment
 from recollect.settings import LIMITS
 from recollect.store.sql.statistics import long_passages
-from recollect.store.sqlite.connections.connection import Connection, has_words
+from recollect.store.sqlite.connections.connection import Connection
+from recollect.store.sqlite.connections.sql_functions import has_all_words
 from recollect.store.sqlite.text.fts_query import MAX_TERM_CHARACTERS, quote, quote_term
 from recollect.store.sqlite.text.index_layout import has_positions
 from recollect.store.sqlite.text.text_index import WORD, is_vocabulary_behind
@@ -105,7 +106,7 @@ def passages_with_all_words(db: Connection, text: str) -> KeyQuery:
     """The passages whose content has all words of a text; none if it contains no word."""
     words = WORD.findall(indexable(text))
     query = " AND ".join(map(quote, words)) or quote(_NO_TERM)
-    return _content_matches(db, query, ("has_words(p.content, ?)", " ".join(words)))
+    return _content_matches(db, query, ("has_all_words(p.content, ?)", " ".join(words)))
 
 
 def _contains_text(text: str) -> tuple[str, str]:
@@ -150,7 +151,7 @@ def documents_titled(db: Connection, text: str, documents: Sequence[int] | None)
     folded_text = fold(text)
     words = set(WORD.findall(indexable(text)))
     for key, title in db.execute(sql, values):
-        if folded_text in comparable(title) or has_words(title, words):
+        if folded_text in comparable(title) or has_all_words(title, words):
             yield key
 
 

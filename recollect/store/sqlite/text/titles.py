@@ -1,6 +1,6 @@
 """Find words in the titles of documents.
 
-By the rule of filters (`titled` in `connection.py`), which needs Python. So one scan selects the
+By the rule of filters (`titled` in `sql_functions.py`), which needs Python. So one scan selects the
 titles that may contain one of the words.
 """
 
@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from recollect.language.queries.query_tree import Word
-from recollect.store.sqlite.connections.connection import Connection, title_pattern, title_words
+from recollect.store.sqlite.connections.connection import Connection
+from recollect.store.sqlite.connections.sql_functions import title_pattern, title_words
 
 # SQLite limits the depth of an expression.
 _WORDS_PER_SCAN = 200
