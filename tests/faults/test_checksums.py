@@ -63,7 +63,7 @@ def make_due(home: Path) -> None:
             os.utime(other, (past, past))
 
 
-PATTERNS = ["space-*.vectors", "space-*.attributes", "shown/*.store"]
+PATTERNS = ["space-*.vectors", "space-*.attributes", "0/*.store"]
 
 
 @pytest.mark.parametrize(

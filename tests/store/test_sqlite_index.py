@@ -464,8 +464,8 @@ def _overwrite_with_zeros(pattern: str) -> Callable[[Path], None]:
             for damage in (
                 _truncate,
                 _replace_manifest,
-                _overwrite_with_zeros("shown/meta.json"),
-                _overwrite_with_zeros("hidden/meta.json"),
+                _overwrite_with_zeros("0/meta.json"),
+                _overwrite_with_zeros("1/meta.json"),
                 _overwrite_with_zeros("*/*.term"),
                 _overwrite_with_zeros("*/*.fast"),
             )

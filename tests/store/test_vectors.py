@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import timedelta
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from messages import NOON, message
 from numpy.typing import NDArray
+from random_libraries import random_documents, random_filter
 
 from recollect.errors import NotFound
 from recollect.model.documents import Document, Passage
 from recollect.model.search import Filter
 from recollect.store.base import Store
-from recollect.store.values import Space
+from recollect.store.values import SearchPlan, Space
 
 pytestmark = pytest.mark.every_store
 
@@ -199,6 +201,42 @@ def test_filters_apply_within_the_search(mixed_store: Store, is_refreshed: bool)
         messages = mixed_store.candidates(hits, Filter(hidden=True))
         assert "".join(sorted(c.id for c in messages)) == expected, filter
         assert keys(mixed_store.nearest(space, query, filter, 1)) == hits[:1], filter
+
+
+@pytest.mark.parametrize("is_expected", [False, True])
+def test_several_searches_for_a_vector_find_what_an_exact_comparison_finds(
+    store: Store, is_expected: bool
+) -> None:
+    rng = Random(3)
+    store.save(random_documents(rng, 400))
+    space = store.add_space("test", "1", 8, None)
+    vectors = embed_all(store, space, unit(6, 2_800, 8))
+    store.refresh()
+    store.save([conversation("new", message("new", "walrus"), kind="note")])  # not in the files
+    vectors |= embed_all(store, space, unit(8, 1, 8))
+    query, other_query = unit(7, 2, 8)
+    filters = [
+        *(Filter(kinds=(kind,)) for kind in ("conversation", "note", "media")),
+        Filter(),
+        *(random_filter(rng) for _ in range(30)),
+    ]
+    passing = [{c.key for c in store.candidates(list(vectors), filter)} for filter in filters]
+    with store.snapshot():
+        if is_expected:
+            plans = [SearchPlan((), filter, 20, space, query) for filter in filters]
+            store.expect(*plans, SearchPlan((), Filter(), 20, space, other_query))
+        for filter, included in zip(filters, passing, strict=True):
+            cosines = store.cosines(space, query, sorted(included))
+            exact = sorted(cosines.items(), key=lambda hit: (-hit[1], hit[0]))
+            for _ in range(2):
+                assert keys(store.nearest(space, query, filter, 20)) == keys(exact[:20]), filter
+            assert keys(store.nearest(space, query, filter, 5)) == keys(exact[:5]), filter
+        assert store.nearest(space, other_query, Filter(), 20)[0][0] == best(vectors, other_query)
+
+
+def best(vectors: dict[int, NDArray[np.float32]], query: NDArray[np.float32]) -> int:
+    """The key of the vector that is nearest to a query."""
+    return max(vectors, key=lambda key: float(vectors[key] @ query))
 
 
 # -- the embedding queue ---

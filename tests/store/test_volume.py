@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from recollect.errors import RecollectError
 from recollect.language.queries import query
 from recollect.language.queries.query_tree import And, Node, Not, Or, Word
+from recollect.model.kinds import CONVERSATION, NOTE, OBSERVATION
 from recollect.store.sqlite.schema.migrations import migrate
 from recollect.store.sqlite.text.fts_query import fts_query
 from recollect.store.sqlite.text.text_index import prepare_text
@@ -103,6 +104,7 @@ def texts(max_pieces: int) -> st.SearchStrategy[str]:
 
 ROLES = st.sampled_from([None, "user", "assistant", ""])
 AUTHORS = st.sampled_from([None, "Ada", "ada", "Ada Lovelace", "日本", ""])
+KINDS = st.sampled_from([CONVERSATION, NOTE, OBSERVATION])
 DATES = st.none() | st.integers(-3, 3) | st.sampled_from([-(10**15), 10**15])
 
 
@@ -119,6 +121,7 @@ def row_lists(draw: st.DrawFn) -> list[Row]:
             draw(AUTHORS),
             draw(DATES),
             draw(st.booleans()),
+            draw(KINDS),
         )
         for key in keys
     ]
@@ -145,6 +148,7 @@ SELECTIONS = st.builds(
     | st.lists((ROLES | AUTHORS).filter(lambda a: a is not None), max_size=3).map(tuple),
     after=DATES,
     before=DATES,
+    kinds=st.just(()) | st.lists(KINDS, max_size=2).map(tuple),
     not_documents=st.just(()) | st.frozensets(st.integers(0, 6), max_size=3),
     documents=st.none()
     | st.frozensets(st.integers(0, 6), max_size=4)
@@ -164,6 +168,7 @@ def passes(selection: Selection, row: Row) -> bool:
             or row.role in selection.senders
             or row.author in selection.senders
         )
+        and (not selection.kinds or row.kind in selection.kinds)
         and row.document not in selection.not_documents
         and (selection.after is None or (date is not None and date >= selection.after))
         and (selection.before is None or (date is not None and date <= selection.before))
@@ -358,12 +363,18 @@ def test_the_best_match_comes_first() -> None:
         assert [score for _, score in hits] == sorted((score for _, score in hits), reverse=True)
 
 
-def test_passages_with_the_same_score_come_in_the_order_they_were_written() -> None:
-    with open_volume(
-        [Row(key, 1, "", "same text", hidden=key > 5) for key in range(1, 11)]
-    ) as volume:
-        assert matching_keys(volume, Word("same")) == [1, 2, 3, 4, 5]
-        assert matching_keys(volume, Word("same"), Selection(hidden=True)) == list(range(1, 11))
+def test_the_newest_passages_with_the_same_score_come_first() -> None:
+    kinds = (CONVERSATION, NOTE)
+    rows = [
+        Row(key, 1, "", "same text", hidden=key % 4 < 2, kind=kinds[key % 2])
+        for key in range(40, 0, -1)
+    ]
+    with open_volume(rows) as volume:
+        visible = [row.key for row in rows if not row.hidden]
+        assert matching_keys(volume, Word("same")) == visible
+        assert matching_keys(volume, Word("same"), Selection(hidden=True)) == list(range(40, 0, -1))
+        notes = [key for key in visible if key % 2]
+        assert matching_keys(volume, Word("same"), Selection(kinds=(NOTE,))) == notes
 
 
 def test_any_limit_is_accepted() -> None:
@@ -536,7 +547,7 @@ def test_a_volume_of_another_version_is_rejected(tmp_path: Path) -> None:
 
 def test_a_volume_with_a_truncated_or_missing_file_is_rejected(tmp_path: Path) -> None:
     write_volume(tmp_path / "volume", contents("word"))
-    for file in (tmp_path / "volume" / "shown").glob("[!.]*"):
+    for file in (tmp_path / "volume" / "0").glob("[!.]*"):
         data = file.read_bytes()
         file.write_bytes(data[:-1])
         with pytest.raises(UnreadableVolume):
@@ -550,7 +561,7 @@ def test_a_volume_with_a_truncated_or_missing_file_is_rejected(tmp_path: Path) -
 
 def test_a_volume_with_damaged_index_metadata_is_rejected(tmp_path: Path) -> None:
     write_volume(tmp_path / "volume", contents("word"))
-    meta = tmp_path / "volume" / "shown" / "meta.json"
+    meta = tmp_path / "volume" / "0" / "meta.json"
     meta.write_bytes(b"x" * meta.stat().st_size)
     with pytest.raises(UnreadableVolume):
         Volume(tmp_path / "volume")

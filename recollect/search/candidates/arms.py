@@ -66,12 +66,17 @@ def named_authors(interpretation: Interpretation, scope: Scope) -> Filter | None
         return None
     if filter.authors or filter.senders:
         return None
-    if filter.kinds and CONVERSATION not in filter.kinds:  # only messages have authors
+    if not has_messages(filter):  # which have authors
         return None
     authors = authors_in_query(interpretation.query.rest, scope.store.authors(MOST_AUTHORS))
     if not authors:
         return None
     return replace(filter, authors=tuple(authors))
+
+
+def has_messages(filter: Filter) -> bool:
+    """Whether a filter includes conversations."""
+    return not filter.kinds or CONVERSATION in filter.kinds
 
 
 class TextArm:
@@ -174,7 +179,7 @@ class TextArm:
         ):
             return None
         roles = self._filter.roles or ("user",)
-        if "user" not in roles:
+        if "user" not in roles or not has_messages(self._filter):
             return None
         node = And((interpretation.node, Or(tuple(map(Word, words)))))
         filter = replace(self._filter, roles=("user",))

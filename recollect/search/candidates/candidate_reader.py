@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 
 from recollect.language.queries.intent import QUESTION
+from recollect.model.kinds import CONVERSATION, KINDS
 from recollect.search import rank
 from recollect.search.candidates.arms import VectorArm
 from recollect.search.candidates.scope import Scope
 from recollect.search.queries.interpretation import Interpretation
 from recollect.search.ranking.scored import ScoredCandidate
 from recollect.settings import LIMITS
-from recollect.store.values import Candidate, CandidateRead
+from recollect.store.values import CandidateRead
 
 _CHARACTERS_AT_ONCE = 300_000  # the deadline is checked after each batch
+_WITHOUT_MESSAGES = frozenset(KINDS) - {CONVERSATION}
 # For the best candidates, the previous message is read as well.
 _MESSAGES_WITH_CONTEXT = 16
 _CONVERSATIONS_WITH_CONTEXT = 64
@@ -28,36 +29,22 @@ class CandidateReader:
         self._store = scope.store
         self._deadline = scope.store.deadline
         self._vector_arm = vector_arm
-
-    def read(
-        self,
-        candidates: Sequence[Candidate],
-        matches: AbstractSet[int],
-        cosines: Mapping[int, float],
-    ) -> list[ScoredCandidate]:
-        """The candidates with their terms and cosines.
-
-        `matches` are the keys that the text arm has found, `cosines` what the vector arm has found.
-        """
-        pool = self._with_terms(
-            [
-                ScoredCandidate(candidate, candidate.key in matches, candidate.key in cosines)
-                for candidate in candidates
-            ]
-        )
-        self._set_cosines(pool, cosines)
-        return pool
+        self._kinds = frozenset(scope.filter.kinds)
 
     def context_read(self, pool: Sequence[ScoredCandidate]) -> CandidateRead:
         """The messages before the best candidates, on which the ranking of questions depends."""
-        is_question = self._interpretation.intent == QUESTION
-        if not pool or not is_question or self._deadline.is_over():
+        if not pool or not self._may_need_context() or self._deadline.is_over():
             return CandidateRead()
         size = _MESSAGES_WITH_CONTEXT
         if self._interpretation.options.group == "conversation":
             size = _CONVERSATIONS_WITH_CONTEXT
         best = sorted(pool, key=rank.preliminary_score, reverse=True)[:size]
         return CandidateRead(tuple([scored.candidate.key for scored in best]))
+
+    def _may_need_context(self) -> bool:
+        """Whether this is a question, and not only for notes, media, characters or prompts."""
+        has_messages = not self._kinds or not self._kinds <= _WITHOUT_MESSAGES
+        return has_messages and self._interpretation.intent == QUESTION
 
     def context(
         self, pool: Sequence[ScoredCandidate], read: CandidateRead
@@ -67,13 +54,14 @@ class CandidateReader:
             return []
         keys = {scored.candidate.key for scored in pool}
         previous = self._store.previous_passages(read.keys)
-        context = self._with_terms(
+        context = self.with_terms(
             [ScoredCandidate(candidate) for candidate in previous if candidate.key not in keys]
         )
-        self._set_cosines(context, {})
+        self.set_cosines(context, {})
         return context
 
-    def _with_terms(self, candidates: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
+    def with_terms(self, candidates: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
+        """The candidates with their terms, as many as there is time for."""
         # A server must start without numpy, which takes long to import.
         from recollect.search.ranking.passages import find_terms
 
@@ -85,7 +73,8 @@ class CandidateReader:
             pool += batch
         return pool
 
-    def _set_cosines(self, pool: Sequence[ScoredCandidate], cosines: Mapping[int, float]) -> None:
+    def set_cosines(self, pool: Sequence[ScoredCandidate], cosines: Mapping[int, float]) -> None:
+        """Set the cosines of candidates. `cosines` is what the vector arm has found."""
         if self._interpretation.meaning.vector is None:
             return
         keys = [scored.candidate.key for scored in pool]

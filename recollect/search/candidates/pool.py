@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from itertools import islice
+from itertools import islice, zip_longest
 
 from recollect.errors import SearchTimeout
 from recollect.language.queries.intent import QUESTION
@@ -165,9 +165,16 @@ class CandidatePool:
     # -- reading candidates ---
 
     def read(self) -> list[ScoredCandidate]:
-        """The new candidates that both arms have found, as many as there is time for."""
-        candidates = self.candidates(self.candidate_read.keys)
-        return self.reader.read(candidates, self._new_matches, self._cosines)
+        """The new candidates that both arms have found, without their terms and cosines."""
+        return [
+            ScoredCandidate(
+                candidate, candidate.key in self._new_matches, candidate.key in self._cosines
+            )
+            for candidate in self.candidates(self.candidate_read.keys)
+        ]
+
+    def set_cosines(self, candidates: Sequence[ScoredCandidate]) -> None:
+        self.reader.set_cosines(candidates, self._cosines)
 
     def candidates(self, keys: Sequence[int]) -> list[Candidate]:
         """The messages with these keys, in any order."""
@@ -283,7 +290,14 @@ def read_candidates(
     for pool in pools:
         pool.find(in_one_ranking and any(have_matches))
     store.expect_candidates(*(pool.candidate_read for pool in pools))
-    return [pool.read() for pool in pools]
+    by_pool = [pool.read() for pool in pools]
+    # All at once takes less time. They take turns, so none is left out if there is too little.
+    in_turn = [c for row in zip_longest(*by_pool) for c in row if c is not None]
+    with_terms = pools[0].reader.with_terms(in_turn)
+    by_pool = [[s for s in with_terms if s.candidate.key in pool] for pool in pools]
+    for pool, candidates in zip(pools, by_pool, strict=True):
+        pool.set_cosines(candidates)
+    return by_pool
 
 
 def add_context(

@@ -22,11 +22,14 @@ class Entry(NamedTuple):
 
     @property
     def identity(self) -> tuple[str, str]:
-        """The document and the message that this result is about; no message for whole items.
+        return identity(self.candidate, self.by_title)
 
-        Results with the same identity are duplicates.
-        """
-        candidate = self.candidate
-        if candidate.kind == CONVERSATION and not self.by_title:
-            return candidate.document, candidate.id
-        return candidate.document, ""
+
+def identity(candidate: Candidate, by_title: bool) -> tuple[str, str]:
+    """The document and the message that a result is about; no message for whole items.
+
+    Results with the same identity are duplicates.
+    """
+    if candidate.kind == CONVERSATION and not by_title:
+        return candidate.document, candidate.id
+    return candidate.document, ""

@@ -16,7 +16,7 @@ from recollect.language.queries.query_tree import Word
 from recollect.model.kinds import CONVERSATION
 from recollect.search import rank
 from recollect.search.candidates.pool import NEAREST, CandidatePool, read_pools, require_candidates
-from recollect.search.everything.entries import Entry
+from recollect.search.everything.entries import Entry, identity
 from recollect.search.everything.results import Results
 from recollect.search.queries.interpretation import Interpretation
 from recollect.search.ranking.scored import ScoredCandidate
@@ -164,7 +164,7 @@ class RankedResults(Results):
     def _count(self, pool: CandidatePool) -> tuple[int, bool]:
         """The number of results of one kind, and whether it is exact."""
         members = [scored for scored in self.ranking.candidates if scored.candidate.key in pool]
-        ranked = {self.ranked_entry(scored).identity for scored in members}
+        ranked = {identity(scored.candidate, self._is_by_title(scored)) for scored in members}
         if pool.is_exhausted or self.interpretation.node is None:
             return len(ranked), pool.is_exhausted
         matches, is_exact = pool.count()

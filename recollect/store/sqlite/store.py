@@ -35,6 +35,7 @@ from recollect.store.sqlite.connections.database_errors import (
     translate_error,
     translate_os_error,
 )
+from recollect.store.sqlite.connections.expected_searches import ExpectedSearches
 from recollect.store.sqlite.connections.transactions import Connections
 from recollect.store.sqlite.files.private_files import create_private_folder, protect_file
 from recollect.store.sqlite.index_folder import IndexFolder
@@ -55,6 +56,7 @@ from recollect.store.values import (
     Progress,
     Purge,
     Removal,
+    SearchPlan,
     Space,
     Unembedded,
 )
@@ -296,6 +298,12 @@ class SqliteStore(SqlStore[Connection]):
 
     # -- vectors ---
 
+    def expect(self, *plans: SearchPlan) -> None:
+        def work(db: Connection) -> None:
+            db.expected_searches = ExpectedSearches(plans)
+
+        self._read(work)
+
     def spaces(self) -> list[Space]:
         return list(
             self._read(lambda db: db.memo.small_value("spaces", lambda: space_sql.all_spaces(db)))
@@ -332,9 +340,7 @@ class SqliteStore(SqlStore[Connection]):
         self, space: Space, vector: Any, filter: Filter, limit: int
     ) -> list[tuple[int, float]]:
         return self._search(
-            lambda db: self._index_folder.vectors.nearest(
-                db, space, vector, resolve_filter(db, filter), limit
-            )
+            lambda db: self._index_folder.vectors.nearest(db, space, vector, filter, limit)
         )
 
     def highest_cosines(self, space: Space, vectors: Sequence[Any]) -> list[float]:

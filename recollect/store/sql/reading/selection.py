@@ -103,8 +103,14 @@ def matching_documents(db: Database, filter: Filter) -> DocumentKeys:
     if filter == Filter(hidden=True):
         return DocumentKeys(None, without)
     where, values = db.conditions(filter)
-    rows = db.rows_once(f"select d.key from document d where {db.own('d')} and {where}", values)
-    return DocumentKeys([key for (key,) in rows], without)
+    keys = db.array_of("d.key")  # several times faster than rows
+    ((array,),) = db.rows_once(
+        f"select {keys} from document d where {db.own('d')} and {where}", values
+    )
+    only: list[int] = []
+    if array is not None:
+        only = db.parse_array(array).tolist()
+    return DocumentKeys(only, without)
 
 
 def few_documents(db: Database, filter: Filter) -> list[int] | None:

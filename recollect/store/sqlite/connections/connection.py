@@ -23,6 +23,7 @@ from recollect.store.sql.encoding import index_columns
 from recollect.store.sql.markers import get_marker
 from recollect.store.sql.reading import human_only
 from recollect.store.sql.writing.passages import COLUMNS
+from recollect.store.sqlite.connections.expected_searches import ExpectedSearches
 from recollect.store.sqlite.connections.memo import Memo
 from recollect.store.sqlite.connections.sql_functions import add_sql_functions
 from recollect.store.sqlite.files.encryption import DataKey, apply_key, data_key
@@ -74,6 +75,7 @@ class Connection(apsw.Connection):
     """A connection with the methods that the shared SQL needs (see store.sql.database)."""
 
     codec: Codec
+    expected_searches: ExpectedSearches
     unlocked_stamp: FileStamp | None = None
     """If this connection reads without locks: the files as they were when it was opened."""
 
@@ -84,6 +86,7 @@ class Connection(apsw.Connection):
     def begin_snapshot(self) -> None:
         """Begin a transaction that only reads. Only for connections that never write."""
         self.execute("begin")
+        self.expected_searches = ExpectedSearches()
         self._is_snapshot = True
 
     def end_snapshot(self) -> None:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 # Each value may list many thousand keys.
-_MAX_VALUES = 16
+_MAX_VALUES = 32
 _MAX_SMALL_VALUES = 1_024
 
 

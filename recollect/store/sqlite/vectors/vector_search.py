@@ -12,7 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.model.search import Filter
-from recollect.store.sql.reading.selection import document_filter, matching_documents
+from recollect.store.sql.reading.selection import (
+    document_filter,
+    matching_documents,
+    resolve_filter,
+)
 from recollect.store.sql.vectors.quantisation import (
     Integers,
     Vector,
@@ -26,8 +30,10 @@ from recollect.store.sqlite.vectors.vector_scan import (
     Columns,
     HighestScan,
     Key,
+    NearestPassages,
     NearestScan,
     RowFilter,
+    document_mask,
 )
 from recollect.store.sqlite.vectors.vector_table import uncopied_rows, unpack, vector_rows
 from recollect.store.sqlite.vectors.writable_space_files import open_verified
@@ -76,19 +82,43 @@ class VectorSearch:
     def nearest(
         self, db: Connection, space: Space, vector: Vector, filter: Filter, limit: int
     ) -> list[tuple[int, float]]:
-        """See Store.nearest."""
+        """See Store.nearest. Expected searches with the same vector share a scan."""
+        plans, neighbours = db.expected_searches.plans, db.expected_searches.neighbours
+        numbers = [
+            number
+            for number, plan in enumerate(plans)
+            if plan.vector is vector and plan.space == space
+        ]
+        arguments = [(plans[number].filter, plans[number].limit) for number in numbers]
+        if (filter, limit) not in arguments:
+            return self._nearest(db, space, vector, [(filter, limit)])[0]
+        number = numbers[arguments.index((filter, limit))]
+        if number not in neighbours:
+            results = self._nearest(db, space, vector, arguments)
+            neighbours.update(zip(numbers, results, strict=True))
+        return neighbours[number]
+
+    def _nearest(
+        self, db: Connection, space: Space, vector: Vector, arguments: Sequence[tuple[Filter, int]]
+    ) -> list[list[tuple[int, float]]]:
+        """The nearest passages for each filter and limit."""
         (query,), (query_scale,) = quantise([vector])
-        keys = keys_in_few_documents(db, filter)
-        _, newest_key = all_keys(db)
-        max_keys = max(_MAX_PASSAGES_READ_SINGLY, newest_key // _SHARE_READ_SINGLY)
-        if keys is not None and len(keys) <= max_keys:
-            passing = sorted(passing_keys(db, keys, filter))
-            scores = self.cosines(db, space, query * query_scale, passing)
-            return sorted(scores.items(), key=lambda hit: (-hit[1], hit[0]))[:limit]
-        scan = NearestScan(query, _row_filter(db, filter), limit)
-        self._scan(db, space, scan)
+        results: dict[int, list[tuple[int, float]]] = {}
+        scans: dict[int, NearestPassages] = {}
+        for number, (plan_filter, limit) in enumerate(arguments):
+            filter = resolve_filter(db, plan_filter)
+            keys = _keys_read_singly(db, filter)
+            if keys is None:
+                scans[number] = NearestPassages(_row_filter(db, filter), limit)
+            else:
+                scores = self.cosines(db, space, query * query_scale, keys)
+                results[number] = sorted(scores.items(), key=lambda hit: (-hit[1], hit[0]))[:limit]
+        if scans:
+            self._scan(db, space, NearestScan(query, list(scans.values())))
         factor = float(query_scale)
-        return [(passage, score * factor) for passage, score in scan.ranked()]
+        for number, scan in scans.items():
+            results[number] = [(passage, score * factor) for passage, score in scan.ranked()]
+        return [results[number] for number in range(len(arguments))]
 
     def highest_cosines(
         self, db: Connection, space: Space, vectors: Sequence[Vector]
@@ -169,10 +199,20 @@ class VectorSearch:
             return rows
 
 
+def _keys_read_singly(db: Connection, filter: Filter) -> list[int] | None:
+    """The passages that pass a filter, if they are few."""
+    keys = keys_in_few_documents(db, filter)
+    _, newest_key = all_keys(db)
+    max_keys = max(_MAX_PASSAGES_READ_SINGLY, newest_key // _SHARE_READ_SINGLY)
+    if keys is None or len(keys) > max_keys:
+        return None
+    return sorted(passing_keys(db, keys, filter))
+
+
 def _row_filter(db: Connection, filter: Filter) -> RowFilter:
-    key = (document_filter(filter), filter.hidden)
-    documents = db.memoize(key, lambda: matching_documents(db, filter))
-    return RowFilter(filter, documents, _deleted_rows(db))
+    key = ("document mask", document_filter(filter), filter.hidden)
+    mask = db.memoize(key, lambda: document_mask(matching_documents(db, filter)))
+    return RowFilter(filter, mask, _deleted_rows(db))
 
 
 def _last_row(db: Connection) -> int | None:

@@ -1,11 +1,14 @@
-"""The files of a volume: a manifest, and a Tantivy index each of visible and of hidden passages."""
+"""The files of a volume: a manifest, and a Tantivy index for the passages of each kind.
+
+Hidden passages have an index of their own, so a search for what it may show needs no filter.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import tantivy
 
@@ -17,11 +20,17 @@ from recollect.store.sqlite.files.checksums import (
     write_durably,
 )
 
-FORMAT = 2
-"""Since 2, the newest passages come first."""
+FORMAT = 3
+"""Since 2, the newest passages come first. Since 3, every kind has an index."""
 MANIFEST = "volume.json"
-VISIBLE = "shown"
-HIDDEN = "hidden"
+
+
+class IndexContents(NamedTuple):
+    """Which passages an index contains."""
+
+    kind: str
+    """The kind of their documents."""
+    hidden: bool
 
 
 class UnreadableVolume(RecollectError):

@@ -13,6 +13,7 @@ import threading
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache, partial
 from operator import itemgetter
 from pathlib import Path
@@ -120,17 +121,14 @@ class VolumeIndex:
         hits.sort(key=itemgetter(1), reverse=True)
         return [key for key, _ in hits[:limit]]
 
-    def count(
-        self, db: Connection, node: Node, filter: Filter | None, limit: int
-    ) -> tuple[int, bool]:
+    def count(self, db: Connection, node: Node, filter: Filter, limit: int) -> tuple[int, bool]:
         """The number of passages that match, and whether it is exact.
 
         FTS5 counts at most `limit` matches per range. If one of several words has that many, only
-        its matches are counted, because counting all would take longer than the search. Without a
-        filter, hidden passages count too.
+        its matches are counted, because counting all would take longer than the search.
         """
-        if isinstance(node, Or) and filter in (Filter(), Filter(hidden=True)):
-            most = self._matches_of_most_frequent(db, node, filter.hidden)
+        if isinstance(node, Or) and filter == Filter(kinds=filter.kinds, hidden=filter.hidden):
+            most = self._matches_of_most_frequent(db, node, filter)
             if most >= limit:
                 return most, False
         return self._count_all(db, node, filter, limit)
@@ -138,6 +136,7 @@ class VolumeIndex:
     def _count_all(
         self, db: Connection, node: Node, filter: Filter | None, limit: int
     ) -> tuple[int, bool]:
+        """The same, with all matches in volumes. Without a filter, hidden passages count too."""
         selection = _selection_factory(db, filter or Filter(hidden=True))
         verified = 0
 
@@ -200,13 +199,13 @@ class VolumeIndex:
         ]
         return sum(results) + sum(count for count, _ in counts)
 
-    def _matches_of_most_frequent(self, db: Connection, node: Or, hidden: bool) -> int:
+    def _matches_of_most_frequent(self, db: Connection, node: Or, filter: Filter) -> int:
         """The number of passages in volumes that have the most frequent of several words."""
         words = [word.text for word in _alternatives(node) if _is_single_word(word)]
         if not words:
             return 0
         results, _, _ = self._search_volumes(
-            db, node, lambda volume, _: volume.frequencies(words, hidden)
+            db, node, lambda volume, _: volume.frequencies(words, filter.hidden, filter.kinds)
         )
         most = max(map(sum, zip(*results, strict=True)), default=0)
         # Those that changed may not have the word any more.
@@ -351,7 +350,7 @@ class VolumeIndex:
                 rows = db.rows(
                     f"""select p.key, p.document,
                       {INDEXED_TITLE}, p.content,
-                      p.role, p.author, p.created_at, p.visibility = 'hidden'
+                      p.role, p.author, p.created_at, p.visibility = 'hidden', d.kind
                     from passage p join document d on d.key = p.document
                     where p.key between ? and ? order by p.key desc limit ?""",
                     (first, end, _ROWS_PER_QUERY),
@@ -485,8 +484,8 @@ def _selection_factory(db: Connection, filter: Filter) -> Callable[[tuple[int, .
 
     @cache
     def selection(stale_keys: tuple[int, ...]) -> Selection:
-        key = (document_filter(filter), filter.hidden)
-        documents = db.memoize(key, lambda: matching_documents(db, filter))
+        any_kind = document_filter(replace(filter, kinds=()))
+        documents = db.memoize(any_kind, lambda: matching_documents(db, any_kind))
         return Selection(
             roles=filter.roles,
             authors=filter.authors,
@@ -495,6 +494,7 @@ def _selection_factory(db: Connection, filter: Filter) -> Callable[[tuple[int, .
             not_authors=filter.not_authors,
             after=micros(filter.after),
             before=micros(filter.before),
+            kinds=filter.kinds,
             documents=documents.only,
             not_documents=documents.without,
             hidden=filter.hidden,

@@ -24,6 +24,7 @@ class Selection:
     not_authors: tuple[str, ...] = ()
     after: int | None = None
     before: int | None = None
+    kinds: tuple[str, ...] = ()
     documents: Collection[int] | None = None
     """Keys of documents."""
     not_documents: Collection[int] = ()

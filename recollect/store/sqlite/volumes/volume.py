@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property
 from operator import itemgetter
 from pathlib import Path
 from typing import cast
@@ -13,10 +12,10 @@ import tantivy
 from tantivy import Query
 
 from recollect.language.queries.query_tree import Node
+from recollect.model.kinds import CONVERSATION
 from recollect.store.sqlite.passages.key_ranges import KeyRange
 from recollect.store.sqlite.volumes.format import (
-    HIDDEN,
-    VISIBLE,
+    IndexContents,
     UnreadableVolume,
     read_manifest,
 )
@@ -52,41 +51,34 @@ class Volume:
         """The number of passages."""
         self.key_range: KeyRange = tuple(manifest["keys"])
         self._document_range: KeyRange = tuple(manifest["documents"])
-        self._index_names: list[str] = manifest["indexes"]
-        self._visible = self._open(VISIBLE)
-
-    @cached_property
-    def _hidden(self) -> _Index | None:
-        # Opened on first use: it is rarely needed, and every open index costs a thread that checks
-        # a file twice a second.
-        return self._open(HIDDEN)
-
-    def _open(self, name: str) -> _Index | None:
-        if name not in self._index_names:
-            return None
-        return _Index(self.folder / name)
+        self._contents = [IndexContents(**contents) for contents in manifest["indexes"]]
+        self._open_indexes: dict[int, _Index] = {}
+        for number, contents in enumerate(self._contents):
+            if contents == IndexContents(CONVERSATION, hidden=False):
+                self._open(number)
 
     def best_matches(self, node: Node, selection: Selection, limit: int) -> list[Match]:
         """The passages that match, best first.
 
-        Passages with the same score come in the order in which they were written to the volume.
+        The newest passages with the same score come first.
         """
         excluded_keys = frozenset(selection.not_keys_in(self.key_range))
         hits: list[Match] = []
-        for index in self._indexes(selection.hidden):
+        indexes = self._indexes(selection.hidden, selection.kinds)
+        for index in indexes:
             query = index.query(node, selection, self._document_range)
             if query is not None:
                 hits += index.search(query, limit + len(excluded_keys))
         if excluded_keys:
             hits = [hit for hit in hits if hit[0] not in excluded_keys]
-        if selection.hidden:
-            hits.sort(key=itemgetter(1), reverse=True)
+        if len(indexes) > 1:
+            hits.sort(key=itemgetter(1, 0), reverse=True)
         return hits[: max(limit, 0)]
 
     def count_matches(self, node: Node, selection: Selection) -> int:
         excluded_keys = selection.not_keys_in(self.key_range)
         total = 0
-        for index in self._indexes(selection.hidden):
+        for index in self._indexes(selection.hidden, selection.kinds):
             query = index.query(node, selection, self._document_range, scored=False)
             if query is None:
                 continue
@@ -96,16 +88,27 @@ class Volume:
                 total -= index.count(all_of([query, among_keys]))
         return total
 
-    def frequencies(self, words: Sequence[str], hidden: bool) -> list[int]:
+    def frequencies(
+        self, words: Sequence[str], hidden: bool, kinds: Sequence[str] = ()
+    ) -> list[int]:
         """The number of passages that have each word, including passages that have changed."""
-        indexes = list(self._indexes(hidden))
+        indexes = self._indexes(hidden, kinds)
         return [sum(index.frequency(word) for index in indexes) for word in words]
 
-    def _indexes(self, hidden: bool) -> Iterator[_Index]:
-        if self._visible is not None:
-            yield self._visible
-        if hidden and self._hidden is not None:
-            yield self._hidden
+    def _indexes(self, hidden: bool, kinds: Sequence[str] = ()) -> list[_Index]:
+        """The indexes of some kinds, or of all kinds; with `hidden`, also of hidden passages."""
+        return [
+            self._open(number)
+            for number, contents in enumerate(self._contents)
+            if (hidden or not contents.hidden) and (not kinds or contents.kind in kinds)
+        ]
+
+    def _open(self, number: int) -> _Index:
+        # Opened on first use: some are rarely needed, and every open index costs a thread that
+        # checks a file twice a second.
+        if number not in self._open_indexes:
+            self._open_indexes[number] = _Index(self.folder / str(number))
+        return self._open_indexes[number]
 
 
 class _Index:

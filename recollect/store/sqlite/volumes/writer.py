@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 
 import tantivy
 
+from recollect.model.kinds import CONVERSATION
 from recollect.store.sqlite.text.text_index import prepare_text
 from recollect.store.sqlite.volumes.format import (
     FORMAT,
-    HIDDEN,
     MANIFEST,
-    VISIBLE,
+    IndexContents,
     checksums_of,
     schema,
 )
@@ -26,7 +26,9 @@ from recollect.store.sqlite.volumes.tokenizer import split_words, truncate_word
 _UNFINISHED = ".part"
 # Memory that Tantivy fills before it writes a segment. 125,000 messages of sixty words need half of
 # it, so they become one segment. Several segments give the same results, but slower.
-_HEAP_BYTES = {VISIBLE: 96_000_000, HIDDEN: 32_000_000}
+_HEAP_BYTES = 96_000_000
+_HEAP_BYTES_OF_OTHERS = 32_000_000
+"""For what most libraries have less of than of messages."""
 _ROWS_PER_STOP_CHECK = 256
 
 
@@ -47,6 +49,8 @@ class Row(NamedTuple):
     created_at: int | None = None
     """Microseconds since 1970."""
     hidden: bool = False
+    kind: str = CONVERSATION
+    """The kind of its document."""
 
 
 def write_volume(folder: Path, rows: Iterable[Row], stop: Callable[[], bool] | None = None) -> int:
@@ -79,19 +83,17 @@ def clear_unfinished(parent: Path) -> None:
 
 def _write_indexes(folder: Path, rows: Iterable[Row], stop: Callable[[], bool]) -> dict[str, Any]:
     """Write the indexes and return the manifest."""
-    writers: dict[str, _IndexWriter] = {}
+    writers: dict[IndexContents, _IndexWriter] = {}
     keys, documents = _Bounds(), _Bounds()
     count = 0
     try:
         for row in rows:
             if count % _ROWS_PER_STOP_CHECK == 0 and stop():
                 raise WriteStopped
-            name = VISIBLE
-            if row.hidden:
-                name = HIDDEN
-            if name not in writers:
-                writers[name] = _IndexWriter(folder / name, _HEAP_BYTES[name])
-            writers[name].add(row)
+            contents = IndexContents(row.kind, row.hidden)
+            if contents not in writers:
+                writers[contents] = _IndexWriter(folder / str(len(writers)), contents)
+            writers[contents].add(row)
             keys.add(row.key)
             documents.add(row.document)
             count += 1
@@ -109,7 +111,7 @@ def _write_indexes(folder: Path, rows: Iterable[Row], stop: Callable[[], bool]) 
         "rows": count,
         "keys": [keys.low, keys.high],
         "documents": [documents.low, documents.high],
-        "indexes": sorted(writers),
+        "indexes": [contents._asdict() for contents in writers],
         "files": {name: (folder / name).stat().st_size for name in names},
         "checksums": checksums_of(folder, names),
     }
@@ -131,8 +133,11 @@ class _Bounds:
 
 
 class _IndexWriter:
-    def __init__(self, folder: Path, heap_bytes: int) -> None:
+    def __init__(self, folder: Path, contents: IndexContents) -> None:
         folder.mkdir()
+        heap_bytes = _HEAP_BYTES_OF_OTHERS
+        if contents == IndexContents(CONVERSATION, hidden=False):
+            heap_bytes = _HEAP_BYTES
         index = tantivy.Index(schema(), path=str(folder))
         index.config_reader("manual")
         self._writer: tantivy.IndexWriter | None = index.writer(heap_bytes, 1)
