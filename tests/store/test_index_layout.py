@@ -22,7 +22,13 @@ from recollect.store.sqlite import SqliteStore
 from recollect.store.sqlite import store as sqlite_store
 from recollect.store.sqlite.care import reindexing
 from recollect.store.sqlite.connections.connection import Connection, connect
-from recollect.store.sqlite.text import index_copy, index_layout, text_index, verified_matches
+from recollect.store.sqlite.text import (
+    fts_match,
+    index_copy,
+    index_layout,
+    text_index,
+    verified_matches,
+)
 from recollect.store.sqlite.text.index_copy import COPY
 from recollect.store.sqlite.text.index_layout import INDEX, has_layout
 from recollect.store.sqlite.volumes import plan
@@ -191,6 +197,7 @@ def test_very_many_possible_matches_are_verified_until_there_are_enough(
         text = f"rain barrel {n}" if n % 3 == 0 else f"rain in barrel {n}"
         store.save([conversation(f"c{n}", message(f"m{n}", text))])
     phrase, near = Word("rain barrel"), Near((Word("barrel"), Word("rain")), 1)
+    monkeypatch.setattr(fts_match, "_SMALL_RANGE", 0)
     monkeypatch.setattr(verified_matches, "_MAX_VERIFIED", 6)
     monkeypatch.setattr(verified_matches, "_MAX_VERIFIED_MATCHES", 3)
     assert [store.count(node, EVERYTHING) for node in (phrase, near)] == [(2, False), (3, False)]

@@ -228,6 +228,7 @@ def test_a_changed_message_counts_once_when_fts5_answers_for_its_volume(
 def test_filters_apply_before_the_limit_on_matches_per_word(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(fts_match, "_SMALL_RANGE", 0)
     monkeypatch.setattr(fts_match, "_MAX_MATCHES_PER_WORD", 20)
     fill(store)
     old = Filter(before=NOON + timedelta(minutes=3))

@@ -35,7 +35,6 @@ from recollect.store.sqlite.connections.database_errors import (
     translate_error,
     translate_os_error,
 )
-from recollect.store.sqlite.connections.expected_searches import ExpectedSearches
 from recollect.store.sqlite.connections.transactions import Connections
 from recollect.store.sqlite.files.private_files import create_private_folder, protect_file
 from recollect.store.sqlite.index_folder import IndexFolder
@@ -300,7 +299,7 @@ class SqliteStore(SqlStore[Connection]):
 
     def expect(self, *plans: SearchPlan) -> None:
         def work(db: Connection) -> None:
-            db.expected_searches = ExpectedSearches(plans)
+            db.shared.expect(plans)
 
         self._read(work)
 

@@ -23,8 +23,8 @@ from recollect.store.sql.encoding import index_columns
 from recollect.store.sql.markers import get_marker
 from recollect.store.sql.reading import human_only
 from recollect.store.sql.writing.passages import COLUMNS
-from recollect.store.sqlite.connections.expected_searches import ExpectedSearches
 from recollect.store.sqlite.connections.memo import Memo
+from recollect.store.sqlite.connections.shared_results import SharedResults
 from recollect.store.sqlite.connections.sql_functions import add_sql_functions
 from recollect.store.sqlite.files.encryption import DataKey, apply_key, data_key
 from recollect.store.sqlite.passages.compression import (
@@ -75,10 +75,10 @@ class Connection(apsw.Connection):
     """A connection with the methods that the shared SQL needs (see store.sql.database)."""
 
     codec: Codec
-    expected_searches: ExpectedSearches
     unlocked_stamp: FileStamp | None = None
     """If this connection reads without locks: the files as they were when it was opened."""
 
+    _shared: SharedResults
     _memo: Memo | None = None
     _is_snapshot = False
     _is_memo_current = False
@@ -86,7 +86,7 @@ class Connection(apsw.Connection):
     def begin_snapshot(self) -> None:
         """Begin a transaction that only reads. Only for connections that never write."""
         self.execute("begin")
-        self.expected_searches = ExpectedSearches()
+        self._shared = SharedResults()
         self._is_snapshot = True
 
     def end_snapshot(self) -> None:
@@ -110,6 +110,13 @@ class Connection(apsw.Connection):
                 self._memo = Memo(version)
             self._is_memo_current = True
         return self._memo
+
+    @property
+    def shared(self) -> SharedResults:
+        """What the searches of this snapshot share. A transaction that writes shares nothing."""
+        if not self._is_snapshot:
+            return SharedResults()
+        return self._shared
 
     def memoize(self, key: Hashable, compute: Callable[[], T]) -> T:
         """A value that may be large, and is valid until anybody writes."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import islice
 
 from recollect.language.queries.query_tree import Node, Or, Word
@@ -22,6 +23,9 @@ from recollect.store.values import Candidate
 # Of a word with more matches, only the newest are scored, so that a search with very common words
 # takes bounded time.
 _MAX_MATCHES_PER_WORD = 20_000
+# The matches in a range of at most this many passages are read once for all filters of a search.
+# There are fewer than any other limit allows, so all of them are found.
+_SMALL_RANGE = 1_024
 # Passages whose lengths are read at once. The size is fixed, so that a longer list of results
 # begins like a shorter one.
 _BATCH_PASSAGES = 600
@@ -45,10 +49,17 @@ def best_matches(
     Passages with rare words come first, short ones before long ones. `keys` is the result of
     `keys_in_few_documents`.
     """
-    weights = _weigh_matches(db, node, filter, key_range, keys)
-    ranked = sorted(weights, key=lambda key: (-round(weights[key], 9), -key))
+    weights: Mapping[int, float]
+    if _is_shared(key_range, keys):
+        weights = _shared_weights(db, node, key_range)
+        passing = _shared_passing(db, node, key_range, filter)
+        ranked = [key for key in _in_order(weights) if key in passing]
+        batches = _batches(iter(ranked))
+    else:
+        weights = _weigh_matches(db, node, filter, key_range, keys)
+        batches = _batches(_passing_in_order(db, _in_order(weights), filter))
     hits: list[tuple[int, float]] = []
-    for batch in _batches(_passing_in_order(db, ranked, filter)):
+    for batch in batches:
         lowest = math.inf
         if hits:
             lowest = hits[-1][1]
@@ -60,6 +71,34 @@ def best_matches(
         if len(hits) >= limit:
             break
     return hits[:limit]
+
+
+def _in_order(weights: Mapping[int, float]) -> list[int]:
+    """The passages with the highest weights first, the newest of them first."""
+    return sorted(weights, key=lambda key: (-round(weights[key], 9), -key))
+
+
+def _is_shared(key_range: KeyRange, keys: Sequence[int] | None) -> bool:
+    """Whether the matches in a range are read whatever the filter, because they are few."""
+    first, last = key_range
+    return keys is None and last - first < _SMALL_RANGE
+
+
+def _shared_weights(db: Connection, node: Node, key_range: KeyRange) -> Mapping[int, float]:
+    weights = db.shared.weights
+    if (node, key_range) not in weights:
+        weights[node, key_range] = _weigh_matches(db, node, Filter(), key_range, None)
+    return weights[node, key_range]
+
+
+def _shared_passing(
+    db: Connection, node: Node, key_range: KeyRange, filter: Filter
+) -> AbstractSet[int]:
+    passing = db.shared.passing
+    if (node, key_range, filter) not in passing:
+        keys = list(_shared_weights(db, node, key_range))
+        passing[node, key_range, filter] = passing_keys(db, keys, filter)
+    return passing[node, key_range, filter]
 
 
 def _weigh_matches(
@@ -123,6 +162,9 @@ def count_matches(
 
     `keys` is the result of `keys_in_few_documents`.
     """
+    if filter is not None and _is_shared(key_range, keys):
+        count = len(_shared_passing(db, node, key_range, filter))
+        return min(count, limit), count < limit
     total, is_exact = 0, True
     for some in ranges_with_keys(key_range, keys):
         count, is_exact = verified_matches.count_matches(db, node, filter, some, limit - total)

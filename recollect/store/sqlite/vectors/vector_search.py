@@ -83,7 +83,7 @@ class VectorSearch:
         self, db: Connection, space: Space, vector: Vector, filter: Filter, limit: int
     ) -> list[tuple[int, float]]:
         """See Store.nearest. Expected searches with the same vector share a scan."""
-        plans, neighbours = db.expected_searches.plans, db.expected_searches.neighbours
+        plans, neighbours = db.shared.plans, db.shared.neighbours
         numbers = [
             number
             for number, plan in enumerate(plans)
