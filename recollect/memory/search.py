@@ -237,7 +237,7 @@ class _ConceptSearch:
         """How many results there are, and whether that is exact or a lower bound."""
         is_exact = results.is_exact and not self._scope.is_partial
         for pool in self._pools:
-            has_all = pool.size < CANDIDATES and not pool.has_more_matches
+            has_all = len(pool.keys) < CANDIDATES and not pool.has_more_matches
             is_exact = is_exact and has_all
         observations, _ = self._observations.count()
         return max(observations, results.observations) + results.exchanges, is_exact

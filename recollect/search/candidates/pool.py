@@ -59,7 +59,8 @@ class CandidatePool:
         self._vector_arm = VectorArm(interpretation, scope)
         self.reader = CandidateReader(interpretation, scope, self._vector_arm)
         self._sizes = Sizes(interpretation, scope.store, max_arm_size)
-        self._keys = frozenset(excluded_keys)
+        self.keys = frozenset(excluded_keys)
+        """The keys of the candidates, and those that are not read."""
         self._all_matches: list[int] | None = None
         """What the text arm has found, if that is all."""
         self._matches: Sequence[int] = ()
@@ -120,9 +121,9 @@ class CandidatePool:
         if self.has_more_matches:
             matches += self.text_arm.statements()
         self._cosines = dict(neighbours)
-        self._new_matches = set(matches) - self._keys
-        new_keys = self._new_matches | ({key for key, _ in neighbours} - self._keys)
-        self._keys |= new_keys
+        self._new_matches = set(matches) - self.keys
+        new_keys = self._new_matches | ({key for key, _ in neighbours} - self.keys)
+        self.keys |= new_keys
         self.candidate_read = CandidateRead(tuple(new_keys), self.scope.filter)
 
     def _by_authors(self) -> list[int]:
@@ -182,13 +183,6 @@ class CandidatePool:
 
     # -- what was found ---
 
-    def __contains__(self, key: int) -> bool:
-        return key in self._keys
-
-    @property
-    def size(self) -> int:
-        return len(self._keys)
-
     def count(self) -> tuple[int, bool]:
         """How many messages the text arm finds, and whether that is exact or a minimum."""
         if self._all_matches is not None:
@@ -214,7 +208,7 @@ class CandidatePool:
         is_quick = options.typing or options.observations or is_question or self.scope.is_partial
         if self.has_more_matches and interpretation.node is not None and not is_quick:
             keys = self.text_arm.matches(_COUNTED_MATCHES)
-            unranked = [key for key in keys if key not in self._keys]
+            unranked = [key for key in keys if key not in self.keys]
             documents.update([name for _, name, _ in self.scope.store.change_times(unranked)])
             is_exact = len(keys) < _COUNTED_MATCHES and not interpretation.is_by_meaning
         return len(documents), is_exact and not self.scope.is_partial
@@ -227,15 +221,15 @@ class CandidatePool:
 
     def matches_beyond(self, start: int, count: int) -> list[Candidate]:
         """A page of the matches that were not ranked, in the order of the text engine."""
-        limit = self._sizes.arm + len(self._keys) + start + count
-        keys = [key for key in self.text_arm.matches(limit) if key not in self._keys]
+        limit = self._sizes.arm + len(self.keys) + start + count
+        keys = [key for key in self.text_arm.matches(limit) if key not in self.keys]
         return self._in_order(keys[start : start + count])
 
     def all_matches_beyond(self) -> Iterator[Candidate]:
         """All of them. They are read only as far as the caller asks for them."""
         if self._interpretation.node is None or not self.has_more_matches:
             return
-        keys_before = set(self._keys)
+        keys_before = set(self.keys)
         limit = self._sizes.arm + len(keys_before)
         while True:
             matches = self.text_arm.matches(limit)
@@ -294,7 +288,7 @@ def read_candidates(
     # All at once takes less time. They take turns, so none is left out if there is too little.
     in_turn = [c for row in zip_longest(*by_pool) for c in row if c is not None]
     with_terms = pools[0].reader.with_terms(in_turn)
-    by_pool = [[s for s in with_terms if s.candidate.key in pool] for pool in pools]
+    by_pool = [[s for s in with_terms if s.candidate.key in pool.keys] for pool in pools]
     for pool, candidates in zip(pools, by_pool, strict=True):
         pool.set_cosines(candidates)
     return by_pool

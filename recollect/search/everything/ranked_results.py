@@ -163,7 +163,9 @@ class RankedResults(Results):
 
     def _count(self, pool: CandidatePool) -> tuple[int, bool]:
         """The number of results of one kind, and whether it is exact."""
-        members = [scored for scored in self.ranking.candidates if scored.candidate.key in pool]
+        members = [
+            scored for scored in self.ranking.candidates if scored.candidate.key in pool.keys
+        ]
         ranked = {identity(scored.candidate, self._is_by_title(scored)) for scored in members}
         if pool.is_exhausted or self.interpretation.node is None:
             return len(ranked), pool.is_exhausted
@@ -174,9 +176,9 @@ class RankedResults(Results):
             return max(matches - copies, len(ranked)), is_exact
         if matches > MOST_COUNTED:
             # Estimate from the share of items among the passages in the pool.
-            items_per_match = max(len(ranked), 1) / max(pool.size, 1)
+            items_per_match = max(len(ranked), 1) / max(len(pool.keys), 1)
             return max(len(ranked), int(matches * items_per_match)), False
-        keys = pool.all_matches(matches)
-        documents = {document for _, document, _ in pool.scope.store.change_times(keys)}
+        change_times = pool.scope.store.change_times(pool.all_matches(matches))
+        documents = {document for _, document, _ in change_times}
         documents |= {document for document, _ in ranked}
         return len(documents), is_exact

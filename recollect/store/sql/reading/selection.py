@@ -144,6 +144,18 @@ def document_filter(filter: Filter) -> Filter:
     )
 
 
+@lru_cache(maxsize=16)
+def filter_of_any_kind(filter: Filter) -> Filter:
+    """The part of a filter that is about documents, without their kinds."""
+    return replace(document_filter(filter), kinds=())
+
+
+@lru_cache(maxsize=16)
+def has_only_kinds(filter: Filter) -> bool:
+    """Whether a filter accepts everything of some kinds, or of all kinds."""
+    return filter == Filter(kinds=filter.kinds, hidden=filter.hidden)
+
+
 def drop_common_kinds(db: Database, filter: Filter) -> tuple[Filter, list[int]]:
     """If nearly all documents have the kinds of the filter: the filter without kinds.
 

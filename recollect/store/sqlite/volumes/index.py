@@ -13,7 +13,6 @@ import threading
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import cache, partial
 from operator import itemgetter
 from pathlib import Path
@@ -23,7 +22,11 @@ from recollect.language.queries.query_tree import Node, Or, Word
 from recollect.language.text import micros
 from recollect.model.search import Filter
 from recollect.store.sql.encoding import INDEXED_TITLE
-from recollect.store.sql.reading.selection import document_filter, matching_documents
+from recollect.store.sql.reading.selection import (
+    filter_of_any_kind,
+    has_only_kinds,
+    matching_documents,
+)
 from recollect.store.sqlite.connections.connection import Connection
 from recollect.store.sqlite.connections.transactions import Connections
 from recollect.store.sqlite.files.checksums import is_check_due, log_damage
@@ -127,7 +130,7 @@ class VolumeIndex:
         FTS5 counts at most `limit` matches per range. If one of several words has that many, only
         its matches are counted, because counting all would take longer than the search.
         """
-        if isinstance(node, Or) and filter == Filter(kinds=filter.kinds, hidden=filter.hidden):
+        if isinstance(node, Or) and has_only_kinds(filter):
             most = self._matches_of_most_frequent(db, node, filter)
             if most >= limit:
                 return most, False
@@ -484,7 +487,7 @@ def _selection_factory(db: Connection, filter: Filter) -> Callable[[tuple[int, .
 
     @cache
     def selection(stale_keys: tuple[int, ...]) -> Selection:
-        any_kind = document_filter(replace(filter, kinds=()))
+        any_kind = filter_of_any_kind(filter)
         documents = db.memoize(any_kind, lambda: matching_documents(db, any_kind))
         return Selection(
             roles=filter.roles,
