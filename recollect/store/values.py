@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from recollect.language.languages.base import Language
 from recollect.language.queries.query_tree import Node
+from recollect.language.text import micros
 from recollect.model.search import Filter
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 Progress = Callable[[int, int], None]
 """Called with (done, total) during a long operation."""
@@ -194,6 +199,39 @@ class MatchGroups(NamedTuple):
     documents: list[DocumentGroup]
     is_complete: bool = True
     """False if there are too many matches to group them all."""
+
+
+NO_TIME = -(1 << 62)
+"""The time of a passage without one."""
+
+
+class TimedMatches(NamedTuple):
+    """All passages that match a query, with their times: a value of each passage in each array."""
+
+    keys: NDArray[np.int64]
+    documents: NDArray[np.int64]
+    """A number for the document of each."""
+    times: NDArray[np.int64]
+    """Microseconds since 1970, or NO_TIME. See Store.change_times."""
+
+    @classmethod
+    def of(cls, change_times: Sequence[tuple[int, str, datetime | None]]) -> TimedMatches:
+        """The same for the values that Store.change_times returns."""
+        import numpy as np
+
+        numbers: dict[str, int] = {}
+        keys, documents, times = [], [], []
+        for key, document, time in change_times:
+            keys.append(key)
+            documents.append(numbers.setdefault(document, len(numbers)))
+            times.append(NO_TIME if time is None else micros(time))
+        return cls(*(np.array(values, np.int64) for values in (keys, documents, times)))
+
+    def without(self, keys: Collection[int]) -> TimedMatches:
+        import numpy as np
+
+        is_other = ~np.isin(self.keys, np.array(list(keys), np.int64))
+        return TimedMatches(self.keys[is_other], self.documents[is_other], self.times[is_other])
 
 
 # -- vectors ---

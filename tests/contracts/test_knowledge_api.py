@@ -555,6 +555,35 @@ def test_recent_sorts_by_time_with_undated_items_last(collection: Library) -> No
         search(collection, "lighthouse", order_by="colour")
 
 
+@proves("C3-34")
+def test_recent_sorts_all_matches_however_many_there_are(library: Library) -> None:
+    texts = [f"walrus {'and many other animals ' * 5}", *["a walrus"] * 10_050]
+    save(library, *(note(f"n{n}", text, days=n) for n, text in enumerate(texts)))
+    page = search_page(library, "walrus", order_by="recent", limit=1)
+    # It is the newest, but the worst match.
+    assert [result["id"] for result in page["results"]] == ["n0"]
+    assert page["total_estimated"] == len(texts)
+
+
+@proves("C3-34")
+@pytest.mark.every_store
+def test_recent_also_sorts_what_was_found_by_meaning(library: Library) -> None:
+    texts = ("The doctor prescribed antibiotics.", "Pasta for dinner.", "The physician was kind.")
+    save(library, *(note(f"n{n}", text, days=n) for n, text in enumerate(texts)))
+    library.index()
+
+    def ids(query: str, **options: Any) -> list[str]:
+        return [result["id"] for result in search(library, query, **options)]
+
+    assert ids("physician", mode="vector") == ["n2", "n0"]
+    assert ids("physician", mode="vector", order_by="recent") == ["n0", "n2"]
+    # Without a word of the query, results by meaning are all there is.
+    query = "medical treatment for illness"
+    assert sorted(ids(query, order_by="recent")) == sorted(ids(query)) != []
+    assert search_page(library, query, order_by="recent")["total_estimated"] == len(ids(query))
+    assert ids("physician", order_by="recent") == ["n2"]
+
+
 @proves("C3-35")
 @pytest.mark.every_state
 @pytest.mark.parametrize("order", ["relevance", "recent"])

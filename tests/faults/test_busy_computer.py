@@ -15,6 +15,7 @@ from selection import few
 
 import recollect
 from recollect.errors import SearchTimeout
+from recollect.knowledge.options import KnowledgeOptions
 from recollect.search.candidates import deadline
 from recollect.search.candidates.deadline import Deadline
 from recollect.search.candidates.sizes import CANDIDATES
@@ -112,6 +113,19 @@ def test_a_search_that_found_nothing_in_time_is_an_error(
         monkeypatch.setattr(library._store, method, fail_after(0, lambda: None))
     with pytest.raises(SearchTimeout, match="before it found anything"):
         library.search("boat harbour")
+
+
+def test_matches_that_are_too_many_to_sort_by_time_are_partial(
+    library: recollect.Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(library, 20)
+    everything = library.knowledge.search("boat", KnowledgeOptions(order_by="recent"))
+    assert not everything.get("partial")
+    store = library._store
+    monkeypatch.setattr(store, "match_times", fail_after(0, store.match_times))
+    results = library.knowledge.search("boat", KnowledgeOptions(order_by="recent"))
+    assert results["partial"]
+    assert [r["uri"] for r in results["results"]] == [r["uri"] for r in everything["results"]]
 
 
 def test_a_search_over_all_kinds_can_be_partial(

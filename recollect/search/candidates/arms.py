@@ -24,7 +24,7 @@ from recollect.search.queries.interpretation import Interpretation
 from recollect.search.queries.query_filter import MOST_AUTHORS
 from recollect.search.queries.terms import any_term
 from recollect.search.ranking.dialogues import authors_in_query
-from recollect.store.values import SearchPlan, Space
+from recollect.store.values import SearchPlan, Space, TimedMatches
 
 # The weight of a term in a tenth of all messages. Terms with less say little and match many
 # messages, so candidates with a rarer term come first.
@@ -137,14 +137,9 @@ class TextArm:
                 keys = list(dict.fromkeys([*keys, *self._store.match(node, self._filter, limit)]))
         return keys[:limit]
 
-    def full_matches(self, limit: int) -> list[int]:
-        """The keys of messages that contain every term."""
-        node = self._interpretation.node
-        if node is None:
-            return []
-        if self._interpretation.is_plain:
-            node = self._interpretation.all_terms
-        return self._store.match(node, self._filter, limit)
+    def timed_matches(self, node: Node) -> TimedMatches:
+        """All messages that match, with their times."""
+        return self._store.match_times(node, self._filter)
 
     def matches_in(self, filter: Filter, limit: int) -> list[int]:
         """The keys of matches that pass another filter, such as a period."""

@@ -16,10 +16,13 @@ from recollect.language.queries.query_tree import Node, Word
 from recollect.model.search import Filter
 from recollect.search.candidates.deadline import Deadline
 from recollect.store.base import Store
-from recollect.store.values import Candidate, Space
+from recollect.store.values import Candidate, Space, TimedMatches
 from recollect.store.views.base import StoreView
 
 T = TypeVar("T")
+
+# If all matches are too many to sort by time, the best of them are sorted.
+_MOST_SORTED = 10_000
 
 
 class PartialStore(StoreView):
@@ -52,6 +55,13 @@ class PartialStore(StoreView):
 
     def count(self, node: Node, filter: Filter) -> tuple[int, bool]:
         return self._attempt("count", lambda: self._store.count(node, filter), (0, False))
+
+    def match_times(self, node: Node, filter: Filter) -> TimedMatches:
+        matches = self._attempt("match_times", lambda: self._store.match_times(node, filter), None)
+        if matches is None:
+            best = self.match(node, filter, _MOST_SORTED)
+            matches = TimedMatches.of(self.change_times(best))
+        return matches
 
     def title_matches(self, words: Sequence[Word]) -> list[int]:
         return self._attempt("title_matches", lambda: self._store.title_matches(words), [])

@@ -13,7 +13,7 @@ from recollect.language.queries.matching import matches
 from recollect.language.queries.query_tree import Node
 from recollect.model.search import Filter
 from recollect.store.base import Store
-from recollect.store.values import Candidate, Space
+from recollect.store.values import Candidate, Space, TimedMatches
 from recollect.store.views.base import StoreView
 
 
@@ -34,6 +34,9 @@ class ExcludingView(StoreView):
     def count(self, node: Node, filter: Filter) -> tuple[int, bool]:
         count, is_exact = self._store.count(node, filter)
         return max(0, count - len(self._excluded_keys)), is_exact
+
+    def match_times(self, node: Node, filter: Filter) -> TimedMatches:
+        return self._store.match_times(node, filter).without(self._excluded_keys)
 
     def nearest(
         self, space: Space, vector: Any, filter: Filter, limit: int
@@ -59,6 +62,10 @@ class TitleView(StoreView):
 
     def count(self, node: Node, filter: Filter) -> tuple[int, bool]:
         return len(self.match(node, filter, len(self._titles))), True
+
+    def match_times(self, node: Node, filter: Filter) -> TimedMatches:
+        keys = self.match(node, filter, len(self._titles))
+        return TimedMatches.of(self._store.change_times(keys))
 
     def candidates(self, keys: Sequence[int], filter: Filter) -> list[Candidate]:
         return [self._titles[key] for key in keys if key in self._titles]

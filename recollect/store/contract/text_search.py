@@ -14,6 +14,7 @@ from recollect.store.values import (
     Candidate,
     MatchGroups,
     SubstringMatches,
+    TimedMatches,
 )
 
 
@@ -57,6 +58,14 @@ class TextSearch(ABC):
     @abstractmethod
     def group_passages(self, keys: Sequence[int]) -> MatchGroups:
         """The same groups of some passages."""
+
+    @reader
+    @abstractmethod
+    def match_times(self, node: Node, filter: Filter) -> TimedMatches:
+        """All matching passages with their times, in any order.
+
+        Raises SearchTimeout if there are too many.
+        """
 
     @reader
     @abstractmethod

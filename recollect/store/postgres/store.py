@@ -24,7 +24,7 @@ from recollect.store.postgres.connections.connection import Connection
 from recollect.store.postgres.connections.server_errors import explain_error
 from recollect.store.postgres.connections.transactions import Transactions
 from recollect.store.postgres.filters import OWNER
-from recollect.store.postgres.text.match_groups import match_rows
+from recollect.store.postgres.text.match_source import match_source
 from recollect.store.sql import checking, markers, observations, statistics
 from recollect.store.sql.copying import handover
 from recollect.store.sql.database import TextIndex
@@ -187,10 +187,10 @@ class PostgresStore(SqlStore[Connection]):
 
     # -- text search ---
 
-    def _match_rows(
+    def _match_source(
         self, db: Connection, node: Node | None, filter: Filter
-    ) -> list[tuple[Any, ...]]:
-        return match_rows(db, node, filter)
+    ) -> tuple[str, Sequence[Any]]:
+        return match_source(db, node, filter)
 
     def match(self, node: Node, filter: Filter, limit: int) -> list[int]:
         def work(db: Connection) -> list[int]:

@@ -45,7 +45,7 @@ from recollect.store.sqlite.schema.migrations import is_current, migrate
 from recollect.store.sqlite.text import fts_match, text_index, titles, verified_matches
 from recollect.store.sqlite.text.index_copy import drop_copy
 from recollect.store.sqlite.text.index_layout import needs_positions
-from recollect.store.sqlite.text.match_groups import match_rows
+from recollect.store.sqlite.text.match_source import match_source
 from recollect.store.sqlite.volumes import plan
 from recollect.store.values import (
     Appended,
@@ -259,15 +259,15 @@ class SqliteStore(SqlStore[Connection]):
 
         return self._search(work)
 
-    def _match_rows(
+    def _match_source(
         self, db: Connection, node: Node | None, filter: Filter
-    ) -> list[tuple[Any, ...]]:
+    ) -> tuple[str, Sequence[Any]]:
         def matching_keys(node: Node) -> Sequence[int]:
             if _has_volumes(db):
                 return self._index_folder.volumes.matching_keys(db, node, filter)
             return verified_matches.all_matches(db, node, filter, all_keys(db))
 
-        return match_rows(db, node, filter, matching_keys)
+        return match_source(db, node, filter, matching_keys)
 
     def title_matches(self, words: Sequence[Word]) -> list[int]:
         return self._search(lambda db: titles.title_matches(db, words))

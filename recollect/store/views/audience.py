@@ -32,6 +32,7 @@ from recollect.store.values import (
     Space,
     SubstringMatches,
     TermPlan,
+    TimedMatches,
     Unembedded,
 )
 from recollect.store.views.base import StoreView
@@ -223,6 +224,9 @@ class AudienceStore(StoreView):
             keys = self.match(node, filter, MAX_COUNTED + 1)
         groups = self._store.group_passages(keys[:MAX_COUNTED])
         return groups._replace(is_complete=len(keys) <= MAX_COUNTED)
+
+    def match_times(self, node: Node, filter: Filter) -> TimedMatches:
+        return self._store.match_times(node, filter).without(self._hidden)
 
     def group_passages(self, keys: Sequence[int]) -> MatchGroups:
         return self._store.group_passages(self._visible(keys))

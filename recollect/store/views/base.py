@@ -43,6 +43,7 @@ from recollect.store.values import (
     Space,
     SubstringMatches,
     TermPlan,
+    TimedMatches,
     Unembedded,
 )
 
@@ -221,6 +222,9 @@ class StoreView(Store):
 
     def match_groups(self, node: Node | None, filter: Filter) -> MatchGroups:
         return self._store.match_groups(node, filter)
+
+    def match_times(self, node: Node, filter: Filter) -> TimedMatches:
+        return self._store.match_times(node, filter)
 
     def group_passages(self, keys: Sequence[int]) -> MatchGroups:
         return self._store.group_passages(keys)

@@ -14,7 +14,7 @@ from recollect.store.contract.documents import Documents
 from recollect.store.errors import damaged_document, reason_of
 from recollect.store.sql.database import TextIndex
 from recollect.store.sql.parts.transactions import Connection, SqlTransactions
-from recollect.store.sql.reading import listing, lookup
+from recollect.store.sql.reading import listing, lookup, times
 from recollect.store.sql.writing import changes, forgetting, moves, rewriting, saving
 from recollect.store.values import Appended, Forgotten, ListPosition, OnDamage, Removal, SaveResult
 
@@ -222,7 +222,7 @@ class SqlDocuments(SqlTransactions[Connection], Documents):
         return self._search(lambda db: db.human_only(keys))
 
     def change_times(self, keys: Sequence[int]) -> list[tuple[int, str, datetime | None]]:
-        return self._read(lambda db: lookup.change_times(db, keys))
+        return self._read(lambda db: times.change_times(db, keys))
 
 
 def _has_removed_text(results: Sequence[SaveResult]) -> bool:

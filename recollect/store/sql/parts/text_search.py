@@ -15,9 +15,9 @@ from recollect.model.search import Filter
 from recollect.settings import LIMITS
 from recollect.store.contract.text_search import TextSearch
 from recollect.store.sql.parts.transactions import Connection, SqlTransactions
-from recollect.store.sql.reading import lookup, match_groups, selection
+from recollect.store.sql.reading import lookup, match_groups, selection, times
 from recollect.store.sql.reading.selection import resolve_filter
-from recollect.store.values import Candidate, MatchGroups, SubstringMatches
+from recollect.store.values import Candidate, MatchGroups, SubstringMatches, TimedMatches
 
 # Longer than a search: people see the hits while all matches are counted.
 _COUNTING_SECONDS = 3 * LIMITS.search_seconds
@@ -116,16 +116,23 @@ class SqlTextSearch(SqlTransactions[Connection], TextSearch):
 
     def match_groups(self, node: Node | None, filter: Filter) -> MatchGroups:
         def work(db: Connection) -> MatchGroups:
-            rows = self._match_rows(db, node, resolve_filter(db, filter))
-            return match_groups.group_matches(db, rows)
+            source, values = self._match_source(db, node, resolve_filter(db, filter))
+            return match_groups.group_matches(db, source, values)
 
         return self._read(work, _COUNTING_SECONDS)
 
+    def match_times(self, node: Node, filter: Filter) -> TimedMatches:
+        def work(db: Connection) -> TimedMatches:
+            source, values = self._match_source(db, node, resolve_filter(db, filter))
+            return times.timed_matches(db, source, values)
+
+        return self._search(work)
+
     @abstractmethod
-    def _match_rows(
+    def _match_source(
         self, db: Connection, node: Node | None, filter: Filter
-    ) -> list[tuple[Any, ...]]:
-        """All passages that match, as `match_groups.match_rows` returns them."""
+    ) -> tuple[str, Sequence[Any]]:
+        """The end of a statement that selects each passage `p` that matches, with its values."""
 
     def group_passages(self, keys: Sequence[int]) -> MatchGroups:
         return self._read(lambda db: match_groups.group_passages(db, keys), _COUNTING_SECONDS)

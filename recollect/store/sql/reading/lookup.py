@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime
 from typing import Any
 
 from recollect.errors import NotFound
@@ -370,16 +369,3 @@ def read_row(db: Database, key: int) -> tuple[Any, ...]:
         f"select {_PASSAGE_COLUMNS} from passage p where {db.own('p')} and p.key = ?", (key,)
     )
     return row
-
-
-def change_times(db: Database, keys: Sequence[int]) -> list[tuple[int, str, datetime | None]]:
-    """See Store.change_times."""
-    members, value = db.in_list(list(keys))
-    rows = db.rows(
-        "select p.key, d.id, coalesce(case when d.kind = 'conversation' then p.created_at end, "
-        "d.updated_at, d.created_at) "
-        f"from passage p {db.by_key('document', 'd', 'p.document')} "
-        f"where {db.own('p')} and p.key in ({members})",
-        (value,),
-    )
-    return [(key, document, from_micros(time)) for key, document, time in rows]

@@ -37,23 +37,16 @@ def group_passages(db: Database, keys: Sequence[int]) -> MatchGroups:
     """See Store.group_passages."""
     members, value = db.in_list(list(keys))
     source = f"passage p where {db.own('p')} and p.key in ({members})"
-    return group_matches(db, match_rows(db, source, (value,)))
+    return group_matches(db, source, (value,))
 
 
-def match_rows(db: Database, source: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
-    """The matches by role and day, each row with the documents of its matches.
-
-    `source` is the rest of a statement that selects each match `p`. The day is counted from 1970.
-    """
-    return db.rows(
-        f"select {_COLUMNS}, {db.array_of('p.document')} from {source} group by 1, 2", values
-    )
-
-
-def group_matches(db: Database, rows: Sequence[tuple[Any, ...]]) -> MatchGroups:
-    """Group matches, given as `match_rows`."""
+def group_matches(db: Database, source: str, values: Sequence[Any]) -> MatchGroups:
+    """The groups of matches. `source` ends a statement that selects each match `p`."""
     import numpy as np
 
+    rows = db.rows(
+        f"select {_COLUMNS}, {db.array_of('p.document')} from {source} group by 1, 2", values
+    )
     if not rows:
         return MatchGroups([], [])
     role_column, day_column, keys = zip(*rows, strict=True)

@@ -25,6 +25,7 @@ from recollect.store.sqlite.text.word_text import matcher, word_text
 _MAX_VERIFIED = 10_000
 # until this many of them match. If none of them does, older ones are verified.
 _MAX_VERIFIED_MATCHES = 2_000
+_NO_LIMIT = -1  # of rows, for SQLite
 # The words of texts that were verified. The next search verifies many of them again. 4 MB at most.
 _cached_words: dict[tuple[str, str | bytes], str] = {}
 _MAX_CACHED_TEXTS = 1_000
@@ -117,7 +118,9 @@ def newest_matches(
 
 
 def all_matches(db: Connection, node: Node, filter: Filter, key_range: KeyRange) -> list[int]:
-    """The keys of all passages in a range that match, for a query that has to be verified."""
+    """The keys of all passages in a range that match."""
+    if index_query(db, node).is_exact:
+        return newest_matches(db, node, filter, key_range, _NO_LIMIT).keys
     return [key for key, is_match in _verify(db, node, filter, key_range) if is_match]
 
 

@@ -1,7 +1,8 @@
-"""Group all passages that match a query. See Store.match_groups."""
+"""All passages that match a query, for a statement that reads them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from recollect.language.queries.query_tree import Node
@@ -17,20 +18,17 @@ from recollect.store.postgres.text.matches import (
     matches_among,
     matches_outside_index,
 )
-from recollect.store.sql.reading import match_groups
 
 _NO_LIMIT = 1 << 30
 
 
-def match_rows(db: Connection, node: Node | None, filter: Filter) -> list[tuple[Any, ...]]:
-    """All passages that match, as `match_groups.match_rows` in `store.sql` returns them."""
+def match_source(db: Connection, node: Node | None, filter: Filter) -> tuple[str, Sequence[Any]]:
+    """The end of a statement that selects each passage `p` that matches, with its values."""
     if node is None:
         where, values = candidate_conditions(filter)
-        source = f"{passages_and_documents(db)} where {db.own('p')} and {where}"
-        return match_groups.match_rows(db, source, values)
+        return f"{passages_and_documents(db)} where {db.own('p')} and {where}", values
     keys = _matching_keys(db, node, filter)
-    source = f"passage p where {db.own('p')} and p.key = any(?::bigint[])"
-    return match_groups.match_rows(db, source, (keys,))
+    return f"passage p where {db.own('p')} and p.key = any(?::bigint[])", (keys,)
 
 
 def _matching_keys(db: Connection, node: Node, filter: Filter) -> list[int]:

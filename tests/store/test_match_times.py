@@ -1,0 +1,98 @@
+"""All matches of a query with their times: the same on both stores."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from messages import NOON, conversation, message
+from random_libraries import random_documents, random_filter, random_tree
+
+from recollect.language.queries.query import parse
+from recollect.language.text import micros
+from recollect.model.search import Filter
+from recollect.store.base import Store
+from recollect.store.sqlite.volumes import plan
+from recollect.store.values import NO_TIME, TimedMatches
+from recollect.store.views.audience import AudienceStore
+
+MANY = 100_000
+
+
+def times_by_key(matches: TimedMatches) -> dict[int, datetime | None]:
+    times = matches.times.tolist()
+    return {
+        key: None if time == NO_TIME else datetime.fromtimestamp(time / 1e6, UTC)
+        for key, time in zip(matches.keys.tolist(), times, strict=True)
+    }
+
+
+@pytest.mark.every_store
+def test_messages_have_their_own_times_and_other_items_those_of_their_documents(
+    store: Store,
+) -> None:
+    later = NOON + timedelta(days=1)
+    chat = conversation(
+        message("a", "A walrus", minutes=1),
+        message("b", "Another walrus")._replace(created_at=None),
+        message("c", "A seal", minutes=2),
+    )
+    note = conversation(message("a", "Walrus notes"), id="n", kind="note", updated_at=later)
+    undated = conversation(
+        message("a", "Walrus"), id="u", kind="prompt", created_at=None, updated_at=None
+    )
+    store.save([chat, note, undated])
+    matches = store.match_times(parse("walrus"), Filter())
+    times = sorted(times_by_key(matches).values(), key=str)
+    assert times == [NOON, NOON + timedelta(minutes=1), later, None]
+    assert len(set(matches.documents.tolist())) == 3
+    notes = store.match_times(parse("walrus"), Filter(kinds=("note",)))
+    assert list(times_by_key(notes).values()) == [later]
+    assert not len(store.match_times(parse("bus"), Filter()).keys)
+    visible = AudienceStore(store)
+    assert times_by_key(visible.match_times(parse("walrus"), Filter())) == times_by_key(matches)
+
+
+def test_an_agent_does_not_get_the_times_of_human_only_messages(store: Store) -> None:
+    secret = message("a", "A secret tram", metadata={"human_only": True})
+    store.save([conversation(secret), conversation(message("b", "A tram"), id="c2")])
+    assert len(store.match_times(parse("tram"), Filter()).keys) == 2
+    (key,) = AudienceStore(store).match_times(parse("tram"), Filter()).keys.tolist()
+    assert store.passages_by_key([key])[key][1].id == "b"
+
+
+@pytest.mark.parametrize("sealed", [False, True])
+def test_matches_with_times_are_those_of_a_search(
+    store: Store, sealed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan, "MIN_VOLUME_PASSAGES", 10)
+    monkeypatch.setattr(plan, "MAX_VOLUME_PASSAGES", 40)
+    store.save(random_documents(random.Random(0), 40))
+    if sealed:
+        store.refresh()
+        store.save(random_documents(random.Random(1), 3))
+    rng = random.Random(2)
+    sizes = []
+    for _ in range(60):
+        node, filter = random_tree(rng), random_filter(rng)
+        if rng.random() < 0.5:
+            filter = Filter(kinds=rng.choice([(), ("note",), ("conversation",)]), hidden=True)
+        matches = store.match_times(node, filter)
+        keys = store.match(node, filter, MANY)
+        assert sorted(matches.keys.tolist()) == sorted(keys)
+        expected = {key: time for key, _, time in store.change_times(keys)}
+        assert times_by_key(matches) == expected
+        groups = store.match_groups(node, filter)
+        assert sum(group.matches for group in groups.passages) == len(keys)
+        sizes.append(len(keys))
+    assert sum(size > 0 for size in sizes) > 20
+
+
+def test_the_same_values_are_made_of_change_times() -> None:
+    matches = TimedMatches.of([(5, "x", NOON), (3, "y", None), (9, "x", None)])
+    assert matches.keys.tolist() == [5, 3, 9]
+    assert matches.documents.tolist() == [0, 1, 0]
+    assert matches.times.tolist() == [micros(NOON), NO_TIME, NO_TIME]
+    assert matches.without([3, 4]).documents.tolist() == [0, 0]
+    assert not len(TimedMatches.of([]).keys)
