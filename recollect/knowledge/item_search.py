@@ -25,7 +25,7 @@ from recollect.model.documents import Json, Passage, Summary
 from recollect.model.kinds import CONVERSATION, MEDIA
 from recollect.model.search import SearchOptions
 from recollect.search.everything.entries import Entry
-from recollect.search.everything.results import MOST_SORTED, Results
+from recollect.search.everything.results import Results
 from recollect.search.everything.search import search_everything
 from recollect.search.results.snippet import first_match
 from recollect.settings import LIMITS
@@ -33,6 +33,8 @@ from recollect.store.base import Store
 from recollect.store.views.audience import visible_store
 
 MOST_RESULTS = 100
+# Of the results of a mixed list, media among the first of them are sorted in an order of their own.
+_MOST_SORTED = 10_000
 _SCORE_TYPES = {("text",): "fts", ("vector",): "vector", ("text", "vector"): "hybrid"}
 """How a result was found, in the terms of the Knowledge API."""
 
@@ -180,7 +182,7 @@ def _remarks(results: Results, page: ResultPage) -> dict[str, Json]:
 
 def _with_media_order(entries: Iterator[Entry], order: str, store: Store) -> Iterator[Entry]:
     """The results with media in an order of their own, in the places that media have."""
-    results = list(islice(entries, MOST_SORTED))
+    results = list(islice(entries, _MOST_SORTED))
     media = [entry for entry in results if entry.candidate.kind == MEDIA]
     media.sort(key=lambda entry: -entry.score)
     if order == "recent":

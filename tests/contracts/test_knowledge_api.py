@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 from urllib.parse import quote
 
@@ -563,6 +564,28 @@ def test_recent_sorts_all_matches_however_many_there_are(library: Library) -> No
     # It is the newest, but the worst match.
     assert [result["id"] for result in page["results"]] == ["n0"]
     assert page["total_estimated"] == len(texts)
+
+
+@proves("C3-34")
+@pytest.mark.every_state
+@pytest.mark.every_store
+@pytest.mark.parametrize("query", ["after:2026-01-01", "=>"])
+@pytest.mark.parametrize("order", ["relevance", "recent"])
+def test_results_without_words_are_sorted_by_time(library: Library, query: str, order: str) -> None:
+    library.add_conversation(
+        "c",
+        messages=[
+            {"role": "user", "content": f"{n} => {n}", "created_at": NOW - timedelta(days=2 * n)}
+            for n in range(3)
+        ],
+    )
+    save(library, *(note(f"n{n}", f"{n} => {n}", days=2 * n + 1) for n in range(3)))
+    save(library, media("m1", "more => less", days=6), media("m2", "old", days=400))
+    results = search(library, query, order_by=order)
+    assert [result["source"] for result in results] == ["chats", "notes"] * 3 + ["media"]
+    page = search_page(library, query, order_by=order, offset=2, limit=3)
+    assert [result["uri"] for result in page["results"]] == [r["uri"] for r in results[2:5]]
+    assert page["total_estimated"] == len(results)
 
 
 @proves("C3-34")

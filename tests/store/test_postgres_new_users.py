@@ -10,6 +10,7 @@ import psycopg
 import pytest
 from messages import conversation, message
 
+from recollect.language.queries.query import parse
 from recollect.model.documents import Document
 from recollect.model.search import Filter
 from recollect.store.postgres import PostgresStore
@@ -88,7 +89,7 @@ def discarded(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
     execute = Connection._execute
 
     def explain(db: Connection, sql: str, values: Sequence[Any] = (), *options: Any) -> Any:
-        if sql.lstrip().startswith(("select p.", "select count(", "with n")):
+        if sql.lstrip().startswith(("select p.", "select count(", "select array_agg(", "with n")):
             explanation = f"explain (analyze, format json) {sql}"
             ((plans,),) = execute(db, explanation, values, *options).fetchall()
             rows_by_statement[sql] = discarded_rows(plans)
@@ -108,7 +109,11 @@ def test_no_statement_reads_all_messages_of_a_new_user_for_each_of_them(
         newest, total = new_store.newest(Filter(roles=("user",)), 5, 0, by_document)
         assert len(newest) == 5
         assert total == [messages, CONVERSATIONS][by_document]
+    for node in (parse("walrus"), None):
+        assert len(new_store.match_times(node, Filter()).keys) == messages
+        groups = new_store.match_groups(node, Filter())
+        assert sum(group.matches for group in groups.passages) == messages
     assert len(new_store.change_times(list(range(1, messages)))) > messages / 2
     assert new_store.verify().healthy
-    assert len(discarded) > 8
+    assert len(discarded) > 12
     assert max(discarded.values()) < messages**2 / 4, discarded

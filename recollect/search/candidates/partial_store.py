@@ -56,7 +56,9 @@ class PartialStore(StoreView):
     def count(self, node: Node, filter: Filter) -> tuple[int, bool]:
         return self._attempt("count", lambda: self._store.count(node, filter), (0, False))
 
-    def match_times(self, node: Node, filter: Filter) -> TimedMatches:
+    def match_times(self, node: Node | None, filter: Filter) -> TimedMatches:
+        if node is None:
+            return self._store.match_times(node, filter)
         matches = self._attempt("match_times", lambda: self._store.match_times(node, filter), None)
         if matches is None:
             best = self.match(node, filter, _MOST_SORTED)

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from itertools import islice
 
 from recollect.language.queries.query_tree import Word
 from recollect.search.everything.entries import Entry
-
-MOST_SORTED = 10_000
-"""The most matches of one kind that are sorted by time."""
 
 
 class Results(ABC):
@@ -57,7 +53,6 @@ class Results(ABC):
         """If there are no results, up to three that are the closest in meaning."""
         return []
 
+    @abstractmethod
     def total(self) -> tuple[int, bool]:
         """The number of results, and whether it is exact or an estimate."""
-        count = sum(1 for _ in islice(self.entries(), MOST_SORTED + 1))
-        return min(count, MOST_SORTED), count <= MOST_SORTED

@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cached_property
-from typing import NamedTuple
 
 from recollect.language.queries.query_tree import Node
 from recollect.model.kinds import CONVERSATION
 from recollect.search.candidates.pool import CandidatePool
 from recollect.search.everything.entries import Entry
 from recollect.search.everything.ranked_results import RankedResults
+from recollect.search.everything.timeline import Timeline, TimelinePart, count_results
 from recollect.search.ranking.scored import ScoredCandidate
 from recollect.search.results.ranking import Ranking
-from recollect.settings import LIMITS
-from recollect.store.values import Candidate, TimedMatches
-
-
-class _Timeline(NamedTuple):
-    """The keys of all matches, last changed first, and the number of the pool of each."""
-
-    keys: Sequence[int]
-    pools: Sequence[int]
-
-    def page(self, start: int, size: int) -> _Timeline:
-        return _Timeline(self.keys[start : start + size], self.pools[start : start + size])
+from recollect.store.values import TimedMatches
 
 
 class ResultsByTime(RankedResults):
@@ -32,45 +21,28 @@ class ResultsByTime(RankedResults):
 
     def all_entries(self) -> Iterator[Entry]:
         ranking = {scored.candidate.key: scored for scored in self.ranking.candidates}
-        for start in range(0, len(self._timeline.keys), LIMITS.page_size):
-            page = self._timeline.page(start, LIMITS.page_size)
-            candidates = self._read(page)
-            for position, key in enumerate(page.keys, start):
-                if key not in candidates:
-                    continue
-                if key in ranking:
-                    yield self.ranked_entry(ranking[key])._replace(candidate=candidates[key])
-                else:
-                    yield self.unranked_entry(candidates[key], position)
+        for position, candidate in enumerate(self._timeline.candidates()):
+            if candidate.key in ranking:
+                scored = ranking[candidate.key]
+                yield self.ranked_entry(scored)._replace(candidate=candidate)
+            else:
+                yield self.unranked_entry(candidate, position)
 
     def total(self) -> tuple[int, bool]:
-        counts = map(_count, self.pools, self._matches)
-        return sum(counts), not self.is_partial
+        return self._timeline.total, not self.is_partial
 
     def arrange(self, ranking: list[ScoredCandidate]) -> Ranking:
         return Ranking(self.interpretation, ranking)
 
     @cached_property
-    def _timeline(self) -> _Timeline:
-        # A server must start without numpy, which takes long to import.
-        import numpy as np
-
-        keys = np.concatenate([matches.keys for matches in self._matches])
-        times = np.concatenate([matches.times for matches in self._matches])
-        sizes = [len(matches.keys) for matches in self._matches]
-        pools = np.repeat(np.arange(len(sizes)), sizes)
-        order = np.lexsort((-keys, -times))
-        return _Timeline(keys[order].tolist(), pools[order].tolist())
-
-    @cached_property
-    def _matches(self) -> list[TimedMatches]:
-        """The matches in each pool: items that contain all words; if there are none, items that
-        contain any of them; if there are none, what was found by meaning."""
+    def _timeline(self) -> Timeline:
+        """Items that contain all words; if there are none, items that contain any of them; if
+        there are none, what was found by meaning."""
         for node in self._nodes():
-            matches = [pool.text_arm.timed_matches(node) for pool in self.pools]
-            if any(len(each.keys) for each in matches):
-                return matches
-        return [self._neighbours(pool) for pool in self.pools]
+            parts = [_timeline_part(pool, pool.text_arm.timed_matches(node)) for pool in self.pools]
+            if any(part.total for part in parts):
+                return Timeline(parts)
+        return Timeline([_timeline_part(pool, self._ranked_matches(pool)) for pool in self.pools])
 
     def _nodes(self) -> list[Node]:
         interpretation = self.interpretation
@@ -80,21 +52,13 @@ class ResultsByTime(RankedResults):
             return [interpretation.all_terms, interpretation.node]
         return [interpretation.node]
 
-    def _neighbours(self, pool: CandidatePool) -> TimedMatches:
+    def _ranked_matches(self, pool: CandidatePool) -> TimedMatches:
         keys = [scored.candidate.key for scored in self.ranking.candidates]
         own_keys = [key for key in keys if key in pool.keys]
         return TimedMatches.of(pool.scope.store.change_times(own_keys))
 
-    def _read(self, page: _Timeline) -> dict[int, Candidate]:
-        candidates: dict[int, Candidate] = {}
-        for number, pool in enumerate(self.pools):
-            keys = [key for key, own in zip(*page, strict=True) if own == number]
-            candidates |= {candidate.key: candidate for candidate in pool.candidates(keys)}
-        return candidates
 
-
-def _count(pool: CandidatePool, matches: TimedMatches) -> int:
-    """The number of results: messages of conversations, and other items as a whole."""
-    if pool.scope.filter.kinds == (CONVERSATION,):
-        return len(matches.keys)
-    return len(set(matches.documents.tolist()))
+def _timeline_part(pool: CandidatePool, matches: TimedMatches) -> TimelinePart:
+    store, filter = pool.scope
+    total = count_results(matches, by_item=filter.kinds != (CONVERSATION,))
+    return TimelinePart(store, filter, matches, total)

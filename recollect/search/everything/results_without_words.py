@@ -3,33 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import chain
+from dataclasses import replace
+from functools import cached_property
 
 from recollect.language.queries.query import Query
 from recollect.language.queries.query_fields import Fields
 from recollect.language.queries.query_tree import Word
 from recollect.model.kinds import CONVERSATION
+from recollect.model.search import Filter
 from recollect.search.candidates.deadline import NOTE
-from recollect.search.everything.entries import Entry
+from recollect.search.everything.entries import Entry, identity
 from recollect.search.everything.kind_queries import KindQuery
 from recollect.search.everything.results import Results
+from recollect.search.everything.timeline import Timeline, TimelinePart, count_results
 from recollect.search.results.unknown_names import note_unknown_names
 from recollect.search.results.without_words import AS_TYPED
 from recollect.settings import LIMITS
 from recollect.store.base import Store
-from recollect.store.values import Candidate
+from recollect.store.values import TimedMatches
 
 
 class ResultsWithoutWords(Results):
-    """Punctuation is searched for literally. Fields alone give the newest."""
+    """Punctuation is searched for literally. Fields alone find everything. Last changed first."""
 
     def __init__(self, store: Store, query: Query, queries: Sequence[KindQuery]) -> None:
         self._store = store
         self._query = query
         self._queries = queries
         self._text = query.rest.strip()
-        self._is_partial = False
-        self._is_empty = True
         self._is_about_titles = _is_about_titles(query.fields)
 
     @property
@@ -43,41 +44,57 @@ class ResultsWithoutWords(Results):
         note = self._query.note
         if self._text:
             note = AS_TYPED
-        if self._is_partial:
+        if self.is_partial:
             note = f"{note} {NOTE}"
-        if not self._is_empty:
+        if self._timeline.total:
             return note
         filters = [query.filter for query in self._queries]
         return note_unknown_names(note, self._store, *filters, subject="Nothing")
 
     @property
     def is_partial(self) -> bool:
-        return self._is_partial
+        return any(part.is_partial for part in self._parts)
 
     def all_entries(self) -> Iterator[Entry]:
-        return chain.from_iterable(map(self._entries_of_kind, self._queries))
+        for position, candidate in enumerate(self._timeline.candidates()):
+            score = round(1 / (1 + position / LIMITS.page_size), 6)
+            by_title = candidate.kind == CONVERSATION and self._is_about_titles
+            yield Entry(candidate, score, by_title)
 
-    def _entries_of_kind(self, query: KindQuery) -> Iterator[Entry]:
-        if not self._text and not self._query.text.strip():
-            return
-        size = LIMITS.page_size
-        for start in range(0, LIMITS.page_offset, size):
-            candidates = self._candidates(query, size, start)
-            for position, candidate in enumerate(candidates, start):
-                self._is_empty = False
-                by_title = candidate.kind == CONVERSATION and self._is_about_titles
-                yield Entry(candidate, round(1 / (1 + position / size), 6), by_title)
-            if len(candidates) < size:
-                return
+    def total(self) -> tuple[int, bool]:
+        return self._timeline.total, not self.is_partial
 
-    def _candidates(self, query: KindQuery, limit: int, offset: int) -> Sequence[Candidate]:
+    @cached_property
+    def _timeline(self) -> Timeline:
+        return Timeline(self._parts)
+
+    @cached_property
+    def _parts(self) -> list[TimelinePart]:
         if not self._text:
-            candidates, _ = self._store.newest(query.filter, limit, offset)
-            return candidates
-        matches = self._store.find_substring(self._text, query.filter, limit, offset)
-        if not matches.is_complete:
-            self._is_partial = True
-        return matches.candidates
+            return [self._everything_in(query) for query in self._queries]
+        # A text is looked for in all kinds with the same filter at once.
+        kinds: dict[Filter, list[str]] = {}
+        for query in self._queries:
+            any_kind = replace(query.filter, kinds=())
+            kinds.setdefault(any_kind, []).extend(query.filter.kinds)
+        return [
+            self._literal_matches(replace(any_kind, kinds=tuple(names)))
+            for any_kind, names in kinds.items()
+        ]
+
+    def _everything_in(self, query: KindQuery) -> TimelinePart:
+        matches = self._store.match_times(None, query.filter)
+        by_item = not query.is_for_conversations or self._is_about_titles
+        total = count_results(matches, by_item=by_item)
+        return TimelinePart(self._store, query.filter, matches, total)
+
+    def _literal_matches(self, filter: Filter) -> TimelinePart:
+        literal = self._store.find_substring(self._text, filter, LIMITS.page_offset, 0)
+        keys = [candidate.key for candidate in literal.candidates]
+        matches = TimedMatches.of(self._store.change_times(keys))
+        listed = {identity(c, self._is_about_titles) for c in literal.candidates}
+        total = len(listed) + literal.total - len(literal.candidates)
+        return TimelinePart(self._store, filter, matches, total, not literal.is_complete)
 
 
 def _is_about_titles(fields: Fields) -> bool:

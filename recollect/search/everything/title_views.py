@@ -35,7 +35,7 @@ class ExcludingView(StoreView):
         count, is_exact = self._store.count(node, filter)
         return max(0, count - len(self._excluded_keys)), is_exact
 
-    def match_times(self, node: Node, filter: Filter) -> TimedMatches:
+    def match_times(self, node: Node | None, filter: Filter) -> TimedMatches:
         return self._store.match_times(node, filter).without(self._excluded_keys)
 
     def nearest(
@@ -63,8 +63,10 @@ class TitleView(StoreView):
     def count(self, node: Node, filter: Filter) -> tuple[int, bool]:
         return len(self.match(node, filter, len(self._titles))), True
 
-    def match_times(self, node: Node, filter: Filter) -> TimedMatches:
-        keys = self.match(node, filter, len(self._titles))
+    def match_times(self, node: Node | None, filter: Filter) -> TimedMatches:
+        keys = list(self._titles)
+        if node is not None:
+            keys = self.match(node, filter, len(keys))
         return TimedMatches.of(self._store.change_times(keys))
 
     def candidates(self, keys: Sequence[int], filter: Filter) -> list[Candidate]:

@@ -61,8 +61,8 @@ class TextSearch(ABC):
 
     @reader
     @abstractmethod
-    def match_times(self, node: Node, filter: Filter) -> TimedMatches:
-        """All matching passages with their times, in any order.
+    def match_times(self, node: Node | None, filter: Filter) -> TimedMatches:
+        """All matching passages with their times, in any order; without a query tree, all passages.
 
         Raises SearchTimeout if there are too many.
         """

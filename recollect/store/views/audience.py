@@ -225,7 +225,7 @@ class AudienceStore(StoreView):
         groups = self._store.group_passages(keys[:MAX_COUNTED])
         return groups._replace(is_complete=len(keys) <= MAX_COUNTED)
 
-    def match_times(self, node: Node, filter: Filter) -> TimedMatches:
+    def match_times(self, node: Node | None, filter: Filter) -> TimedMatches:
         return self._store.match_times(node, filter).without(self._hidden)
 
     def group_passages(self, keys: Sequence[int]) -> MatchGroups:

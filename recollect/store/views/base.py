@@ -223,7 +223,7 @@ class StoreView(Store):
     def match_groups(self, node: Node | None, filter: Filter) -> MatchGroups:
         return self._store.match_groups(node, filter)
 
-    def match_times(self, node: Node, filter: Filter) -> TimedMatches:
+    def match_times(self, node: Node | None, filter: Filter) -> TimedMatches:
         return self._store.match_times(node, filter)
 
     def group_passages(self, keys: Sequence[int]) -> MatchGroups:

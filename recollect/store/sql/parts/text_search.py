@@ -121,7 +121,7 @@ class SqlTextSearch(SqlTransactions[Connection], TextSearch):
 
         return self._read(work, _COUNTING_SECONDS)
 
-    def match_times(self, node: Node, filter: Filter) -> TimedMatches:
+    def match_times(self, node: Node | None, filter: Filter) -> TimedMatches:
         def work(db: Connection) -> TimedMatches:
             source, values = self._match_source(db, node, resolve_filter(db, filter))
             return times.timed_matches(db, source, values)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from recollect.language.languages.base import Language
 from recollect.language.languages.english import ENGLISH
@@ -14,12 +14,13 @@ from recollect.language.words.stem import related_words, stem
 from recollect.model.search import Filter
 from recollect.settings import LIMITS
 from recollect.store.sql.reading.candidates import COLUMNS, decode_columns
-from recollect.store.sql.reading.selection import drop_common_kinds, few_documents, resolve_filter
+from recollect.store.sql.reading.selection import few_documents, resolve_filter
 from recollect.store.sqlite.connections.connection import Connection
 from recollect.store.sqlite.passages.candidate_cache import CandidateCache
 from recollect.store.sqlite.passages.compression import unpack_ids
-from recollect.store.sqlite.passages.filters import conditions, passage_conditions
+from recollect.store.sqlite.passages.filters import conditions
 from recollect.store.sqlite.passages.key_ranges import all_keys
+from recollect.store.sqlite.passages.scans import Scan, scan_by_date
 from recollect.store.sqlite.text.substring import (
     KeyQuery,
     documents_titled,
@@ -201,30 +202,6 @@ def _terms_of_language(db: Connection, word: str, language: Language) -> set[str
 # -- scans ---
 
 
-class _Scan(NamedTuple):
-    """SQL that visits every passage p that passes a filter."""
-
-    source: str
-    where: str
-    """Conditions on p and its document d."""
-    values: list[Any]
-
-
-def _scan(db: Connection, filter: Filter, documents: Sequence[int] | None) -> _Scan:
-    """Scan document by document if `documents` are given, otherwise by date."""
-    if documents is not None:
-        where, values = passage_conditions(filter)
-        source = (
-            "json_each(?) k cross join passage p indexed by passage_order on p.document = k.value"
-        )
-        return _Scan(source, where, [json.dumps(documents), *values])
-    any_kind, excluded_documents = drop_common_kinds(db, filter)
-    if not excluded_documents:
-        filter = any_kind
-    where, values = conditions(filter, many=True)
-    return _Scan("passage p indexed by passage_time", where, values)
-
-
 def find_substring(
     db: Connection, text: str, filter: Filter, limit: int, offset: int, by_document: bool
 ) -> SubstringMatches:
@@ -232,12 +209,12 @@ def find_substring(
     matches = passages_with_word_part(db, text)
     if matches is not None and not by_document:
         return _indexed_matches(db, matches, filter, limit, offset)
-    scan = _scan(db, filter, few_documents(db, filter))
+    scan = scan_by_date(db, filter, few_documents(db, filter))
     matching_keys = passages_with_words_around(db, text)
     if matching_keys is not None:
         where, values = conditions(filter)
         source = "json_each(?) f cross join passage p on p.key = f.value"
-        scan = _Scan(source, where, [matching_keys, *values])
+        scan = Scan(source, where, [matching_keys, *values])
     rows = db.execute(
         f"""select p.key, p.document, p.content from {scan.source}
         cross join document d on d.key = p.document
@@ -284,7 +261,7 @@ def newest(
     db: Connection, filter: Filter, limit: int, offset: int, by_document: bool
 ) -> tuple[list[Candidate], int]:
     """See Store.newest."""
-    scan = _scan(db, filter, few_documents(db, filter))
+    scan = scan_by_date(db, filter, few_documents(db, filter))
     joined = f"{scan.source} cross join document d on d.key = p.document where {scan.where}"
     counted_rows = "*"
     ordered = f"from {joined} order by {_NEWEST_FIRST}"
@@ -296,7 +273,7 @@ def newest(
           cross join passage p on p.key = n.key cross join document d on d.key = p.document
           where n.place = 1 order by {_NEWEST_FIRST}"""
     counted = joined
-    if "d." not in scan.where:  # then counting does not need the documents
+    if not scan.needs_documents:
         counted = f"{scan.source} where {scan.where}"
     total: int = db.get(f"select count({counted_rows}) from {counted}", scan.values)
     rows = db.execute(
@@ -312,7 +289,7 @@ def recent(db: Connection, text: str | None, filter: Filter, limit: int) -> list
     finds enough of them.
     """
     documents = few_documents(db, filter)
-    scan = _scan(db, filter, documents)
+    scan = scan_by_date(db, filter, documents)
     if text is not None:
         titled = json.dumps(list(documents_titled(db, text, documents)))
         scan = _scan_matches(db, text, filter, scan, titled)
@@ -324,7 +301,7 @@ def recent(db: Connection, text: str | None, filter: Filter, limit: int) -> list
     return _candidates(db, rows)
 
 
-def _scan_matches(db: Connection, text: str, filter: Filter, scan: _Scan, titled: str) -> _Scan:
+def _scan_matches(db: Connection, text: str, filter: Filter, scan: Scan, titled: str) -> Scan:
     """Scan the passages that contain a text, or whose documents are in the JSON array `titled`."""
     in_titled = "p.document in (select value from json_each(?))"
     query = passages_containing(db, text)
@@ -340,8 +317,8 @@ def _scan_matches(db: Connection, text: str, filter: Filter, scan: _Scan, titled
       select key from passage where document in (select value from json_each(?))
       ) f cross join passage p on p.key = f.key"""
     where, values = conditions(filter)
-    return _Scan(source, where, [keys, titled, *values])
+    return Scan(source, where, [keys, titled, *values])
 
 
-def _with_condition(scan: _Scan, condition: str, values: Sequence[str]) -> _Scan:
-    return _Scan(scan.source, f"{scan.where} and {condition}", [*scan.values, *values])
+def _with_condition(scan: Scan, condition: str, values: Sequence[str]) -> Scan:
+    return Scan(scan.source, f"{scan.where} and {condition}", [*scan.values, *values])

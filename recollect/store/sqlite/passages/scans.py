@@ -1,0 +1,54 @@
+"""Visit every passage that passes a filter, without the text index."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from recollect.model.search import Filter
+from recollect.store.sql.reading.selection import drop_common_kinds
+from recollect.store.sqlite.connections.connection import Connection
+from recollect.store.sqlite.passages.filters import conditions, passage_conditions
+
+
+class Scan(NamedTuple):
+    """SQL that visits every passage p that passes a filter."""
+
+    source: str
+    where: str
+    """Conditions on p and its document d."""
+    values: list[Any]
+
+    @property
+    def needs_documents(self) -> bool:
+        """Whether the conditions are also on d, which `source` does not have."""
+        return "d." in self.where
+
+
+def scan_by_date(db: Connection, filter: Filter, documents: Sequence[int] | None) -> Scan:
+    """Visit the passages by date, or if the documents that pass the filter are few, by document.
+
+    `documents` are the few documents.
+    """
+    if documents is not None:
+        return _scan_documents(filter, documents)
+    any_kind, excluded_documents = drop_common_kinds(db, filter)
+    if not excluded_documents:
+        filter = any_kind
+    where, values = conditions(filter, many=True)
+    return Scan("passage p indexed by passage_time", where, values)
+
+
+def scan_by_key(filter: Filter, documents: Sequence[int] | None) -> Scan:
+    """The same in the order in which passages are stored, which is faster for most of a library."""
+    if documents is not None:
+        return _scan_documents(filter, documents)
+    where, values = conditions(filter, many=True)
+    return Scan("passage p", where, values)
+
+
+def _scan_documents(filter: Filter, documents: Sequence[int]) -> Scan:
+    where, values = passage_conditions(filter)
+    source = "json_each(?) k cross join passage p indexed by passage_order on p.document = k.value"
+    return Scan(source, where, [json.dumps(documents), *values])
