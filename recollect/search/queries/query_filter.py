@@ -79,10 +79,10 @@ def _project_names(store: Store, filter: Filter, names: Sequence[str]) -> tuple[
         return ()
     kinds = filter.kinds or KINDS
     projects = [project for project, _ in store.facet_names("projects", kinds=kinds)]
-    stored: list[str] = []
+    stored_names: list[str] = []
     for name in names:
-        stored += projects_named(name, projects) or (name,)
-    return tuple(stored)
+        stored_names += projects_named(name, projects) or (name,)
+    return tuple(stored_names)
 
 
 def _author_names(store: Store, names: Sequence[str]) -> tuple[str, ...]:
@@ -90,10 +90,10 @@ def _author_names(store: Store, names: Sequence[str]) -> tuple[str, ...]:
     if not names:
         return ()
     authors = store.authors(MOST_AUTHORS)
-    stored: list[str] = []
+    stored_names: list[str] = []
     for name in names:
-        stored += [author for author in authors if fold(author) == fold(name)] or [name]
-    return tuple(stored)
+        stored_names += [author for author in authors if fold(author) == fold(name)] or [name]
+    return tuple(stored_names)
 
 
 def _source_names(names: Sequence[str]) -> tuple[str, ...]:

@@ -220,16 +220,11 @@ def _synonym_terms(terms: Sequence[Term], store: Store, query: Query) -> list[Te
     an identifier have none: what is about TLS is not about `ERR_SSL_FAILED`.
     """
     own_forms = {form for term in terms for form in term.forms}
-    synonym_terms = []
-    parts = {
-        part
-        for identifier in identifiers(query.rest)
-        for part in tokens(identifier)
-        if part != fold(identifier)
-    }
+    parts = _parts_of_identifiers(query.rest)
     absent = [term for term in terms if not term.frequency and not term.prefix]
     words = [term.forms[0][0] for term in absent if len(term.forms[0]) == 1]
     words = [word for word in words if word not in parts]
+    synonym_terms = []
     for word, phrases in zip(words, synonyms(words), strict=True):
         if not phrases:
             continue
@@ -246,6 +241,15 @@ def _synonym_terms(terms: Sequence[Term], store: Store, query: Query) -> list[Te
         for term, frequency in zip(synonym_terms, frequencies, strict=True)
         if frequency
     ]
+
+
+def _parts_of_identifiers(text: str) -> set[str]:
+    return {
+        part
+        for identifier in identifiers(text)
+        for part in tokens(identifier)
+        if part != fold(identifier)
+    }
 
 
 def announce_terms(

@@ -128,7 +128,10 @@ def term_shares(terms: Sequence[Term]) -> list[float]:
 
 
 def evidence_shares(terms: Sequence[Term]) -> list[float]:
-    """The same, but the last part of a compound counts as if it were in the query."""
+    """The share of each term as evidence. See `term_shares`.
+
+    Here, the last part of a compound counts as if it were in the query.
+    """
     shares = term_shares(terms)
     total = math.fsum(term.weight for term in own_terms(terms)) or 1.0
     return [
