@@ -47,7 +47,7 @@ class _Matches(NamedTuple):
         return self.first_keys[-1]
 
     def with_more(self, other: _Matches) -> _Matches:
-        """These, and then others."""
+        """These matches, and those of a wider search in other conversations."""
         pairs = zip(other.first_keys, self.first_keys, strict=True)
         return _Matches([{**more, **own} for more, own in pairs], other.is_complete)
 
