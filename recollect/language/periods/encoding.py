@@ -20,6 +20,7 @@ _DAY_FIRST = re.compile("([0-9]{1,2})[/-]([0-9]{1,2})[/-]((?:19|20)[0-9]{2})")
 _NUMBER_PIECE = r"[0-9]+(?:[-./:][0-9]+|,[0-9]{1,3}(?![0-9]))++(?:[Tt][0-9:.]+[Zz]?)?(?!\w)"
 _PIECE = re.compile(rf"{_NUMBER_PIECE}|\w+(?:'\w+)*")
 _CHARACTER = re.compile(r"\S")
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _PIECE_WITH_ELISION = re.compile(rf"{_NUMBER_PIECE}|\w+'?")
 
 
@@ -47,7 +48,7 @@ class EncodedText:
             piece_pattern = _PIECE_WITH_ELISION
         self._spans = [piece.span() for piece in piece_pattern.finditer(plain)]
         self._starts: list[int] = []  # where each piece starts in the normalized text
-        self._claimed = bytearray(len(self._spans))
+        self._is_claimed = bytearray(len(self._spans))  # for each piece
         self.text = ""
         previous_end = 0
         previous_word = ""
@@ -62,9 +63,9 @@ class EncodedText:
     def claim(self, match: re.Match[str]) -> bool:
         """Reserve the words of a match; False if another rule has one of them."""
         pieces = self._pieces(match)
-        if any(self._claimed[pieces]):
+        if any(self._is_claimed[pieces]):
             return False
-        self._claimed[pieces] = b"\1" * (pieces.stop - pieces.start)
+        self._is_claimed[pieces] = b"\1" * (pieces.stop - pieces.start)
         return True
 
     def place(self, match: re.Match[str]) -> tuple[int, int]:
@@ -96,9 +97,6 @@ def _encode_word(text: str, language: Language) -> str:
     if number.isdigit() and len(number) <= 2 and word[len(number) :] in language.times.ordinals:
         return "O" + number
     return word
-
-
-_LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 def plain_text(text: str) -> str:

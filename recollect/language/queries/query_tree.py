@@ -18,6 +18,8 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class And:
+    """All parts must match."""
+
     parts: tuple[Node, ...]
 
 
@@ -34,11 +36,15 @@ class Near(And):
 
 @dataclass(frozen=True, slots=True)
 class Or:
+    """At least one part must match."""
+
     parts: tuple[Node, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Not:
+    """The part must not match."""
+
     part: Node
 
 

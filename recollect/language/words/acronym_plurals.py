@@ -18,8 +18,8 @@ _SINGULAR_IN_S = """
 _ENDING_IN_S = frozenset(_SINGULAR_IN_S.split())
 
 
-def other_number(word: str) -> str:
-    """The singular of a plural acronym, or the reverse; empty if it is no acronym."""
+def singular_or_plural(word: str) -> str:
+    """The singular of a plural acronym, or the plural of a singular one; else empty."""
     singular, plural = word, f"{word}s"
     other = plural
     if word.endswith("s"):

@@ -21,7 +21,7 @@ from recollect.language.queries.query import Mention, Query, parse_query
 from recollect.language.queries.query_tree import Or, Word
 from recollect.language.text import tokens
 from recollect.language.when import Window, windows
-from recollect.language.words.dates import formats_in, is_named
+from recollect.language.words.dates import formats_in, names_day
 from recollect.model.search import Filter
 from recollect.search.queries.query_filter import narrow_filter
 from recollect.store.base import Store
@@ -97,7 +97,7 @@ def _mention(query: Query, period: Window) -> Mention:
     intent = classify(query.rest)
     phrases = [_without_leading_stop_words(tokens(period.words), query.language)]
     day = period.start.date()
-    is_named_day = _is_day(period) and is_named(day, period.words)
+    is_named_day = _is_day(period) and names_day(period.words, day)
     if is_named_day:
         digits = day.isoformat()
         if digits[:4] not in period.words:

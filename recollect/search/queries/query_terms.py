@@ -17,7 +17,7 @@ from recollect.language.queries.intent import (
 from recollect.language.queries.query import Query
 from recollect.language.queries.query_tree import Node, words
 from recollect.language.text import fold, is_unspaced, tokens
-from recollect.language.words.acronym_plurals import other_number
+from recollect.language.words.acronym_plurals import singular_or_plural
 from recollect.language.words.english_spellings import other_spelling, separate_words
 from recollect.language.words.ligatures import other_ligature
 from recollect.language.words.names import names_in
@@ -122,7 +122,7 @@ def _with_spellings(words: Sequence[str], language: Language) -> list[str]:
     for word in words:
         spellings += [word, other_ligature(word)]
         if language is ENGLISH:
-            spellings += [other_spelling(word), other_number(word)]
+            spellings += [other_spelling(word), singular_or_plural(word)]
     return list(dict.fromkeys(filter(None, spellings)))
 
 
