@@ -92,6 +92,13 @@ def all_words(node: Node) -> Iterator[Word]:
                 yield from all_words(part)
 
 
+def alternatives(node: Node) -> Sequence[Node]:
+    """The parts of an OR; otherwise the node itself."""
+    if isinstance(node, Or):
+        return node.parts
+    return (node,)
+
+
 def all_of(parts: Sequence[Node]) -> Node:
     """A node that matches if all parts do; the part itself if there is only one."""
     if len(parts) == 1:

@@ -7,12 +7,12 @@ in memory: a query in FTS5 for each of them would take longer than the search in
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from itertools import accumulate
 from operator import itemgetter
 from typing import NamedTuple
 
-from recollect.language.queries.query_tree import Node, Or
+from recollect.language.queries.query_tree import Node, alternatives
 from recollect.model.search import Filter
 from recollect.store.sql.encoding import INDEXED_TITLE
 from recollect.store.sqlite.connections.connection import Connection
@@ -26,16 +26,19 @@ _MAX_CHARACTERS = 2_000_000
 
 
 class ChangedPassages(NamedTuple):
+    """The passages that have changed, in one state of the library."""
+
     keys: tuple[int, ...]
     """All of them."""
     texts: Mapping[int, str]
-    """The words of those that fit into memory."""
+    """The words of those that fit into memory, by key; see `word_text`."""
 
 
 NONE = ChangedPassages((), {})
 
 
 def changed_passages(db: Connection) -> ChangedPassages:
+    """The passages that have changed. They are read once in each state of the library."""
     return db.memoize("changed passages", lambda: _read(db))
 
 
@@ -68,12 +71,12 @@ def best_matches(
     texts: Mapping[int, str],
     weight: Callable[[Node], float],
 ) -> list[tuple[int, float]]:
-    """The keys of the passages that match, with their scores. `weight` is that of a part."""
-    parts: Sequence[Node] = (node,)
-    if isinstance(node, Or):
-        parts = node.parts
+    """The keys of the passages that match, with their scores.
+
+    `weight` returns the weight of a part of the query.
+    """
     weights: dict[int, float] = {}
-    for part in parts:
+    for part in alternatives(node):
         keys = _matching(part, texts)
         if keys:
             part_weight = weight(part)
@@ -88,6 +91,7 @@ def best_matches(
 def matching_keys(
     db: Connection, node: Node, filter: Filter | None, texts: Mapping[int, str]
 ) -> list[int]:
+    """The keys of the passages that match. Without a filter, hidden ones match too."""
     keys = _matching(node, texts)
     if not keys or filter is None:
         return keys

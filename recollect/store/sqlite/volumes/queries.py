@@ -157,7 +157,10 @@ def any_value(
 
 
 def tree_query(node: Node, vocabulary: Vocabulary, scored: bool) -> Query:
-    """A query tree as a Tantivy query. It means the same as `fts_query` of the tree."""
+    """A query tree as a Tantivy query. It means the same as `fts_query` of the tree.
+
+    If it is not `scored`, only its matches count, and their scores mean nothing.
+    """
     query = _query_without_prefix(node)
     if query is None:
         query = _tree_query(node, vocabulary, scored)
@@ -184,7 +187,7 @@ def _has_prefix(node: Node) -> bool:
 
 
 def _tree_query(node: Node, vocabulary: Vocabulary | None, scored: bool) -> Query:
-    """The same as `tree_query`. Only prefixes need a vocabulary."""
+    """A query tree as a Tantivy query. Only a tree with a prefix needs a vocabulary."""
     match node:
         case Word(text, prefix):
             words = split_words(indexable(text)).split()

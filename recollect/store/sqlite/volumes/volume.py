@@ -127,13 +127,13 @@ class _Index:
         try:
             yield
         except (OSError, ValueError) as error:
-            raise self._damaged(error) from error
+            raise self._damage_error(error) from error
         except BaseException as error:  # a panic in Rust, whose class Tantivy does not export
             if type(error).__name__ != "PanicException":
                 raise
-            raise self._damaged(error) from error
+            raise self._damage_error(error) from error
 
-    def _damaged(self, error: BaseException) -> UnreadableVolume:
+    def _damage_error(self, error: BaseException) -> UnreadableVolume:
         return UnreadableVolume(f"The volume {self._folder} is damaged ({error}).")
 
     # -- searching ---
