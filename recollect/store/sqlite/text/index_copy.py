@@ -35,11 +35,12 @@ def start_copy(db: Connection, positions: bool) -> int:
 
 
 def advance_copy(db: Connection, last: int) -> None:
+    """Note that all passages up to this key are in the copy."""
     set_marker(db, _MARKER, last)
 
 
 def copied_rows(db: Connection, rows: Sequence[IndexRow]) -> list[IndexRow]:
-    """Those of some rows whose passages are in the copy."""
+    """The rows whose passages are in the copy."""
     last = get_marker(db, _MARKER)
     if last is None:
         return []
