@@ -18,16 +18,9 @@ from typing import Any, Generic, TypeVar
 
 import apsw
 
-from recollect.errors import (
-    ReadOnlyLibrary,
-    StoreBusy,
-)
+from recollect.errors import ReadOnlyLibrary, StoreBusy
 from recollect.store.sql.copying.closing import closed_error, closure
-from recollect.store.sqlite.connections.connection import (
-    Connection,
-    busy_handler,
-    connect,
-)
+from recollect.store.sqlite.connections.connection import Connection, busy_handler, connect
 from recollect.store.sqlite.connections.database_errors import (
     READ_ONLY,
     translate_error,
