@@ -88,7 +88,8 @@ class _ConceptSearch:
     def __init__(self, searches: Sequence[Search], options: SearchOptions) -> None:
         self._searches = searches
         self._ranked_searches: list[Search] = []
-        """The same in the conversations that have all concepts."""
+        """The same searches in the conversations that have all concepts. `_best_messages` sets
+        them."""
         self._options = options
 
     def page(self) -> Page:
