@@ -30,7 +30,10 @@ from recollect.search.ranking.scored import ScoredCandidate
 
 UNRELATED = "The results are probably unrelated."
 _BEST = 5
-"""Words count where people look. In a large library, some message has any two words."""
+"""The first hits that are assessed, because people look at these.
+
+In a large library, some message further down has any two words.
+"""
 _EXCHANGE = 2
 """How many messages before and after a hit belong to the same exchange."""
 # Words count as the share of the question, meaning as the share of the noise floor, and half as

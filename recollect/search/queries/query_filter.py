@@ -39,12 +39,6 @@ def may_relax(query: Query) -> bool:
     return _has_only_words(query.node) and not _OPERATORS.search(query.rest)
 
 
-def _has_only_words(node: Node) -> bool:
-    if isinstance(node, Word):
-        return True
-    return type(node) is And and all(map(_has_only_words, node.parts))
-
-
 def narrow_filter(filter: Filter, query: Query, store: Store) -> Filter:
     """A filter that also requires the fields of a query."""
     fields = query.fields
@@ -71,6 +65,12 @@ def narrow_filter(filter: Filter, query: Query, store: Store) -> Filter:
         not_tags=filter.not_tags + fields.not_tags,
         not_titles=filter.not_titles + _title_patterns(fields.not_titles),
     )
+
+
+def _has_only_words(node: Node) -> bool:
+    if isinstance(node, Word):
+        return True
+    return type(node) is And and all(map(_has_only_words, node.parts))
 
 
 def _project_names(store: Store, filter: Filter, names: Sequence[str]) -> tuple[str, ...]:

@@ -65,6 +65,27 @@ def query_terms(
     return tuple(terms)
 
 
+def inflected_term(word: str, store: Store, language: Language) -> Term:
+    """A word in all its inflected forms, with its weight in this library."""
+    (term,) = _inflected_terms([(word,)], store, language)
+    return weighted_term(term, store)
+
+
+def announce_terms(
+    query: Query, store: Store, options: SearchOptions, meaning: Meaning, *, with_kinds: bool
+) -> None:
+    """Announce what `query_terms` and `correct_terms` will ask the store.
+
+    With `with_kinds`, filters with kinds follow.
+    """
+    store.expect_terms(lambda: _term_plan(query, options, meaning)._replace(with_kinds=with_kinds))
+
+
+def may_correct(query: Query, options: SearchOptions) -> bool:
+    """Whether misspelled words of a query are corrected."""
+    return query.plain and options.correct and '"' not in query.rest
+
+
 def _plain_terms(query: Query, store: Store, typing: bool) -> list[Term]:
     topic = query_topic(query, typing)
     terms = _inflected_terms(topic.forms, store, query.language)
@@ -91,12 +112,6 @@ def _with_identifier(terms: list[Term], form: Form) -> list[Term]:
     if len(form) > 1:
         return [*terms, Term((form,), exact=True)]
     return [term._replace(exact=term.exact or term.forms[0] == form) for term in terms]
-
-
-def inflected_term(word: str, store: Store, language: Language) -> Term:
-    """A word in all its inflected forms, with its weight in this library."""
-    (term,) = _inflected_terms([(word,)], store, language)
-    return weighted_term(term, store)
 
 
 def _inflected_terms(forms: Sequence[Form], store: Store, language: Language) -> list[Term]:
@@ -252,16 +267,6 @@ def _parts_of_identifiers(text: str) -> set[str]:
     }
 
 
-def announce_terms(
-    query: Query, store: Store, options: SearchOptions, meaning: Meaning, *, with_kinds: bool
-) -> None:
-    """Announce what `query_terms` and `correct_terms` will ask the store.
-
-    With `with_kinds`, filters with kinds follow.
-    """
-    store.expect_terms(lambda: _term_plan(query, options, meaning)._replace(with_kinds=with_kinds))
-
-
 def _term_plan(query: Query, options: SearchOptions, meaning: Meaning) -> TermPlan:
     plan = _plan_without_corrections(query, options.typing)
     if not may_correct(query, options):
@@ -290,8 +295,3 @@ def _plan_without_corrections(query: Query, typing: bool) -> TermPlan:
     nodes += [Term((form,)).node for form in phrases]
     nodes += [term.node for term in _prefix_terms(topic.prefix)]
     return TermPlan(relatives, query.language, nodes, _RARE)
-
-
-def may_correct(query: Query, options: SearchOptions) -> bool:
-    """Whether misspelled words of a query are corrected."""
-    return query.plain and options.correct and '"' not in query.rest

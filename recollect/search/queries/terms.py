@@ -95,12 +95,6 @@ def any_term(terms: Sequence[Term]) -> Node:
     return Or(nodes)
 
 
-def _is_letter(term: Term) -> bool:
-    return all(
-        len(form) == 1 and len(form[0]) == 1 and "a" <= form[0] <= "z" for form in term.forms
-    )
-
-
 def identifier_node(terms: Sequence[Term]) -> Node:
     """A query for passages that contain an identifier, or all words of the identifiers.
 
@@ -138,3 +132,9 @@ def evidence_shares(terms: Sequence[Term]) -> list[float]:
         term.weight / WEAK / total if term.is_head else share
         for term, share in zip(terms, shares, strict=True)
     ]
+
+
+def _is_letter(term: Term) -> bool:
+    return all(
+        len(form) == 1 and len(form[0]) == 1 and "a" <= form[0] <= "z" for form in term.forms
+    )
