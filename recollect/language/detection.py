@@ -1,9 +1,9 @@
 """The language of a query, by its function words.
 
 A query is taken as English unless its words speak for another language. Names, titles and loan
-words do not: "lake como", "mit license" and "die hard" stay English. So it takes two words of the
-language, one of which is not also English or a name, or a single one that opens a question ("wann")
-or names a day ("ayer"). Words that several languages share count for each of them in part.
+words do not: "lake como", "mit license" and "die hard" stay English. So another language needs two
+of its words, one of which is not also English or a name, or a single word that opens a question
+("wann") or names a day ("ayer"). Words that several languages share count for each of them in part.
 """
 
 from __future__ import annotations

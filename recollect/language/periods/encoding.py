@@ -79,6 +79,12 @@ class EncodedText:
         return slice(first, last)
 
 
+def plain_text(text: str) -> str:
+    """The text in lower case, without accents."""
+    letters = (c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
+    return "".join(letters).casefold()
+
+
 def _encode_word(text: str, language: Language) -> str:
     """A word as the rules see it; see `EncodedText`."""
     if language.unspaced:
@@ -97,12 +103,6 @@ def _encode_word(text: str, language: Language) -> str:
     if number.isdigit() and len(number) <= 2 and word[len(number) :] in language.times.ordinals:
         return "O" + number
     return word
-
-
-def plain_text(text: str) -> str:
-    """The text in lower case, without accents."""
-    letters = (c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
-    return "".join(letters).casefold()
 
 
 @cache

@@ -1,7 +1,7 @@
 """The plurals of acronyms: PDF and PDFs, GPU and GPUs.
 
 The English stemmer removes a plural "s" only if there is a vowel earlier in the word, but not just
-before the "s". So it takes both for different words.
+before the "s". So it takes singular and plural for different words.
 """
 
 from __future__ import annotations

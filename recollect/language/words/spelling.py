@@ -15,7 +15,7 @@ _TRANSCRIBED_UMLAUT = re.compile("([aou])e")
 
 
 def may_be_misspelled(word: str) -> bool:
-    """Whether a word may have neighbours that were meant, as far as its letters tell."""
+    """Whether a word may be a misspelling of one of its neighbours, judging by its letters."""
     if symbol_name(word):
         return False
     return MIN_CHARACTERS <= len(word) <= MAX_CHARACTERS and word.isascii() and word.isalpha()
