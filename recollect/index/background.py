@@ -25,7 +25,7 @@ PURGE_PATIENCE = 0.1
 MAX_PURGE_PAUSE = 30.0
 """The longest time between two attempts, in seconds. It doubles with every attempt."""
 EXPIRY_INTERVAL = 20.0
-"""Seconds between two looks at what is kept for undo."""
+"""Seconds between two checks of what is kept for undo."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -245,7 +245,7 @@ class _Words(NamedTuple):
 
     @classmethod
     def of(cls, texts: list[bytes]) -> _Words:
-        """The words of folded texts, of which only separators are ASCII symbols or spaces."""
+        """The words of folded texts. ASCII symbols and spaces separate words."""
         text = b" %b %b" % (b" ".join(texts).translate(_WORD_BYTES), b" " * _KEY_BYTES)
         is_space = np.frombuffer(text, np.uint8) == 0x20
         edges = np.flatnonzero(is_space[1:] != is_space[:-1]) + 1
