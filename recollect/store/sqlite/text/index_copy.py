@@ -1,8 +1,8 @@
 """A copy of the text index in another layout, until it is complete and replaces the index.
 
 The marker `index_copied` is the key up to which passages are in the copy. Newer passages are only
-in the index, so appending a message writes one of them. What changes or removes a passage has to
-write both.
+in the index, so appending a message writes the index alone. Whatever changes or removes a passage
+has to write both.
 """
 
 from __future__ import annotations

@@ -77,7 +77,8 @@ def _prepare_with_codes(text: str) -> str:
 class VocabularyCache:
     """Words that are in the vocabulary, so that this process need not add them again.
 
-    Other processes may remove words. They count it, and then the cache is of no use any more.
+    Other processes may remove words. They count that (`REMOVALS`). If the count has changed, the
+    cache starts over.
     """
 
     def __init__(self) -> None:
@@ -126,6 +127,28 @@ class VocabularyCache:
         """Forget all words, because a transaction was rolled back or words were removed."""
         self._words.clear()
         self._ascii_words.clear()
+
+
+def is_vocabulary_behind(db: Connection) -> bool:
+    """Whether the vocabulary lacks words of the index."""
+    return bool(db.get("select version from derived where name = 'words'") != VERSION)
+
+
+def complete_vocabulary(db: Connection) -> None:
+    """Add all words of the index to the vocabulary. Those that it has are not stemmed again."""
+    last = ""
+    while True:
+        rows = db.rows(
+            "select i.term from passage_word i where i.term > ? "
+            "and not exists (select 1 from word w where w.term = i.term) limit ?",
+            (last, _WORDS_PER_STATEMENT),
+        )
+        if not rows:
+            break
+        _insert_words(db, [term for (term,) in rows])
+        last = rows[-1][0]
+    db.run("insert or replace into derived values ('words', ?)", (VERSION,))
+    set_marker(db, _DEFERRED_FROM, None)
 
 
 def _count_removal(db: Connection) -> int:
@@ -189,28 +212,6 @@ def _word_rows(terms: Sequence[str]) -> list[WordRow]:
         else:
             rows.append((term, stem))
     return rows
-
-
-def is_vocabulary_behind(db: Connection) -> bool:
-    """Whether the vocabulary lacks words of the index."""
-    return bool(db.get("select version from derived where name = 'words'") != VERSION)
-
-
-def complete_vocabulary(db: Connection) -> None:
-    """Add all words of the index to the vocabulary. Those that it has are not stemmed again."""
-    last = ""
-    while True:
-        rows = db.rows(
-            "select i.term from passage_word i where i.term > ? "
-            "and not exists (select 1 from word w where w.term = i.term) limit ?",
-            (last, _WORDS_PER_STATEMENT),
-        )
-        if not rows:
-            break
-        _insert_words(db, [term for (term,) in rows])
-        last = rows[-1][0]
-    db.run("insert or replace into derived values ('words', ?)", (VERSION,))
-    set_marker(db, _DEFERRED_FROM, None)
 
 
 def _is_bulk(rows: Sequence[IndexRow]) -> bool:

@@ -42,28 +42,6 @@ def changed_passages(db: Connection) -> ChangedPassages:
     return db.memoize("changed passages", lambda: _read(db))
 
 
-def _read(db: Connection) -> ChangedPassages:
-    sizes = db.rows(
-        "select s.passage, length(p.body) from stale s join passage p on p.key = s.passage"
-    )
-    small_first = sorted(sizes, key=itemgetter(1, 0))
-    totals = accumulate(size for _, size in small_first)
-    keys = [key for (key, _), total in zip(small_first, totals, strict=True) if total <= _MAX_BYTES]
-    rows = db.execute(
-        f"select p.key, {INDEXED_TITLE}, p.content from json_each(?) k "
-        "cross join passage p on p.key = k.value join document d on d.key = p.document",
-        (json.dumps(keys),),
-    )
-    texts: dict[int, str] = {}
-    characters = 0
-    for key, title, content in rows:
-        characters += len(content)
-        if characters > _MAX_CHARACTERS:
-            break
-        texts[key] = word_text(title, content)
-    return ChangedPassages(tuple(sorted(key for key, _ in sizes)), texts)
-
-
 def best_matches(
     db: Connection,
     node: Node,
@@ -96,6 +74,28 @@ def matching_keys(
     if not keys or filter is None:
         return keys
     return sorted(passing_keys(db, keys, filter))
+
+
+def _read(db: Connection) -> ChangedPassages:
+    sizes = db.rows(
+        "select s.passage, length(p.body) from stale s join passage p on p.key = s.passage"
+    )
+    small_first = sorted(sizes, key=itemgetter(1, 0))
+    totals = accumulate(size for _, size in small_first)
+    keys = [key for (key, _), total in zip(small_first, totals, strict=True) if total <= _MAX_BYTES]
+    rows = db.execute(
+        f"select p.key, {INDEXED_TITLE}, p.content from json_each(?) k "
+        "cross join passage p on p.key = k.value join document d on d.key = p.document",
+        (json.dumps(keys),),
+    )
+    texts: dict[int, str] = {}
+    characters = 0
+    for key, title, content in rows:
+        characters += len(content)
+        if characters > _MAX_CHARACTERS:
+            break
+        texts[key] = word_text(title, content)
+    return ChangedPassages(tuple(sorted(key for key, _ in sizes)), texts)
 
 
 def _matching(node: Node, texts: Mapping[int, str]) -> list[int]:
