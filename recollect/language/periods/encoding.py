@@ -6,6 +6,7 @@ import re
 import unicodedata
 from bisect import bisect_left
 from functools import cache
+from string import ascii_lowercase
 
 from recollect.language.languages.base import Language
 from recollect.language.languages.english import ENGLISH
@@ -20,7 +21,6 @@ _DAY_FIRST = re.compile("([0-9]{1,2})[/-]([0-9]{1,2})[/-]((?:19|20)[0-9]{2})")
 _NUMBER_PIECE = r"[0-9]+(?:[-./:][0-9]+|,[0-9]{1,3}(?![0-9]))++(?:[Tt][0-9:.]+[Zz]?)?(?!\w)"
 _PIECE = re.compile(rf"{_NUMBER_PIECE}|\w+(?:'\w+)*")
 _CHARACTER = re.compile(r"\S")
-_LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _PIECE_WITH_ELISION = re.compile(rf"{_NUMBER_PIECE}|\w+'?")
 
 
@@ -99,7 +99,7 @@ def _encode_word(text: str, language: Language) -> str:
         return "Y" + word
     if language is not ENGLISH:
         word = _DAY_FIRST.sub(r"\1.\2.\3", word)
-    number = word.rstrip(_LETTERS)
+    number = word.rstrip(ascii_lowercase)
     if number.isdigit() and len(number) <= 2 and word[len(number) :] in language.times.ordinals:
         return "O" + number
     return word
