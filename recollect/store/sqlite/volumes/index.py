@@ -52,8 +52,8 @@ from recollect.store.sqlite.volumes.format import (
 )
 from recollect.store.sqlite.volumes.plan import ranges_to_seal
 from recollect.store.sqlite.volumes.queries import UnsupportedQuery, has_near, supports
-from recollect.store.sqlite.volumes.scope import Selection
 from recollect.store.sqlite.volumes.volume import Match, Volume
+from recollect.store.sqlite.volumes.volume_filter import VolumeFilter
 from recollect.store.sqlite.volumes.writer import Row, WriteStopped, clear_unfinished, write_volume
 from recollect.store.values import Progress
 
@@ -98,13 +98,13 @@ class VolumeIndex:
 
     def match(self, db: Connection, node: Node, filter: Filter, limit: int) -> list[int]:
         """The keys of the passages that match, best first."""
-        select = _selection_factory(db, filter)
+        make_filter = _filter_maker(db, filter)
         _, newest_key = all_keys(db)
         best = BestMatches(limit, newest_key)
 
         def search(volume: Volume, changed_keys: tuple[int, ...]) -> list[Match]:
-            selection = select(changed_keys)
-            return best.find(volume, partial(_best_matches, db, volume, node, selection))
+            volume_filter = make_filter(changed_keys)
+            return best.find(volume, partial(_best_matches, db, volume, node, volume_filter))
 
         results, fts_ranges, changed_texts = self._search_volumes(db, node, search)
         if not best.is_complete():
@@ -146,16 +146,16 @@ class VolumeIndex:
 
         Without a filter, hidden passages count too.
         """
-        select = _selection_factory(db, filter or Filter(hidden=True))
+        make_filter = _filter_maker(db, filter or Filter(hidden=True))
         remaining = limit
 
         def count(volume: Volume, changed_keys: tuple[int, ...]) -> tuple[int, bool]:
             nonlocal remaining
-            selection = select(changed_keys)
+            volume_filter = make_filter(changed_keys)
             if not has_near(node):
-                return volume.count_matches(node, selection), True
+                return volume.count_matches(node, volume_filter), True
             # Matches are verified up to the limit, in all volumes together.
-            matches = _best_matches(db, volume, node, selection, remaining)
+            matches = _best_matches(db, volume, node, volume_filter, remaining)
             is_exact = len(matches) < remaining
             remaining -= len(matches)
             return len(matches), is_exact
@@ -174,11 +174,11 @@ class VolumeIndex:
 
     def matching_keys(self, db: Connection, node: Node, filter: Filter) -> list[int]:
         """The keys of all passages that match."""
-        select = _selection_factory(db, filter)
+        make_filter = _filter_maker(db, filter)
         results, fts_ranges, changed_texts = self._search_volumes(
             db,
             node,
-            lambda volume, keys: _best_matches(db, volume, node, select(keys), volume.size),
+            lambda volume, keys: _best_matches(db, volume, node, make_filter(keys), volume.size),
         )
         keys = [key for result in results for key, _ in result]
         for key_range in fts_ranges:
@@ -449,12 +449,12 @@ class VolumeIndex:
 
 
 def _best_matches(
-    db: Connection, volume: Volume, node: Node, selection: Selection, limit: int
+    db: Connection, volume: Volume, node: Node, volume_filter: VolumeFilter, limit: int
 ) -> list[Match]:
     """The best matches of a volume, without those that only seem to match."""
     size = limit
     while True:
-        matches = volume.best_matches(node, selection, size)
+        matches = volume.best_matches(node, volume_filter, size)
         is_last = len(matches) < size
         if has_near(node):
             excluded = verified_matches.false_matches(db, node, [key for key, _ in matches])
@@ -482,17 +482,17 @@ def _is_single_word(node: Node) -> TypeGuard[Word]:
     return isinstance(node, Word) and not node.prefix and node.text.isalnum()
 
 
-def _selection_factory(db: Connection, filter: Filter) -> Callable[[tuple[int, ...]], Selection]:
-    """A function that returns the selection for a filter and stale keys.
+def _filter_maker(db: Connection, filter: Filter) -> Callable[[tuple[int, ...]], VolumeFilter]:
+    """A function that makes the filter for volumes, given the stale keys that it must exclude.
 
     The documents are looked up on the first call. Without volumes there is no call.
     """
 
     @cache
-    def selection(stale_keys: tuple[int, ...]) -> Selection:
+    def volume_filter(stale_keys: tuple[int, ...]) -> VolumeFilter:
         any_kind = filter_of_any_kind(filter)
         documents = db.memoize(any_kind, lambda: matching_documents(db, any_kind))
-        return Selection(
+        return VolumeFilter(
             roles=filter.roles,
             authors=filter.authors,
             senders=filter.senders,
@@ -507,4 +507,4 @@ def _selection_factory(db: Connection, filter: Filter) -> Callable[[tuple[int, .
             not_keys=stale_keys,
         )
 
-    return selection
+    return volume_filter
