@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +37,7 @@ from recollect.home_folder import (
     own_entries,
 )
 from recollect.passphrases import aes, require_strength, wrap_key
+from recollect.progress import Progress
 from recollect.store.durability import sync_file, sync_folder
 from recollect.store.sqlite.connections.connection import Connection, connect_with
 from recollect.store.sqlite.connections.database_errors import STORAGE_FULL, translate_error
@@ -45,9 +46,6 @@ from recollect.store.sqlite.files.encryption import DataKey, KeyFile, apply_key
 from recollect.store.sqlite.files.private_files import create_private_folder
 from recollect.transfer.archive import ENCRYPTED_SUFFIX
 from recollect.transfer.encrypted_file import EncryptedReader, EncryptedWriter
-
-Progress = Callable[[str, int, int], None]
-"""Called with the file that is being converted, the number of files done, and their total."""
 
 _DRAFT = ".converting"
 _PLAIN_SUFFIX = ".gz"

@@ -10,7 +10,6 @@ import atexit
 import hashlib
 import re
 import threading
-from collections.abc import Callable
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -20,6 +19,7 @@ from recollect import settings
 from recollect.errors import InvalidInput, NotFound, RecollectError
 from recollect.home_folder import ARCHIVE, AUDIT, KEYS, SERVER_DATABASE, USERS
 from recollect.library import Library
+from recollect.progress import Progress
 from recollect.settings import default_user, home, place
 from recollect.store.audit_log import LOSSY_ACTIONS, AuditLogs, Entry
 from recollect.store.base import Store
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from recollect.transfer.moving import MoveResult
     from recollect.transfer.salvage.report import SalvageReport
 
-MoveProgress = Callable[[str, int, int], None]
-"""Called during a move with "Copying" or "Verifying", the messages processed, and their total."""
 
 _audit_logs: dict[Path | str, AuditLogs] = {}
 _audit_lock = threading.Lock()
@@ -107,7 +105,7 @@ def move(
     *,
     switch: bool = False,
     remove: bool = False,
-    progress: MoveProgress | None = None,
+    progress: Progress | None = None,
 ) -> MoveResult:
     """Copy a user's library to another place, or resume an interrupted copy.
 
@@ -190,7 +188,7 @@ def salvage(
     user: str | None = None,
     to_user: str | None = None,
     *,
-    progress: MoveProgress | None = None,
+    progress: Progress | None = None,
 ) -> SalvageReport:
     """Rescue what can be read in a damaged library, and store it in a new one.
 

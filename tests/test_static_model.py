@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from recollect.errors import InvalidInput, RecollectError
 from recollect.models import pieces as pieces_module
-from recollect.models.pieces import CACHED, PieceCounter, Pieces
+from recollect.models.pieces import MAX_CACHED, PieceCounter, Pieces
 from recollect.models.static import (
     PRIOR_PIECES,
     TABLE,
@@ -283,7 +283,7 @@ def test_pieces_are_counted_in_blocks_of_any_size(monkeypatch: pytest.MonkeyPatc
 def test_pieces_are_counted_correctly_after_the_words_are_numbered_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(pieces_module, "_NUMBERED", 40)
+    monkeypatch.setattr(pieces_module, "_MAX_NUMBERED", 40)
     monkeypatch.setattr(pieces_module, "_MAX_TEXTS", 2)
     check_pieces(new_counter(), VARIED + VARIED)
 
@@ -299,7 +299,7 @@ def test_pieces_are_counted_correctly_if_words_share_a_slot(
 
 
 def test_several_threads_count_pieces_correctly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pieces_module, "_NUMBERED", 40)
+    monkeypatch.setattr(pieces_module, "_MAX_NUMBERED", 40)
     counter = new_counter()
     expected = count_pieces(COUNTER, VARIED)
     with ThreadPoolExecutor(4) as pool:
@@ -344,8 +344,8 @@ def test_ascii_text_is_tokenized_the_same_beside_other_characters(text: str) -> 
 def test_the_cache_of_words_has_a_maximum_size() -> None:
     tokenizer = Pieces({"w": 0, **{f"##{digit}": digit + 1 for digit in range(10)}})
     assert tokenizer.of("w 9 w20") == [0, 0, 3, 1]
-    tokenizer.of(" ".join(f"w{n}" for n in range(CACHED + 10)))
-    assert len(tokenizer) <= CACHED
+    tokenizer.of(" ".join(f"w{n}" for n in range(MAX_CACHED + 10)))
+    assert len(tokenizer) <= MAX_CACHED
     assert tokenizer.of("w20") == [0, 3, 1]
 
 

@@ -107,7 +107,7 @@ def test_words_have_traits() -> None:
 
 
 def test_texts_that_were_forgotten_are_split_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vocabulary, "_MAX_REMEMBERED", 10)
+    monkeypatch.setattr(vocabulary, "_MAX_REMEMBERED_BYTES", 10)
     words = Vocabulary()
     (first,) = words.split(["walrus tusk"])
     for number in range(20):
@@ -123,4 +123,4 @@ def test_long_words_count_by_their_length() -> None:
         words.split([f"{number:x}" + "x" * 30_000])
     assert words.is_full
     remembered = [*words._texts, *words._earlier_texts]
-    assert sum(map(len, remembered)) < 3 * vocabulary._MAX_REMEMBERED
+    assert sum(map(len, remembered)) < 3 * vocabulary._MAX_REMEMBERED_BYTES

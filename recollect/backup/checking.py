@@ -7,12 +7,12 @@ from pathlib import Path
 
 from recollect.backup import contents
 from recollect.backup.durable import write_file
-from recollect.backup.making import Progress
 from recollect.backup.manifest import FileRecord, LibraryRecord, Manifest
 from recollect.backup.repository import Repository
 from recollect.backup.storing import read_file
 from recollect.errors import DamagedBackup, DamagedLibrary
 from recollect.home_folder import KEY_FILE
+from recollect.progress import Progress
 from recollect.store.sqlite.files.encryption import (
     find_key_file,
     read_key_file,

@@ -6,7 +6,6 @@ back from the disk and every copy of a library passed SQLite's integrity check.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from recollect.backup.storing import store_file, unreadable_chunks
 from recollect.backup.work_folder import work_folder
 from recollect.errors import DamagedBackup, DamagedLibrary, InvalidInput, NotFound
 from recollect.places import library_file, move
+from recollect.progress import Progress, ignore_progress
 from recollect.store.sqlite.connections.database_errors import translate_error
 from recollect.store.sqlite.files.encryption import copy_key_file
 from recollect.store.sqlite.files.snapshot import (
@@ -29,9 +29,6 @@ from recollect.store.sqlite.files.snapshot import (
     check_library_copy,
     copy_database,
 )
-
-Progress = Callable[[str, int, int], None]
-"""Called with the step, the bytes processed, and their total."""
 
 NO_BACKUP = "No backup was made; older backups are intact."
 
@@ -49,7 +46,7 @@ def make_backup(
     From a database server, only the library of a user can be backed up. `work_home` is the folder
     for temporary copies then.
     """
-    report = progress or _ignore_progress
+    report = progress or ignore_progress
     with explain_disk_errors(repository.folder, NO_BACKUP), repository.lock():
         repository.sweep()
         if isinstance(place, Path):
@@ -66,10 +63,6 @@ def make_backup(
             copy_key_file(work_home, home)
             move(place, home, user, progress=_rename_step(report))
             return _Backup(repository, home, work, report).make(user, "postgresql")
-
-
-def _ignore_progress(step: str, count: int, total: int) -> None:
-    pass
 
 
 def _rename_step(report: Progress) -> Progress:

@@ -16,7 +16,6 @@ import apsw
 
 from recollect.backup.checking import prepare_key, rebuild
 from recollect.backup.durable import exchange, explain_disk_errors, make_folder
-from recollect.backup.making import Progress
 from recollect.backup.manifest import FileRecord, Manifest
 from recollect.backup.repository import Repository
 from recollect.backup.work_folder import work_folder
@@ -32,6 +31,7 @@ from recollect.errors import (
 )
 from recollect.home_folder import ARCHIVE, KEY_FILE, REPLACED, USERS
 from recollect.places import abort_move, library_file, move
+from recollect.progress import Progress
 from recollect.settings import READ_ONLY
 from recollect.store.durability import sync_file, sync_folder
 from recollect.store.sqlite.connections.database_errors import translate_error

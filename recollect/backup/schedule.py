@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from recollect.backup.locations import backup_folder
-from recollect.backup.making import Progress, make_backup
+from recollect.backup.making import make_backup
 from recollect.backup.manifest import Manifest
 from recollect.backup.passphrase import configured_passphrase
 from recollect.backup.repository import (
@@ -20,6 +20,7 @@ from recollect.backup.repository import (
 from recollect.backup.retention import parse_rules, prune
 from recollect.errors import NotFound, RecollectError, StoreBusy
 from recollect.passphrases import require_strength
+from recollect.progress import Progress
 from recollect.settings import BACKUP_EVERY, BACKUP_KEEP, default_user, home
 
 log = logging.getLogger(__name__)

@@ -25,11 +25,13 @@ PURGE_PATIENCE = 0.1
 MAX_PURGE_PAUSE = 30.0
 """The longest time between two attempts, in seconds. It doubles with every attempt."""
 EXPIRY_INTERVAL = 20.0
-"""Seconds between two looks at what is kept for undo."""
+"""Seconds between two checks of what is kept for undo."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
+    """Work that is done again and again, such as indexing what is new."""
+
     name: str
     """For the log, such as "Indexing"."""
     run: Callable[[Stop], bool]
@@ -92,7 +94,8 @@ def expiry_job(store: Store) -> Job:
 class Indexer(Protocol):
     """What a library wakes after every change."""
 
-    def wake(self) -> None: ...
+    def wake(self) -> None:
+        """Have the work done that there is now, without waiting for it."""
 
     def check(self) -> None:
         """Look for work that another process has left. Called by every search."""
@@ -111,13 +114,13 @@ class BackgroundThread:
         self._jobs = jobs
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
-        self._woken = False
+        self._was_woken = False
         self._closing = threading.Event()
         self._problem = ""
 
     def wake(self) -> None:
         with self._lock:
-            self._woken = True
+            self._was_woken = True
             if self._closing.is_set():
                 return
             if self._thread is not None and self._thread.is_alive():
@@ -146,13 +149,13 @@ class BackgroundThread:
         has_work_left = False
         while not self._closing.wait(pause):
             with self._lock:
-                woken = self._woken
-                self._woken = False
-                if not woken and not has_work_left:
+                was_woken = self._was_woken
+                self._was_woken = False
+                if not was_woken and not has_work_left:
                     self._thread = None
                     return
             for schedule in schedules:
-                schedule.advance(self._closing.is_set, woken)
+                schedule.advance(self._closing.is_set, was_woken)
             has_work_left = any([schedule.has_work_left() for schedule in schedules])
             self._problem = next((each.problem for each in schedules if each.problem), "")
             pause = PAUSE
@@ -171,7 +174,7 @@ class BackgroundPass:
         have no work left. Raises RecollectError if one failed and nothing else is left."""
         for schedule in self._schedules:
             if not stop():
-                schedule.advance(stop, woken=True)
+                schedule.advance(stop, was_woken=True)
         delays = [schedule.delay() for schedule in self._schedules]
         pending = [delay for delay in delays if delay is not None]
         if pending:
@@ -192,9 +195,9 @@ class _Schedule:
         self._is_waiting = False
         self.must_retry = False
 
-    def advance(self, stop: Stop, woken: bool) -> None:
+    def advance(self, stop: Stop, was_woken: bool) -> None:
         """Run the job if it is due."""
-        if woken:
+        if was_woken:
             self.problem = ""
             self._is_waiting = True
         if self.problem or time.monotonic() < self._next_run:

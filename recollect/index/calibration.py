@@ -26,6 +26,7 @@ _GROWTH = 1.5  # the floor rises with the size of the library, so it is measured
 
 
 def needs_calibration(store: Store, space: Space) -> bool:
+    """Whether the noise floor is unknown, or was measured when the library was much smaller."""
     return space.noise_floor is None or store.size() > _GROWTH * space.calibrated_size
 
 

@@ -16,7 +16,7 @@ from recollect.models.stopping import Stop
 from recollect.store.base import Store
 
 CHECK_SECONDS = 0.5
-"""How often a running job looks whether another process has paused it."""
+"""How often a running job checks whether another process has paused it, in seconds."""
 _MARKER = "indexing_paused"
 
 

@@ -6,7 +6,7 @@ is indexed so far.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from typing import Any
@@ -19,20 +19,15 @@ from recollect.index.lock import OnWait, index_lock
 from recollect.language.terminal_codes import without_terminal_codes
 from recollect.models import embeddings
 from recollect.models.stopping import Stop, never_stop
+from recollect.progress import Progress, ignore_progress
 from recollect.store.base import Store
 from recollect.store.values import Space, Unembedded
 
-Progress = Callable[[str, int, int], None]
-"""Called with the current step, how much of it is done, and how much there is."""
 _BATCH_PASSAGES = 1_000
 # Indexing can be stopped between two calls of the model. After each, the vectors are committed.
 _TEXTS_AT_ONCE = 1_000
 _TEXTS_OF_SLOW_MODELS = 250
 _BATCHES_PER_COPY = 10  # then vectors are moved into files; more would leave more free pages
-
-
-def _ignore_progress(step: str, done: int, total: int) -> None:
-    pass
 
 
 def refresh(
@@ -49,23 +44,8 @@ def refresh(
     with index_lock(store, on_wait) as is_held:
         if is_held:
             with suppress(IndexingStopped), rare_garbage_collection():
-                _refresh(store, setting, progress or _ignore_progress, stop)
+                _refresh(store, setting, progress or ignore_progress, stop)
         return is_held
-
-
-def _refresh(store: Store, setting: str, progress: Progress, stop: Stop) -> None:
-    store.refresh(lambda done, total: progress("Sealing", done, total), stop)
-    if setting == embeddings.OFF or stop() or not store.size():
-        return
-    space = embeddings.ensure_space(store, setting)
-    if _embed(store, space, progress, stop):
-        store.mark_space_ready(space)
-        for other in store.spaces():
-            if other.id != space.id:
-                store.drop_space(other)
-    store.refresh(None, stop)
-    if not stop() and needs_calibration(store, space):
-        calibrate(store, space, embeddings.load_model(space.name, space.model_state), stop)
 
 
 def has_work(store: Store, setting: str) -> bool:
@@ -90,6 +70,21 @@ def missing_vectors(store: Store) -> Iterator[tuple[Space, list[int]]]:
             if keys:
                 yield space, keys
             batch = store.vectorless(space, batch[-1].key, _BATCH_PASSAGES)
+
+
+def _refresh(store: Store, setting: str, progress: Progress, stop: Stop) -> None:
+    store.refresh(lambda done, total: progress("Sealing", done, total), stop)
+    if setting == embeddings.OFF or stop() or not store.size():
+        return
+    space = embeddings.ensure_space(store, setting)
+    if _embed(store, space, progress, stop):
+        store.mark_space_ready(space)
+        for other in store.spaces():
+            if other.id != space.id:
+                store.drop_space(other)
+    store.refresh(None, stop)
+    if not stop() and needs_calibration(store, space):
+        calibrate(store, space, embeddings.load_model(space.name, space.model_state), stop)
 
 
 def _embeddable(space: Space, passages: Sequence[Unembedded]) -> list[int]:

@@ -50,6 +50,7 @@ class IndexStatus:
 
 
 def index_status(store: Store, is_background: bool, problem: str = "") -> IndexStatus:
+    """The status of the index, with what the caller knows about indexing in the background."""
     setting = models.embedding_setting()
     passages = store.size()
     spaces = [space for space in store.spaces() if space.name == setting]

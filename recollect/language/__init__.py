@@ -1,0 +1,1 @@
+"""Functions on text: cleaning, languages, queries, dates, chunking and transcripts."""

@@ -53,11 +53,11 @@ def chunks(
     full. Only sentences longer than a chunk are split, between words if possible.
     """
     room = max(1, int(size * per_token))
-    shared = min(max(0, int(overlap * per_token)), room - 1)
+    max_overlap = min(max(0, int(overlap * per_token)), room - 1)
     pieces: list[Chunk] = []
     for sentence in sentences(text, language):
         pieces += _split_sentence(text, sentence, room)
-    return list(_pack(text, pieces, room, shared))
+    return list(_pack(text, pieces, room, max_overlap))
 
 
 def sentences(text: str, language: str = "en") -> list[Chunk]:
@@ -76,6 +76,18 @@ def sentences(text: str, language: str = "en") -> list[Chunk]:
     if end != len(text):
         return [Chunk(0, len(text))]
     return chunks
+
+
+def chunk_ids(document: str, contents: Iterable[str]) -> Iterator[str]:
+    """An id for each chunk of a document.
+
+    The id depends on the content, not on the position, so it survives edits elsewhere in the text.
+    """
+    occurrences: dict[str, int] = {}
+    for content in contents:
+        number = occurrences[content] = occurrences.get(content, 0) + 1
+        name = f"{document}\0{number}\0{content}".encode("utf-8", "surrogatepass").hex()
+        yield str(uuid5(_ID_NAMESPACE, name))
 
 
 def _segments(text: str, language: str) -> Iterator[str]:
@@ -112,18 +124,6 @@ def _window_end(text: str, start: int) -> int:
     return paragraph_end
 
 
-def chunk_ids(document: str, contents: Iterable[str]) -> Iterator[str]:
-    """An id for each chunk of a document.
-
-    The id depends on the content, not on the position, so it survives edits elsewhere in the text.
-    """
-    occurrences: dict[str, int] = {}
-    for content in contents:
-        number = occurrences[content] = occurrences.get(content, 0) + 1
-        name = f"{document}\0{number}\0{content}".encode("utf-8", "surrogatepass").hex()
-        yield str(uuid5(_ID_NAMESPACE, name))
-
-
 def _split_sentence(text: str, sentence: Chunk, room: int) -> Iterator[Chunk]:
     """Split a sentence that is too long for one chunk, between words if possible."""
     start, end = sentence
@@ -143,13 +143,13 @@ def _last_word_end(text: str, limit: int, least: int) -> int:
     return limit
 
 
-def _pack(text: str, pieces: Sequence[Chunk], room: int, shared: int) -> Iterator[Chunk]:
-    """Combine consecutive pieces into chunks."""
+def _pack(text: str, pieces: Sequence[Chunk], room: int, max_overlap: int) -> Iterator[Chunk]:
+    """Combine consecutive pieces into chunks. Sizes are in characters."""
     first = 0
     while first < len(pieces):
         last = _last_piece(text, pieces, first, room)
         yield Chunk(pieces[first].start, pieces[last].end)
-        first = _next_first(pieces, first, last, room, shared)
+        first = _next_first(pieces, first, last, room, max_overlap)
 
 
 def _last_piece(text: str, pieces: Sequence[Chunk], first: int, room: int) -> int:
@@ -164,13 +164,13 @@ def _last_piece(text: str, pieces: Sequence[Chunk], first: int, room: int) -> in
     return last
 
 
-def _next_first(pieces: Sequence[Chunk], first: int, last: int, room: int, shared: int) -> int:
+def _next_first(pieces: Sequence[Chunk], first: int, last: int, room: int, max_overlap: int) -> int:
     """The first piece of the next chunk; before `last + 1` if the chunks overlap."""
     following = last + 1
     if following == len(pieces):
         return following
     end = pieces[last].end
-    while following > first + 1 and end - pieces[following - 1].start <= shared:
+    while following > first + 1 and end - pieces[following - 1].start <= max_overlap:
         following -= 1
     # The overlap must leave room for at least one new piece.
     while following <= last and pieces[last + 1].end - pieces[following].start > room:

@@ -1,9 +1,9 @@
 """The language of a query, by its function words.
 
 A query is taken as English unless its words speak for another language. Names, titles and loan
-words do not: "lake como", "mit license" and "die hard" stay English. So it takes two words of the
-language, one of which is not also English or a name, or a single one that opens a question ("wann")
-or names a day ("ayer"). Words that several languages share count for each of them in part.
+words do not: "lake como", "mit license" and "die hard" stay English. So another language needs two
+of its words, one of which is not also English or a name, or a single word that opens a question
+("wann") or names a day ("ayer"). Words that several languages share count for each of them in part.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _WORD = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*")
 _JOINER = re.compile("['-]")
 _MOST_WORDS = 40
 _LETTER_WEIGHT = 0.25
-# As many words decide for a language if each of them is English or a name as well.
+# How many words of a language are enough if each of them is English or a name as well.
 _ENOUGH_AMONG_ENGLISH = 3  # was hat der
 _ENOUGH_WITHOUT_QUESTION = 4  # da chi di mia, but not de la del
 # Words of other languages that are English as well, or part of well-known names.
@@ -125,17 +125,18 @@ def _scores(words: list[str]) -> dict[Language, float]:
 
 
 def _is_certain(language: Language, words: list[str]) -> bool:
+    """Whether the words of a language are enough to take a query as that language."""
     languages_of = _languages_of_words(words)
     evidence = [word for word in words if language in languages_of[word]]
     foreign = [
         word for word in evidence if word not in _ENGLISH_TOO and ENGLISH not in languages_of[word]
     ]
-    is_opened = words[0] in language.opening_words and words[0] in evidence
+    opens_question = words[0] in language.opening_words and words[0] in evidence
     if foreign:
-        return is_opened or len(evidence) > 1 or foreign[0] in _moments(language)
+        return opens_question or len(evidence) > 1 or foreign[0] in _moments(language)
     if any(ENGLISH in languages_of[word] for word in words):
-        return is_opened and len(evidence) >= _ENOUGH_AMONG_ENGLISH
-    if is_opened:
+        return opens_question and len(evidence) >= _ENOUGH_AMONG_ENGLISH
+    if opens_question:
         return len(evidence) > 1
     return len(evidence) >= _ENOUGH_WITHOUT_QUESTION
 

@@ -48,13 +48,13 @@ def position_with_codes(text: str, position: int) -> int:
     """Where a character of the text without codes is in the text itself."""
     if not has_terminal_codes(text):
         return position
-    removed = 0
+    removed_characters = 0
     for code in _CODE.finditer(text):
         replacement = _replacement(code)
-        if code.start() - removed + len(replacement) > position:
+        if code.start() - removed_characters + len(replacement) > position:
             break
-        removed += code.end() - code.start() - len(replacement)
-    return position + removed
+        removed_characters += code.end() - code.start() - len(replacement)
+    return position + removed_characters
 
 
 def _replacement(code: re.Match[str]) -> str:

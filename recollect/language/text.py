@@ -131,7 +131,10 @@ def indexable(value: str) -> str:
 
 
 def indexable_fragment(value: str) -> str:
-    """The same for a part of a text, which may begin or end inside a word or a name such as C++."""
+    """Like `indexable`, for a part of a text.
+
+    It may begin or end inside a word or a name such as C++.
+    """
     return indexable_as_written(without_symbol_names(without_terminal_codes(value)))
 
 
@@ -280,7 +283,7 @@ def printable(value: str) -> str:
 
 
 def printable_line(value: str) -> str:
-    """The same in one line."""
+    """A text in one line that is safe on a terminal."""
     return printable(" ".join(value.split()))
 
 
@@ -401,6 +404,7 @@ def micros(value: datetime | None) -> int | None:
 
 
 def from_micros(value: int | None) -> datetime | None:
+    """The time of `micros`."""
     if value is None:
         return None
     return EPOCH + timedelta(0, 0, value)

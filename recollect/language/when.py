@@ -81,6 +81,17 @@ def windows(text: str, now: datetime) -> tuple[Window, ...]:
     )
 
 
+def period_words(text: str) -> frozenset[str]:
+    """The words with which a text names periods, as they are indexed."""
+    return frozenset(word for window in windows(text, _LATE) for word in tokens(window.words))
+
+
+def date_words(moment: datetime) -> str:
+    """The words under which a date is found, such as `2023-05-08 8 May 2023 Monday`."""
+    month, weekday = MONTHS[moment.month - 1].title(), WEEKDAYS[moment.weekday()].title()
+    return f"{moment.date()} {moment.day} {month} {moment.year} {weekday}"
+
+
 def _language_of_dates(text: str) -> Language:
     """The language of a text, by the name of a month if nothing else tells it: "Juni 2025"."""
     language = language_of(text)
@@ -100,17 +111,6 @@ def _foreign_months() -> dict[str, Language]:
         for name in tokens(month)
     }
     return {name: language for name, language in names.items() if name not in _ENGLISH_TOO}
-
-
-def period_words(text: str) -> frozenset[str]:
-    """The words with which a text names periods, as they are indexed."""
-    return frozenset(word for window in windows(text, _LATE) for word in tokens(window.words))
-
-
-def date_words(moment: datetime) -> str:
-    """The words under which a date is found, such as `2023-05-08 8 May 2023 Monday`."""
-    month, weekday = MONTHS[moment.month - 1].title(), WEEKDAYS[moment.weekday()].title()
-    return f"{moment.date()} {moment.day} {month} {moment.year} {weekday}"
 
 
 def _may_name_a_time(line: str, language: Language) -> bool:

@@ -25,12 +25,6 @@ if TYPE_CHECKING:
     from recollect.store.shared.database import SharedDatabase
     from recollect.transfer.archive import Archive
 
-Progress = Callable[[str, int, int], None]
-"""Called with the current step, the amount done, and the total amount.
-
-An import passes the file and bytes. Other operations pass the name of the step and messages.
-"""
-
 
 class LibraryCore:
     """A library that can be opened and closed. The other modules of this package add methods."""

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 from recollect.configuration import expand_path
 from recollect.home_folder import IMPORTING
-from recollect.library.core import LibraryCore, Progress
+from recollect.library.core import LibraryCore
 from recollect.model.documents import Document, Json
 from recollect.model.receipts import FileReceipt, Problem, Receipt
+from recollect.progress import Progress
 
 if TYPE_CHECKING:
     from recollect.transfer.exclusion import Exclusion

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from recollect.library.core import LibraryCore, Progress
+from recollect.library.core import LibraryCore
+from recollect.progress import Progress
 
 if TYPE_CHECKING:
     from recollect.index.background import BackgroundPass

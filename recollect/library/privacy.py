@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from recollect.library.core import LibraryCore, Progress
+from recollect.library.core import LibraryCore
 from recollect.model.forgetting import Selection
+from recollect.progress import Progress
 from recollect.store.abbreviations import expand_selection
 
 if TYPE_CHECKING:

@@ -21,11 +21,10 @@ from recollect.memory.observe import MAKER, as_document, forgotten_ids, observe
 from recollect.memory.observe.model import Budget, FileBudget, ModelObserver, ObserverResult
 from recollect.model.documents import Document
 from recollect.models.chat import ChatModel
+from recollect.models.stopping import Stop, never_stop
+from recollect.progress import Progress, ignore_progress
 from recollect.settings import OBSERVER, home
 from recollect.store.base import Store
-
-Progress = Callable[[str, int, int], None]
-"""Called with a description of the work, how much is finished and how much there is."""
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +36,7 @@ _RETRY_DAY_MARKER = "observer_tried"
 def catch_up(
     store: Store,
     progress: Progress | None = None,
-    stop: Callable[[], bool] | None = None,
+    stop: Stop | None = None,
     on_wait: OnWait | None = None,
     budget: Budget | None = None,
 ) -> int:
@@ -52,15 +51,7 @@ def catch_up(
         if not acquired:
             return 0
         with rare_garbage_collection():
-            return _observe_all(store, observer, progress or _ignore_progress, stop or _never_stop)
-
-
-def _ignore_progress(description: str, count: int, total: int) -> None:
-    pass
-
-
-def _never_stop() -> bool:
-    return False
+            return _observe_all(store, observer, progress or ignore_progress, stop or never_stop)
 
 
 def has_backlog(store: Store) -> bool:
@@ -101,9 +92,7 @@ def _observe_by_rules(document: Document) -> ObserverResult:
     return ObserverResult(tuple(observe(document)))
 
 
-def _observe_all(
-    store: Store, observer: Observer, progress: Progress, should_stop: Callable[[], bool]
-) -> int:
+def _observe_all(store: Store, observer: Observer, progress: Progress, should_stop: Stop) -> int:
     _reset_if_outdated(store, observer)
     # A conversation that somebody is writing to would be observed again and again: next time.
     handled_ids: set[str] = set()

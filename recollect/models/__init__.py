@@ -1,0 +1,1 @@
+"""Embedding models, the reranker, the chat model, and clients for models on a server."""

@@ -16,7 +16,7 @@ import tarfile
 import tempfile
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from urllib.parse import urlsplit
 
 from recollect.configuration import expand_path
 from recollect.errors import InvalidInput, RecollectError
+from recollect.progress import Progress, ignore_progress
 
 REGISTRY = "https://registry.npmjs.org"
 FULL_PRECISION = "onnx/model.onnx"
@@ -31,9 +32,6 @@ QUANTISED = "onnx/model_quantized.onnx"
 CHECKSUMS = "SHA256SUMS"
 SOCKET_SECONDS = 60
 BLOCK_BYTES = 1 << 20
-
-Progress = Callable[[str, int, int], None]
-"""Called with the current step, how much of it is done, and how much there is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +88,7 @@ def download_model(
         raise InvalidInput(
             f"{folder} already exists and was not downloaded by Recollect. Move it away first."
         )
-    report = progress or _ignore_progress
+    report = progress or ignore_progress
     _quantisation()  # fails early if the package is missing
     try:
         _build(package, folder, files, report)
@@ -113,10 +111,6 @@ def _build(package: ModelPackage, folder: Path, files: set[str], report: Progres
         checksums = [f"{_sha256(draft / path)}  {path}\n" for path in sorted(files)]
         (draft / CHECKSUMS).write_text("".join(checksums))
         _move_into_place(draft, folder, files)
-
-
-def _ignore_progress(step: str, done: int, total: int) -> None:
-    pass
 
 
 def _is_complete(folder: Path, files: set[str]) -> bool:

@@ -33,7 +33,7 @@ DOWNLOADABLE = ("gte-small",)
 _SAMPLE_SIZE = 10_000  # messages whose words are counted for the static model
 _GROWTH = 4  # words are counted again when the library is this many times larger
 _SIZE = struct.Struct("<Q")
-_replaced: set[tuple[str, str]] = set()
+_replaced_models: set[tuple[str, str]] = set()
 """The names and versions of models that this process could not load, only other versions."""
 
 
@@ -137,7 +137,7 @@ def ensure_space(store: Store, name: str) -> Space:
     else:
         model = load_model(name, None)
         space = store.add_space(name, model.version, model.dimensions, None)
-    _replaced.discard((space.name, space.version))
+    _replaced_models.discard((space.name, space.version))
     return space
 
 
@@ -179,7 +179,7 @@ def load_space_model(space: Space) -> Embedder:
 
 def replaced_error(space: Space) -> RecollectError:
     """The error that the model of a space was replaced. From now on, `is_replaced` says so."""
-    _replaced.add((space.name, space.version))
+    _replaced_models.add((space.name, space.version))
     return RecollectError(
         f"{space.name} is no longer the model that made the vectors of this library. Run "
         "`recollect index` to make them again."
@@ -191,7 +191,7 @@ def is_replaced(space: Space) -> bool:
 
     To find out, the model must be loaded, which takes long. Searches do that anyway.
     """
-    return (space.name, space.version) in _replaced
+    return (space.name, space.version) in _replaced_models
 
 
 def _learned_size(space: Space) -> int:

@@ -23,9 +23,10 @@ from recollect.language.text import non_ascii_characters
 
 LONGEST_WORD = 100  # as in BERT; anything longer is not a word
 _MAX_REPLACED_SINGLY = 8  # distinct characters
-CACHED = 60_000  # words; about 13 MB
-_NUMBERED = 100_000  # words; about 13 MB
-_MAX_TEXTS = 500  # counted at once
+MAX_CACHED = 60_000  # words; about 13 MB
+_MAX_NUMBERED = 100_000  # words; about 13 MB
+# Texts that are counted at once, and the characters after which no further text is added to them.
+_MAX_TEXTS = 500
 _MAX_CHARACTERS = 500_000
 
 Integers = NDArray[np.signedinteger]
@@ -64,7 +65,7 @@ class Pieces(dict[str, tuple[int, ...]]):
     def __missing__(self, word: str) -> tuple[int, ...]:
         if len(word) > LONGEST_WORD:
             return ()
-        if len(self) >= CACHED:
+        if len(self) >= MAX_CACHED:
             self.clear()
         self[word] = pieces = tuple(self.split(word))
         return pieces
@@ -119,7 +120,7 @@ class _CharacterFolding(dict[int, str]):
     """A table for `str.translate`: lower case, without accents, with spaces around symbols."""
 
     def __missing__(self, code: int) -> str:
-        if len(self) >= CACHED:
+        if len(self) >= MAX_CACHED:
             self.clear()
         characters = unicodedata.normalize("NFD", chr(code)).lower()
         self[code] = folded = "".join(map(_fold_character, characters))
@@ -218,7 +219,7 @@ class PieceCounter:
     def _split(self, words: _Words, symbols: bytes) -> tuple[Integers, Integers]:
         """The pieces of the words and then of the symbols, and how many each of them has."""
         with self._lock:
-            if len(self._words) > _NUMBERED:
+            if len(self._words) > _MAX_NUMBERED:
                 self._words = _WordNumbers(self._pieces)
             numbers = self._words.of(words)
             symbol_numbers = self._words.symbols[np.frombuffer(symbols, np.uint8)]
@@ -244,7 +245,7 @@ class _Words(NamedTuple):
 
     @classmethod
     def of(cls, texts: list[bytes]) -> _Words:
-        """The words of folded texts, of which only separators are ASCII symbols or spaces."""
+        """The words of folded texts. ASCII symbols and spaces separate words."""
         text = b" %b %b" % (b" ".join(texts).translate(_WORD_BYTES), b" " * _KEY_BYTES)
         is_space = np.frombuffer(text, np.uint8) == 0x20
         edges = np.flatnonzero(is_space[1:] != is_space[:-1]) + 1

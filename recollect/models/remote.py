@@ -37,7 +37,7 @@ BATCH_TEXTS = 64
 BATCH_CHARACTERS = 100_000
 LONGEST_TEXT = 8_000  # characters; most of these models reject more than 8,192 tokens
 RESPONSE_BYTES = 64_000_000
-LONGEST_PAUSE = 0.5  # seconds until the next look at whether indexing should stop
+LONGEST_PAUSE = 0.5  # seconds between two checks whether indexing should stop
 FIRST_WAIT = 0.5  # seconds before the first retry; doubles with each retry
 
 

@@ -11,9 +11,11 @@ Stop = Callable[[], bool]
 
 
 def never_stop() -> bool:
+    """For work that is not interrupted."""
     return False
 
 
 def require_running(stop: Stop) -> None:
+    """Raise IndexingStopped if the work should stop."""
     if stop():
         raise IndexingStopped("Indexing was stopped.")

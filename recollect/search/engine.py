@@ -119,7 +119,7 @@ class Search:
         )
 
     def _order_by_text_score(self, ranking: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
-        """The same candidates with the text engine's scores."""
+        """The candidates with the text engine's scores, best first."""
         node = self.interpretation.node
         if node is None:
             raise InvalidInput(

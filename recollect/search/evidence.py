@@ -30,7 +30,10 @@ from recollect.search.ranking.scored import ScoredCandidate
 
 UNRELATED = "The results are probably unrelated."
 _BEST = 5
-"""Words count where people look. In a large library, some message has any two words."""
+"""The first hits that are assessed, because people look at these.
+
+In a large library, some message further down has any two words.
+"""
 _EXCHANGE = 2
 """How many messages before and after a hit belong to the same exchange."""
 # Words count as the share of the question, meaning as the share of the noise floor, and half as
@@ -95,7 +98,10 @@ def assess(
 
 
 def _meaning_alone(ranking: Sequence[ScoredCandidate], noise_floor: float | None) -> float:
-    """The best cosine: at the noise floor, a half. If that is unknown, the cosine itself."""
+    """The confidence in hits by their meaning alone: a half if the best cosine is the noise floor.
+
+    Without a noise floor, it is the best cosine itself.
+    """
     nearest = max(scored.cosine or 0.0 for scored in ranking[:_BEST])
     if not noise_floor:
         return nearest
@@ -122,7 +128,10 @@ def _assess_question(
     noise_floor: float | None,
     has_observations: bool,
 ) -> Assessment:
-    """The model knows English best, so meaning counts only in English."""
+    """How much of a question the best exchanges contain.
+
+    Their meaning counts only in English, which the model knows best.
+    """
     language = language_of(query.text)
     rules: set[int] | None = None
     if has_observations and language.asks_for_rule(query.text):

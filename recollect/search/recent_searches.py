@@ -49,7 +49,10 @@ class _RecentSearch(NamedTuple):
 
     @property
     def may_be_kept(self) -> bool:
-        """Whether it is small, and had enough time and a model: the next search may be better."""
+        """Whether the search is small enough to be kept, and complete.
+
+        One that lacked time or a model may be better next time.
+        """
         if self.search.scope.is_partial or self.search.interpretation.meaning.problem:
             return False
         candidates = self.search.ranking.candidates

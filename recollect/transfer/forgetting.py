@@ -20,12 +20,10 @@ from recollect.model.documents import Document, Passage
 from recollect.model.forgetting import Selection
 from recollect.model.kinds import CONVERSATION, KINDS
 from recollect.model.search import Filter
+from recollect.progress import Progress
 from recollect.store.base import Store
 from recollect.store.values import Removal
 from recollect.transfer.archive import Archive
-
-Progress = Callable[[str, int, int], None]
-"""Called with (step, messages examined, all messages)."""
 
 BACKUPS = (
     "Backups, exports and files at the source still contain it. "

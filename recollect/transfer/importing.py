@@ -18,6 +18,7 @@ from recollect.model.documents import Document
 from recollect.model.kinds import CONVERSATION
 from recollect.model.receipts import Counts, FileReceipt, Problem, Receipt
 from recollect.model.sources import RECOLLECT
+from recollect.progress import Progress
 from recollect.store.base import Store
 from recollect.store.values import SaveResult
 from recollect.transfer.exclusion import Exclusion, configured_exclusion, is_agent
@@ -27,8 +28,6 @@ FORGOTTEN = "forgotten earlier with `recollect forget`"
 BATCH = 10_000  # messages per transaction: enough to be cheap, few enough to let others write
 _SAMPLES = 3
 
-Progress = Callable[[str, int, int], None]
-"""Called with (file, bytes read, total bytes) during an import."""
 Admission = Callable[[Document], Document | Problem]
 """Returns the document as it may be stored, or the reason why it may not."""
 

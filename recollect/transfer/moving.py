@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 from recollect.errors import DamagedLibrary, InvalidInput, RecollectError, StoreBusy
 from recollect.model.search import Filter
+from recollect.progress import Progress
 from recollect.settings import LIMITS
 from recollect.store.base import Store
 from recollect.store.errors import reason_of
@@ -37,9 +38,6 @@ _ATTEMPTS = 5
 _TWIN = "twin"
 _MOVE = "move"
 """The marker in the target with the number of the move, until the source is removed."""
-
-Progress = Callable[[str, int, int], None]
-"""Called with ("Copying" or "Verifying", messages done, total messages)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,18 +7,16 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from recollect.model.documents import Document
 from recollect.model.kinds import KINDS
 from recollect.model.search import Filter
+from recollect.progress import Progress
 from recollect.redact.documents import redact_document
 from recollect.redact.redactor import SecretCounts, redact_value
 from recollect.store.base import Store
-
-Progress = Callable[[str, int, int], None]
-"""Called with (step, done, total)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ Documents are read one at a time. Findings beyond a limit are counted but not li
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from hashlib import blake2b
@@ -14,13 +14,11 @@ from recollect.language.text import printable
 from recollect.model.documents import Document, Passage
 from recollect.model.kinds import CONVERSATION, KINDS
 from recollect.model.search import Filter
+from recollect.progress import Progress
 from recollect.redact.instructions import Instruction, find_instructions
 from recollect.redact.redactor import redact_text
 from recollect.redact.terminal_output import find_secrets
 from recollect.store.base import Store
-
-Progress = Callable[[str, int, int], None]
-"""Called with (step, messages examined, all messages)."""
 
 HIGH, MEDIUM, LOW = "high", "medium", "low"
 SEVERITIES = (HIGH, MEDIUM, LOW)

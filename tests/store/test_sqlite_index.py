@@ -44,8 +44,8 @@ from recollect.store.sqlite.vectors import space_files, vector_search, vector_ta
 from recollect.store.sqlite.vectors.vector_scan import ROW
 from recollect.store.sqlite.volumes import best_matches, plan, queries
 from recollect.store.sqlite.volumes.index import VolumeIndex
-from recollect.store.sqlite.volumes.scope import Selection
 from recollect.store.sqlite.volumes.volume import Volume
+from recollect.store.sqlite.volumes.volume_filter import VolumeFilter
 from recollect.store.sqlite.volumes.writer import Row
 from recollect.store.values import Space
 
@@ -640,7 +640,7 @@ def files_with(folder: Path, words: bytes) -> list[Path]:
 
 def volumes_with(store: SqliteStore, word: str) -> list[Path]:
     """The volumes with a word. Tantivy compresses words, so reading the files is not enough."""
-    every = Selection(hidden=True)
+    every = VolumeFilter(hidden=True)
     return [
         folder
         for folder in volume_folders(store)

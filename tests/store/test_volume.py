@@ -28,13 +28,13 @@ from recollect.store.sqlite.text.fts_query import fts_query
 from recollect.store.sqlite.text.text_index import prepare_text
 from recollect.store.sqlite.volumes.format import FORMAT, UnreadableVolume
 from recollect.store.sqlite.volumes.queries import UnsupportedQuery, supports
-from recollect.store.sqlite.volumes.scope import Selection
 from recollect.store.sqlite.volumes.volume import Volume
+from recollect.store.sqlite.volumes.volume_filter import VolumeFilter
 from recollect.store.sqlite.volumes.writer import Row, WriteStopped, clear_unfinished, write_volume
 
 # -- both engines with the same rows ---
 
-ANYTHING = Selection()
+ANYTHING = VolumeFilter()
 # In memory if possible, because flushing to a disk is slow.
 PARENT = "/dev/shm" if Path("/dev/shm").is_dir() else None
 
@@ -67,16 +67,16 @@ def fts5_keys(db: apsw.Connection, node: Node) -> set[int]:
 
 
 def matching_keys(
-    volume: Volume, node: Node, selection: Selection = ANYTHING, limit: int = 10_000
+    volume: Volume, node: Node, volume_filter: VolumeFilter = ANYTHING, limit: int = 10_000
 ) -> list[int]:
-    return [key for key, _ in volume.best_matches(node, selection, limit)]
+    return [key for key, _ in volume.best_matches(node, volume_filter, limit)]
 
 
 def contents(*texts: str) -> list[Row]:
     return [Row(key, 1, "", text) for key, text in enumerate(texts, 1)]
 
 
-# -- strategies for rows, queries and selections ---
+# -- strategies for rows, queries and filters ---
 
 
 def split(text: str) -> list[str]:
@@ -141,7 +141,7 @@ def branches(inner: st.SearchStrategy[Node]) -> st.SearchStrategy[Node]:
 
 TREES: st.SearchStrategy[Node] = st.recursive(WORDS, branches, max_leaves=8)
 SELECTIONS = st.builds(
-    Selection,
+    VolumeFilter,
     roles=st.just(()) | st.lists(ROLES.filter(lambda r: r is not None), max_size=2).map(tuple),
     authors=st.just(()) | st.lists(AUTHORS.filter(lambda a: a is not None), max_size=3).map(tuple),
     senders=st.just(())
@@ -158,23 +158,23 @@ SELECTIONS = st.builds(
 )
 
 
-def passes(selection: Selection, row: Row) -> bool:
+def passes(volume_filter: VolumeFilter, row: Row) -> bool:
     date = row.created_at
     return (
-        (not selection.roles or row.role in selection.roles)
-        and (not selection.authors or row.author in selection.authors)
+        (not volume_filter.roles or row.role in volume_filter.roles)
+        and (not volume_filter.authors or row.author in volume_filter.authors)
         and (
-            not selection.senders
-            or row.role in selection.senders
-            or row.author in selection.senders
+            not volume_filter.senders
+            or row.role in volume_filter.senders
+            or row.author in volume_filter.senders
         )
-        and (not selection.kinds or row.kind in selection.kinds)
-        and row.document not in selection.not_documents
-        and (selection.after is None or (date is not None and date >= selection.after))
-        and (selection.before is None or (date is not None and date <= selection.before))
-        and (selection.documents is None or row.document in selection.documents)
-        and (selection.hidden or not row.hidden)
-        and row.key not in selection.not_keys
+        and (not volume_filter.kinds or row.kind in volume_filter.kinds)
+        and row.document not in volume_filter.not_documents
+        and (volume_filter.after is None or (date is not None and date >= volume_filter.after))
+        and (volume_filter.before is None or (date is not None and date <= volume_filter.before))
+        and (volume_filter.documents is None or row.document in volume_filter.documents)
+        and (volume_filter.hidden or not row.hidden)
+        and row.key not in volume_filter.not_keys
     )
 
 
@@ -186,7 +186,7 @@ thorough = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_a_volume_finds_exactly_the_passages_that_fts5_finds(
     rows: list[Row], trees: list[Node]
 ) -> None:
-    db, everything = fts5(rows), Selection(hidden=True)
+    db, everything = fts5(rows), VolumeFilter(hidden=True)
     with open_volume(rows) as volume:
         for tree in trees:
             keys = matching_keys(volume, tree, everything)
@@ -202,16 +202,16 @@ def test_a_volume_finds_exactly_the_passages_that_fts5_finds(
     st.lists(st.tuples(TREES | st.just(Word("foo")), SELECTIONS), min_size=5, max_size=15),
 )
 def test_filters_exclude_exactly_what_they_should(
-    rows: list[Row], searches: list[tuple[Node, Selection]]
+    rows: list[Row], searches: list[tuple[Node, VolumeFilter]]
 ) -> None:
     db = fts5(rows)
     with open_volume(rows) as volume:
-        for tree, selection in searches:
-            passing = {r.key for r in rows if passes(selection, r)}
-            keys = matching_keys(volume, tree, selection)
+        for tree, volume_filter in searches:
+            passing = {r.key for r in rows if passes(volume_filter, r)}
+            keys = matching_keys(volume, tree, volume_filter)
             assert set(keys) == fts5_keys(db, tree) & passing
-            assert volume.count_matches(tree, selection) == len(keys)
-            assert matching_keys(volume, tree, selection, 2) == keys[:2]
+            assert volume.count_matches(tree, volume_filter) == len(keys)
+            assert matching_keys(volume, tree, volume_filter, 2) == keys[:2]
 
 
 @pytest.mark.full
@@ -372,9 +372,11 @@ def test_the_newest_passages_with_the_same_score_come_first() -> None:
     with open_volume(rows) as volume:
         visible = [row.key for row in rows if not row.hidden]
         assert matching_keys(volume, Word("same")) == visible
-        assert matching_keys(volume, Word("same"), Selection(hidden=True)) == list(range(40, 0, -1))
+        assert matching_keys(volume, Word("same"), VolumeFilter(hidden=True)) == list(
+            range(40, 0, -1)
+        )
         notes = [key for key in visible if key % 2]
-        assert matching_keys(volume, Word("same"), Selection(kinds=(NOTE,))) == notes
+        assert matching_keys(volume, Word("same"), VolumeFilter(kinds=(NOTE,))) == notes
 
 
 def test_any_limit_is_accepted() -> None:
@@ -392,22 +394,22 @@ def test_excluded_passages_do_not_count_towards_the_limit() -> None:
     rows = [Row(key, key % 7, "", "word " * (1 + key % 50)) for key in range(1, 1_001)]
     with open_volume(rows) as volume:
         stale = frozenset(matching_keys(volume, Word("word"), limit=700))
-        assert len(matching_keys(volume, Word("word"), Selection(not_keys=stale), 300)) == 300
-        assert volume.count_matches(Word("word"), Selection(not_keys=stale)) == 300
-        everything = Selection(not_keys=range(5_000))
+        assert len(matching_keys(volume, Word("word"), VolumeFilter(not_keys=stale), 300)) == 300
+        assert volume.count_matches(Word("word"), VolumeFilter(not_keys=stale)) == 300
+        everything = VolumeFilter(not_keys=range(5_000))
         assert volume.count_matches(Word("word"), everything) == 0
         assert matching_keys(volume, Word("word"), everything, 10) == []
 
 
-def test_a_selection_can_name_many_documents() -> None:
+def test_a_filter_can_name_many_documents() -> None:
     rows = [Row(key, key // 2, "", "word") for key in range(2, 1_000)]
     with open_volume(rows) as volume:
         some = range(0, 1_000, 3)
         expected = [r.key for r in rows if r.document in some]
-        assert matching_keys(volume, Word("word"), Selection(documents=some)) == expected
-        assert volume.count_matches(Word("word"), Selection(documents=frozenset([7]))) == 2
-        assert matching_keys(volume, Word("word"), Selection(documents=[-5, 10_000])) == []
-        assert matching_keys(volume, Word("word"), Selection(documents=())) == []
+        assert matching_keys(volume, Word("word"), VolumeFilter(documents=some)) == expected
+        assert volume.count_matches(Word("word"), VolumeFilter(documents=frozenset([7]))) == 2
+        assert matching_keys(volume, Word("word"), VolumeFilter(documents=[-5, 10_000])) == []
+        assert matching_keys(volume, Word("word"), VolumeFilter(documents=())) == []
 
 
 def test_the_frequency_of_a_word_counts_passages() -> None:
@@ -425,11 +427,11 @@ def test_the_frequency_of_a_word_counts_passages() -> None:
 def test_a_volume_can_have_only_hidden_passages_without_dates_and_names() -> None:
     with open_volume([Row(1, 1, "", "word", hidden=True)]) as volume:
         assert matching_keys(volume, Word("word")) == []
-        assert matching_keys(volume, Word("word"), Selection(hidden=True)) == [1]
-        assert matching_keys(volume, Word("word"), Selection(hidden=True, after=0)) == []
+        assert matching_keys(volume, Word("word"), VolumeFilter(hidden=True)) == [1]
+        assert matching_keys(volume, Word("word"), VolumeFilter(hidden=True, after=0)) == []
         assert (
             matching_keys(
-                volume, Word("word"), Selection(hidden=True, roles=("user",), authors=("Ada",))
+                volume, Word("word"), VolumeFilter(hidden=True, roles=("user",), authors=("Ada",))
             )
             == []
         )
@@ -442,8 +444,10 @@ def test_an_empty_volume_finds_nothing(tmp_path: Path) -> None:
     assert write_volume(tmp_path / "empty", []) == 0
     volume = Volume(tmp_path / "empty")
     for tree in (Word("a"), Word("a", True), And((Word("a"), Not(Word("b"))))):
-        assert volume.best_matches(tree, Selection(hidden=True), 10) == []
-        assert volume.count_matches(tree, Selection(hidden=True, not_keys=[1], documents=[1])) == 0
+        assert volume.best_matches(tree, VolumeFilter(hidden=True), 10) == []
+        assert (
+            volume.count_matches(tree, VolumeFilter(hidden=True, not_keys=[1], documents=[1])) == 0
+        )
     assert volume.frequencies(["a"], hidden=True) == [0]
     assert volume.size == 0
 

@@ -13,10 +13,11 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from recollect.importers.entries import Entry
 from recollect.importers.jsonstream import UNREADABLE, nested_too_deeply
+from recollect.importers.records import UNEXPECTED, UNKNOWN_MESSAGE
 from recollect.language.text import printable, truncate
 from recollect.model.documents import Json, Passage
 from recollect.model.receipts import Problem
@@ -147,6 +148,29 @@ def linked_file(kind: str, url: Json) -> dict[str, Json]:
     if data_url:
         return embedded_file(kind, data_url[1], data_url[2])
     return {"type": kind, "url": as_text(url)}
+
+
+# -- records -----------------------------------------------------------------
+
+
+def add_records(
+    items: Iterable[tuple[int, Json] | Problem], add: Callable[[int, Json], None]
+) -> Iterator[Problem]:
+    """Call `add` for each record of a log, with its number.
+
+    Yields the problems among the items, and one for each record that `add` cannot use.
+    """
+    for item in items:
+        if isinstance(item, Problem):
+            yield item
+            continue
+        number, record = item
+        try:
+            add(number, record)
+        except Unusable as error:
+            yield Problem(str(error), where=f"line {number}", failed=True)
+        except UNEXPECTED:
+            yield Problem(UNKNOWN_MESSAGE, where=f"line {number}", failed=True)
 
 
 # -- detection ---------------------------------------------------------------

@@ -22,6 +22,7 @@ from recollect.importers.boundary import contain_errors
 from recollect.importers.chats.agentlog import (
     Tally,
     Unusable,
+    add_records,
     as_mapping,
     as_text,
     first_records,
@@ -37,7 +38,6 @@ from recollect.importers.chats.claude_code_blocks import (
 )
 from recollect.importers.chats.claude_code_tree import Node, build_tree
 from recollect.importers.entries import Entry
-from recollect.importers.records import UNEXPECTED, UNKNOWN_MESSAGE
 from recollect.model.documents import Document, Json, Passage
 from recollect.model.receipts import Problem
 from recollect.model.sources import CLAUDE_CODE
@@ -86,17 +86,7 @@ def _is_record(record: dict[str, Json]) -> bool:
 @contain_errors
 def read(entry: Entry) -> Iterator[Document | Problem]:
     session = _Session(entry)
-    for item in _records(entry):
-        if isinstance(item, Problem):
-            yield item
-            continue
-        number, record = item
-        try:
-            session.add(number, record)
-        except Unusable as error:
-            yield Problem(str(error), where=f"line {number}", failed=True)
-        except UNEXPECTED:
-            yield Problem(UNKNOWN_MESSAGE, where=f"line {number}", failed=True)
+    yield from add_records(_records(entry), session.add)
     yield from session.documents()
 
 

@@ -24,6 +24,7 @@ from recollect.importers.boundary import contain_errors
 from recollect.importers.chats.agentlog import (
     Tally,
     Unusable,
+    add_records,
     as_mapping,
     as_text,
     first_line,
@@ -40,7 +41,6 @@ from recollect.importers.chats.codex_items import (
     event_drafts,
 )
 from recollect.importers.entries import Entry
-from recollect.importers.records import UNEXPECTED, UNKNOWN_MESSAGE
 from recollect.language.text import moment
 from recollect.model.documents import Document, Json, Passage
 from recollect.model.receipts import Problem
@@ -125,19 +125,13 @@ def _is_flat_header(record: Mapping[str, Json]) -> bool:
 def read(entry: Entry) -> Iterator[Document | Problem]:
     tally = Tally(entry.name)
     reader = _reader(entry, tally)
-    for item in _records(entry):
-        if isinstance(item, Problem):
-            yield item
-            continue
-        number, record = item
-        try:
-            if not isinstance(record, dict):
-                raise Unusable("line without a record")
-            reader.add(number, record)
-        except Unusable as error:
-            yield Problem(str(error), where=f"line {number}", failed=True)
-        except UNEXPECTED:
-            yield Problem(UNKNOWN_MESSAGE, where=f"line {number}", failed=True)
+
+    def add(number: int, record: Json) -> None:
+        if not isinstance(record, dict):
+            raise Unusable("line without a record")
+        reader.add(number, record)
+
+    yield from add_records(_records(entry), add)
     documents = list(reader.documents(SOURCE.name))
     yield from documents
     if not documents:

@@ -21,6 +21,7 @@ from recollect.importers.boundary import contain_errors
 from recollect.importers.chats.agentlog import (
     Tally,
     Unusable,
+    add_records,
     as_lines,
     as_mapping,
     as_text,
@@ -32,7 +33,7 @@ from recollect.importers.chats.agentlog import (
     title_of,
 )
 from recollect.importers.entries import Entry
-from recollect.importers.records import UNEXPECTED, UNKNOWN_MESSAGE, as_list
+from recollect.importers.records import as_list
 from recollect.language.text import moment
 from recollect.model.documents import Document, Json, Passage
 from recollect.model.receipts import Problem
@@ -83,17 +84,7 @@ def read(entry: Entry) -> Iterator[Document | Problem]:
         items = jsonstream.lines(entry)
     else:
         items = jsonstream.records(entry)
-    for item in items:
-        if isinstance(item, Problem):
-            yield item
-            continue
-        number, record = item
-        try:
-            session.add(record)
-        except Unusable as error:
-            yield Problem(str(error), where=f"line {number}", failed=True)
-        except UNEXPECTED:
-            yield Problem(UNKNOWN_MESSAGE, where=f"line {number}", failed=True)
+    yield from add_records(items, session.add)
     yield from session.documents()
 
 
@@ -112,7 +103,7 @@ class _Session:
 
     # -- lines --
 
-    def add(self, record: Json) -> None:
+    def add(self, _number: int, record: Json) -> None:
         if not isinstance(record, dict):
             raise Unusable("line without a record")
         if isinstance(record.get("$rewindTo"), str):

@@ -1,5 +1,8 @@
 """What Recollect knows about a language: a record of words and patterns for each.
 
+A word is *evidence* if it says what a query is about, so that a message with the word may be the
+answer. "Invoice" is evidence, "the" and "what" are not.
+
 Everything is written in lower case, with accents. Patterns are regular expressions in which a
 space stands for any white space. They are matched against text without accents, so they lose
 theirs when they are compiled.
@@ -48,6 +51,8 @@ class TimeWords:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Language:
+    """The words and patterns of one language. Most fields may be empty."""
+
     code: str
     """ISO 639-1."""
     name: str
@@ -131,6 +136,7 @@ class Language:
 
     @cached_property
     def stop_words(self) -> frozenset[str]:
+        """The words that are no evidence."""
         return self._word_set(self.function_words, self.question_words, self.personal_words)
 
     @cached_property
@@ -148,6 +154,7 @@ class Language:
 
     @cached_property
     def persons(self) -> frozenset[str]:
+        """The words for the first and second person."""
         return self._word_set(self.personal_words)
 
     @cached_property

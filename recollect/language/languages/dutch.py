@@ -1,4 +1,4 @@
-"""Dutch. Compound nouns are not split."""
+"""Dutch. A search splits its compounds (`search.queries.forms.compounds`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""German. Compound nouns are not split."""
+"""German. A search splits its compounds (`search.queries.forms.compounds`)."""
 
 from __future__ import annotations
 

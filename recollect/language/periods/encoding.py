@@ -6,6 +6,7 @@ import re
 import unicodedata
 from bisect import bisect_left
 from functools import cache
+from string import ascii_lowercase
 
 from recollect.language.languages.base import Language
 from recollect.language.languages.english import ENGLISH
@@ -47,7 +48,7 @@ class EncodedText:
             piece_pattern = _PIECE_WITH_ELISION
         self._spans = [piece.span() for piece in piece_pattern.finditer(plain)]
         self._starts: list[int] = []  # where each piece starts in the normalized text
-        self._claimed = bytearray(len(self._spans))
+        self._is_claimed = bytearray(len(self._spans))  # for each piece
         self.text = ""
         previous_end = 0
         previous_word = ""
@@ -62,9 +63,9 @@ class EncodedText:
     def claim(self, match: re.Match[str]) -> bool:
         """Reserve the words of a match; False if another rule has one of them."""
         pieces = self._pieces(match)
-        if any(self._claimed[pieces]):
+        if any(self._is_claimed[pieces]):
             return False
-        self._claimed[pieces] = b"\1" * (pieces.stop - pieces.start)
+        self._is_claimed[pieces] = b"\1" * (pieces.stop - pieces.start)
         return True
 
     def place(self, match: re.Match[str]) -> tuple[int, int]:
@@ -76,6 +77,12 @@ class EncodedText:
         first = bisect_left(self._starts, match.start())
         last = bisect_left(self._starts, match.end())
         return slice(first, last)
+
+
+def plain_text(text: str) -> str:
+    """The text in lower case, without accents."""
+    letters = (c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
+    return "".join(letters).casefold()
 
 
 def _encode_word(text: str, language: Language) -> str:
@@ -92,19 +99,10 @@ def _encode_word(text: str, language: Language) -> str:
         return "Y" + word
     if language is not ENGLISH:
         word = _DAY_FIRST.sub(r"\1.\2.\3", word)
-    number = word.rstrip(_LETTERS)
+    number = word.rstrip(ascii_lowercase)
     if number.isdigit() and len(number) <= 2 and word[len(number) :] in language.times.ordinals:
         return "O" + number
     return word
-
-
-_LETTERS = "abcdefghijklmnopqrstuvwxyz"
-
-
-def plain_text(text: str) -> str:
-    """The text in lower case, without accents."""
-    letters = (c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
-    return "".join(letters).casefold()
 
 
 @cache

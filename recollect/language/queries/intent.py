@@ -69,6 +69,28 @@ def is_statement(text: str) -> bool:
     return classify(text) == QUESTION and not _is_asking(first_sentence, first_sentence.split())
 
 
+def identifiers(text: str) -> list[str]:
+    """The words of a query that are identifiers, without the punctuation around them."""
+    return [word.strip(PUNCTUATION_AROUND_WORDS) for word in text.split() if is_identifier(word)]
+
+
+def is_identifier(word: str) -> bool:
+    """Whether a word, as typed, is a path, code, version, date, id, address or name in code."""
+    bare = word.strip(PUNCTUATION_AROUND_WORDS)
+    parts = tokens(bare)
+    if not parts or any(map(is_unspaced, parts)):
+        return False
+    if _AMOUNT.fullmatch(bare.lower()) and not _LONG_NUMBER.fullmatch(bare):
+        return False
+    if _CONTRACTION.fullmatch(bare):
+        return False
+    if _HAS_DIGIT_AND_MORE.fullmatch(bare) or _LONG_NUMBER.fullmatch(bare):
+        return True
+    if _CAMEL_CASE.fullmatch(bare) or _LONG_OPTION.fullmatch(bare):
+        return True
+    return bool(_JOINED.search(bare)) and not _joins_function_words(bare)
+
+
 def _is_asking(text: str, words: list[str]) -> bool:
     """Whether several words are worded as a question or a request."""
     if text.rstrip().endswith(_QUESTION_MARKS):
@@ -98,28 +120,6 @@ def _is_sentence(text: str, words: list[str]) -> bool:
         return False
     function_words = sum(word in language.stop_words for word in bare)
     return len(words) > MOST_KEYWORDS or 2 * function_words > len(words)
-
-
-def identifiers(text: str) -> list[str]:
-    """The words of a query that are identifiers, without the punctuation around them."""
-    return [word.strip(PUNCTUATION_AROUND_WORDS) for word in text.split() if is_identifier(word)]
-
-
-def is_identifier(word: str) -> bool:
-    """Whether a word, as typed, is a path, code, version, date, id, address or name in code."""
-    bare = word.strip(PUNCTUATION_AROUND_WORDS)
-    parts = tokens(bare)
-    if not parts or any(map(is_unspaced, parts)):
-        return False
-    if _AMOUNT.fullmatch(bare.lower()) and not _LONG_NUMBER.fullmatch(bare):
-        return False
-    if _CONTRACTION.fullmatch(bare):
-        return False
-    if _HAS_DIGIT_AND_MORE.fullmatch(bare) or _LONG_NUMBER.fullmatch(bare):
-        return True
-    if _CAMEL_CASE.fullmatch(bare) or _LONG_OPTION.fullmatch(bare):
-        return True
-    return bool(_JOINED.search(bare)) and not _joins_function_words(bare)
 
 
 def _joins_function_words(text: str) -> bool:

@@ -16,6 +16,22 @@ def matches(node: Node, title: str, content: str) -> bool:
     return _matches(node, columns)
 
 
+def are_near(text: Sequence[str], parts: Sequence[Word], distance: int) -> bool:
+    """As FTS5 defines NEAR: every part starts at most `distance` words before the last one."""
+    occurrences: list[tuple[list[int], int]] = []
+    for part in parts:
+        words = tokens(part.text)
+        occurrences.append((_occurrences(text, words, part.prefix), len(words)))
+    ends = sorted({start for starts, _ in occurrences for start in starts})
+    return any(
+        all(
+            _has_number_between(starts, end - length - distance, end)
+            for starts, length in occurrences
+        )
+        for end in ends
+    )
+
+
 def _matches(node: Node, columns: Sequence[Sequence[str]]) -> bool:
     match node:
         case Word(text, prefix):
@@ -48,22 +64,6 @@ def _occurrences(text: Sequence[str], words: Sequence[str], prefix: bool) -> lis
         return text[end] == last
 
     return [start for start in range(len(text) - len(first)) if is_here(start)]
-
-
-def are_near(text: Sequence[str], parts: Sequence[Word], distance: int) -> bool:
-    """As FTS5 defines NEAR: every part starts at most `distance` words before the last one."""
-    occurrences: list[tuple[list[int], int]] = []
-    for part in parts:
-        words = tokens(part.text)
-        occurrences.append((_occurrences(text, words, part.prefix), len(words)))
-    ends = sorted({start for starts, _ in occurrences for start in starts})
-    return any(
-        all(
-            _has_number_between(starts, end - length - distance, end)
-            for starts, length in occurrences
-        )
-        for end in ends
-    )
 
 
 def _has_number_between(numbers: Sequence[int], first: int, last: int) -> bool:

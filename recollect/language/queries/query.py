@@ -89,7 +89,7 @@ class MalformedQuery(InvalidInput):
 
 
 class ParseError(MalformedQuery):
-    """The parser says why."""
+    """A query that the parser cannot read, and the reason."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"The query cannot be parsed: {reason}.")
@@ -97,11 +97,11 @@ class ParseError(MalformedQuery):
 
 
 class LoneExclusion(ParseError):
-    """A query excludes words, but has none to search for."""
+    """A query that excludes words, but has none to search for."""
 
 
 class QueryTooLong(InvalidInput):
-    """A query has too many bytes or words."""
+    """A query with too many bytes or words."""
 
 
 class Query(NamedTuple):
@@ -121,7 +121,8 @@ class Query(NamedTuple):
     note: str = ""
     """What the user should know about how the text was understood."""
     pasted: str = ""
-    """A text that is too long to search for. Then `rest` has its most distinctive words."""
+    """The whole text as typed, if it is too long to search for. Then `rest` has its most
+    distinctive words."""
     mention: Mention | None = None
     """If this is a query for messages of some time: how messages mention that time."""
 
@@ -137,11 +138,11 @@ class Mention(NamedTuple):
     """A time that messages may mention."""
 
     query: Query
-    """The query for such messages."""
+    """A query for the messages that mention the time."""
     node: Node
-    """What they match."""
+    """What these messages match."""
     comes_first: bool
-    """Before messages of that time."""
+    """Whether they come before messages that were written at that time."""
 
 
 def parse(text: str) -> Node:

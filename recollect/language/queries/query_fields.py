@@ -66,6 +66,46 @@ def field_at(text: str, start: int) -> tuple[Field | None, int]:
     return _field(match), match.end()
 
 
+def combine_fields(fields: Sequence[Field]) -> Fields:
+    """All fields of a query together."""
+    if sum(len(field.values) or 1 for field in fields) > LIMITS.query_terms:
+        raise InvalidInput(
+            f"The fields have more than {LIMITS.query_terms} words. Use fewer words."
+        )
+    if any(field.negated and field.date for field in fields):
+        raise InvalidInput(
+            "`before:` and `after:` cannot be negated. Use `after:` instead of `-before:`, and "
+            "`before:` instead of `-after:`."
+        )
+
+    def values(name: str, negated: bool = False) -> tuple[str, ...]:
+        own_fields = [field for field in fields if (field.name, field.negated) == (name, negated)]
+        return tuple(dict.fromkeys(value for field in own_fields for value in field.values))
+
+    def titles(negated: bool = False) -> tuple[Word, ...]:
+        return tuple(dict.fromkeys(f.word for f in fields if f.word and f.negated == negated))
+
+    def dates(name: str) -> list[datetime]:
+        return [field.date for field in fields if field.date and field.name == name]
+
+    return Fields(
+        roles=values("role"),
+        authors=values("from"),
+        projects=values("in"),
+        tags=values("tag"),
+        titles=titles(),
+        after=max(dates("after"), default=None),
+        before=min(dates("before"), default=None),
+        not_roles=values("role", negated=True),
+        not_authors=values("from", negated=True),
+        not_projects=values("in", negated=True),
+        not_tags=values("tag", negated=True),
+        not_titles=titles(negated=True),
+        sources=values("source"),
+        not_sources=values("source", negated=True),
+    )
+
+
 def _field(match: re.Match[str]) -> Field | None:
     """The field of a match; None if its value is not valid, which makes it text."""
     name = _FIELD_ALIASES.get(match["name"], match["name"])
@@ -105,43 +145,3 @@ def _parse_date(name: str, value: str) -> datetime:
             f"{name}:2026-05-01 or {name}:2026-05-01T14:30. To search for the text, put it in "
             "quotation marks."
         ) from None
-
-
-def combine_fields(fields: Sequence[Field]) -> Fields:
-    """All fields of a query together."""
-    if sum(len(field.values) or 1 for field in fields) > LIMITS.query_terms:
-        raise InvalidInput(
-            f"The fields have more than {LIMITS.query_terms} words. Use fewer words."
-        )
-    if any(field.negated and field.date for field in fields):
-        raise InvalidInput(
-            "`before:` and `after:` cannot be negated. Use `after:` instead of `-before:`, and "
-            "`before:` instead of `-after:`."
-        )
-
-    def values(name: str, negated: bool = False) -> tuple[str, ...]:
-        chosen = [field for field in fields if (field.name, field.negated) == (name, negated)]
-        return tuple(dict.fromkeys(value for field in chosen for value in field.values))
-
-    def titles(negated: bool = False) -> tuple[Word, ...]:
-        return tuple(dict.fromkeys(f.word for f in fields if f.word and f.negated == negated))
-
-    def dates(name: str) -> list[datetime]:
-        return [field.date for field in fields if field.date and field.name == name]
-
-    return Fields(
-        roles=values("role"),
-        authors=values("from"),
-        projects=values("in"),
-        tags=values("tag"),
-        titles=titles(),
-        after=max(dates("after"), default=None),
-        before=min(dates("before"), default=None),
-        not_roles=values("role", negated=True),
-        not_authors=values("from", negated=True),
-        not_projects=values("in", negated=True),
-        not_tags=values("tag", negated=True),
-        not_titles=titles(negated=True),
-        sources=values("source"),
-        not_sources=values("source", negated=True),
-    )

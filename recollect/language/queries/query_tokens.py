@@ -30,6 +30,8 @@ _NEAR_COMMA = re.compile(r'("[^"]*")|,(?=[\s"]|$)')
 
 
 class Token(NamedTuple):
+    """A token of a query, with the fields that its kind needs."""
+
     kind: str
     """word, phrase, near, field, lone quote, a parenthesis, "-", or the name of an operator."""
     text: str = ""
@@ -53,6 +55,37 @@ def query_tokens(text: str, *, fields: bool) -> Iterator[Token]:
         start = end
         token, end = _token_at(text, space.end(), fields, has_flag)
         yield token._replace(text=text[start:end])
+
+
+def field_list(tokens: Iterable[Token]) -> list[Field]:
+    """The fields in order. NOT before a field negates it, like a minus sign."""
+    fields: list[Field] = []
+    negated = False
+    for token in tokens:
+        if token.field:
+            fields.append(token.field._replace(negated=token.field.negated != negated))
+        negated = token.kind == "NOT" and not negated
+    return fields
+
+
+def text_without_fields(tokens: Iterable[Token]) -> str:
+    """The text without the fields and the operators that connect them to the rest."""
+    remaining: list[Token] = []
+    follows_field = False
+    for token in tokens:
+        if token.field:
+            while remaining and remaining[-1].kind in ("AND", "NOT"):
+                remaining.pop()
+        elif not (follows_field and token.kind == "AND"):
+            remaining.append(token)
+        follows_field = token.field is not None
+    return "".join(token.text for token in remaining).strip()
+
+
+def has_exclusion(text: str) -> bool:
+    """Whether a minus sign excludes a word or a phrase, rather than being text."""
+    has_flag = _has_flag(text)
+    return any(minus["phrase"] or not has_flag for minus in _MINUS.finditer(text))
 
 
 def _token_at(text: str, start: int, fields: bool, has_flag: bool) -> tuple[Token, int]:
@@ -98,37 +131,6 @@ def _near_token(inner: str, fields: bool) -> Token:
         inner = inner[: match.start()]
     inner = _NEAR_COMMA.sub(lambda comma: comma[1] or " ", inner)
     return Token("near", distance=distance, inner=tuple(query_tokens(inner, fields=fields)))
-
-
-def field_list(tokens: Iterable[Token]) -> list[Field]:
-    """The fields in order. NOT before a field negates it, like a minus sign."""
-    fields: list[Field] = []
-    negated = False
-    for token in tokens:
-        if token.field:
-            fields.append(token.field._replace(negated=token.field.negated != negated))
-        negated = token.kind == "NOT" and not negated
-    return fields
-
-
-def text_without_fields(tokens: Iterable[Token]) -> str:
-    """The text without the fields and the operators that connect them to the rest."""
-    remaining: list[Token] = []
-    follows_field = False
-    for token in tokens:
-        if token.field:
-            while remaining and remaining[-1].kind in ("AND", "NOT"):
-                remaining.pop()
-        elif not (follows_field and token.kind == "AND"):
-            remaining.append(token)
-        follows_field = token.field is not None
-    return "".join(token.text for token in remaining).strip()
-
-
-def has_exclusion(text: str) -> bool:
-    """Whether a minus sign excludes a word or a phrase, rather than being text."""
-    has_flag = _has_flag(text)
-    return any(minus["phrase"] or not has_flag for minus in _MINUS.finditer(text))
 
 
 def _has_flag(text: str) -> bool:

@@ -18,6 +18,8 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class And:
+    """All parts must match."""
+
     parts: tuple[Node, ...]
 
 
@@ -34,11 +36,15 @@ class Near(And):
 
 @dataclass(frozen=True, slots=True)
 class Or:
+    """At least one part must match."""
+
     parts: tuple[Node, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Not:
+    """The part must not match."""
+
     part: Node
 
 
@@ -84,6 +90,13 @@ def all_words(node: Node) -> Iterator[Word]:
         case And(parts) | Or(parts):
             for part in parts:
                 yield from all_words(part)
+
+
+def alternatives(node: Node) -> Sequence[Node]:
+    """The parts of an OR; otherwise the node itself."""
+    if isinstance(node, Or):
+        return node.parts
+    return (node,)
 
 
 def all_of(parts: Sequence[Node]) -> Node:

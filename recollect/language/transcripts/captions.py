@@ -164,6 +164,7 @@ def _span(match: re.Match[str]) -> tuple[float, float]:
 
 
 def seconds_of(parts: Sequence[str | None]) -> float:
+    """The time that the groups of `_CLOCK` stand for, in seconds."""
     hours, minutes, seconds, fraction = parts
     whole = int(hours or 0) * 3600 + int(minutes or 0) * 60 + int(seconds or 0)
     return round(whole + float(f"0.{fraction or 0}"), 3)

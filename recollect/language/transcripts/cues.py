@@ -47,6 +47,8 @@ class Cue(NamedTuple):
 
 
 class Transcript(NamedTuple):
+    """A parsed transcript: cues, or a text without times."""
+
     format: str
     cues: tuple[Cue, ...] = ()
     text: str = ""

@@ -1,0 +1,1 @@
+"""Words: stems, families, spellings, synonyms, and formats of numbers, dates and names."""

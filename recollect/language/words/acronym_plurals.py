@@ -1,7 +1,7 @@
 """The plurals of acronyms: PDF and PDFs, GPU and GPUs.
 
 The English stemmer removes a plural "s" only if there is a vowel earlier in the word, but not just
-before the "s". So it takes both for different words.
+before the "s". So it takes singular and plural for different words.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ _SINGULAR_IN_S = """
 _ENDING_IN_S = frozenset(_SINGULAR_IN_S.split())
 
 
-def other_number(word: str) -> str:
-    """The singular of a plural acronym, or the reverse; empty if it is no acronym."""
+def singular_or_plural(word: str) -> str:
+    """The singular of a plural acronym, or the plural of a singular one; else empty."""
     singular, plural = word, f"{word}s"
     other = plural
     if word.endswith("s"):

@@ -39,6 +39,22 @@ def other_names(text: str) -> dict[tuple[str, ...], list[tuple[str, ...]]]:
     return names
 
 
+def version_of_package(word: str) -> str:
+    """The version in a word such as `numpy==2.0.25` or `react@18.2.0`; else empty."""
+    pin = _PACKAGE_AND_VERSION.fullmatch(word)
+    if pin is None:
+        return ""
+    return pin["version"]
+
+
+def file_of_line(word: str) -> str:
+    """The file in a word such as `app.py:12`; else empty."""
+    place = _FILE_AND_LINE.fullmatch(word)
+    if place is None:
+        return ""
+    return place["file"]
+
+
 def _other_name(word: str, parts: tuple[str, ...]) -> tuple[str, ...]:
     """The words of the other format of a name, perhaps the same ones; empty if it has none."""
     place = _FILE_AND_LINE.fullmatch(word)
@@ -54,19 +70,3 @@ def _other_name(word: str, parts: tuple[str, ...]) -> tuple[str, ...]:
         first = _LETTERS_OR_DIGITS.findall(parts[0])
         return (*first, *parts[1:])
     return ()
-
-
-def version_of_package(word: str) -> str:
-    """The version in a word such as `numpy==2.0.25` or `react@18.2.0`; else empty."""
-    pin = _PACKAGE_AND_VERSION.fullmatch(word)
-    if pin is None:
-        return ""
-    return pin["version"]
-
-
-def file_of_line(word: str) -> str:
-    """The file in a word such as `app.py:12`; else empty."""
-    place = _FILE_AND_LINE.fullmatch(word)
-    if place is None:
-        return ""
-    return place["file"]

@@ -16,14 +16,14 @@ def content_words(node: Node, language: Language = ENGLISH) -> tuple[Word, ...]:
 
     Function words that are joined to another word are cut off: `l'avion` is `avion`.
     """
-    all_of_them = words(node)
-    is_upper_case = all(word.text.upper() == word.text for word in all_of_them)
+    all_words = words(node)
+    is_upper_case = all(word.text.upper() == word.text for word in all_words)
     content = [
         _without_joined_words(word, language)
-        for word in all_of_them
+        for word in all_words
         if not _is_stop_word(word.text, is_upper_case, language)
     ]
-    return tuple(content or all_of_them)
+    return tuple(content or all_words)
 
 
 def _is_stop_word(text: str, query_is_upper_case: bool, language: Language) -> bool:

@@ -49,6 +49,12 @@ def date_formats(day: date) -> list[tuple[str, ...]]:
     return list(dict.fromkeys(_formats(day)))
 
 
+def names_day(text: str, day: date) -> bool:
+    """Whether a text has the number of a day: "July 15th", but not "yesterday"."""
+    number = str(day.day)
+    return not {number, f"{day.day:02}", number + _ordinal_ending(day.day)}.isdisjoint(tokens(text))
+
+
 def _formats(day: date) -> Iterator[tuple[str, ...]]:
     year = str(day.year)
     yield year, f"{day.month:02}", f"{day.day:02}"
@@ -77,12 +83,6 @@ def _names(day: date) -> Iterator[tuple[str, ...]]:
             yield name, each
         yield ordinal, name
         yield ordinal, "of", name
-
-
-def is_named(day: date, text: str) -> bool:
-    """Whether a text has the number of a day: "July 15th", but not "yesterday"."""
-    number = str(day.day)
-    return not {number, f"{day.day:02}", number + _ordinal_ending(day.day)}.isdisjoint(tokens(text))
 
 
 def _ordinal_ending(number: int) -> str:

@@ -15,6 +15,9 @@ from recollect.language.words.stem import stem
 
 _NO_ENDING = "-"
 
+_EndingGroup = tuple[int, tuple[str, ...]]
+"""The least number of letters of a root, and the endings that it can have."""
+
 
 def possible_relatives(word: str, language: Language) -> set[str]:
     """Words that may be of the same family as a word, which is in lower case, without accents."""
@@ -26,10 +29,6 @@ def possible_relatives(word: str, language: Language) -> set[str]:
             if length >= min_root:
                 relatives.update([root + other for other in endings])
     return relatives - {word}
-
-
-_EndingGroup = tuple[int, tuple[str, ...]]
-"""The least number of letters of a root, and the endings that it can have."""
 
 
 @cache

@@ -19,6 +19,7 @@ def other_ligature(word: str) -> str:
 
 
 def without_ligatures(word: str) -> str:
+    """A word with letters instead of its ligatures."""
     for ligature, letters in _LETTERS.items():
         word = word.replace(ligature, letters)
     return word

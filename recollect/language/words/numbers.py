@@ -20,15 +20,6 @@ def other_number_formats(words: Sequence[str]) -> list[tuple[str, ...]]:
     return list(filter(None, formats))
 
 
-def _spaced_amount(words: Sequence[str]) -> tuple[str, ...]:
-    """The numbers and the unit of an amount that is written without a space, such as 2.5mg."""
-    *numbers, last = words
-    amount = _AMOUNT.fullmatch(last)
-    if amount is None or not all(number.isdigit() for number in numbers):
-        return ()
-    return (*numbers, amount["number"], amount["unit"])
-
-
 def other_version_format(words: Sequence[str]) -> tuple[str, ...]:
     """The words of a version with a `v` before it, or without it; empty if it is no version."""
     if len(words) < 2 or not words[1][0].isdigit():
@@ -59,6 +50,15 @@ def other_number_format(words: Sequence[str]) -> tuple[str, ...]:
     if len(groups) == 1 or len(others) > 1:
         return ()
     return ("".join(groups), *others)
+
+
+def _spaced_amount(words: Sequence[str]) -> tuple[str, ...]:
+    """The numbers and the unit of an amount that is written without a space, such as 2.5mg."""
+    *numbers, last = words
+    amount = _AMOUNT.fullmatch(last)
+    if amount is None or not all(number.isdigit() for number in numbers):
+        return ()
+    return (*numbers, amount["number"], amount["unit"])
 
 
 def _groups(digits: str) -> list[str]:

@@ -9,10 +9,10 @@ from collections.abc import Iterable
 def closest(name: str, names: Iterable[str]) -> list[str]:
     """All names, the most similar ones first. The others keep their order."""
     names = list(dict.fromkeys(names))
-    folded: dict[str, list[str]] = {}
+    by_casefold: dict[str, list[str]] = {}
     for each in names:
-        folded.setdefault(each.casefold(), []).append(each)
-    matches = difflib.get_close_matches(name.casefold(), folded, n=5, cutoff=0.5)
-    first = [each for match in matches for each in folded[match]]
-    containing = [each for each in names if name.casefold() in each.casefold()]
-    return list(dict.fromkeys([*first, *containing, *names]))
+        by_casefold.setdefault(each.casefold(), []).append(each)
+    matches = difflib.get_close_matches(name.casefold(), by_casefold, n=5, cutoff=0.5)
+    similar = [each for match in matches for each in by_casefold[match]]
+    longer = [each for each in names if name.casefold() in each.casefold()]
+    return list(dict.fromkeys([*similar, *longer, *names]))

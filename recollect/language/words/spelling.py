@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from string import ascii_lowercase
 
 from recollect.language.symbol_names import symbol_name
 
@@ -10,12 +11,11 @@ MIN_CHARACTERS = 5
 """Shorter words have too many neighbours to guess which one was meant."""
 MAX_CHARACTERS = 24
 """Longer words are rarely words, and the number of neighbours grows with the length."""
-LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _TRANSCRIBED_UMLAUT = re.compile("([aou])e")
 
 
 def may_be_misspelled(word: str) -> bool:
-    """Whether a word may have neighbours that were meant, as far as its letters tell."""
+    """Whether a word may be a misspelling of one of its neighbours, judging by its letters."""
     if symbol_name(word):
         return False
     return MIN_CHARACTERS <= len(word) <= MAX_CHARACTERS and word.isascii() and word.isalpha()
@@ -37,10 +37,10 @@ def neighbours(word: str) -> set[str]:
     words = {with_umlauts(word)}
     for index in range(len(word) + 1):
         head, tail = word[:index], word[index:]
-        words |= {head + letter + tail for letter in LETTERS}
+        words |= {head + letter + tail for letter in ascii_lowercase}
         if tail:
             words.add(head + tail[1:])
-            words |= {head + letter + tail[1:] for letter in LETTERS}
+            words |= {head + letter + tail[1:] for letter in ascii_lowercase}
         if len(tail) > 1:
             words.add(head + tail[1] + tail[0] + tail[2:])
     return words - {word}

@@ -57,9 +57,9 @@ def stems(words: Iterable[str]) -> list[str]:
 
 
 def related_words(word: str, language: Language) -> tuple[set[str], set[str]]:
-    """Where to look for words with the same stem, because a vocabulary has only English stems.
+    """Words that may have the same stem as a word, and prefixes of further ones.
 
-    Returns words, and prefixes of words.
+    A vocabulary has only English stems. In other languages, it is searched for these instead.
     """
     base = language.base_forms.get(word, word)
     base = _base_of_inflected(word, _stem(base, language), language) or base

@@ -49,8 +49,8 @@ def _own_groups() -> dict[Phrase, list[Phrase]]:
 
 
 @lru_cache(maxsize=2)
-def _groups(path: Path, modified: int = 0) -> dict[Phrase, list[Phrase]]:
-    """The synonyms of every word in a file. Its time is part of the cache key."""
+def _groups(path: Path, modified_at: int = 0) -> dict[Phrase, list[Phrase]]:
+    """The synonyms of every word in a file. `modified_at` is only part of the cache key."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:

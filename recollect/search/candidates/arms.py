@@ -160,25 +160,24 @@ class TextArm:
 
         They share few words with the question, so in a large library no other search finds them.
         """
-        interpretation = self._interpretation
-        words = sorted(interpretation.query.language.statement_words)
-        if (
-            interpretation.options.typing
-            or not interpretation.is_plain
-            or not words
-            or interpretation.node is None
-        ):
-            return None
-        if interpretation.intent != QUESTION or not is_to_assistant(
-            interpretation.ranking_query.text
-        ):
+        query_node = self._interpretation.node
+        words = sorted(self._interpretation.query.language.statement_words)
+        if query_node is None or not words or not self._asks_assistant():
             return None
         roles = self._filter.roles or ("user",)
         if "user" not in roles or not has_messages(self._filter):
             return None
-        node = And((interpretation.node, Or(tuple(map(Word, words)))))
+        node = And((query_node, Or(tuple(map(Word, words)))))
         filter = replace(self._filter, roles=("user",))
         return SearchPlan((node,), filter, _STATEMENTS)
+
+    def _asks_assistant(self) -> bool:
+        """Whether the query is a question for the assistant."""
+        interpretation = self._interpretation
+        if interpretation.options.typing or not interpretation.is_plain:
+            return False
+        text = interpretation.ranking_query.text
+        return interpretation.intent == QUESTION and is_to_assistant(text)
 
     def statements(self) -> list[int]:
         """The keys of preferences and instructions."""
@@ -217,9 +216,9 @@ class VectorArm:
         `has_word`: the text arm found messages with a word of the query. `has_hits`: the text arm
         of this pool, or of another one in the same ranking, found messages.
 
-        None are hits for a query with operators, since every hit must satisfy them, or for a
-        concept, since a conversation must contain its words. If nothing satisfies the operators,
-        the nearest messages are `distant`, unless the query excludes words.
+        For a query with operators, none of them is a hit, since every hit must satisfy the
+        operators. If nothing does, the nearest messages are `distant`, unless the query excludes
+        words. For a concept there are no neighbours, since a conversation must contain its words.
         """
         interpretation = self._interpretation
         if self._vector is None or self._space is None:
@@ -289,7 +288,7 @@ class VectorArm:
     def _has_word_in_filter(self) -> bool:
         """Whether a message that passes the filter contains a word of the query.
 
-        The text arm has found out, unless the search is by meaning alone.
+        Only for a search by meaning alone: in any other search, the text arm has found out.
         """
         terms = [term for term in self._interpretation.terms if term.frequency]
         if self._interpretation.node is not None or not terms:

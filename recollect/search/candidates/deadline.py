@@ -38,5 +38,6 @@ class Deadline:
         return self.was_missed
 
     def add_timeout(self, step: str) -> None:
+        """Note that the store has stopped a step of this kind, so its result is missing."""
         self.stopped_steps.add(step)
         self.was_missed = True

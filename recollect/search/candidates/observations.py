@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from recollect.language.queries.intent import IDENTIFIER
-from recollect.model.kinds import CONVERSATION, OBSERVATION
+from recollect.model.kinds import OBSERVATION
 from recollect.model.search import Filter
+from recollect.search.candidates.arms import has_messages
 from recollect.search.candidates.pool import CandidatePool, add_context, read_candidates, read_pools
 from recollect.search.queries.interpretation import Interpretation
 from recollect.search.rank import preliminary_score
@@ -93,14 +94,20 @@ class Observations:
         for observation in observations:
             # Without ids, it was deleted during the search.
             message = _message_of(ids.get(observation.candidate.key, ()), messages, unranked)
-            if message is not None and message.score < observation.score:
+            if message is None:
+                continue
+            messages.setdefault(_message_id(message), message)
+            if message.score < observation.score:
                 message.score = observation.score
                 message.part_names = observation.part_names
                 message.part_values = observation.part_values
         return sorted(messages.values(), key=lambda each: (-each.score, -each.candidate.key))
 
     def _unranked_messages(self, ids: Sequence[_MessageId]) -> dict[_MessageId, ScoredCandidate]:
-        """These messages with the score 0, except those deleted or hidden from the reader."""
+        """The messages with these ids, with the score 0.
+
+        Those that were deleted, or are hidden from the reader, are missing.
+        """
         from recollect.search.ranking.passages import find_terms
 
         distinct_ids = list(dict.fromkeys(ids))
@@ -116,23 +123,22 @@ def _message_id(scored: ScoredCandidate) -> _MessageId:
 
 def _message_of(
     ids: Sequence[_MessageId],
-    messages: dict[_MessageId, ScoredCandidate],
+    messages: Mapping[_MessageId, ScoredCandidate],
     unranked: Mapping[_MessageId, ScoredCandidate],
 ) -> ScoredCandidate | None:
     """The best of an observation's messages, or its first one if none was found itself."""
     ranked = [messages[id_] for id_ in ids if id_ in messages]
     if ranked:
         return max(ranked, key=lambda scored: scored.score)
-    if not ids or ids[0] not in unranked:
+    if not ids:
         return None
-    messages[ids[0]] = unranked[ids[0]]
-    return messages[ids[0]]
+    return unranked.get(ids[0])
 
 
 def _may_have_observations(filter: Filter) -> bool:
     """Whether observations pass a filter that messages pass: they have neither role nor author."""
-    has_conversations = not filter.kinds or CONVERSATION in filter.kinds
-    return has_conversations and filter == replace(_projects_and_dates(filter), kinds=filter.kinds)
+    has_only_these = filter == replace(_projects_and_dates(filter), kinds=filter.kinds)
+    return has_messages(filter) and has_only_these
 
 
 def _projects_and_dates(filter: Filter) -> Filter:

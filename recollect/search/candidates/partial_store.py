@@ -26,19 +26,21 @@ _MOST_SORTED = 10_000
 
 
 class PartialStore(StoreView):
+    """A store view that leaves out the steps of a search for which there is no time."""
+
     def __init__(self, store: Store, deadline: Deadline) -> None:
         super().__init__(store)
         self.deadline = deadline
 
-    def _attempt(self, step: str, run: Callable[[], T], otherwise: T) -> T:
-        """The result of a step; `otherwise` if it or an earlier one like it took too long."""
+    def _attempt(self, step: str, run: Callable[[], T], default: T) -> T:
+        """The result of a step; `default` if it or an earlier one of its kind took too long."""
         if step in self.deadline.stopped_steps:
-            return otherwise
+            return default
         try:
             return run()
         except SearchTimeout:
             self.deadline.add_timeout(step)
-            return otherwise
+            return default
 
     def match(self, node: Node, filter: Filter, limit: int) -> list[int]:
         return self._attempt("match", lambda: self._store.match(node, filter, limit), [])

@@ -60,9 +60,9 @@ class CandidatePool:
         self.reader = CandidateReader(interpretation, scope, self._vector_arm)
         self._sizes = Sizes(interpretation, scope.store, max_arm_size)
         self.keys = frozenset(excluded_keys)
-        """The keys of the candidates, and those that are not read."""
+        """The keys of the candidates so far, and the excluded keys."""
         self._all_matches: list[int] | None = None
-        """What the text arm has found, if that is all."""
+        """All matches of the text arm, if it has found all of them."""
         self._matches: Sequence[int] = ()
         """What `find_matches` has found."""
         self._new_matches: AbstractSet[int] = frozenset()
@@ -226,7 +226,7 @@ class CandidatePool:
         return self._in_order(keys[start : start + count])
 
     def all_matches_beyond(self) -> Iterator[Candidate]:
-        """All of them. They are read only as far as the caller asks for them."""
+        """All matches that were not ranked. They are read as the caller iterates."""
         if self._interpretation.node is None or not self.has_more_matches:
             return
         keys_before = set(self.keys)
@@ -277,7 +277,10 @@ def read_pools(pools: Sequence[CandidatePool]) -> list[list[ScoredCandidate]]:
 def read_candidates(
     pools: Sequence[CandidatePool], *, in_one_ranking: bool = False
 ) -> list[list[ScoredCandidate]]:
-    """The same without the messages before the candidates."""
+    """The candidates of several pools, without the messages before them.
+
+    `in_one_ranking`: the pools are ranked together, so the matches of each count as hits for all.
+    """
     store = pools[0].scope.store
     store.expect(*(plan for pool in pools for plan in pool.plans()))
     have_matches = [pool.find_matches() for pool in pools]
@@ -285,7 +288,8 @@ def read_candidates(
         pool.find(in_one_ranking and any(have_matches))
     store.expect_candidates(*(pool.candidate_read for pool in pools))
     by_pool = [pool.read() for pool in pools]
-    # All at once takes less time. They take turns, so none is left out if there is too little.
+    # Finding the terms of all candidates at once is faster. The pools take turns, so that none is
+    # left out if time runs out.
     in_turn = [c for row in zip_longest(*by_pool) for c in row if c is not None]
     with_terms = pools[0].reader.with_terms(in_turn)
     by_pool = [[s for s in with_terms if s.candidate.key in pool.keys] for pool in pools]

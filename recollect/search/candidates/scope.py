@@ -28,7 +28,7 @@ class Scope(NamedTuple):
         return Scope(PartialStore(store, self.store.deadline), filter)
 
     def restricted_to(self, conversations: Iterable[str]) -> Scope:
-        """These conversations only."""
+        """The same scope in these conversations only."""
         filter = replace(self.filter, conversations=tuple(conversations) or ("",))
         return self._replace(filter=filter)
 

@@ -42,5 +42,5 @@ def shortlist(
         totals += share * (sums[ends] - sums[starts] - scores)
     order = np.argsort(-totals, kind="stable")
     first_keys = [key for arm in arms for key in arm[:first]]
-    chosen = dict.fromkeys([*first_keys, *keys[order].tolist()])
-    return frozenset(list(chosen)[:size])
+    best_keys = dict.fromkeys([*first_keys, *keys[order].tolist()])
+    return frozenset(list(best_keys)[:size])

@@ -1,12 +1,14 @@
 """Correcting misspelled words of a query.
 
 A word is corrected only if it occurs nowhere in the library, is not an English word that the model
-knows, and a frequent word of the library is one edit away. Any word will do if it is long, if it is
-the same with umlauts, or another form of the word in some language: a single word does not tell its
-language.
-If there is none, but the word consists of two words that are next to each other in some message, it
-lacks a space: "selfcare" is self-care. The page says what was corrected, and the caller can turn it
-off.
+knows, and a word of the library is one edit away. That word must be frequent, unless the misspelled
+one is long, has `ue` and the like for its umlauts, or is another form of it in some language: a
+single word does not tell its language.
+
+If there is no such word, but the misspelled one consists of two words that are next to each other
+in some message, it lacks a space: "selfcare" is self-care.
+
+The page says what was corrected, and the caller can turn correction off.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from operator import itemgetter
+from typing import NamedTuple
 
 from recollect.language.languages import LATIN
 from recollect.language.languages.base import Language
@@ -33,6 +36,13 @@ _MIN_FIRST = 3  # letters of the first of two words
 _MIN_SECOND = 2  # Next.js
 
 
+class _Correction(NamedTuple):
+    """What to search for instead of a misspelled word."""
+
+    text: str
+    term: Term
+
+
 def correct_terms(
     terms: Sequence[Term],
     store: Store,
@@ -49,33 +59,54 @@ def correct_terms(
     misspelled = [
         spelling
         for term, spelling in zip(terms, spellings, strict=True)
-        if _may_be_misspelled(term, spelling) and not is_known(spelling)
+        if _is_correctable(term, spelling) and not is_known(spelling)
     ]
     if not misspelled:
         return tuple(terms), {}
     similar_words = store.similar_words(misspelled)
     corrections: dict[str, str] = {}
-    corrected = []
+    new_terms = []
     for term, spelling in zip(terms, spellings, strict=True):
-        word = _best_candidate(spelling, similar_words.get(spelling, set()), store, filters)
-        if word:
-            corrections[spelling] = word
-            term = inflected_term(word, store, language)
-        elif spelling in misspelled and language is ENGLISH:  # others join words on purpose
-            pair = _separate_words(spelling, store, filters)
-            if pair:
-                corrections[spelling] = " ".join(pair)
-                term = weighted_term(Term((pair,)), store)
-        corrected.append(term)
+        correction: _Correction | None = None
+        if spelling in misspelled:
+            candidates = similar_words.get(spelling, set())
+            correction = _correction(spelling, candidates, store, filters, language)
+        if correction is None:
+            new_terms.append(term)
+        else:
+            new_terms.append(correction.term)
+            corrections[spelling] = correction.text
     # A query of words that occur nowhere is about something else, not misspelled.
     is_about_library = any(term.frequency for term in terms)
-    if not is_about_library and not all(term.frequency for term in corrected):
+    if not is_about_library and not all(term.frequency for term in new_terms):
         return tuple(terms), {}
-    return tuple(corrected), corrections
+    return tuple(new_terms), corrections
 
 
-def _may_be_misspelled(term: Term, spelling: str) -> bool:
-    """Also the word that the user is still typing, if no word begins with it."""
+def _correction(
+    spelling: str,
+    candidates: AbstractSet[str],
+    store: Store,
+    filters: Sequence[Filter],
+    language: Language,
+) -> _Correction | None:
+    """What to search for instead of a misspelled word, if anything. `candidates` are similar."""
+    word = _best_candidate(spelling, candidates, store, filters)
+    if word:
+        return _Correction(word, inflected_term(word, store, language))
+    if language is not ENGLISH:  # other languages join words on purpose
+        return None
+    pair = _separate_words(spelling, store, filters)
+    if not pair:
+        return None
+    return _Correction(" ".join(pair), weighted_term(Term((pair,)), store))
+
+
+def _is_correctable(term: Term, spelling: str) -> bool:
+    """Whether a term may be a misspelled word.
+
+    That includes the word that the user is still typing, if no word begins with it.
+    """
     if term.frequency or term.exact or len(term.forms[0]) > 1:
         return False
     return may_be_misspelled(spelling)

@@ -208,5 +208,5 @@ def _typed_phrase(
     typed_words = tokens(text[:_MAX_PHRASE_CHARACTERS])[:_MAX_PHRASE]
     if len(typed_words) < fewest:
         return None
-    words = [word for typed in typed_words for word in corrections.get(typed, typed).split()]
-    return Term((tuple(words),), prefix=options.typing)
+    text = " ".join([corrections.get(word, word) for word in typed_words])
+    return Term((tuple(text.split()),), prefix=options.typing)

@@ -16,7 +16,7 @@ from recollect.language.languages.english import ENGLISH
 from recollect.language.queries.intent import is_identifier
 from recollect.language.queries.query import Query, QueryTooLong, check_size, parse_query
 from recollect.language.queries.query_fields import Fields
-from recollect.language.queries.query_tree import And, Node, Word
+from recollect.language.queries.query_tree import Word, all_of
 from recollect.language.text import fold, is_unspaced, tokens
 from recollect.settings import LIMITS
 from recollect.store.base import Store
@@ -60,38 +60,7 @@ def parse_any_length(text: str, store: Store) -> Query:
             if beginning is None:
                 raise
             return _query_for_beginning(text, beginning)
-    node: Node = Word(words[0])
-    if len(words) > 1:
-        node = And(tuple(map(Word, words)))
-    rest = " ".join(words)
-    return Query(
-        text,
-        node,
-        Fields(),
-        plain=True,
-        literal=False,
-        rest=rest,
-        note=_note(words),
-        pasted=text,
-    )
-
-
-def _shorten_data(text: str) -> str:
-    return _DATA.sub(r"\1", text)
-
-
-def _beginning_of_word(text: str) -> str | None:
-    """The beginning of the first word that is too long to be searched for as a whole."""
-    for word in tokens(fold(text)):
-        if len(word) > _LONGEST_WORD:
-            return word[:_LONGEST_WORD]
-    return None
-
-
-def _query_for_beginning(text: str, beginning: str) -> Query:
-    note = f"The query is long. Searched for words with the same first {_LONGEST_WORD} characters."
-    node = Word(beginning, prefix=True)
-    return Query(text, node, Fields(), plain=False, literal=False, rest=beginning, note=note)
+        return _query_for_words(text, words)
 
 
 def distinctive_words(text: str, store: Store) -> list[str]:
@@ -120,13 +89,43 @@ def expect_words(text: str, store: Store) -> None:
         store.expect_terms(lambda: TermPlan({}, ENGLISH, list(map(Word, words)), with_kinds=True))
 
 
+def _shorten_data(text: str) -> str:
+    return _DATA.sub(r"\1", text)
+
+
+def _beginning_of_word(text: str) -> str | None:
+    """The beginning of the first word that is too long to be searched for as a whole."""
+    for word in tokens(fold(text)):
+        if len(word) > _LONGEST_WORD:
+            return word[:_LONGEST_WORD]
+    return None
+
+
+def _query_for_words(text: str, words: Sequence[str]) -> Query:
+    return Query(
+        text,
+        all_of(list(map(Word, words))),
+        Fields(),
+        plain=True,
+        literal=False,
+        rest=" ".join(words),
+        note=_note(words),
+        pasted=text,
+    )
+
+
+def _query_for_beginning(text: str, beginning: str) -> Query:
+    note = f"The query is long. Searched for words with the same first {_LONGEST_WORD} characters."
+    node = Word(beginning, prefix=True)
+    return Query(text, node, Fields(), plain=False, literal=False, rest=beginning, note=note)
+
+
 @lru_cache(2)  # they are announced first
 def _likely_candidates(text: str) -> Mapping[str, bool]:
     """The words that are probably the most distinctive, and whether each is an identifier."""
     candidates = _candidates(text)
-    words, parts = (
-        sorted(group, key=len, reverse=True) for group in (candidates.words, candidates.parts)
-    )
+    words = sorted(candidates.words, key=len, reverse=True)
+    parts = sorted(candidates.parts, key=len, reverse=True)
     # A text is about what it repeats: the error, not the frames of a deep stack.
     repetitions = candidates.identifiers
     identifiers = sorted(repetitions, key=lambda name: (repetitions[name], len(name)), reverse=True)
@@ -151,8 +150,8 @@ class _Candidates(NamedTuple):
 def _candidates(text: str) -> _Candidates:
     stop_words = language_of(text[:_CHARACTERS_FOR_LANGUAGE]).stop_words
     candidates = _Candidates(Counter(), {}, {})
-    for typed, repetitions in Counter(_SEPARATORS.split(text)).items():
-        names = [name.strip(_EDGES) for name in (typed, *_PATH_SEPARATORS.split(typed))]
+    for piece, repetitions in Counter(_SEPARATORS.split(text)).items():
+        names = [name.strip(_EDGES) for name in (piece, *_PATH_SEPARATORS.split(piece))]
         identifiers = [name for name in names if is_identifier(name[:_LONGEST_WORD])]
         for name in identifiers:
             if len(name) <= _LONGEST_WORD:
@@ -161,7 +160,7 @@ def _candidates(text: str) -> _Candidates:
         if identifiers:
             group = candidates.parts
         group.update(
-            dict.fromkeys(word for word in _single_words(typed) if _is_telling(word, stop_words))
+            dict.fromkeys(word for word in _single_words(piece) if _is_telling(word, stop_words))
         )
     return candidates
 

@@ -29,9 +29,9 @@ class _Exclusion(NamedTuple):
     text: str
     """As typed, with the words around it."""
     node: Node
-    """What messages with the text match."""
+    """A query that messages with the text match, among others."""
     pattern: re.Pattern[str]
-    """What they contain."""
+    """A pattern of the text itself."""
 
 
 def with_operators_as_text(query: Query, store: Store, filters: Sequence[Filter]) -> Query:
@@ -56,22 +56,22 @@ def _contain(exclusion: _Exclusion, store: Store, filter: Filter) -> bool:
     return any(exclusion.pattern.search(message.content) for message in messages)
 
 
-def _exclusions(typed: Sequence[Token]) -> Iterator[_Exclusion]:
-    for number, token in enumerate(typed[:-1]):
-        following = typed[number + 1]
+def _exclusions(all_tokens: Sequence[Token]) -> Iterator[_Exclusion]:
+    for number, token in enumerate(all_tokens[:-1]):
+        following = all_tokens[number + 1]
         if following.kind != "word":
             continue
         if token.kind == "-":
-            yield _option(following.text, _other_word(typed, number))
+            yield _option(following.text, _other_word(all_tokens, number))
         elif token.kind == "NOT":
-            before = [t for t in typed[max(number - 1, 0) : number] if t.kind == "word"]
+            before = [t for t in all_tokens[max(number - 1, 0) : number] if t.kind == "word"]
             if any(t.text.isupper() for t in (*before, following)):
                 yield _negation((*before, token, following))
 
 
-def _negation(typed: Sequence[Token]) -> _Exclusion:
+def _negation(phrase_tokens: Sequence[Token]) -> _Exclusion:
     """NOT and the words around it, in SQL: IF NOT EXISTS."""
-    text = "".join(token.text for token in typed).strip()
+    text = "".join(token.text for token in phrase_tokens).strip()
     phrase = Word(" ".join(tokens(text)))
     return _Exclusion(text, phrase, re.compile(rf"(?<!\w){re.escape(text)}(?!\w)"))
 
@@ -85,9 +85,9 @@ def _option(name: str, other_word: Word | None) -> _Exclusion:
     return _Exclusion(f"-{name}", node, pattern)
 
 
-def _other_word(typed: Sequence[Token], number: int) -> Word | None:
+def _other_word(all_tokens: Sequence[Token], number: int) -> Word | None:
     """The word before a minus sign, else one after the word that follows it."""
-    for token in (*reversed(typed[:number]), *typed[number + 2 :]):
+    for token in (*reversed(all_tokens[:number]), *all_tokens[number + 2 :]):
         if token.word is not None and has_token(token.word.text):
             return token.word
     return None

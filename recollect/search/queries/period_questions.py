@@ -21,7 +21,7 @@ from recollect.language.queries.query import Mention, Query, parse_query
 from recollect.language.queries.query_tree import Or, Word
 from recollect.language.text import tokens
 from recollect.language.when import Window, windows
-from recollect.language.words.dates import formats_in, is_named
+from recollect.language.words.dates import formats_in, names_day
 from recollect.model.search import Filter
 from recollect.search.queries.query_filter import narrow_filter
 from recollect.store.base import Store
@@ -31,38 +31,6 @@ _LAST_MOMENT = timedelta(microseconds=1)
 BY_TIME = "Searched by time only"
 """How the note of such a query begins."""
 _FIRST_YEAR = 2000  # people have not talked to programs for longer than that
-
-
-def unless_only_mentioned(query: Query, store: Store, filters: Sequence[Filter]) -> Query:
-    """The query, or one for its words if no message is from that time but some mention it.
-
-    "March 5 2024" may be the date of an appointment. What contains an identifier comes first, so
-    for "2024-03-05" it is the other way round.
-    """
-    mention = query.mention
-    if mention is None:
-        return query
-    if mention.comes_first:
-        if _is_mentioned(mention, store, filters) or not _has_messages(query, store, filters):
-            return mention.query
-        return query
-    if _has_messages(query, store, filters) or not _is_mentioned(mention, store, filters):
-        return query
-    return mention.query
-
-
-def _has_messages(period: Query, store: Store, filters: Sequence[Filter]) -> bool:
-    """Whether anything was written in a period."""
-    return any(store.recent(None, narrow_filter(f, period, store), 1) for f in filters)
-
-
-def _is_mentioned(mention: Mention, store: Store, filters: Sequence[Filter]) -> bool:
-    try:
-        return any(
-            store.has_match(mention.node, narrow_filter(f, mention.query, store)) for f in filters
-        )
-    except SearchTimeout:
-        return False
 
 
 def as_period(query: Query, now: datetime) -> Query:
@@ -89,12 +57,47 @@ def as_period(query: Query, now: datetime) -> Query:
     )
 
 
+def period_or_mention(query: Query, store: Store, filters: Sequence[Filter]) -> Query:
+    """The query, or one for its words if no message is from that time but some mention it.
+
+    "March 5 2024" may be the date of an appointment. What contains an identifier comes first, so
+    for "2024-03-05" it is the other way round.
+    """
+    mention = query.mention
+    if mention is None:
+        return query
+    if mention.comes_first:
+        if _is_mentioned(mention, store, filters) or not _has_messages(query, store, filters):
+            return mention.query
+        return query
+    if _has_messages(query, store, filters) or not _is_mentioned(mention, store, filters):
+        return query
+    return mention.query
+
+
+def period_remark(
+    periods: Sequence[Window], now: datetime, times: Iterable[datetime | None]
+) -> str:
+    """What to say if a question names periods and no hit was written in one of them.
+
+    In the future, and long ago, no messages were written: such a period is what they are about.
+    """
+    past = [period for period in periods if period.start.year >= _FIRST_YEAR and period.start < now]
+    if not past or len(past) < len(periods):
+        return ""
+    for time in times:
+        if time is not None and any(period.start <= time < period.end for period in past):
+            return ""
+    dates = " or ".join(dict.fromkeys(map(_dates, past)))
+    return f"None of the best hits was written in that time ({dates})."
+
+
 def _mention(query: Query, period: Window) -> Mention:
     """How messages mention the period of a query. A day is mentioned in many formats."""
     intent = classify(query.rest)
     phrases = [_without_leading_stop_words(tokens(period.words), query.language)]
     day = period.start.date()
-    is_named_day = _is_day(period) and is_named(day, period.words)
+    is_named_day = _is_day(period) and names_day(period.words, day)
     if is_named_day:
         digits = day.isoformat()
         if digits[:4] not in period.words:
@@ -139,21 +142,18 @@ def _words_without_topic(language: Language) -> frozenset[str]:
     return frozenset(tokens(" ".join(language.stop_words | language.event_words)))
 
 
-def period_remark(
-    periods: Sequence[Window], now: datetime, times: Iterable[datetime | None]
-) -> str:
-    """What to say if a question names periods and no hit was written in one of them.
+def _has_messages(period: Query, store: Store, filters: Sequence[Filter]) -> bool:
+    """Whether anything was written in a period."""
+    return any(store.recent(None, narrow_filter(f, period, store), 1) for f in filters)
 
-    In the future, and long ago, no messages were written: such a period is what they are about.
-    """
-    past = [period for period in periods if period.start.year >= _FIRST_YEAR and period.start < now]
-    if not past or len(past) < len(periods):
-        return ""
-    for time in times:
-        if time is not None and any(period.start <= time < period.end for period in past):
-            return ""
-    dates = " or ".join(dict.fromkeys(map(_dates, past)))
-    return f"None of the best hits was written in that time ({dates})."
+
+def _is_mentioned(mention: Mention, store: Store, filters: Sequence[Filter]) -> bool:
+    try:
+        return any(
+            store.has_match(mention.node, narrow_filter(f, mention.query, store)) for f in filters
+        )
+    except SearchTimeout:
+        return False
 
 
 def _is_day(period: Window) -> bool:

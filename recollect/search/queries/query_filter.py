@@ -39,12 +39,6 @@ def may_relax(query: Query) -> bool:
     return _has_only_words(query.node) and not _OPERATORS.search(query.rest)
 
 
-def _has_only_words(node: Node) -> bool:
-    if isinstance(node, Word):
-        return True
-    return type(node) is And and all(map(_has_only_words, node.parts))
-
-
 def narrow_filter(filter: Filter, query: Query, store: Store) -> Filter:
     """A filter that also requires the fields of a query."""
     fields = query.fields
@@ -73,16 +67,22 @@ def narrow_filter(filter: Filter, query: Query, store: Store) -> Filter:
     )
 
 
+def _has_only_words(node: Node) -> bool:
+    if isinstance(node, Word):
+        return True
+    return type(node) is And and all(map(_has_only_words, node.parts))
+
+
 def _project_names(store: Store, filter: Filter, names: Sequence[str]) -> tuple[str, ...]:
     """Projects as they are stored. People write the name of a folder, not its path."""
     if not names:
         return ()
     kinds = filter.kinds or KINDS
     projects = [project for project, _ in store.facet_names("projects", kinds=kinds)]
-    stored: list[str] = []
+    stored_names: list[str] = []
     for name in names:
-        stored += projects_named(name, projects) or (name,)
-    return tuple(stored)
+        stored_names += projects_named(name, projects) or (name,)
+    return tuple(stored_names)
 
 
 def _author_names(store: Store, names: Sequence[str]) -> tuple[str, ...]:
@@ -90,10 +90,10 @@ def _author_names(store: Store, names: Sequence[str]) -> tuple[str, ...]:
     if not names:
         return ()
     authors = store.authors(MOST_AUTHORS)
-    stored: list[str] = []
+    stored_names: list[str] = []
     for name in names:
-        stored += [author for author in authors if fold(author) == fold(name)] or [name]
-    return tuple(stored)
+        stored_names += [author for author in authors if fold(author) == fold(name)] or [name]
+    return tuple(stored_names)
 
 
 def _source_names(names: Sequence[str]) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from recollect.language.queries.query import Query, QueryTooLong, parse_query
 from recollect.model.search import Filter, SearchOptions
 from recollect.search.queries.long_queries import parse_any_length
 from recollect.search.queries.operators_as_text import with_operators_as_text
-from recollect.search.queries.period_questions import as_period, unless_only_mentioned
+from recollect.search.queries.period_questions import as_period, period_or_mention
 from recollect.store.base import Store
 
 
@@ -32,7 +32,7 @@ def read_short_query(text: str, options: SearchOptions) -> Query | None:
 def resolve_ambiguity(query: Query, store: Store, filters: Sequence[Filter]) -> Query:
     """Decide by what the library contains whether operators are text, and a time is meant."""
     query = with_operators_as_text(query, store, filters)
-    return unless_only_mentioned(query, store, filters)
+    return period_or_mention(query, store, filters)
 
 
 def _with_period(query: Query, options: SearchOptions) -> Query:

@@ -17,7 +17,7 @@ from recollect.language.queries.intent import (
 from recollect.language.queries.query import Query
 from recollect.language.queries.query_tree import Node, words
 from recollect.language.text import fold, is_unspaced, tokens
-from recollect.language.words.acronym_plurals import other_number
+from recollect.language.words.acronym_plurals import singular_or_plural
 from recollect.language.words.english_spellings import other_spelling, separate_words
 from recollect.language.words.ligatures import other_ligature
 from recollect.language.words.names import names_in
@@ -65,6 +65,27 @@ def query_terms(
     return tuple(terms)
 
 
+def inflected_term(word: str, store: Store, language: Language) -> Term:
+    """A word in all its inflected forms, with its weight in this library."""
+    (term,) = _inflected_terms([(word,)], store, language)
+    return weighted_term(term, store)
+
+
+def announce_terms(
+    query: Query, store: Store, options: SearchOptions, meaning: Meaning, *, with_kinds: bool
+) -> None:
+    """Announce what `query_terms` and `correct_terms` will ask the store.
+
+    With `with_kinds`, filters with kinds follow.
+    """
+    store.expect_terms(lambda: _term_plan(query, options, meaning)._replace(with_kinds=with_kinds))
+
+
+def may_correct(query: Query, options: SearchOptions) -> bool:
+    """Whether misspelled words of a query are corrected."""
+    return query.plain and options.correct and '"' not in query.rest
+
+
 def _plain_terms(query: Query, store: Store, typing: bool) -> list[Term]:
     topic = query_topic(query, typing)
     terms = _inflected_terms(topic.forms, store, query.language)
@@ -93,12 +114,6 @@ def _with_identifier(terms: list[Term], form: Form) -> list[Term]:
     return [term._replace(exact=term.exact or term.forms[0] == form) for term in terms]
 
 
-def inflected_term(word: str, store: Store, language: Language) -> Term:
-    """A word in all its inflected forms, with its weight in this library."""
-    (term,) = _inflected_terms([(word,)], store, language)
-    return weighted_term(term, store)
-
-
 def _inflected_terms(forms: Sequence[Form], store: Store, language: Language) -> list[Term]:
     forms = list(dict.fromkeys(forms))
     spellings = _with_spellings([form[0] for form in forms if len(form) == 1], language)
@@ -122,7 +137,7 @@ def _with_spellings(words: Sequence[str], language: Language) -> list[str]:
     for word in words:
         spellings += [word, other_ligature(word)]
         if language is ENGLISH:
-            spellings += [other_spelling(word), other_number(word)]
+            spellings += [other_spelling(word), singular_or_plural(word)]
     return list(dict.fromkeys(filter(None, spellings)))
 
 
@@ -220,16 +235,11 @@ def _synonym_terms(terms: Sequence[Term], store: Store, query: Query) -> list[Te
     an identifier have none: what is about TLS is not about `ERR_SSL_FAILED`.
     """
     own_forms = {form for term in terms for form in term.forms}
-    synonym_terms = []
-    parts = {
-        part
-        for identifier in identifiers(query.rest)
-        for part in tokens(identifier)
-        if part != fold(identifier)
-    }
+    parts = _parts_of_identifiers(query.rest)
     absent = [term for term in terms if not term.frequency and not term.prefix]
     words = [term.forms[0][0] for term in absent if len(term.forms[0]) == 1]
     words = [word for word in words if word not in parts]
+    synonym_terms = []
     for word, phrases in zip(words, synonyms(words), strict=True):
         if not phrases:
             continue
@@ -248,14 +258,13 @@ def _synonym_terms(terms: Sequence[Term], store: Store, query: Query) -> list[Te
     ]
 
 
-def announce_terms(
-    query: Query, store: Store, options: SearchOptions, meaning: Meaning, *, with_kinds: bool
-) -> None:
-    """Announce what `query_terms` and `correct_terms` will ask the store.
-
-    With `with_kinds`, filters with kinds follow.
-    """
-    store.expect_terms(lambda: _term_plan(query, options, meaning)._replace(with_kinds=with_kinds))
+def _parts_of_identifiers(text: str) -> set[str]:
+    return {
+        part
+        for identifier in identifiers(text)
+        for part in tokens(identifier)
+        if part != fold(identifier)
+    }
 
 
 def _term_plan(query: Query, options: SearchOptions, meaning: Meaning) -> TermPlan:
@@ -286,8 +295,3 @@ def _plan_without_corrections(query: Query, typing: bool) -> TermPlan:
     nodes += [Term((form,)).node for form in phrases]
     nodes += [term.node for term in _prefix_terms(topic.prefix)]
     return TermPlan(relatives, query.language, nodes, _RARE)
-
-
-def may_correct(query: Query, options: SearchOptions) -> bool:
-    """Whether misspelled words of a query are corrected."""
-    return query.plain and options.correct and '"' not in query.rest

@@ -95,12 +95,6 @@ def any_term(terms: Sequence[Term]) -> Node:
     return Or(nodes)
 
 
-def _is_letter(term: Term) -> bool:
-    return all(
-        len(form) == 1 and len(form[0]) == 1 and "a" <= form[0] <= "z" for form in term.forms
-    )
-
-
 def identifier_node(terms: Sequence[Term]) -> Node:
     """A query for passages that contain an identifier, or all words of the identifiers.
 
@@ -128,10 +122,19 @@ def term_shares(terms: Sequence[Term]) -> list[float]:
 
 
 def evidence_shares(terms: Sequence[Term]) -> list[float]:
-    """The same, but the last part of a compound counts as if it were in the query."""
+    """The share of each term as evidence. See `term_shares`.
+
+    Here, the last part of a compound counts as if it were in the query.
+    """
     shares = term_shares(terms)
     total = math.fsum(term.weight for term in own_terms(terms)) or 1.0
     return [
         term.weight / WEAK / total if term.is_head else share
         for term, share in zip(terms, shares, strict=True)
     ]
+
+
+def _is_letter(term: Term) -> bool:
+    return all(
+        len(form) == 1 and len(form[0]) == 1 and "a" <= form[0] <= "z" for form in term.forms
+    )

@@ -54,6 +54,19 @@ def query_topic(query: Query, typing: bool) -> Topic:
     return Topic(forms, identifiers, "")
 
 
+def unfinished_word(text: str) -> str:
+    """The word that the user is still typing."""
+    if not text or text[-1].isspace():
+        return ""
+    return text.split()[-1]
+
+
+def is_too_short(unfinished: str) -> bool:
+    """Whether a word that the user is still typing is too short to be a prefix."""
+    parts = tokens(unfinished)
+    return not parts or len(parts[-1]) < _MIN_PREFIX_CHARACTERS or is_unspaced(parts[-1])
+
+
 def _identifiers(words: Sequence[Word]) -> list[Form]:
     texts = [word.text for word in words if _is_exact(word)]
     # Whoever looks for a line of a file is glad to find the file, and a version may stand alone.
@@ -100,19 +113,6 @@ def _is_telling(word: Word, form: Form) -> bool:
     if form == tuple(tokens(word.text)) or not is_identifier(word.text):
         return True
     return len(form[0]) >= _MIN_PART_LETTERS and form[0].isalpha()
-
-
-def unfinished_word(text: str) -> str:
-    """The word that the user is still typing."""
-    if not text or text[-1].isspace():
-        return ""
-    return text.split()[-1]
-
-
-def is_too_short(unfinished: str) -> bool:
-    """Whether a word that the user is still typing is too short to be a prefix."""
-    parts = tokens(unfinished)
-    return not parts or len(parts[-1]) < _MIN_PREFIX_CHARACTERS or is_unspaced(parts[-1])
 
 
 def _forms(text: str, language: Language | None) -> Iterator[Form]:

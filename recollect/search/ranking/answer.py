@@ -1,9 +1,9 @@
 """Cues that a passage answers a question.
 
-The tense, the person and preferences are recognized in English only.
-
 People ask about what happened to somebody, and the answer is usually told by that person, in the
 past tense. A question for a time or a number is answered by a passage that has one.
+
+The tense, the person and preferences are recognized in English only.
 """
 
 from __future__ import annotations
@@ -32,18 +32,17 @@ _FIRST_PERSON = frozenset(_FIRST_PERSON_WORDS.split())
 _PAST = frozenset(_PAST_FORMS.split())
 _MIN_REGULAR_PAST = 5  # letters; shorter words in -ed are rarely verbs (`bed`, `need`)
 
-
-# The traits of a word.
+# The traits of a word, which can be combined.
 FIRST_PERSON = 1
 PAST = 2
 PREFERENCE = 4
 DIGITS = 8
-ANSWER = 16  # only for a certain question
+ANSWER = 16  # depends on the question; see `AnswerType`
 LIKING = 32
 
 
 def traits(word: str) -> int:
-    """What a word says about an answer."""
+    """The traits of a word. It has ANSWER only in the context of a question."""
     flags = _TRAITS.get(word, 0)
     if word.endswith("ed") and len(word) >= _MIN_REGULAR_PAST:
         flags |= PAST

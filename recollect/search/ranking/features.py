@@ -32,8 +32,10 @@ _MINIMUM_NEAREST = 0.2  # if the best cosine is lower, no candidate is similar t
 _LONG_MESSAGE_WORDS = 100
 _SHORT_MESSAGE_WORDS = 40  # at this length `reply` counts half as much as for an empty message
 _INSTRUCTION_LENGTH = 200  # characters in which a standing instruction begins
-_TITLE_SHARE = 0.9  # an identifier in the title counts this much of one in the text
-_OTHER_SPELLING_SHARE = 0.95  # and its words with other punctuation ("1, 6" for 1-6) this much
+# What an identifier counts that is not in the text as it was typed, compared with one that is: in
+# the title only, or with other punctuation ("1, 6" for 1-6).
+_TITLE_SHARE = 0.9
+_OTHER_SPELLING_SHARE = 0.95
 _WEEK = timedelta(days=7)
 _DAY = timedelta(days=1)
 _WEEK_MICROSECONDS = _WEEK // timedelta(microseconds=1)
@@ -146,7 +148,7 @@ class Features:
         return (in_text + _TITLE_SHARE * in_title) / len(self._exact)
 
     def _spelling_share(self, number: int, scored: ScoredCandidate) -> float:
-        """What an identifier in the text counts: its words may be there only by chance."""
+        """How much an identifier in the text counts: its words may be there only by chance."""
         spelling = self._spellings.get(number)
         if spelling is None:
             return 1.0
@@ -172,7 +174,7 @@ class Features:
         return self._texts.has_phrase
 
     def _share(self, terms: TermMatrix) -> Column:
-        """The share of the query, by weight, that the terms of each candidate are.
+        """The share of the query, by weight, that the terms of each candidate make up.
 
         Synonyms do not count.
         """
@@ -337,7 +339,7 @@ class Features:
 
 
 def flags(values: Sequence[bool]) -> Column:
-    """An array. For some hundred values, this is four times as fast as `np.array`."""
+    """Booleans as an array. For some hundred, this is four times as fast as `np.array`."""
     return np.frombuffer(bytes(values), np.bool_)
 
 

@@ -133,8 +133,8 @@ class _Batch:
             if term.forms[0] in symbols:
                 matrix[:, number] = [symbols[term.forms[0]] in text for text in self._folded]
             else:
-                typed = Term(term.forms[:1], term.prefix)
-                matrix[:, number] = self.texts.contain(typed)[: self._size]
+                typed_form = Term(term.forms[:1], term.prefix)
+                matrix[:, number] = self.texts.contain(typed_form)[: self._size]
         return matrix
 
     @cached_property
@@ -162,9 +162,9 @@ class _Batch:
 
 def _words_with_symbols(text: str) -> dict[Form, str]:
     """The words that were typed with symbols, such as @retry or foo(), and how."""
-    typed = [word.strip(_PUNCTUATION) for word in text.lower().split()]
+    words = [word.strip(_PUNCTUATION) for word in text.lower().split()]
     return {
-        (tokens(word)[0],): word for word in typed if len(tokens(word)) == 1 and not word.isalnum()
+        (tokens(word)[0],): word for word in words if len(tokens(word)) == 1 and not word.isalnum()
     }
 
 

@@ -42,9 +42,9 @@ class ScoredCandidate:
     text_score: float = 0.0
     """BM25 of the best window of the text."""
     batch: TextColumns = field(default=None, compare=False)  # type: ignore[assignment]
-    """What the texts of several candidates have of the query. `find_terms` sets it."""
+    """How the texts of several candidates match the query. `find_terms` sets it."""
     row: int = 0
-    """The row of this candidate in them."""
+    """The row of this candidate in `batch`."""
     is_between_people: bool = False
     """The conversation is a dialogue between people, not with an assistant."""
 

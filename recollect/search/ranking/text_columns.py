@@ -1,4 +1,4 @@
-"""What the texts of candidates have of a query, as columns.
+"""How the texts of candidates match a query, as columns.
 
 Features are computed for all candidates of a pool at once, by operations on whole arrays.
 """

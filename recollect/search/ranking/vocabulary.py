@@ -31,8 +31,8 @@ Split = bytes
 # With more words or characters than this, about 40 MB, a new vocabulary is begun.
 _MAX_WORDS = 300_000
 _MAX_CHARACTERS = 20 * _MAX_WORDS
-# Once the texts and their splits have so many bytes, they become the earlier ones.
-_MAX_REMEMBERED = 5_000_000
+# Once the latest texts and their splits have so many bytes, they become the earlier ones.
+_MAX_REMEMBERED_BYTES = 5_000_000
 # Bytes of a word by which words with a prefix are found.
 _HEAD_BYTES = 8
 
@@ -54,9 +54,11 @@ class Vocabulary:
         self._heads = GrowingArray(np.uint64)
         """The first bytes of these words as numbers. The newest may be missing."""
         self._texts: dict[str, Split] = {}
+        """The latest texts and their splits."""
         self._earlier_texts: dict[str, Split] = {}
-        self._remembered = 0
-        """About how many bytes these texts and their splits have."""
+        """Those before them. What is not used again is forgotten with them."""
+        self._remembered_bytes = 0
+        """About how many bytes the latest texts and their splits have."""
 
     def __len__(self) -> int:
         return len(self._words)
@@ -82,12 +84,12 @@ class Vocabulary:
         splits = {text: earlier[text] for text in texts if text in earlier}
         new_texts = [text for text in dict.fromkeys(texts) if text not in splits]
         splits.update(zip(new_texts, self._split(new_texts), strict=True))
-        if self._remembered > _MAX_REMEMBERED:
+        if self._remembered_bytes > _MAX_REMEMBERED_BYTES:
             self._earlier_texts = self._texts
             self._texts = {}
-            self._remembered = 0
+            self._remembered_bytes = 0
         self._texts.update(splits)
-        self._remembered += sum(map(len, splits)) + sum(map(len, splits.values()))
+        self._remembered_bytes += sum(map(len, splits)) + sum(map(len, splits.values()))
         return splits
 
     def _split(self, texts: Sequence[str]) -> list[Split]:

@@ -1,0 +1,1 @@
+"""From a ranking to a page: hits, snippets, remarks and variety."""

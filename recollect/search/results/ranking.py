@@ -24,8 +24,8 @@ class Ranking:
     ) -> None:
         """`has_observations`: observations are among the candidates.
 
-        `before_reranking`: the same candidates as they were. They are assessed in this order, so
-        that scores do not depend on whether a computer is fast enough for the reranker.
+        `before_reranking`: the same candidates in their order before. They are assessed in that
+        order, so that scores do not depend on whether a computer is fast enough for the reranker.
         """
         self.candidates = candidates
         self._assessed_candidates = candidates if before_reranking is None else before_reranking

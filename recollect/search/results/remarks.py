@@ -48,11 +48,11 @@ class Remarks:
         self._subject = subject_of(kinds, subject)
 
     def note(self, *, is_weak: bool = False) -> str:
-        """All remarks. `is_weak`: the hits are probably unrelated."""
+        """The remarks as one text. `is_weak`: the hits are probably unrelated."""
         return " ".join(self.remarks(is_weak=is_weak))
 
     def remarks(self, *, is_weak: bool = False) -> list[str]:
-        """The same as a list."""
+        """The remarks as a list. `is_weak`: the hits are probably unrelated."""
         interpretation = self._interpretation
         remarks = [interpretation.query.note]
         for typo, word in interpretation.corrections.items():
@@ -82,8 +82,9 @@ class Remarks:
         times = period_words(text)
         if all(term.name in times for term in interpretation.own_terms):
             times = frozenset()
-        ignored = times | self._unfinished_names() | self._parts_of_identifiers()
-        return _as_typed([name for name in self._absent_names() if name not in ignored], text)
+        ignored_names = times | self._unfinished_names() | self._parts_of_identifiers()
+        names = [name for name in self._absent_names() if name not in ignored_names]
+        return _as_typed(names, text)
 
     def _absent_names(self) -> list[str]:
         names = []
@@ -99,7 +100,10 @@ class Remarks:
         return {word for term in terms if term.exact and term.frequency for word in term.forms[0]}
 
     def _unfinished_names(self) -> set[str]:
-        """The names of a word, and its last part, of which the user has typed too little."""
+        """The names of the word that the user is still typing, if it is too short to be known.
+
+        These are the name of the whole word, and that of its last part.
+        """
         if not self._interpretation.options.typing:
             return set()
         unfinished = unfinished_word(self._interpretation.query.rest)

@@ -81,9 +81,9 @@ def note_unknown_names(
     there are no hits. `subject` is that of a search in all kinds.
     """
     kinds = tuple(dict.fromkeys(kind for filter in filters for kind in filter.kinds or KINDS))
-    searched = _Searched(store, kinds, subject_of(kinds, subject))
+    name_remarks = _NameRemarks(store, kinds, subject_of(kinds, subject))
     try:
-        remarks = [searched.remark(field, _names_in_all(field, filters)) for field in _FIELDS]
+        remarks = [name_remarks.remark(field, _names_in_all(field, filters)) for field in _FIELDS]
         remarks += dict.fromkeys(map(_remark_on_dates, filters))
     except SearchTimeout:  # the search itself is complete
         return note
@@ -105,18 +105,21 @@ def _names_in_all(field: _NameField, filters: Sequence[Filter]) -> tuple[str, ..
     return tuple(name for name in names if name != NO_NAME)
 
 
-class _Searched(NamedTuple):
-    """What was searched."""
+class _NameRemarks(NamedTuple):
+    """Remarks on the names in a filter, for one search."""
 
     store: Store
     kinds: tuple[str, ...]
+    """The kinds that were searched."""
     subject: str
+    """The subject of the remarks, such as "No message"."""
 
     def remark(self, field: _NameField, names: tuple[str, ...]) -> str:
+        """The remark on the names of a field; empty if anything has one of them."""
         if not names or self._exists(field, names):
             return ""
-        quoted = [f"“{_label(name)}”" for name in names[:_MOST_SHOWN]]
-        remark = f"{self.subject} {field.relation} {' or '.join(quoted)}."
+        quoted_names = [f"“{_label(name)}”" for name in names[:_MOST_SHOWN]]
+        remark = f"{self.subject} {field.relation} {' or '.join(quoted_names)}."
         existing = [_label(name) for name in islice(self._existing(field, names[0]), _MOST_SHOWN)]
         if existing:
             remark += f" {field.heading}: {', '.join(existing)}."
@@ -127,8 +130,8 @@ class _Searched(NamedTuple):
         by_label: dict[str, list[str]] = {}
         for each in field.names(self.store, self.kinds):
             by_label.setdefault(project_name(each), []).append(each)
-        ordered = [each for label in closest(name, by_label) for each in by_label[label]]
-        for each in ordered[:_MOST_CHECKED]:
+        similar_first = [each for label in closest(name, by_label) for each in by_label[label]]
+        for each in similar_first[:_MOST_CHECKED]:
             if self._exists(field, (each,)):
                 yield each
 

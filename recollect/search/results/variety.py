@@ -49,6 +49,13 @@ def merge_copies(
     return distinct
 
 
+def spread(query: RankingQuery, ranking: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
+    """The ranking with at most two messages of a conversation before those of others."""
+    if query.intent == QUESTION:
+        return _spread_answers(ranking)
+    return _spread_matches(query, ranking)
+
+
 def _text_to_compare(scored: ScoredCandidate) -> Hashable:
     content = _comparable(scored.candidate.content)
     if scored.title_terms and not scored.terms:
@@ -62,13 +69,6 @@ def _comparable(content: str) -> Hashable:
     if len(content) > size:
         return len(content), comparable(content[:size])
     return comparable(content)
-
-
-def spread(query: RankingQuery, ranking: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
-    """The ranking with at most two messages of a conversation before those of others."""
-    if query.intent == QUESTION:
-        return _spread_answers(ranking)
-    return _spread_matches(query, ranking)
 
 
 def _spread_matches(

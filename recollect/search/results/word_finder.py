@@ -38,6 +38,7 @@ class WordFinder(Protocol):
 
 
 def word_finder(words: Sequence[Word]) -> WordFinder:
+    """The fastest finder for these words."""
     return _word_finder(tuple(words))
 
 
@@ -173,7 +174,10 @@ def _next_match(pattern: re.Pattern[str], text: str, start: int = 0) -> re.Match
 
 
 def _starts_inside_word(text: str, position: int) -> bool:
-    """Only for ASCII letters: scripts without spaces have no gaps between words."""
+    """Whether a position is inside a word. Never for characters that are not ASCII.
+
+    Scripts without spaces have no gaps between words.
+    """
     if position == 0 or not (text[position].isascii() and text[position].isalnum()):
         return False
     return _WORD_CHARACTER.match(text, position - 1) is not None

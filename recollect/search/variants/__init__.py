@@ -1,0 +1,1 @@
+"""Other searches: literal, FTS5 expressions, concepts, similar messages, other databases."""

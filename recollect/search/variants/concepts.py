@@ -47,7 +47,7 @@ class _Matches(NamedTuple):
         return self.first_keys[-1]
 
     def with_more(self, other: _Matches) -> _Matches:
-        """These, and then others."""
+        """These matches, and those of a wider search in other conversations."""
         pairs = zip(other.first_keys, self.first_keys, strict=True)
         return _Matches([{**more, **own} for more, own in pairs], other.is_complete)
 
@@ -87,58 +87,34 @@ class _ConceptSearch:
 
     def __init__(self, searches: Sequence[Search], options: SearchOptions) -> None:
         self._searches = searches
-        self._ranked_searches: list[Search] = []
-        """The same in the conversations that have all concepts."""
         self._options = options
 
     def page(self) -> Page:
         matches = self._enough_matches()
-        best = self._best_messages(matches)
-        scores = {
-            conversation: sum(each[conversation].score for each in best) / len(best)
-            for conversation in best[-1]
-        }
-        order = sorted(scores, key=lambda conversation: (-scores[conversation], conversation))
-        order += [name for name in matches.conversations if name not in scores]
+        conversations: Iterable[str] | None = None
+        if matches.first_keys:
+            conversations = matches.conversations
+        ranking = _RankedConversations(self._searches, conversations, self._options)
+        order = ranking.order()
+        order += [name for name in matches.conversations if name not in ranking.scores]
         start, end = self._options.offset, self._options.offset + self._options.limit
         if end > len(order) and not matches.is_complete:
             # The first ones stay in their places, so that pages neither repeat nor omit any.
-            listed = set(order)
+            listed_names = set(order)
             matches = matches.with_more(self._matches(MOST_MATCHES))
-            order += [name for name in matches.conversations if name not in listed]
+            order += [name for name in matches.conversations if name not in listed_names]
         is_partial = any(search.scope.is_partial for search in self._searches)
-        has_all = all(search.pool.is_exhausted for search in self._ranked_searches)
-        is_complete = matches.is_complete or has_all
-        page = self._with_remarks(self._ranked_searches[-1].page_maker(self._options).empty_page())
+        is_complete = matches.is_complete or ranking.is_complete()
+        page = ranking.empty_page()
         if not order:
             page = replace(page, note=self._note_unknown_names(page.note))
         return replace(
             page,
-            hits=self._hits(order[start:end], matches, best, scores),
+            hits=self._hits(order[start:end], matches, ranking),
             total=len(order),
             exact=is_complete and not is_partial,
             partial=is_partial,
             matched="all",
-        )
-
-    def _with_remarks(self, page: Page) -> Page:
-        """The page with the remarks on all concepts. A remark on several of them is made once."""
-        remarks: dict[str, None] = {}
-        missing: dict[str, None] = {}
-        corrections: dict[str, str] = {}
-        is_weak = False
-        for search in self._ranked_searches:
-            assessment = search.ranking.assessment
-            remarks |= dict.fromkeys(search.remarks.remarks(is_weak=assessment.is_weak))
-            missing |= dict.fromkeys(search.remarks.missing_words)
-            corrections |= search.interpretation.corrections
-            is_weak = is_weak or assessment.is_weak
-        return replace(
-            page,
-            weak=is_weak,
-            note=" ".join(remarks),
-            missing=tuple(missing),
-            corrections=corrections,
         )
 
     def _note_unknown_names(self, note: str) -> str:
@@ -177,54 +153,16 @@ class _ConceptSearch:
             first_keys.append(first)
         return _Matches(first_keys, is_complete)
 
-    def _best_messages(self, matches: _Matches) -> list[_Best]:
-        """For each concept, the best message of every conversation with all concepts.
-
-        Conversations whose messages were not ranked are missing.
-        """
-        conversations: Iterable[str] | None = None
-        if matches.first_keys:
-            conversations = matches.conversations
-        results: list[_Best] = []
-        self._ranked_searches = []
-        for search in self._searches:
-            if conversations is not None:
-                search = search.restricted_to(conversations)
-            self._ranked_searches.append(search)
-            best: _Best = {}
-            for scored in search.ranking.candidates:
-                best.setdefault(scored.candidate.document, scored)
-            results.append(best)
-            conversations = best
-        return [{name: best[name] for name in results[-1]} for best in results]
-
-    def _scaled(self, score: float) -> float:
-        return self._ranked_searches[0].ranking.scale.score(score)
-
     def _hits(
-        self,
-        conversations: Sequence[str],
-        matches: _Matches,
-        best: Sequence[_Best],
-        scores: Mapping[str, float],
+        self, conversations: Sequence[str], matches: _Matches, ranking: _RankedConversations
     ) -> tuple[Hit, ...]:
-        """The hits of these conversations, in order. Those without a score were not ranked."""
-        score_beyond = self._scaled(min(scores.values(), default=0.0)) / 2
-        unranked = [name for name in conversations if name not in scores]
-        hits = self._unranked_hits(matches, unranked, score_beyond)
+        """The hits of these conversations, in order. Some of them may not be in the ranking."""
+        unranked = [name for name in conversations if name not in ranking.scores]
+        hits = self._unranked_hits(matches, unranked, ranking.last_score() / 2)
         for name in conversations:
-            if name in scores:
-                hits[name] = self._hit([each[name] for each in best], scores[name])
+            if name in ranking.scores:
+                hits[name] = ranking.hit(name)
         return tuple(hits[name] for name in conversations if name in hits)
-
-    def _hit(self, candidates: Sequence[ScoredCandidate], score: float) -> Hit:
-        """One conversation: its best message for any concept, and those for the others."""
-        hits = [
-            search.page_maker(self._options).hit(scored)
-            for search, scored in zip(self._ranked_searches, candidates, strict=True)
-        ]
-        first = max(hits, key=lambda hit: hit.score)
-        return replace(first, score=self._scaled(score), also=_others(hits, first))
 
     def _unranked_hits(
         self, matches: _Matches, conversations: Sequence[str], score: float
@@ -244,6 +182,85 @@ class _ConceptSearch:
             for name, own_hits in hits.items()
             if own_hits
         }
+
+
+class _RankedConversations:
+    """The conversations in which every concept has a ranked message."""
+
+    def __init__(
+        self,
+        searches: Sequence[Search],
+        conversations: Iterable[str] | None,
+        options: SearchOptions,
+    ) -> None:
+        """`searches`: one for each concept. With `conversations`, they look only in these."""
+        self._options = options
+        self._searches: list[Search] = []
+        """Each looks only in the conversations that the one before it has found."""
+        self._best: list[_Best] = []
+        """The best messages for each concept."""
+        for search in searches:
+            if conversations is not None:
+                search = search.restricted_to(conversations)
+            best: _Best = {}
+            for scored in search.ranking.candidates:
+                best.setdefault(scored.candidate.document, scored)
+            self._searches.append(search)
+            self._best.append(best)
+            conversations = best
+        self.scores = {name: self._mean_score(name) for name in self._best[-1]}
+        """The ranker's score of each conversation: the mean of those of its best messages."""
+
+    def _mean_score(self, conversation: str) -> float:
+        return sum(best[conversation].score for best in self._best) / len(self._best)
+
+    def order(self) -> list[str]:
+        """The conversations, best first."""
+        return sorted(self.scores, key=lambda name: (-self.scores[name], name))
+
+    def last_score(self) -> float:
+        """The lowest score, as users see it."""
+        return self._scaled(min(self.scores.values(), default=0.0))
+
+    def is_complete(self) -> bool:
+        """Whether all matches of every concept were ranked."""
+        return all(search.pool.is_exhausted for search in self._searches)
+
+    def empty_page(self) -> Page:
+        """A page without hits, with the remarks on all concepts.
+
+        A remark on several of them is made once.
+        """
+        remarks: dict[str, None] = {}
+        missing: dict[str, None] = {}
+        corrections: dict[str, str] = {}
+        is_weak = False
+        for search in self._searches:
+            assessment = search.ranking.assessment
+            remarks |= dict.fromkeys(search.remarks.remarks(is_weak=assessment.is_weak))
+            missing |= dict.fromkeys(search.remarks.missing_words)
+            corrections |= search.interpretation.corrections
+            is_weak = is_weak or assessment.is_weak
+        return replace(
+            self._searches[-1].page_maker(self._options).empty_page(),
+            weak=is_weak,
+            note=" ".join(remarks),
+            missing=tuple(missing),
+            corrections=corrections,
+        )
+
+    def hit(self, conversation: str) -> Hit:
+        """A conversation as a hit: its best message for any concept, and those for the others."""
+        hits = [
+            search.page_maker(self._options).hit(best[conversation])
+            for search, best in zip(self._searches, self._best, strict=True)
+        ]
+        first = max(hits, key=lambda hit: hit.score)
+        score = self._scaled(self.scores[conversation])
+        return replace(first, score=score, also=_others(hits, first))
+
+    def _scaled(self, score: float) -> float:
+        return self._searches[0].ranking.scale.score(score)
 
 
 def _others(hits: Sequence[Hit], first: Hit) -> tuple[Hit, ...]:

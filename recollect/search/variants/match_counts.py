@@ -65,17 +65,17 @@ class _Counting:
         self._kinds = frozenset(filter.kinds)
 
     def counts(self) -> MatchCounts:
-        selected = [group for group in self._matches.passages if self._is_selected(group)]
+        groups = [group for group in self._matches.passages if self._is_selected(group)]
         return MatchCounts(
-            messages=sum(group.matches for group in selected),
+            messages=sum(group.matches for group in groups),
             conversations=sum(
                 group.documents for group in self._matches.documents if self._is_selected(group)
             ),
             exact=self._matches.is_complete,
-            kinds=_most_first(self._count_kinds(selected)),
+            kinds=_most_first(self._count_kinds(groups)),
             sources=self._count("sources"),
             projects=self._count("projects"),
-            months=_count_months(selected),
+            months=_count_months(groups),
             models=self._count("models"),
             roles=self._count("roles"),
         )
@@ -99,10 +99,13 @@ class _Counting:
                     counts[value] += group.matches
         return _most_first(counts)
 
-    def _count_kinds(self, selected: Sequence[PassageGroup]) -> Counter[str]:
-        """Filters are about conversations, so other kinds are counted without them."""
+    def _count_kinds(self, groups: Sequence[PassageGroup]) -> Counter[str]:
+        """The matches of each kind. `groups` are the selected ones of conversations.
+
+        The selection is about conversations, so other kinds are counted without it.
+        """
         counts: Counter[str] = Counter()
-        counts[CONVERSATION] = sum(group.matches for group in selected)
+        counts[CONVERSATION] = sum(group.matches for group in groups)
         for group in self._matches.documents:
             kind = group.profile.kind
             if kind != CONVERSATION and kind in self._kinds:

@@ -62,9 +62,9 @@ def _interpret(
     text = " ".join(dict.fromkeys(tokens(candidate.content)))
     query = parse_query(_truncate_query(text))
     all_terms, corrections = corrected_terms(query, scope.store, [scope.filter], meaning, options)
-    shared = [term for term in own_terms(all_terms) if term.frequency > 1]
-    shared.sort(key=lambda term: -term.weight)
-    terms = tuple(shared[:_TERMS_OF_MESSAGE])
+    shared_terms = [term for term in own_terms(all_terms) if term.frequency > 1]
+    shared_terms.sort(key=lambda term: -term.weight)
+    terms = tuple(shared_terms[:_TERMS_OF_MESSAGE])
     now = candidate.created_at or options.now
     message_meaning = NO_MEANING
     if options.mode != "text":
@@ -98,5 +98,5 @@ def _stored_meaning(candidate: Candidate, scope: Scope, meaning: Meaning) -> Que
 
 def _truncate_query(text: str) -> str:
     """As much of a text as a query may have."""
-    cut = text.encode()[: LIMITS.query_bytes].decode(errors="ignore")
-    return " ".join(cut.split()[: LIMITS.query_terms])
+    beginning = text.encode()[: LIMITS.query_bytes].decode(errors="ignore")
+    return " ".join(beginning.split()[: LIMITS.query_terms])

@@ -7,13 +7,14 @@ library cannot be undone. Derived data, such as observations, is made again.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from recollect.errors import InvalidInput, RecollectError
 from recollect.model.kinds import CONVERSATION, OBSERVATION
+from recollect.progress import Progress, ignore_progress
 from recollect.store.base import Store
 from recollect.store.sql.copying.transfer import MAX_BATCH_ROWS
 from recollect.store.sql.encoding import DOCUMENT_COLUMNS, PASSAGE_COLUMNS
@@ -29,9 +30,6 @@ from recollect.transfer.salvage.reading import (
 )
 from recollect.transfer.salvage.report import Loss, SalvageReport
 from recollect.transfer.salvage.rows import Cells, Row, find_cells, read_index
-
-Progress = Callable[[str, int, int], None]
-"""Called with "Reading" or "Writing", the messages processed, and their total."""
 
 _MAX_BATCH_CHARACTERS = 16_000_000
 _MESSAGES_PER_REPORT = 1_000
@@ -75,7 +73,7 @@ def rescue(source: Path, target: Store, progress: Progress | None = None) -> Sal
         cells = find_cells(pages)
         if not cells.passages and not cells.documents:
             raise InvalidInput(f"{source} contains no conversations that can be read.")
-        report = _Rescue(pages, cells, target, progress or (lambda *_: None)).run(source)
+        report = _Rescue(pages, cells, target, progress or ignore_progress).run(source)
     if _stamp(source) != before:
         raise RecollectError(
             f"{source} was written to while it was read. Stop the programs that use it, remove the "

@@ -22,16 +22,16 @@ _MOST_GROUPINGS = 20
 
 def long_numbers(text: str) -> dict[Form, str]:
     """The words of each long number in a text, and the number without spaces."""
-    typed = tokens(text)
+    words = tokens(text)
     numbers: dict[Form, str] = {}
     start = 0
-    while start < len(typed):
+    while start < len(words):
         end = start
-        while end < len(typed) and any(character.isdigit() for character in typed[end]):
+        while end < len(words) and any(character.isdigit() for character in words[end]):
             end += 1
-        number = "".join(typed[start:end])
+        number = "".join(words[start:end])
         if _LONG_NUMBER.fullmatch(number):
-            numbers[tuple(typed[start:end])] = number
+            numbers[tuple(words[start:end])] = number
         start = max(end, start + 1)
     return numbers
 

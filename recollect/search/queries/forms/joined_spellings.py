@@ -21,11 +21,11 @@ def joined_spellings(text: str, words: AbstractSet[str]) -> dict[str, frozenset[
     They begin with one of these words, or join two of them: "log in" is "login", and "too many
     requests error" `TooManyRequestsError`.
     """
-    typed = tokens(text)
+    all_words = tokens(text)
     spellings: dict[str, set[str]] = {}
-    for start, first in enumerate(typed):
-        for end in range(start + 2, min(start + _MOST_WORDS, len(typed)) + 1):
-            parts = typed[start:end]
+    for start, first in enumerate(all_words):
+        for end in range(start + 2, min(start + _MOST_WORDS, len(all_words)) + 1):
+            parts = all_words[start:end]
             own = words & set(parts)
             if (first in words or len(own) > 1) and _can_be_one_word(parts):
                 for part in own:

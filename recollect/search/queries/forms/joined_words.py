@@ -60,7 +60,7 @@ def _are_words(text: str, is_english: Callable[[str], bool]) -> bool:
 
 
 def _words_of_library(texts: Iterable[str], store: Store) -> set[str]:
-    """Those that are words of the library, perhaps followed by an element that joins words."""
+    """The texts that are words of the library, perhaps with a linking element after the word."""
     words: dict[str, set[str]] = {}
     for text in texts:
         forms = {text, *(text.removesuffix(element) for element in _LINKING_ELEMENTS)}

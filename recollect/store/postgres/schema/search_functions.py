@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from recollect.language.words.spelling import LETTERS
+from string import ascii_lowercase
+
 from recollect.store.postgres.schema.names import LENGTH_BITS, MAX_NEW_PASSAGES
 
 # The functions belong to `recollect_search`. Their first argument is the owner: a cluster runs them
@@ -265,7 +266,7 @@ create function similar_words(library integer, typed text) returns setof text {_
     and w.term <> typed and w.term = any(array(
       select substr(typed, 1, place) || letter || substr(typed, place + 1 + is_replaced)
       from generate_series(0, length(typed)) place, generate_series(0, 1) is_replaced,
-        unnest(string_to_array('{" ".join(LETTERS)}', ' ')) letter
+        unnest(string_to_array('{" ".join(ascii_lowercase)}', ' ')) letter
       where place + is_replaced <= length(typed)
       union select substr(typed, 1, place) || substr(typed, place + 2)
       from generate_series(0, length(typed) - 1) place

@@ -394,23 +394,24 @@ def file_stamp(path: Path) -> FileStamp:
 
 
 def busy_handler(patience: float | None = None) -> Callable[[int], bool]:
-    """Wait for the transaction of another process in short random sleeps, up to the time limit.
+    """A function that waits for the transaction of another process in short random sleeps.
 
-    SQLite has no queue. The sleeps get shorter with the time, so that those who have waited for
-    long are first to notice that they may write.
+    It gives up after `patience` seconds, by default the time limit of writes. SQLite has no queue.
+    The sleeps get shorter with time, so that those who have waited long are the first to notice
+    that they may write.
     """
     if patience is None:
         patience = LIMITS.write_wait_seconds
-    started = 0.0
+    start = 0.0
 
     def wait(tries: int) -> bool:
-        nonlocal started
+        nonlocal start
         if tries == 0:
-            started = time.monotonic()
-        waited = time.monotonic() - started
-        if waited >= patience:
+            start = time.monotonic()
+        seconds = time.monotonic() - start
+        if seconds >= patience:
             return False
-        longest = _LONGEST_SLEEP / (1 + waited / _WAIT_THAT_HALVES_SLEEPS)
+        longest = _LONGEST_SLEEP / (1 + seconds / _WAIT_THAT_HALVES_SLEEPS)
         time.sleep(random.uniform(longest / 10, longest))  # noqa: S311
         return True
 

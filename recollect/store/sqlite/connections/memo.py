@@ -13,6 +13,8 @@ _MAX_SMALL_VALUES = 1_024
 
 
 class Memo:
+    """Values by key, for one version of the database."""
+
     def __init__(self, version: int) -> None:
         self.version = version
         """The version of the database that the values belong to."""

@@ -16,6 +16,8 @@ Range = tuple[int, int]
 
 @dataclass(slots=True)
 class SharedResults:
+    """The expected searches of one snapshot, and what has been computed for them so far."""
+
     plans: Sequence[SearchPlan] = ()
     """What `Store.expect` has announced."""
     neighbours: dict[int, list[tuple[int, float]]] = field(default_factory=dict)

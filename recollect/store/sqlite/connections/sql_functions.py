@@ -15,6 +15,7 @@ from recollect.store.sqlite.passages.compression import Codec, pack_id
 
 
 def add_sql_functions(db: apsw.Connection, codec: Codec) -> None:
+    """Add all functions to a connection."""
     # Generated columns may only use functions that are declared innocuous.
     for name, function, arguments in (
         ("content_of", codec.content, 1),
@@ -33,21 +34,6 @@ def add_sql_functions(db: apsw.Connection, codec: Codec) -> None:
     db.create_scalar_function("tag_names", _tag_names, 1, deterministic=True)
 
 
-def _packed_id(*values: Any) -> str | bytes | None:
-    return pack_id(values[0])
-
-
-def _contains(*values: Any) -> bool:
-    text, folded = values
-    return text is not None and folded in comparable(text)
-
-
-def _has_all_words(*values: Any) -> bool:
-    """Whether a text has all of some words, which are given with spaces between them."""
-    text, words = values
-    return text is not None and has_all_words(text, set(words.split()))
-
-
 def has_all_words(text: str, words: set[str]) -> bool:
     """Whether a text has all of some words; False if there are none."""
     if not words:
@@ -57,6 +43,34 @@ def has_all_words(text: str, words: set[str]) -> bool:
     if not all(word in indexable_text for word in words):
         return False
     return words <= set(title_words(text).split())
+
+
+def title_words(title: str) -> str:
+    """The words of a title, with spaces around them."""
+    words = " ".join(re.findall(r"[^\W_]+", indexable(title)))
+    return f" {words} "
+
+
+def title_pattern(phrase: str) -> str:
+    """What the words of a title must contain."""
+    if phrase.endswith("*"):
+        return title_words(phrase)[:-1]
+    return title_words(phrase)
+
+
+def _packed_id(*values: Any) -> str | bytes | None:
+    return pack_id(values[0])
+
+
+def _contains(*values: Any) -> bool:
+    text, folded_query = values
+    return text is not None and folded_query in comparable(text)
+
+
+def _has_all_words(*values: Any) -> bool:
+    """Whether a text has all of some words, which are given with spaces between them."""
+    text, words = values
+    return text is not None and has_all_words(text, set(words.split()))
 
 
 def _fold_bytes(*values: Any) -> str:
@@ -76,19 +90,6 @@ def _is_titled(*values: Any) -> bool:
     """Whether a title contains a word or phrase. With a final `*`, the last word is a prefix."""
     title, phrase = values
     return title_pattern(phrase) in title_words(title)
-
-
-def title_words(title: str) -> str:
-    """The words of a title, with spaces around them."""
-    words = " ".join(re.findall(r"[^\W_]+", indexable(title)))
-    return f" {words} "
-
-
-def title_pattern(phrase: str) -> str:
-    """What the words of a title must contain."""
-    if phrase.endswith("*"):
-        return title_words(phrase)[:-1]
-    return title_words(phrase)
 
 
 def _is_human_only(*values: Any) -> bool:

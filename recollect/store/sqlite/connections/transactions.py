@@ -12,22 +12,15 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import apsw
 
-from recollect.errors import (
-    ReadOnlyLibrary,
-    StoreBusy,
-)
+from recollect.errors import ReadOnlyLibrary, StoreBusy
 from recollect.store.sql.copying.closing import closed_error, closure
-from recollect.store.sqlite.connections.connection import (
-    Connection,
-    busy_handler,
-    connect,
-)
+from recollect.store.sqlite.connections.connection import Connection, busy_handler, connect
 from recollect.store.sqlite.connections.database_errors import (
     READ_ONLY,
     translate_error,
@@ -230,11 +223,8 @@ class Connections(Readers):
 
         The system does not try again to write that part of the log, and would not report it again.
         """
-        db = connect(self.path)
-        try:
+        with closing(connect(self.path)) as db:
             ((is_busy, pages, copied_pages),) = db.rows("pragma wal_checkpoint(full)")
-        finally:
-            db.close()
         if is_busy or copied_pages < pages:
             raise StoreBusy("The disk has failed to store the last changes. Try again.")
         self._has_flush_failed = False
@@ -250,46 +240,41 @@ class Connections(Readers):
 
         A thread does it, unless writers are faster than the thread.
         """
-        new_pages = self._log_pages - self._copied_pages
-        if new_pages < _PAGES_PER_CHECKPOINT:
+        if not self._has_long_log():
             return
-        if new_pages >= _MAX_LOG_PAGES:
+        if self._log_pages - self._copied_pages >= _MAX_LOG_PAGES:
             self._checkpoint()
         elif not self._checkpoint_lock.locked():
             threading.Thread(target=self._checkpoint, name="recollect-checkpoint").start()
 
     def _checkpoint(self) -> None:
         with self._checkpoint_lock:
-            if self._is_closed or self._log_pages - self._copied_pages < _PAGES_PER_CHECKPOINT:
+            if self._is_closed or not self._has_long_log():
                 return
             self._copied_pages = self._log_pages
             # The next pages are counted anyway, so it does no harm if this fails.
-            with suppress(apsw.Error):
-                db = connect(self.path)
-                try:
-                    ((_, pages, copied_pages),) = db.rows("pragma wal_checkpoint(noop)")
-                    # Another process may have done it. Each checkpoint flushes the database to
-                    # disk, and commits wait for the disk.
-                    if pages - copied_pages >= _PAGES_PER_CHECKPOINT:
-                        db.rows("pragma wal_checkpoint(passive)")
-                    if pages >= _MAX_LOG_PAGES:
-                        # Readers that never pause all at once would keep the old pages in use, and
-                        # the log would grow with every commit.
-                        db.set_busy_handler(busy_handler(_RESTART_PATIENCE))
-                        db.rows("pragma wal_checkpoint(restart)")
-                finally:
-                    db.close()
+            with suppress(apsw.Error), closing(connect(self.path)) as db:
+                ((_, pages, copied_pages),) = db.rows("pragma wal_checkpoint(noop)")
+                # Another process may have done it. Each checkpoint flushes the database to disk,
+                # and commits wait for the disk.
+                if pages - copied_pages >= _PAGES_PER_CHECKPOINT:
+                    db.rows("pragma wal_checkpoint(passive)")
+                if pages >= _MAX_LOG_PAGES:
+                    # Readers that never pause all at once would keep the old pages in use, and the
+                    # log would grow with every commit.
+                    db.set_busy_handler(busy_handler(_RESTART_PATIENCE))
+                    db.rows("pragma wal_checkpoint(restart)")
 
     def _copy_log(self) -> None:
         """Copy a long log into the database as far as possible, while others write."""
-        if self._is_closed or self._log_pages - self._copied_pages < _PAGES_PER_CHECKPOINT:
+        if self._is_closed or not self._has_long_log():
             return
-        with self._checkpoint_lock, suppress(apsw.Error):
-            db = connect(self.path)
-            try:
-                db.rows("pragma wal_checkpoint(passive)")
-            finally:
-                db.close()
+        with self._checkpoint_lock, suppress(apsw.Error), closing(connect(self.path)) as db:
+            db.rows("pragma wal_checkpoint(passive)")
+
+    def _has_long_log(self) -> bool:
+        """Whether a checkpoint is worth its time."""
+        return self._log_pages - self._copied_pages >= _PAGES_PER_CHECKPOINT
 
     def _abort(self, error: BaseException) -> None:
         """Roll back. After a disk error, the connection is not used again."""

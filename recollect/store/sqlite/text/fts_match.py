@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import islice
 
-from recollect.language.queries.query_tree import Node, Or, Word
+from recollect.language.queries.query_tree import Node, Word, alternatives
 from recollect.model.search import Filter
 from recollect.store.sqlite.connections.connection import Connection
 from recollect.store.sqlite.passages.key_ranges import KeyRange, passing_keys, ranges_with_keys
@@ -53,8 +53,7 @@ def best_matches(
     if _is_shared(key_range, keys):
         weights = _shared_weights(db, node, key_range)
         passing = _shared_passing(db, node, key_range, filter)
-        ranked = [key for key in _in_order(weights) if key in passing]
-        batches = _batches(iter(ranked))
+        batches = _batches(key for key in _in_order(weights) if key in passing)
     else:
         weights = _weigh_matches(db, node, filter, key_range, keys)
         batches = _batches(_passing_in_order(db, _in_order(weights), filter))
@@ -71,6 +70,30 @@ def best_matches(
         if len(hits) >= limit:
             break
     return hits[:limit]
+
+
+def count_matches(
+    db: Connection,
+    node: Node,
+    filter: Filter | None,
+    key_range: KeyRange,
+    limit: int,
+    keys: Sequence[int] | None = None,
+) -> tuple[int, bool]:
+    """The number of passages in a range that match, counted up to `limit`, and whether it is exact.
+
+    `keys` is the result of `keys_in_few_documents`.
+    """
+    if filter is not None and _is_shared(key_range, keys):
+        count = len(_shared_passing(db, node, key_range, filter))
+        return min(count, limit), count < limit
+    total, is_exact = 0, True
+    for each in ranges_with_keys(key_range, keys):
+        count, is_exact = verified_matches.count_matches(db, node, filter, each, limit - total)
+        total += count
+        if not is_exact:
+            break
+    return total, is_exact
 
 
 def _in_order(weights: Mapping[int, float]) -> list[int]:
@@ -109,14 +132,11 @@ def _weigh_matches(
     keys: Sequence[int] | None,
 ) -> dict[int, float]:
     """The passages that match any part of a query, with the sum of the weights of these parts."""
-    parts: Sequence[Node] = (node,)
-    if isinstance(node, Or):
-        parts = node.parts
     first, last = key_range
     ranges = ranges_with_keys(key_range, keys)
     weights: dict[int, float] = {}
-    for part in parts:
-        matches = [key for some in ranges for key in _newest_matches(db, part, filter, some)]
+    for part in alternatives(node):
+        matches = [key for each in ranges for key in _newest_matches(db, part, filter, each)]
         frequency = len(matches)
         if keys is not None and matches:
             frequency, _ = count_matches(db, part, None, key_range, _MAX_MATCHES_PER_WORD)
@@ -148,30 +168,6 @@ def _batches(keys: Iterator[int]) -> Iterator[list[int]]:
     while batch:
         yield batch
         batch = list(islice(keys, _BATCH_PASSAGES))
-
-
-def count_matches(
-    db: Connection,
-    node: Node,
-    filter: Filter | None,
-    key_range: KeyRange,
-    limit: int,
-    keys: Sequence[int] | None = None,
-) -> tuple[int, bool]:
-    """The number of passages in a range that match, counted up to `limit`, and whether it is exact.
-
-    `keys` is the result of `keys_in_few_documents`.
-    """
-    if filter is not None and _is_shared(key_range, keys):
-        count = len(_shared_passing(db, node, key_range, filter))
-        return min(count, limit), count < limit
-    total, is_exact = 0, True
-    for some in ranges_with_keys(key_range, keys):
-        count, is_exact = verified_matches.count_matches(db, node, filter, some, limit - total)
-        total += count
-        if not is_exact:
-            break
-    return total, is_exact
 
 
 # -- scoring ---

@@ -31,6 +31,7 @@ def fts_query(node: Node) -> str:
 
 
 def quote(text: str) -> str:
+    """A text as a string in FTS5 syntax."""
     return '"' + indexable(text).replace('"', '""') + '"'
 
 

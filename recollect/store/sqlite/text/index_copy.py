@@ -1,8 +1,8 @@
 """A copy of the text index in another layout, until it is complete and replaces the index.
 
 The marker `index_copied` is the key up to which passages are in the copy. Newer passages are only
-in the index, so appending a message writes one of them. What changes or removes a passage has to
-write both.
+in the index, so appending a message writes the index alone. Whatever changes or removes a passage
+has to write both.
 """
 
 from __future__ import annotations
@@ -35,11 +35,12 @@ def start_copy(db: Connection, positions: bool) -> int:
 
 
 def advance_copy(db: Connection, last: int) -> None:
+    """Note that all passages up to this key are in the copy."""
     set_marker(db, _MARKER, last)
 
 
 def copied_rows(db: Connection, rows: Sequence[IndexRow]) -> list[IndexRow]:
-    """Those of some rows whose passages are in the copy."""
+    """The rows whose passages are in the copy."""
     last = get_marker(db, _MARKER)
     if last is None:
         return []

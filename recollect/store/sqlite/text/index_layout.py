@@ -45,13 +45,13 @@ def has_positions(db: Connection) -> bool:
     return bool(db.memo.small_value("positions", lambda: _has_positions(db, INDEX)))
 
 
-def _has_positions(db: Connection, table: str) -> bool:
-    sql: str = db.get("select sql from sqlite_schema where name = ?", (table,))
-    return "detail=none" not in sql
-
-
 def has_layout(db: Connection, table: str, positions: bool) -> bool:
     """Whether an index has the layout that this version creates."""
     columns = db.rows(f"pragma table_info({table})")
     # Older versions had the title first.
     return columns[0][1] == "content" and _has_positions(db, table) == positions
+
+
+def _has_positions(db: Connection, table: str) -> bool:
+    sql: str = db.get("select sql from sqlite_schema where name = ?", (table,))
+    return "detail=none" not in sql

@@ -64,16 +64,6 @@ def passages_containing(db: Connection, text: str) -> KeyQuery | None:
     )
 
 
-def _is_exact(text: str, query: str) -> bool:
-    """Whether every match contains the text, without verifying: its words contain a single word.
-
-    Words with a star are the beginnings of longer ones, and `cplusplus` may stand for C++.
-    """
-    if not text.isascii() or not text.isalnum() or "*" in query:
-        return False
-    return not any(map(symbol_name, WORD.findall(query)))
-
-
 def passages_with_word_part(db: Connection, text: str) -> KeyQuery | None:
     """The passages that contain a single word or a part of one; None if the index cannot tell."""
     if not (text.isascii() and text.isalnum()) or is_vocabulary_behind(db) or long_passages(db):
@@ -109,35 +99,6 @@ def passages_with_all_words(db: Connection, text: str) -> KeyQuery:
     return _content_matches(db, query, ("has_all_words(p.content, ?)", " ".join(words)))
 
 
-def _contains_text(text: str) -> tuple[str, str]:
-    """The condition that a passage contains a text, with its value."""
-    return "contains(p.content, ?)", fold(text)
-
-
-def _title_or_content_matches(db: Connection, query: str) -> KeyQuery:
-    """The passages that match a query in FTS5 syntax, perhaps also in the title."""
-    if has_positions(db):
-        query = f"content : ({query})"
-    return KeyQuery("select rowid as key from passage_text where passage_text match ?", [query])
-
-
-def _content_matches(db: Connection, query: str, condition: tuple[str, str]) -> KeyQuery:
-    """The passages whose content matches a query in FTS5 syntax.
-
-    An index without positions does not tell title and content apart. So of passages with a title,
-    those that meet a condition match. It is given with its value.
-    """
-    matches = _title_or_content_matches(db, query)
-    if has_positions(db):
-        return matches
-    sql, value = condition
-    return KeyQuery(
-        f"""select p.key from ({matches.sql}) m cross join passage p on p.key = m.key
-        cross join document d on d.key = p.document where d.opening is not p.key or {sql}""",
-        [*matches.values, value],
-    )
-
-
 def documents_titled(db: Connection, text: str, documents: Sequence[int] | None) -> Iterator[int]:
     """The documents whose title contains the text or all its words.
 
@@ -153,6 +114,45 @@ def documents_titled(db: Connection, text: str, documents: Sequence[int] | None)
     for key, title in db.execute(sql, values):
         if folded_text in comparable(title) or has_all_words(title, words):
             yield key
+
+
+def _is_exact(text: str, query: str) -> bool:
+    """Whether every match contains the text, without verifying: its words contain a single word.
+
+    Words with a star are the beginnings of longer ones, and `cplusplus` may stand for C++.
+    """
+    if not text.isascii() or not text.isalnum() or "*" in query:
+        return False
+    return not any(map(symbol_name, WORD.findall(query)))
+
+
+def _contains_text(text: str) -> tuple[str, str]:
+    """The condition that a passage contains a text, with its value."""
+    return "contains(p.content, ?)", fold(text)
+
+
+def _title_or_content_matches(db: Connection, query: str) -> KeyQuery:
+    """The passages that match a query in FTS5 syntax, perhaps also in the title."""
+    if has_positions(db):
+        query = f"content : ({query})"
+    return KeyQuery("select rowid as key from passage_text where passage_text match ?", [query])
+
+
+def _content_matches(db: Connection, query: str, condition: tuple[str, str]) -> KeyQuery:
+    """The passages whose content matches a query in FTS5 syntax.
+
+    An index without positions does not tell title and content apart. Then a passage with a title
+    must also meet `condition`, an SQL expression with its value.
+    """
+    matches = _title_or_content_matches(db, query)
+    if has_positions(db):
+        return matches
+    sql, value = condition
+    return KeyQuery(
+        f"""select p.key from ({matches.sql}) m cross join passage p on p.key = m.key
+        cross join document d on d.key = p.document where d.opening is not p.key or {sql}""",
+        [*matches.values, value],
+    )
 
 
 def _enclosing_words_query(db: Connection, text: str) -> str | None:

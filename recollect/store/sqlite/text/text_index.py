@@ -34,16 +34,16 @@ WORD = re.compile(r"[^\W_]+")
 _ASCII_SEPARATORS_TO_SPACE = bytes(n if WORD.match(chr(n)) else 0x20 for n in range(256))
 # Words remembered per process. Most texts use the same words, so few have to be written again.
 _MAX_CACHED_WORDS = 500_000
-# From this many passages in one call, the vocabulary is read from the index later,
+# The vocabulary is read from the index later if at least this many passages are added in one call,
+# and they are at least one in `_BULK_SHARE` of all passages.
 _BULK_PASSAGES = 2_000
-# if they are at least one in this many of all passages.
 _BULK_SHARE = 20
 # Words that are read from the index at once, to bound the memory.
 _WORDS_PER_STATEMENT = 10_000
 # Words that are inserted at once. One by one, it takes twice as long.
 _WORDS_PER_INSERT = 100
-# The first passage whose words the vocabulary may lack, while it is behind.
-_DEFERRED = "words_deferred"
+# This marker is the first passage whose words the vocabulary may lack, while it is behind.
+_DEFERRED_FROM = "words_deferred"
 # Reading all words takes longer the larger the library is. So it is done when the library has this
 # many times the passages that it had when the vocabulary was complete, when the import ends, and
 # before the library is indexed in the background.
@@ -62,12 +62,12 @@ def prepare_text(text: str) -> str:
 
 
 def _prepare_with_symbols(text: str) -> str:
-    """The same as older versions indexed it: C++ was the letter C."""
+    """The text as older versions indexed it: C++ was the letter C."""
     return indexable_as_written(without_terminal_codes(text[: LIMITS.indexed_characters]))
 
 
 def _prepare_with_codes(text: str) -> str:
-    """The same as even older versions indexed it: with the codes of terminals."""
+    """The text as even older versions indexed it: with the codes of terminals."""
     return indexable_as_written(text[: LIMITS.indexed_characters])
 
 
@@ -77,7 +77,8 @@ def _prepare_with_codes(text: str) -> str:
 class VocabularyCache:
     """Words that are in the vocabulary, so that this process need not add them again.
 
-    Other processes may remove words. They count it, and then the cache is of no use any more.
+    Other processes may remove words. They count that (`REMOVALS`). If the count has changed, the
+    cache starts over.
     """
 
     def __init__(self) -> None:
@@ -126,6 +127,28 @@ class VocabularyCache:
         """Forget all words, because a transaction was rolled back or words were removed."""
         self._words.clear()
         self._ascii_words.clear()
+
+
+def is_vocabulary_behind(db: Connection) -> bool:
+    """Whether the vocabulary lacks words of the index."""
+    return bool(db.get("select version from derived where name = 'words'") != VERSION)
+
+
+def complete_vocabulary(db: Connection) -> None:
+    """Add all words of the index to the vocabulary. Those that it has are not stemmed again."""
+    last = ""
+    while True:
+        rows = db.rows(
+            "select i.term from passage_word i where i.term > ? "
+            "and not exists (select 1 from word w where w.term = i.term) limit ?",
+            (last, _WORDS_PER_STATEMENT),
+        )
+        if not rows:
+            break
+        _insert_words(db, [term for (term,) in rows])
+        last = rows[-1][0]
+    db.run("insert or replace into derived values ('words', ?)", (VERSION,))
+    set_marker(db, _DEFERRED_FROM, None)
 
 
 def _count_removal(db: Connection) -> int:
@@ -191,47 +214,26 @@ def _word_rows(terms: Sequence[str]) -> list[WordRow]:
     return rows
 
 
-def is_vocabulary_behind(db: Connection) -> bool:
-    """Whether the vocabulary lacks words of the index."""
-    return bool(db.get("select version from derived where name = 'words'") != VERSION)
+def _is_bulk(rows: Sequence[IndexRow]) -> bool:
+    """Whether new rows are a large share of the index.
 
-
-def complete_vocabulary(db: Connection) -> None:
-    """Add all words of the index to the vocabulary. Those that it has are not stemmed again."""
-    last = ""
-    while True:
-        rows = db.rows(
-            "select i.term from passage_word i where i.term > ? "
-            "and not exists (select 1 from word w where w.term = i.term) limit ?",
-            (last, _WORDS_PER_STATEMENT),
-        )
-        if not rows:
-            break
-        _insert_words(db, [term for (term,) in rows])
-        last = rows[-1][0]
-    db.run("insert or replace into derived values ('words', ?)", (VERSION,))
-    set_marker(db, _DEFERRED, None)
-
-
-def _defer_vocabulary(db: Connection, rows: Sequence[IndexRow]) -> bool:
-    """Whether to complete the vocabulary later instead of adding the words of these rows.
-
-    In a large import, reading the words from the index is much cheaper than adding them message
-    by message. Until then the vocabulary is marked as behind, and substring search does without it.
+    Then reading their words from the index is much cheaper than adding them message by message.
     """
     if len(rows) < _BULK_PASSAGES:
         return False
     newest_key = rows[-1][0]  # keys are consecutive, so this is about the number of passages
-    if len(rows) * _BULK_SHARE < newest_key:
-        return False
+    return len(rows) * _BULK_SHARE >= newest_key
+
+
+def _defer_vocabulary(db: Connection, first_key: int) -> None:
+    """Mark the vocabulary as behind, from this passage on. Substring search does without it."""
     db.run("update derived set version = 0 where name = 'words'")
-    set_marker(db, _DEFERRED, rows[0][0])
-    return True
+    set_marker(db, _DEFERRED_FROM, first_key)
 
 
 def _has_outgrown_vocabulary(db: Connection) -> bool:
     """Whether so much was added since the vocabulary was complete that it must be completed."""
-    first_key = get_marker(db, _DEFERRED)
+    first_key = get_marker(db, _DEFERRED_FROM)
     if first_key is None:  # an older index, which is completed when the library is opened
         return False
     newest_key: int = db.get("select passage from last_key")
@@ -241,15 +243,15 @@ def _has_outgrown_vocabulary(db: Connection) -> bool:
 # -- index ---
 
 
-def insert_rows(db: Connection, table: str, prepared: Iterable[IndexRow]) -> None:
-    db.executemany(f"insert into {table} (rowid, title, content) values (?, ?, ?)", prepared)
+def insert_rows(db: Connection, table: str, indexed_rows: Iterable[IndexRow]) -> None:
+    """Add rows, given as they are indexed (`prepare_rows`)."""
+    db.executemany(f"insert into {table} (rowid, title, content) values (?, ?, ?)", indexed_rows)
 
 
-def _delete_rows(db: Connection, table: str, prepared: Iterable[IndexRow]) -> None:
+def _delete_rows(db: Connection, table: str, indexed_rows: Iterable[IndexRow]) -> None:
     """Remove rows, given as they were indexed."""
-    db.executemany(
-        f"insert into {table} ({table}, rowid, title, content) values ('delete', ?, ?, ?)", prepared
-    )
+    sql = f"insert into {table} ({table}, rowid, title, content) values ('delete', ?, ?, ?)"
+    db.executemany(sql, indexed_rows)
 
 
 def clear(db: Connection, positions: bool) -> None:
@@ -278,13 +280,15 @@ class FtsIndex:
     def add(self, rows: Iterable[IndexRow]) -> None:
         self._add(prepare_rows(rows))
 
-    def _add(self, prepared: Sequence[IndexRow]) -> None:
-        insert_rows(self._db, INDEX, prepared)
+    def _add(self, indexed_rows: Sequence[IndexRow]) -> None:
+        insert_rows(self._db, INDEX, indexed_rows)
         if is_vocabulary_behind(self._db):
             if _has_outgrown_vocabulary(self._db):
                 complete_vocabulary(self._db)
-        elif not _defer_vocabulary(self._db, prepared):
-            self._vocabulary.add_words(self._db, _texts(prepared))
+        elif _is_bulk(indexed_rows):
+            _defer_vocabulary(self._db, indexed_rows[0][0])
+        else:
+            self._vocabulary.add_words(self._db, _texts(indexed_rows))
 
     def remove(self, rows: Iterable[IndexRow], count: int = 1) -> None:
         """Remove passages, and words that no other passage has.
@@ -300,19 +304,18 @@ class FtsIndex:
 
     def replace(self, before: Sequence[IndexRow], after: Sequence[IndexRow]) -> None:
         """Replace passages. Only words that are no longer in them may be unused now."""
-        removed = self._delete(before)
-        replacement = prepare_rows(after)
-        self._add(replacement)
-        insert_rows(self._db, COPY, copied_rows(self._db, replacement))
-        self._remove_unused(_terms_of(removed) - _terms_of(replacement))
+        old_rows = self._delete(before)
+        new_rows = prepare_rows(after)
+        self._add(new_rows)
+        insert_rows(self._db, COPY, copied_rows(self._db, new_rows))
+        self._remove_unused(_terms_of(old_rows) - _terms_of(new_rows))
 
     def _delete(self, rows: Sequence[IndexRow]) -> list[IndexRow]:
         """Remove rows from the index, and return them as they were indexed."""
-        prepared = sorted(self._indexed_rows(rows))
-        _delete_rows(self._db, INDEX, prepared)
-        copied = copied_rows(self._db, rows)
-        _delete_rows(self._db, COPY, prepare_rows(copied))
-        return prepared
+        indexed_rows = sorted(self._indexed_rows(rows))
+        _delete_rows(self._db, INDEX, indexed_rows)
+        _delete_rows(self._db, COPY, prepare_rows(copied_rows(self._db, rows)))
+        return indexed_rows
 
     def _rewrite_without(self, rows: Iterable[IndexRow]) -> None:
         db = self._db
@@ -328,12 +331,12 @@ class FtsIndex:
         """Rows as they were indexed, perhaps by an older version that is still running."""
         for row in rows:
             key, title, content = row
-            prepared = (key, prepare_text(title), prepare_text(content))
+            indexed_row = (key, prepare_text(title), prepare_text(content))
             if older_index.has_other_words(row):
                 for prepare in (_prepare_with_symbols, _prepare_with_codes):
                     older = (key, prepare(title), prepare(content))
-                    prepared = self._indexed_row(prepared, older)
-            yield prepared
+                    indexed_row = self._indexed_row(indexed_row, older)
+            yield indexed_row
 
     def _indexed_row(self, row: IndexRow, older: IndexRow) -> IndexRow:
         """The one of two forms of a row that the index has. It has all words of that form."""
@@ -357,25 +360,25 @@ class FtsIndex:
         """Remove words from the vocabulary that no passage has."""
         if not terms:
             return
-        ordered = sorted(terms)
+        sorted_terms = sorted(terms)
         # One statement for all terms, because others wait for this transaction.
         rows = self._db.rows(
             "select t.key from json_each(?) t where not exists "
             "(select 1 from passage_text where passage_text match t.value)",
-            (json.dumps([quote_term(term) for term in ordered]),),
+            (json.dumps([quote_term(term) for term in sorted_terms]),),
         )
-        self._vocabulary.remove_terms(self._db, [ordered[n] for (n,) in rows])
+        self._vocabulary.remove_terms(self._db, [sorted_terms[n] for (n,) in rows])
 
 
-def _terms_of(prepared: Iterable[IndexRow]) -> set[str]:
-    return _terms(*_distinct_words(_texts(prepared)))
+def _terms_of(indexed_rows: Iterable[IndexRow]) -> set[str]:
+    return _terms(*_distinct_words(_texts(indexed_rows)))
 
 
 def prepare_rows(rows: Iterable[IndexRow]) -> list[IndexRow]:
     """Rows as they are indexed, by key: in any other order, FTS5 writes a segment for each."""
-    prepared = [(key, prepare_text(title), prepare_text(content)) for key, title, content in rows]
-    prepared.sort()
-    return prepared
+    return sorted(
+        [(key, prepare_text(title), prepare_text(content)) for key, title, content in rows]
+    )
 
 
 def _texts(rows: Iterable[IndexRow]) -> Iterator[str]:

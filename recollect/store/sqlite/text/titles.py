@@ -1,7 +1,7 @@
 """Find words in the titles of documents.
 
-By the rule of filters (`titled` in `sql_functions.py`), which needs Python. So one scan selects the
-titles that may contain one of the words.
+A title contains a word by the rule of filters (`titled` in `sql_functions.py`), which needs Python.
+So one scan in SQL selects the titles that may contain one of the words, and these are checked.
 """
 
 from __future__ import annotations

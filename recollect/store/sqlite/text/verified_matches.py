@@ -21,9 +21,10 @@ from recollect.store.sqlite.text.fts_query import fts_query
 from recollect.store.sqlite.text.index_layout import has_positions
 from recollect.store.sqlite.text.word_text import matcher, word_text
 
-# Verifying takes 15 to 25 µs. Of more passages that may match, only the newest are verified,
+# Verifying takes 15 to 25 µs per passage. So only this many of the newest passages that may match
+# are verified. If none of them matches, older ones are verified as well.
 _MAX_VERIFIED = 10_000
-# until this many of them match. If none of them does, older ones are verified.
+# It also ends once this many match.
 _MAX_VERIFIED_MATCHES = 2_000
 _NO_LIMIT = -1  # of rows, for SQLite
 # The words of texts that were verified. The next search verifies many of them again. 4 MB at most.
@@ -33,58 +34,25 @@ _MAX_CACHED_LENGTH = 4_000
 
 
 class IndexQuery(NamedTuple):
-    """What the index is asked for a query."""
+    """A query for the index, which finds all matches of a query tree."""
 
     text: str
     """In FTS5 syntax."""
     is_exact: bool
-    """Whether all that the index finds matches the query."""
+    """Whether all that the index finds matches. Otherwise, it must be verified."""
 
 
 def index_query(db: Connection, node: Node) -> IndexQuery:
+    """The query for the index, which depends on whether the index has positions."""
     if has_positions(db):
         return IndexQuery(fts_query(node), True)
     words_node, is_exact = _without_positions(node)
     return IndexQuery(fts_query(words_node), is_exact)
 
 
-def _without_positions(node: Node) -> tuple[Node, bool]:
-    """A query of single words that finds all that a query finds; and whether it finds no more."""
-    match node:
-        case Word():
-            return _words_of(node)
-        case Or(parts):
-            nodes, exact = zip(*map(_without_positions, parts), strict=True)
-            return Or(nodes), all(exact)
-        case And(parts):
-            return _parts_without_positions(parts, not isinstance(node, Near))
-    return node, True
-
-
-def _words_of(word: Word) -> tuple[Node, bool]:
-    words = tokens(word.text)
-    if len(words) < 2:
-        return word, True
-    *complete_words, last = words
-    return And((*map(Word, complete_words), Word(last, word.prefix))), False
-
-
-def _parts_without_positions(parts: Sequence[Node], is_exact: bool) -> tuple[Node, bool]:
-    nodes: list[Node] = []
-    for part in parts:
-        if isinstance(part, Not):
-            node, is_part_exact = _without_positions(part.part)
-            # To exclude the words of a phrase would exclude too much.
-            if is_part_exact:
-                nodes.append(Not(node))
-        else:
-            node, is_part_exact = _without_positions(part)
-            nodes.append(node)
-        is_exact = is_exact and is_part_exact
-    return And(tuple(nodes)), is_exact
-
-
 class Matches(NamedTuple):
+    """The newest matches, or all of them."""
+
     keys: list[int]
     """The keys of the newest passages that match, newest first."""
     is_complete: bool
@@ -144,6 +112,55 @@ def count_matches(
     return count, count < limit
 
 
+def false_matches(db: Connection, node: Node, keys: Sequence[int]) -> set[int]:
+    """The passages among these that have a title and do not match a query."""
+    rows = db.execute(
+        f"""select p.key, {HEADING}, p.body from json_each(?) k
+        cross join passage p on p.key = k.value
+        cross join document d on d.key = p.document and d.opening = p.key
+        where {HEADING} <> ''""",
+        (json.dumps(keys),),
+    )
+    is_match = matcher(node)
+    return {key for key, title, body in rows if not is_match(_words(db, title, body))}
+
+
+def _without_positions(node: Node) -> tuple[Node, bool]:
+    """A query of single words that finds all that a query finds; and whether it finds no more."""
+    match node:
+        case Word():
+            return _words_of(node)
+        case Or(parts):
+            nodes, exact = zip(*map(_without_positions, parts), strict=True)
+            return Or(nodes), all(exact)
+        case And(parts):
+            return _parts_without_positions(parts, not isinstance(node, Near))
+    return node, True
+
+
+def _words_of(word: Word) -> tuple[Node, bool]:
+    words = tokens(word.text)
+    if len(words) < 2:
+        return word, True
+    *complete_words, last = words
+    return And((*map(Word, complete_words), Word(last, word.prefix))), False
+
+
+def _parts_without_positions(parts: Sequence[Node], is_exact: bool) -> tuple[Node, bool]:
+    nodes: list[Node] = []
+    for part in parts:
+        if isinstance(part, Not):
+            node, is_part_exact = _without_positions(part.part)
+            # To exclude the words of a phrase would exclude too much.
+            if is_part_exact:
+                nodes.append(Not(node))
+        else:
+            node, is_part_exact = _without_positions(part)
+            nodes.append(node)
+        is_exact = is_exact and is_part_exact
+    return And(tuple(nodes)), is_exact
+
+
 def _newest_verified(candidates: Iterator[tuple[int, bool]], limit: int) -> Matches:
     keys: list[int] = []
     for number, (key, is_match) in enumerate(candidates):
@@ -168,19 +185,6 @@ def _verify(
     is_match = matcher(node)
     for key, title, body in rows:
         yield key, is_match(_words(db, title, body))
-
-
-def false_matches(db: Connection, node: Node, keys: Sequence[int]) -> set[int]:
-    """Those of some passages that have a title and do not match a query."""
-    rows = db.execute(
-        f"""select p.key, {HEADING}, p.body from json_each(?) k
-        cross join passage p on p.key = k.value
-        cross join document d on d.key = p.document and d.opening = p.key
-        where {HEADING} <> ''""",
-        (json.dumps(keys),),
-    )
-    is_match = matcher(node)
-    return {key for key, title, body in rows if not is_match(_words(db, title, body))}
 
 
 def _words(db: Connection, title: str, body: str | bytes) -> str:

@@ -30,16 +30,6 @@ def occurrences(word: Word, text: str) -> int:
     return text.count(phrase)
 
 
-def _phrase(word: Word) -> str:
-    """What the words of a passage contain if they match a word or phrase; empty if none can."""
-    words = tokens(word.text)
-    if not words:
-        return ""
-    if word.prefix:
-        return f" {' '.join(words)}"
-    return f" {' '.join(words)} "
-
-
 def matcher(node: Node) -> Callable[[str], bool]:
     """A function that says whether the words of a passage match a query."""
     match node:
@@ -57,6 +47,16 @@ def matcher(node: Node) -> Callable[[str], bool]:
         case And(parts):
             matchers = [matcher(part) for part in parts]
             return lambda text: all(is_match(text) for is_match in matchers)
+
+
+def _phrase(word: Word) -> str:
+    """What the words of a passage contain if they match a word or phrase; empty if none can."""
+    words = tokens(word.text)
+    if not words:
+        return ""
+    if word.prefix:
+        return f" {' '.join(words)}"
+    return f" {' '.join(words)} "
 
 
 def _has_near(node: Near, text: str) -> bool:

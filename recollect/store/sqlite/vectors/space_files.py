@@ -111,7 +111,7 @@ class SpaceFiles:
             _file_size(self._integers_file) // self._dimensions,
         )
 
-    def read(self, copied: NDArray[Key]) -> tuple[list[int], Integers, Vector]:
+    def read(self, pairs: NDArray[Key]) -> tuple[list[int], Integers, Vector]:
         """The passages, integers and scales of pairs (row of the table, passage).
 
         Rows that the files do not contain are left out: their vectors are lost.
@@ -119,12 +119,12 @@ class SpaceFiles:
         if not self._size:
             return [], self._integers, np.empty(0, np.float32)
         numbers = self._column("row")
-        indexes = np.searchsorted(numbers, copied[:, 0])
+        indexes = np.searchsorted(numbers, pairs[:, 0])
         indexes[indexes == self._size] = 0
-        is_same = numbers[indexes] == copied[:, 0]
-        is_same &= self._attributes["passage"][indexes] == copied[:, 1]
+        is_same = numbers[indexes] == pairs[:, 0]
+        is_same &= self._attributes["passage"][indexes] == pairs[:, 1]
         indexes = indexes[is_same]
-        passages: list[int] = copied[is_same, 1].tolist()
+        passages: list[int] = pairs[is_same, 1].tolist()
         return passages, self._integers[indexes], self._attributes["scale"][indexes]
 
     def find(self, passages: Sequence[int]) -> tuple[list[int], Integers, Vector] | None:

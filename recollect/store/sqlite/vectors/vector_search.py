@@ -62,14 +62,16 @@ class SpaceRows(Protocol):
 
     def is_outdated(self) -> bool: ...
 
-    def read(self, copied: NDArray[Key]) -> tuple[list[int], Integers, Vector]:
+    def read(self, pairs: NDArray[Key]) -> tuple[list[int], Integers, Vector]:
         """The passages, integers and scales of pairs (row of the table, passage)."""
 
     def find(self, passages: Sequence[int]) -> tuple[list[int], Integers, Vector] | None:
-        """The same of all rows of these passages; None if only the table knows them."""
+        """Like `read`, for all rows of these passages; None if only the table knows them."""
 
 
 class VectorSearch:
+    """Searches the vectors in the files, and those in the table that are not in them yet."""
+
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._open_rows: dict[int, SpaceRows] = {}
@@ -170,8 +172,8 @@ class VectorSearch:
         copied_rows = [(row, passage) for passage, row, blob in rows if not blob]
         # Several times faster than an array of the pairs.
         numbers = np.fromiter(chain.from_iterable(copied_rows), Key, 2 * len(copied_rows))
-        copied = numbers.reshape(-1, 2)
-        copied_passages, copied_integers, copied_scales = self._rows(space).read(copied)
+        pairs = numbers.reshape(-1, 2)
+        copied_passages, copied_integers, copied_scales = self._rows(space).read(pairs)
         return (
             passages + copied_passages,
             np.concatenate([integers, copied_integers]),

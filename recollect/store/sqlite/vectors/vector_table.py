@@ -30,6 +30,7 @@ def pack(vectors: Sequence[Vector]) -> list[bytes]:
 
 
 def unpack(blobs: Sequence[bytes], dimensions: int) -> tuple[Integers, Vector]:
+    """The integers and scales of vectors that `pack` has packed."""
     if not blobs:
         return np.empty((0, dimensions), np.int8), np.empty(0, np.float32)
     data = np.frombuffer(b"".join(blobs), np.uint8)

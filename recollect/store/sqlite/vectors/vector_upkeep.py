@@ -25,7 +25,10 @@ _MIN_ROWS_TO_COPY = 200
 
 
 class VectorUpkeep:
-    """Only one process changes the files at a time: it holds the lock of the folder."""
+    """Keeps the files of a library up to date.
+
+    Only one process changes the files at a time: it holds the lock of the folder.
+    """
 
     def __init__(self, folder: Path, connections: Connections) -> None:
         self._folder = folder
@@ -51,6 +54,16 @@ class VectorUpkeep:
                 self._copy_new(space)
                 self._clear_copied(space)
 
+    def wipe(self) -> bool:
+        """Wipe the vectors of deleted passages. False if another process writes the files."""
+        with file_lock(lock_path(self._folder)) as is_locked:
+            if not is_locked:
+                return False
+            with self._connections.read() as db:
+                spaces = all_spaces(db)
+            self._wipe_deleted(spaces)
+            return True
+
     def _check(self, space: Space) -> None:
         """Verify the files if that is due, and add checksums to rows that have none."""
         files = WritableSpaceFiles(self._folder, space)
@@ -74,14 +87,14 @@ class VectorUpkeep:
     def _queue_lost(self, space: Space) -> None:
         """Queue passages for embedding whose vectors were in files that are lost."""
         last_row = WritableSpaceFiles(self._folder, space).last_row
-        copied = self._copied(space)
-        if copied <= last_row:
+        last_copied_row = self._last_copied_row(space)
+        if last_copied_row <= last_row:
             return
 
         def work(db: Connection) -> bool:
             rows = db.rows(
                 "select row, passage from vector where row > ? and row <= ? and space = ? limit ?",
-                (last_row, copied, space.id, _ROWS_PER_COPY),
+                (last_row, last_copied_row, space.id, _ROWS_PER_COPY),
             )
             db.run_many(
                 "insert or replace into unembedded (passage, space) values (?, ?)",
@@ -98,16 +111,16 @@ class VectorUpkeep:
     def _clear_copied(self, space: Space) -> None:
         """Remove vectors from the table that are in the files, a batch per transaction."""
         last_row = WritableSpaceFiles(self._folder, space).last_row
-        copied = self._copied(space)
+        last_copied_row = self._last_copied_row(space)
 
         def work(db: Connection) -> int:
             end: int = last_row
             for (row,) in db.rows(
                 "select row from vector where row > ? order by row limit 1 offset ?",
-                (copied, _ROWS_PER_COPY),
+                (last_copied_row, _ROWS_PER_COPY),
             ):
                 end = min(row, last_row)
-            between = (copied, end, space.id)
+            between = (last_copied_row, end, space.id)
             db.run("delete from new_vector where row > ? and row <= ? and space = ?", between)
             # Older versions stored vectors here.
             db.run(
@@ -118,13 +131,14 @@ class VectorUpkeep:
             db.run("update space set copied = ? where id = ?", (end, space.id))
             return end
 
-        while copied < last_row:
-            copied = self._connections.write(work)
+        while last_copied_row < last_row:
+            last_copied_row = self._connections.write(work)
 
-    def _copied(self, space: Space) -> int:
+    def _last_copied_row(self, space: Space) -> int:
+        """The row of the table up to which vectors are only in the files."""
         with self._connections.read() as db:
-            copied: int = db.get("select copied from space where id = ?", (space.id,)) or 0
-        return copied
+            row: int = db.get("select copied from space where id = ?", (space.id,)) or 0
+        return row
 
     def _copy_new(self, space: Space) -> None:
         while True:
@@ -134,16 +148,6 @@ class VectorUpkeep:
             if not rows or (len(files) and len(rows) < _MIN_ROWS_TO_COPY):
                 return
             files.append(*decode_rows(rows, space))
-
-    def wipe(self) -> bool:
-        """Wipe the vectors of deleted passages. False if another process writes the files."""
-        with file_lock(lock_path(self._folder)) as is_locked:
-            if not is_locked:
-                return False
-            with self._connections.read() as db:
-                spaces = all_spaces(db)
-            self._wipe_deleted(spaces)
-            return True
 
     def _wipe_deleted(self, spaces: list[Space]) -> None:
         with self._connections.read() as db:

@@ -46,9 +46,9 @@ class MemorySearch(VectorSearch):
             rows = self._open_rows.get(space.id)
             if not isinstance(rows, _RowsInMemory):
                 rows = _RowsInMemory(space)
-            rows = rows.extended(db)
+            rows = rows.with_new_rows(db)
             if len(rows) != _count(db, space):  # some were deleted
-                rows = _RowsInMemory(space).extended(db)
+                rows = _RowsInMemory(space).with_new_rows(db)
             self._open_rows[space.id] = rows
 
     def _rows(self, space: Space) -> SpaceRows:
@@ -79,8 +79,8 @@ class _RowsInMemory:
         self._attributes: NDArray[Any] = np.empty(0, ROW)
         self._integers: Integers = np.empty((0, space.dimensions), np.int8)
 
-    def extended(self, db: Connection) -> _RowsInMemory:
-        """These rows and those that the table has after them."""
+    def with_new_rows(self, db: Connection) -> _RowsInMemory:
+        """These rows, and those that the table has after them."""
         batches = list(uncopied_rows(db, self._space, self.last_row))
         if not batches:
             return self
@@ -108,7 +108,7 @@ class _RowsInMemory:
     def is_outdated(self) -> bool:
         return False
 
-    def read(self, copied: NDArray[Key]) -> tuple[list[int], Integers, Vector]:
+    def read(self, pairs: NDArray[Key]) -> tuple[list[int], Integers, Vector]:
         """Vectors that are not in the table are lost."""
         return [], self._integers[:0], np.empty(0, np.float32)
 

@@ -28,7 +28,7 @@ from recollect.store.values import Space
 
 
 class WritableSpaceFiles(SpaceFiles):
-    """Changes are made while holding the lock of the folder."""
+    """The two files of a space, for a process that holds the lock of the folder."""
 
     # -- checksums ---
 
@@ -109,13 +109,13 @@ class WritableSpaceFiles(SpaceFiles):
             checksums.extend(integers.tobytes(), attributes.tobytes(), len(attributes))
             checksums.save(self._checksums_file)
 
-    def shrink(self) -> None:
-        """Write attributes in the format of older versions again."""
+    def convert_old_attributes(self) -> None:
+        """Rewrite attributes that an older version wrote, in the format of this version."""
         path = self._attributes_file.with_suffix(".attributes")
-        unfinished = path.with_suffix(".part")
-        _write_at(unfinished, 0, self._attributes.astype(ROW).tobytes())
+        draft = path.with_suffix(".part")
+        _write_at(draft, 0, self._attributes.astype(ROW).tobytes())
         self._checksums_file.unlink(missing_ok=True)
-        unfinished.rename(path)
+        draft.rename(path)
 
     def wipe(self, rows: NDArray[Key]) -> None:
         """Overwrite the vectors of these rows of the table."""
@@ -126,8 +126,9 @@ class WritableSpaceFiles(SpaceFiles):
             return
         checksums = self._checksums()
         blocks = sorted({int(n) // ROWS_PER_BLOCK for n in indexes if n < checksums.rows})
-        damaged = set(checksums.damaged_blocks(self._row_bytes, blocks))
-        blocks = [block for block in blocks if block not in damaged]
+        # The checksums of damaged blocks stay as they are, so that the damage is noticed.
+        damaged_blocks = set(checksums.damaged_blocks(self._row_bytes, blocks))
+        blocks = [block for block in blocks if block not in damaged_blocks]
         for block in blocks:
             checksums.integers[block] = checksums.attributes[block] = UNKNOWN
         checksums.save(self._checksums_file)
@@ -150,7 +151,7 @@ def replace_old_attributes(folder: Path, space: Space) -> None:
     """Replace the attributes of a space if they have the format of older versions."""
     path, row = attributes_file(folder, space)
     if row is OLD_ROW:
-        WritableSpaceFiles(folder, space).shrink()
+        WritableSpaceFiles(folder, space).convert_old_attributes()
     with suppress(PermissionError):  # on Windows, while another process uses the file
         path.with_suffix(".rows").unlink(missing_ok=True)
 

@@ -14,13 +14,13 @@ _MORE_MATCHES = 16
 class BestMatches:
     """The best matches of all volumes.
 
-    Mostly, every volume has its share of them. So each is first searched for twice its share and a
-    few more, and again only if it may have still more. This finds the same matches as searching all
-    volumes for `limit` matches, with less work if there are many volumes.
+    Usually, each volume has its share of them. So a volume is first searched for twice its share
+    and a few more, and searched again only if it may have still more. This finds the same matches
+    as searching all volumes for `limit` matches, with less work if there are many volumes.
     """
 
     def __init__(self, limit: int, passages: int) -> None:
-        """`passages`: the number of those in all volumes, about."""
+        """`passages`: about how many passages all volumes have."""
         self._limit = limit
         self._passages = max(passages, 1)
         self._matches: dict[Volume, list[Match]] = {}

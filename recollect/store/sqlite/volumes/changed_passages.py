@@ -7,12 +7,12 @@ in memory: a query in FTS5 for each of them would take longer than the search in
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from itertools import accumulate
 from operator import itemgetter
 from typing import NamedTuple
 
-from recollect.language.queries.query_tree import Node, Or
+from recollect.language.queries.query_tree import Node, alternatives
 from recollect.model.search import Filter
 from recollect.store.sql.encoding import INDEXED_TITLE
 from recollect.store.sqlite.connections.connection import Connection
@@ -26,17 +26,54 @@ _MAX_CHARACTERS = 2_000_000
 
 
 class ChangedPassages(NamedTuple):
+    """The passages that have changed, in one state of the library."""
+
     keys: tuple[int, ...]
     """All of them."""
     texts: Mapping[int, str]
-    """The words of those that fit into memory."""
+    """The words of those that fit into memory, by key; see `word_text`."""
 
 
 NONE = ChangedPassages((), {})
 
 
 def changed_passages(db: Connection) -> ChangedPassages:
+    """The passages that have changed. They are read once in each state of the library."""
     return db.memoize("changed passages", lambda: _read(db))
+
+
+def best_matches(
+    db: Connection,
+    node: Node,
+    filter: Filter,
+    texts: Mapping[int, str],
+    weight: Callable[[Node], float],
+) -> list[tuple[int, float]]:
+    """The keys of the passages that match, with their scores.
+
+    `weight` returns the weight of a part of the query.
+    """
+    weights: dict[int, float] = {}
+    for part in alternatives(node):
+        keys = _matching(part, texts)
+        if keys:
+            part_weight = weight(part)
+            for key in keys:
+                weights[key] = weights.get(key, 0.0) + part_weight
+    if not weights:
+        return []
+    passing = passing_keys(db, list(weights), filter)
+    return [(key, bm25(weights[key], 1, texts[key].count(" "))) for key in passing]
+
+
+def matching_keys(
+    db: Connection, node: Node, filter: Filter | None, texts: Mapping[int, str]
+) -> list[int]:
+    """The keys of the passages that match. Without a filter, hidden ones match too."""
+    keys = _matching(node, texts)
+    if not keys or filter is None:
+        return keys
+    return sorted(passing_keys(db, keys, filter))
 
 
 def _read(db: Connection) -> ChangedPassages:
@@ -59,39 +96,6 @@ def _read(db: Connection) -> ChangedPassages:
             break
         texts[key] = word_text(title, content)
     return ChangedPassages(tuple(sorted(key for key, _ in sizes)), texts)
-
-
-def best_matches(
-    db: Connection,
-    node: Node,
-    filter: Filter,
-    texts: Mapping[int, str],
-    weight: Callable[[Node], float],
-) -> list[tuple[int, float]]:
-    """The keys of the passages that match, with their scores. `weight` is that of a part."""
-    parts: Sequence[Node] = (node,)
-    if isinstance(node, Or):
-        parts = node.parts
-    weights: dict[int, float] = {}
-    for part in parts:
-        keys = _matching(part, texts)
-        if keys:
-            part_weight = weight(part)
-            for key in keys:
-                weights[key] = weights.get(key, 0.0) + part_weight
-    if not weights:
-        return []
-    passing = passing_keys(db, list(weights), filter)
-    return [(key, bm25(weights[key], 1, texts[key].count(" "))) for key in passing]
-
-
-def matching_keys(
-    db: Connection, node: Node, filter: Filter | None, texts: Mapping[int, str]
-) -> list[int]:
-    keys = _matching(node, texts)
-    if not keys or filter is None:
-        return keys
-    return sorted(passing_keys(db, keys, filter))
 
 
 def _matching(node: Node, texts: Mapping[int, str]) -> list[int]:

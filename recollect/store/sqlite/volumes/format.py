@@ -42,6 +42,7 @@ class DamagedVolume(UnreadableVolume):
 
 
 def schema() -> tantivy.Schema:
+    """The fields of a passage in an index."""
     builder = tantivy.SchemaBuilder()
     builder.add_text_field("text", tokenizer_name="whitespace")
     builder.add_unsigned_field("key", fast=True, indexed=True)
@@ -70,6 +71,7 @@ def add_checksums(folder: Path) -> None:
 
 
 def checksums_of(folder: Path, names: Iterable[str]) -> dict[str, int]:
+    """The checksum of each of these files."""
     return {name: file_checksum(folder / name) for name in names}
 
 

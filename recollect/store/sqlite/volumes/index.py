@@ -11,14 +11,14 @@ from __future__ import annotations
 import shutil
 import threading
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache, partial
 from operator import itemgetter
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeGuard, TypeVar
 
-from recollect.language.queries.query_tree import Node, Or, Word
+from recollect.language.queries.query_tree import Node, Or, Word, alternatives
 from recollect.language.text import micros
 from recollect.model.search import Filter
 from recollect.store.sql.encoding import INDEXED_TITLE
@@ -52,8 +52,8 @@ from recollect.store.sqlite.volumes.format import (
 )
 from recollect.store.sqlite.volumes.plan import ranges_to_seal
 from recollect.store.sqlite.volumes.queries import UnsupportedQuery, has_near, supports
-from recollect.store.sqlite.volumes.scope import Selection
 from recollect.store.sqlite.volumes.volume import Match, Volume
+from recollect.store.sqlite.volumes.volume_filter import VolumeFilter
 from recollect.store.sqlite.volumes.writer import Row, WriteStopped, clear_unfinished, write_volume
 from recollect.store.values import Progress
 
@@ -79,33 +79,36 @@ class VolumeResults(NamedTuple, Generic[T]):
     results: list[T]
     fts_ranges: list[KeyRange]
     """FTS5 must search the passages in these ranges."""
-    changed: dict[int, str]
-    """The words of changed passages, which must be searched one by one."""
+    changed_texts: dict[int, str]
+    """The words of changed passages, which must be searched one by one, by key."""
 
 
 class VolumeIndex:
+    """The volumes of one library."""
+
     def __init__(self, folder: Path, connections: Connections) -> None:
         self._folder = folder
         self._connections = connections
         self._open_volumes: dict[str, Volume] = {}
-        self._damaged: set[str] = set()
+        self._damaged_names: set[str] = set()
+        """The volumes that could not be opened because they are damaged."""
         self._lock = threading.Lock()
 
     # -- searching ---
 
     def match(self, db: Connection, node: Node, filter: Filter, limit: int) -> list[int]:
         """The keys of the passages that match, best first."""
-        selection = _selection_factory(db, filter)
+        make_filter = _filter_maker(db, filter)
         _, newest_key = all_keys(db)
         best = BestMatches(limit, newest_key)
 
         def search(volume: Volume, changed_keys: tuple[int, ...]) -> list[Match]:
-            selected = selection(changed_keys)
-            return best.find(volume, partial(_best_matches, db, volume, node, selected))
+            volume_filter = make_filter(changed_keys)
+            return best.find(volume, partial(_best_matches, db, volume, node, volume_filter))
 
-        results, fts_ranges, changed = self._search_volumes(db, node, search)
+        results, fts_ranges, changed_texts = self._search_volumes(db, node, search)
         if not best.is_complete():
-            results, fts_ranges, changed = self._search_volumes(db, node, search)
+            results, fts_ranges, changed_texts = self._search_volumes(db, node, search)
         hits: list[Match] = []
         keys = None
         if fts_ranges:
@@ -117,7 +120,7 @@ class VolumeIndex:
             frequency = self.frequency(db, part, _MAX_COUNTED)
             return fts_match.inverse_document_frequency(frequency, newest_key)
 
-        hits += changed_passages.best_matches(db, node, filter, changed, weight)
+        hits += changed_passages.best_matches(db, node, filter, changed_texts, weight)
         hits += [hit for result in reversed(results) for hit in result]
         # Sorting is stable. So among passages with the same score, the newest come first, and the
         # first matches are the same for every limit.
@@ -139,22 +142,25 @@ class VolumeIndex:
     def _count_all(
         self, db: Connection, node: Node, filter: Filter | None, limit: int
     ) -> tuple[int, bool]:
-        """The same, with all matches in volumes. Without a filter, hidden passages count too."""
-        selection = _selection_factory(db, filter or Filter(hidden=True))
-        verified = 0
+        """Like `count`, but all matches in volumes are counted.
+
+        Without a filter, hidden passages count too.
+        """
+        make_filter = _filter_maker(db, filter or Filter(hidden=True))
+        remaining = limit
 
         def count(volume: Volume, changed_keys: tuple[int, ...]) -> tuple[int, bool]:
-            nonlocal verified
-            selected = selection(changed_keys)
+            nonlocal remaining
+            volume_filter = make_filter(changed_keys)
             if not has_near(node):
-                return volume.count_matches(node, selected), True
+                return volume.count_matches(node, volume_filter), True
             # Matches are verified up to the limit, in all volumes together.
-            remaining = limit - verified
-            matches = _best_matches(db, volume, node, selected, remaining)
-            verified += len(matches)
-            return len(matches), len(matches) < remaining
+            matches = _best_matches(db, volume, node, volume_filter, remaining)
+            is_exact = len(matches) < remaining
+            remaining -= len(matches)
+            return len(matches), is_exact
 
-        results, fts_ranges, changed = self._search_volumes(db, node, count)
+        results, fts_ranges, changed_texts = self._search_volumes(db, node, count)
         keys = None
         if filter and fts_ranges:
             keys = keys_in_few_documents(db, filter)
@@ -163,21 +169,21 @@ class VolumeIndex:
             for key_range in fts_ranges
         ]
         total = sum(count for count, _ in counts)
-        total += len(changed_passages.matching_keys(db, node, filter, changed))
+        total += len(changed_passages.matching_keys(db, node, filter, changed_texts))
         return total, all(is_exact for _, is_exact in counts)
 
     def matching_keys(self, db: Connection, node: Node, filter: Filter) -> list[int]:
         """The keys of all passages that match."""
-        selection = _selection_factory(db, filter)
-        results, fts_ranges, changed = self._search_volumes(
+        make_filter = _filter_maker(db, filter)
+        results, fts_ranges, changed_texts = self._search_volumes(
             db,
             node,
-            lambda volume, keys: _best_matches(db, volume, node, selection(keys), volume.size),
+            lambda volume, keys: _best_matches(db, volume, node, make_filter(keys), volume.size),
         )
         keys = [key for result in results for key, _ in result]
         for key_range in fts_ranges:
             keys += verified_matches.all_matches(db, node, filter, key_range)
-        return keys + changed_passages.matching_keys(db, node, filter, changed)
+        return keys + changed_passages.matching_keys(db, node, filter, changed_texts)
 
     def frequency(self, db: Connection, node: Node, limit: int) -> int:
         """The number of passages that have a word.
@@ -186,16 +192,14 @@ class VolumeIndex:
         more than one form count more than once. If all passages with a word may have changed, they
         are counted one by one.
         """
-        forms: Sequence[Node] = (node,)
-        if isinstance(node, Or):
-            forms = node.parts
+        forms = alternatives(node)
         words = [form.text for form in forms if _is_single_word(form)]
         if len(words) < len(forms):
             return self._count_all(db, node, None, limit)[0]
-        results, fts_ranges, changed = self._search_volumes(
+        results, fts_ranges, changed_texts = self._search_volumes(
             db, node, lambda volume, _: sum(volume.frequencies(words, True))
         )
-        if changed and sum(results) <= len(changed):
+        if changed_texts and sum(results) <= len(changed_texts):
             return self._count_all(db, node, None, limit)[0]
         counts = [
             fts_match.count_matches(db, node, None, key_range, limit) for key_range in fts_ranges
@@ -204,7 +208,7 @@ class VolumeIndex:
 
     def _matches_of_most_frequent(self, db: Connection, node: Or, filter: Filter) -> int:
         """The number of passages in volumes that have the most frequent of several words."""
-        words = [word.text for word in _alternatives(node) if _is_single_word(word)]
+        words = [word.text for word in _nested_alternatives(node) if _is_single_word(word)]
         if not words:
             return 0
         results, _, _ = self._search_volumes(
@@ -237,10 +241,10 @@ class VolumeIndex:
                 answered_ranges.append(key_range)
             except (UnsupportedQuery, UnreadableVolume):
                 fts_ranges.append(key_range)
-        answered = [key for each in answered_ranges for key in keys_in(each, changed_keys)]
-        fts_ranges += [(key, key) for key in answered if key not in texts]
-        changed = {key: texts[key] for key in answered if key in texts}
-        return VolumeResults(results, fts_ranges, changed)
+        keys = [key for each in answered_ranges for key in keys_in(each, changed_keys)]
+        fts_ranges += [(key, key) for key in keys if key not in texts]
+        changed_texts = {key: texts[key] for key in keys if key in texts}
+        return VolumeResults(results, fts_ranges, changed_texts)
 
     def _snapshot(self, db: Connection) -> Snapshot:
         volumes: list[tuple[KeyRange, Volume]] = []
@@ -272,8 +276,8 @@ class VolumeIndex:
                 try:
                     self._open_volumes[name] = Volume(self._folder / name)
                 except UnreadableVolume as error:
-                    if isinstance(error, DamagedVolume) and name not in self._damaged:
-                        self._damaged.add(name)
+                    if isinstance(error, DamagedVolume) and name not in self._damaged_names:
+                        self._damaged_names.add(name)
                         log_damage(self._folder.parent, f"{error} It is written again.")
                     return None
             return self._open_volumes[name]
@@ -302,12 +306,12 @@ class VolumeIndex:
             if not is_locked:
                 return
             self._connections.write(lambda db: db.run("delete from volume where not ready"))
-            self._drop_damaged()
+            self._drop_unreadable()
             self._remove_folders(clear=True)
             with self._connections.read() as db:
                 plan = ranges_to_seal(db)
             total = sum(last - first + 1 for first, last in plan)
-            sealed = 0
+            sealed_passages = 0
             for first, last in plan:
                 if stop is not None and stop():
                     return
@@ -315,9 +319,9 @@ class VolumeIndex:
                     self._seal((first, last), stop)
                 except WriteStopped:
                     return
-                sealed += last - first + 1
+                sealed_passages += last - first + 1
                 if progress is not None:
-                    progress(sealed, total)
+                    progress(sealed_passages, total)
 
     def _seal(self, key_range: KeyRange, stop: Callable[[], bool] | None) -> None:
         """Write one volume.
@@ -367,35 +371,33 @@ class VolumeIndex:
 
     def needs_check(self) -> bool:
         """Whether a volume must be verified, or turned out to be damaged."""
-        with self._connections.read() as db:
-            names = {name for (name,) in db.rows("select name from volume where ready")}
-        if names & self._damaged:
+        names = self._ready_names()
+        if not self._damaged_names.isdisjoint(names):
             return True
         manifests = [self._folder / name / MANIFEST for name in names]
         return any(is_check_due(manifest, ()) for manifest in manifests)
 
     def damaged_files(self) -> list[str]:
         """Verify all volumes, and describe those that are damaged."""
-        with self._connections.read() as db:
-            names = [name for (name,) in db.rows("select name from volume where ready")]
-        lines = []
-        for name in names:
-            try:
-                verify_checksums(self._folder / name, read_manifest(self._folder / name))
-            except (UnreadableVolume, OSError) as error:
-                lines.append(str(error))
-        return lines
+        return [reason for _, reason in self._damaged_volumes()]
 
     def drop_damaged(self) -> None:
         """Verify all volumes, and drop those that are damaged. `refresh` writes them again."""
-        with self._connections.read() as db:
-            names = [name for (name,) in db.rows("select name from volume where ready")]
-        for name in names:
+        for name, reason in self._damaged_volumes():
+            log_damage(self._folder.parent, f"{reason} It is written again.")
+            self._drop(name)
+
+    def _damaged_volumes(self) -> Iterator[tuple[str, str]]:
+        """Verify all volumes. The name of each damaged one, and what is wrong with it."""
+        for name in self._ready_names():
             try:
                 verify_checksums(self._folder / name, read_manifest(self._folder / name))
             except (UnreadableVolume, OSError) as error:
-                log_damage(self._folder.parent, f"{error} It is written again.")
-                self._drop(name)
+                yield name, str(error)
+
+    def _ready_names(self) -> list[str]:
+        with self._connections.read() as db:
+            return [name for (name,) in db.rows("select name from volume where ready")]
 
     def _drop(self, name: str) -> None:
         self._connections.write(lambda db: db.run("delete from volume where name = ?", (name,)))
@@ -427,15 +429,15 @@ class VolumeIndex:
             if folder.is_dir() and "." not in folder.name and folder.name not in names:
                 shutil.rmtree(folder, ignore_errors=True)
 
-    def _drop_damaged(self) -> None:
-        with self._connections.read() as db:
-            names = [name for (name,) in db.rows("select name from volume where ready")]
-        damaged = [(name,) for name in names if not self._is_readable(name)]
+    def _drop_unreadable(self) -> None:
+        """Drop volumes that cannot be searched. Checksums are verified only if that is due."""
+        unreadable = [(name,) for name in self._ready_names() if not self._is_readable(name)]
         self._connections.write(
-            lambda db: db.run_many("delete from volume where name = ?", damaged)
+            lambda db: db.run_many("delete from volume where name = ?", unreadable)
         )
 
     def _is_readable(self, name: str) -> bool:
+        """Whether a volume can be searched. One that has no checksums gets some."""
         with suppress(UnreadableVolume):
             add_checksums(self._folder / name)
         volume = self._volume(name)
@@ -447,12 +449,12 @@ class VolumeIndex:
 
 
 def _best_matches(
-    db: Connection, volume: Volume, node: Node, selection: Selection, limit: int
+    db: Connection, volume: Volume, node: Node, volume_filter: VolumeFilter, limit: int
 ) -> list[Match]:
     """The best matches of a volume, without those that only seem to match."""
     size = limit
     while True:
-        matches = volume.best_matches(node, selection, size)
+        matches = volume.best_matches(node, volume_filter, size)
         is_last = len(matches) < size
         if has_near(node):
             excluded = verified_matches.false_matches(db, node, [key for key, _ in matches])
@@ -467,10 +469,11 @@ def _ready_volumes(db: Connection) -> list[tuple[str, int, int]]:
     return db.rows("select name, first, last from volume where ready order by first")
 
 
-def _alternatives(node: Node) -> Iterator[Node]:
+def _nested_alternatives(node: Node) -> Iterator[Node]:
+    """The parts of an OR, and of those of its parts that are one as well."""
     if isinstance(node, Or):
         for part in node.parts:
-            yield from _alternatives(part)
+            yield from _nested_alternatives(part)
     else:
         yield node
 
@@ -479,17 +482,17 @@ def _is_single_word(node: Node) -> TypeGuard[Word]:
     return isinstance(node, Word) and not node.prefix and node.text.isalnum()
 
 
-def _selection_factory(db: Connection, filter: Filter) -> Callable[[tuple[int, ...]], Selection]:
-    """A function that returns the selection for a filter and stale keys.
+def _filter_maker(db: Connection, filter: Filter) -> Callable[[tuple[int, ...]], VolumeFilter]:
+    """A function that makes the filter for volumes, given the stale keys that it must exclude.
 
     The documents are looked up on the first call. Without volumes there is no call.
     """
 
     @cache
-    def selection(stale_keys: tuple[int, ...]) -> Selection:
+    def volume_filter(stale_keys: tuple[int, ...]) -> VolumeFilter:
         any_kind = filter_of_any_kind(filter)
         documents = db.memoize(any_kind, lambda: matching_documents(db, any_kind))
-        return Selection(
+        return VolumeFilter(
             roles=filter.roles,
             authors=filter.authors,
             senders=filter.senders,
@@ -504,4 +507,4 @@ def _selection_factory(db: Connection, filter: Filter) -> Callable[[tuple[int, .
             not_keys=stale_keys,
         )
 
-    return selection
+    return volume_filter

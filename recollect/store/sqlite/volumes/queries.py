@@ -1,4 +1,4 @@
-"""Tantivy queries for query trees and selections.
+"""Tantivy queries for query trees and filters.
 
 All volumes have the same schema, so a query without a prefix is built once and searches them all.
 Which words have a prefix depends on the volume.
@@ -17,8 +17,8 @@ from recollect.language.text import indexable
 from recollect.store.sqlite.passages.key_ranges import KeyRange
 from recollect.store.sqlite.text.fts_match import inverse_document_frequency
 from recollect.store.sqlite.volumes.format import schema
-from recollect.store.sqlite.volumes.scope import Selection
 from recollect.store.sqlite.volumes.tokenizer import split_words, truncate_word
+from recollect.store.sqlite.volumes.volume_filter import VolumeFilter
 
 # Up to this many words with a prefix are all scored. Otherwise only the most frequent ones are.
 _MAX_SCORED_PREFIX_WORDS = 64
@@ -89,52 +89,56 @@ def _two_words(near: Near) -> tuple[str, str] | None:
     return texts[0][0], texts[1][0]
 
 
-# -- selections ---
+# -- filters ---
 
 
-def selection_query(matches: Query, selection: Selection, document_range: KeyRange) -> Query | None:
-    """A query for those of the matches that are selected; None if nothing can match.
+def filtered_query(
+    matches: Query, volume_filter: VolumeFilter, document_range: KeyRange
+) -> Query | None:
+    """A query for those of the matches that pass a filter; None if nothing can match.
 
     `document_range`: the first and the last document of the volume.
     """
-    if selection.documents is not None and not selection.documents_in(document_range):
+    if volume_filter.documents is not None and not volume_filter.documents_in(document_range):
         return None
-    if selection.has_no_dates:
+    if volume_filter.has_no_dates:
         return None
-    filters = [Query.const_score_query(query, 0.0) for query in _filters(selection, document_range)]
-    return all_of([matches, *filters], _exclusions(selection, document_range))
+    filters = [
+        Query.const_score_query(query, 0.0) for query in _filters(volume_filter, document_range)
+    ]
+    return all_of([matches, *filters], _exclusions(volume_filter, document_range))
 
 
-def _filters(selection: Selection, document_range: KeyRange) -> list[Query]:
+def _filters(volume_filter: VolumeFilter, document_range: KeyRange) -> list[Query]:
     """Queries that must all match."""
     filters = []
-    if selection.roles:
-        filters.append(_any_name("role", selection.roles))
-    if selection.authors:
-        filters.append(_any_name("author", selection.authors))
-    if selection.senders:
-        by_role = _any_name("role", selection.senders)
-        by_author = _any_name("author", selection.senders)
+    if volume_filter.roles:
+        filters.append(_any_name("role", volume_filter.roles))
+    if volume_filter.authors:
+        filters.append(_any_name("author", volume_filter.authors))
+    if volume_filter.senders:
+        by_role = _any_name("role", volume_filter.senders)
+        by_author = _any_name("author", volume_filter.senders)
         filters.append(_any_of([by_role, by_author]))
-    if selection.after is not None or selection.before is not None:
+    if volume_filter.after is not None or volume_filter.before is not None:
         filters.append(
             Query.range_query(
-                _SCHEMA, "created_at", FieldType.Integer, selection.after, selection.before
+                _SCHEMA, "created_at", FieldType.Integer, volume_filter.after, volume_filter.before
             )
         )
-    if selection.documents is not None:
-        filters.append(any_value("document", selection.documents_in(document_range)))
+    if volume_filter.documents is not None:
+        filters.append(any_value("document", volume_filter.documents_in(document_range)))
     return filters
 
 
-def _exclusions(selection: Selection, document_range: KeyRange) -> list[Query]:
+def _exclusions(volume_filter: VolumeFilter, document_range: KeyRange) -> list[Query]:
     """Queries of which none may match."""
     exclusions = []
-    if selection.not_roles:
-        exclusions.append(_any_name("role", selection.not_roles))
-    if selection.not_authors:
-        exclusions.append(_any_name("author", selection.not_authors))
-    documents = selection.not_documents_in(document_range)
+    if volume_filter.not_roles:
+        exclusions.append(_any_name("role", volume_filter.not_roles))
+    if volume_filter.not_authors:
+        exclusions.append(_any_name("author", volume_filter.not_authors))
+    documents = volume_filter.not_documents_in(document_range)
     if documents:
         exclusions.append(any_value("document", documents))
     return exclusions
@@ -157,7 +161,10 @@ def any_value(
 
 
 def tree_query(node: Node, vocabulary: Vocabulary, scored: bool) -> Query:
-    """A query tree as a Tantivy query. It means the same as `fts_query` of the tree."""
+    """A query tree as a Tantivy query. It means the same as `fts_query` of the tree.
+
+    If it is not `scored`, only its matches count, and their scores mean nothing.
+    """
     query = _query_without_prefix(node)
     if query is None:
         query = _tree_query(node, vocabulary, scored)
@@ -184,7 +191,7 @@ def _has_prefix(node: Node) -> bool:
 
 
 def _tree_query(node: Node, vocabulary: Vocabulary | None, scored: bool) -> Query:
-    """The same as `tree_query`. Only prefixes need a vocabulary."""
+    """A query tree as a Tantivy query. Only a tree with a prefix needs a vocabulary."""
     match node:
         case Word(text, prefix):
             words = split_words(indexable(text)).split()

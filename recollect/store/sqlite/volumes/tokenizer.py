@@ -25,6 +25,7 @@ def split_words(text: str) -> str:
 
 
 def truncate_word(word: str) -> str:
+    """A word as FTS5 indexes it: at most 32,768 bytes."""
     if _may_be_too_long(word):
         return word.encode()[:_MAX_WORD_BYTES].decode(errors="ignore")
     return word

@@ -22,11 +22,11 @@ from recollect.store.sqlite.volumes.format import (
 from recollect.store.sqlite.volumes.queries import (
     all_of,
     any_value,
-    selection_query,
+    filtered_query,
     tree_query,
 )
-from recollect.store.sqlite.volumes.scope import Selection
 from recollect.store.sqlite.volumes.tokenizer import truncate_word
+from recollect.store.sqlite.volumes.volume_filter import VolumeFilter
 
 Match = tuple[int, float]
 """The key of a passage, and its BM25 score."""
@@ -57,16 +57,16 @@ class Volume:
             if contents == IndexContents(CONVERSATION, hidden=False):
                 self._open(number)
 
-    def best_matches(self, node: Node, selection: Selection, limit: int) -> list[Match]:
+    def best_matches(self, node: Node, volume_filter: VolumeFilter, limit: int) -> list[Match]:
         """The passages that match, best first.
 
         The newest passages with the same score come first.
         """
-        excluded_keys = frozenset(selection.not_keys_in(self.key_range))
+        excluded_keys = frozenset(volume_filter.not_keys_in(self.key_range))
         hits: list[Match] = []
-        indexes = self._indexes(selection.hidden, selection.kinds)
+        indexes = self._indexes(volume_filter.hidden, volume_filter.kinds)
         for index in indexes:
-            query = index.query(node, selection, self._document_range)
+            query = index.query(node, volume_filter, self._document_range)
             if query is not None:
                 hits += index.search(query, limit + len(excluded_keys))
         if excluded_keys:
@@ -75,11 +75,11 @@ class Volume:
             hits.sort(key=itemgetter(1, 0), reverse=True)
         return hits[: max(limit, 0)]
 
-    def count_matches(self, node: Node, selection: Selection) -> int:
-        excluded_keys = selection.not_keys_in(self.key_range)
+    def count_matches(self, node: Node, volume_filter: VolumeFilter) -> int:
+        excluded_keys = volume_filter.not_keys_in(self.key_range)
         total = 0
-        for index in self._indexes(selection.hidden, selection.kinds):
-            query = index.query(node, selection, self._document_range, scored=False)
+        for index in self._indexes(volume_filter.hidden, volume_filter.kinds):
+            query = index.query(node, volume_filter, self._document_range, scored=False)
             if query is None:
                 continue
             total += index.count(query)
@@ -127,13 +127,13 @@ class _Index:
         try:
             yield
         except (OSError, ValueError) as error:
-            raise self._damaged(error) from error
+            raise self._damage_error(error) from error
         except BaseException as error:  # a panic in Rust, whose class Tantivy does not export
             if type(error).__name__ != "PanicException":
                 raise
-            raise self._damaged(error) from error
+            raise self._damage_error(error) from error
 
-    def _damaged(self, error: BaseException) -> UnreadableVolume:
+    def _damage_error(self, error: BaseException) -> UnreadableVolume:
         return UnreadableVolume(f"The volume {self._folder} is damaged ({error}).")
 
     # -- searching ---
@@ -156,10 +156,10 @@ class _Index:
             return self._searcher.doc_freq("text", truncate_word(word))
 
     def query(
-        self, node: Node, selection: Selection, document_range: KeyRange, scored: bool = True
+        self, node: Node, volume_filter: VolumeFilter, document_range: KeyRange, scored: bool = True
     ) -> Query | None:
-        """A query for a tree and a selection; None if nothing can match."""
-        return selection_query(tree_query(node, self, scored), selection, document_range)
+        """A query for a tree and a filter; None if nothing can match."""
+        return filtered_query(tree_query(node, self, scored), volume_filter, document_range)
 
     def words_with_prefix(self, prefix: str, limit: int) -> list[tuple[str, int]]:
         with self._translated_errors():

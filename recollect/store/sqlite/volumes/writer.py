@@ -23,12 +23,12 @@ from recollect.store.sqlite.volumes.format import (
 )
 from recollect.store.sqlite.volumes.tokenizer import split_words, truncate_word
 
-_UNFINISHED = ".part"
+_DRAFT_SUFFIX = ".part"
 # Memory that Tantivy fills before it writes a segment. 125,000 messages of sixty words need half of
 # it, so they become one segment. Several segments give the same results, but slower.
 _HEAP_BYTES = 96_000_000
 _HEAP_BYTES_OF_OTHERS = 32_000_000
-"""For what most libraries have less of than of messages."""
+"""For other passages than visible messages. Most libraries have fewer of them."""
 _ROWS_PER_STOP_CHECK = 256
 
 
@@ -62,14 +62,14 @@ def write_volume(folder: Path, rows: Iterable[Row], stop: Callable[[], bool] | N
     """
     if folder.exists():
         raise FileExistsError(f"{folder} already exists.")
-    unfinished = Path(tempfile.mkdtemp(_UNFINISHED, f"{folder.name}.", folder.parent))
+    draft = Path(tempfile.mkdtemp(_DRAFT_SUFFIX, f"{folder.name}.", folder.parent))
     try:
-        manifest = _write_indexes(unfinished, rows, stop or (lambda: False))
-        (unfinished / MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
-        _flush_folder(unfinished)
-        unfinished.rename(folder)
+        manifest = _write_indexes(draft, rows, stop or (lambda: False))
+        (draft / MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
+        _flush_folder(draft)
+        draft.rename(folder)
     except BaseException:  # also Ctrl-C: half a volume is useless
-        shutil.rmtree(unfinished, ignore_errors=True)
+        shutil.rmtree(draft, ignore_errors=True)
         raise
     _flush(folder.parent)
     return int(manifest["rows"])
@@ -77,7 +77,7 @@ def write_volume(folder: Path, rows: Iterable[Row], stop: Callable[[], bool] | N
 
 def clear_unfinished(parent: Path) -> None:
     """Remove the remains of interrupted writes. Call it only while nobody writes to `parent`."""
-    for folder in parent.glob(f"*{_UNFINISHED}"):
+    for folder in parent.glob(f"*{_DRAFT_SUFFIX}"):
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -133,6 +133,8 @@ class _Bounds:
 
 
 class _IndexWriter:
+    """Writes one Tantivy index of a volume."""
+
     def __init__(self, folder: Path, contents: IndexContents) -> None:
         folder.mkdir()
         heap_bytes = _HEAP_BYTES_OF_OTHERS

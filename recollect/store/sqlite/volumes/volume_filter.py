@@ -1,4 +1,4 @@
-"""The passages that a search in volumes may return."""
+"""A filter in the form that volumes need."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from recollect.store.sqlite.passages.key_ranges import KeyRange, keys_in
 
 
 @dataclass(frozen=True)
-class Selection:
-    """A filter for volumes. Empty fields accept everything.
+class VolumeFilter:
+    """Which passages a search in a volume may return. Empty fields accept everything.
 
     Dates are in microseconds and inclusive. Passages without a date match no range of dates.
     """
