@@ -286,6 +286,29 @@ def test_pages_follow_each_other_to_the_end(
     assert len(ids) == len(set(ids)) == 13
 
 
+@pytest.mark.parametrize("budget", [100, 150, 300, 1_200])
+def test_pages_are_complete_although_later_decisions_come_first(
+    agent: Caller, library: Library, budget: int
+) -> None:
+    add_decisions(library)
+    ids = {"early", "late"}
+    for number in range(6):
+        ids.add(f"shop{number}")
+        add(library, f"shop{number}", f"Redis in shop {number} needs memory for the sessions.")
+    query, offset = "we decided to keep sessions in Redis", 0
+    shown: set[str] = set()
+    for _ in ids:
+        arguments = {"query": query, "offset": offset, "max_tokens": budget}
+        answer = text(agent, "recall_search", **arguments)
+        shown.update(re.findall(r"^\[(\w+)\] ", answer, re.MULTILINE))
+        more = re.search(r"More: offset (\d+)", answer)
+        if more is None:
+            break
+        assert int(more[1]) > offset
+        offset = int(more[1])
+    assert shown == ids
+
+
 def test_only_what_was_shown_counts_as_shown(agent: Caller, library: Library) -> None:
     add(
         library, "zoo", *(f"The walrus {word} " + "all day long " * 20 for word in ("eats", "naps"))
@@ -438,6 +461,36 @@ def test_the_timeline_has_observations_newest_first(agent: Caller, library: Libr
     assert "we will use jest" in text(agent, "recall_read", id=id_)
     assert "vitest" not in text(agent, "recall_timeline", after="2026-03-02")
     assert "Nothing was observed" in text(agent, "recall_timeline", after="2030-01-01")
+
+
+def test_the_timeline_says_that_there_are_more_observations_than_it_has_read(
+    agent: Caller, library: Library
+) -> None:
+    for number in range(53):
+        content = f"We decided to use the harbour scanner {number} for all ships."
+        message = {
+            "role": "user",
+            "content": content,
+            "created_at": f"20{10 + number // 12}-{number % 12 + 1:02}-01T10:00:00Z",
+        }
+        library.add_conversation(f"c{number}", "Ships", messages=[message], project="/work/shop")
+    library.index()
+
+    def read(**arguments: Any) -> tuple[int, str]:
+        lines = text(agent, "recall_timeline", **arguments).splitlines()
+        return len(lines) - 1, lines[-1]
+
+    remark = "left out: raise max_tokens, or give after."
+    count, last = read(max_tokens=300)
+    assert last == f"At least {50 - count} older observations {remark}"
+    count, last = read(max_tokens=100, after="2014-03-01")
+    assert (count, last) == (1, f"2 later observations {remark}")
+    count, last = read(max_tokens=10_000)
+    assert (count, last) == (49, "At least 1 older observation left out: give after.")
+    count, last = read(max_tokens=10_000, after="2010")
+    assert (count, last) == (49, "At least 1 later observation left out: give after.")
+    count, _ = read(max_tokens=10_000, after="2014-03-01")
+    assert count == 3
 
 
 # -- access ---
