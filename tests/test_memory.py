@@ -665,6 +665,26 @@ def test_a_long_conversation_is_read_in_parts(
     assert more.endswith(" is cut; it has 1,000 characters.]")
 
 
+def test_a_line_that_was_cut_is_read_with_the_budget_that_the_answer_names(
+    library: Library,
+) -> None:
+    add_conversation(library, "s1", "p", DAY, "x" * 5_000, "y" * 200_000)
+
+    def read(line: int, max_tokens: int) -> tuple[str, int]:
+        text = library.memory.read("/p/s1.jsonl", line, line, max_tokens=max_tokens)
+        text, _, note = text.partition("\n\n[")
+        return text, int(note.partition("max_tokens ")[2].rstrip(".]") or 0)
+
+    lines = library.memory.read("/p/s1.jsonl", max_tokens=25_000).split("\n")
+    line = lines.index("x" * 5_000) + 1
+    text, needed = read(line, 2_000 // 4)
+    assert len(text) < 2_000 and text.endswith("x…")
+    assert read(line, needed - 1)[0].endswith("…")
+    assert read(line, needed) == ("x" * 5_000, 0)
+    assert read(line + 7, 500)[1] == 25_000
+    assert read(line + 7, 25_000) == ("y" * 99_759 + "…", 0)
+
+
 def add_session(library: Library) -> None:
     """Add a coding session whose tools return much."""
     log = "\n".join(f"ok {n}" for n in range(40))
