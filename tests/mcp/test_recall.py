@@ -428,6 +428,9 @@ def test_an_id_that_does_not_exist_or_is_ambiguous_is_explained(
     assert error(agent, "recall_read", id="9f2a77c1#9") == (
         "There is no message 9: 9f2a77c1 has the messages #1 to #3."
     )
+    assert error(agent, "recall_read", id="9f2a77c1#3-2") == (
+        "#3-2 ends before it begins. Give the first message first, such as #2-3."
+    )
 
 
 # -- lists ---
