@@ -235,6 +235,20 @@ def test_other_kinds_are_searched_on_request(agent: Caller, garden: Library) -> 
     assert "kinds: 'films'. Allowed" in error(agent, "recall_search", query="x", kinds=["films"])
 
 
+def test_other_kinds_are_counted_as_items(agent: Caller, library: Library) -> None:
+    for number in range(7):
+        library.knowledge.create("notes", {"title": f"N{number}", "content": f"Walrus {number}"})
+    add(library, "zoo", "A walrus.")
+    notes = {"query": "walrus", "kinds": ["notes"]}
+    assert "This is 5 of 7 items. More: offset 5" in text(agent, "recall_search", **notes)
+    answer = text(agent, "recall_search", after="2090-01-01", **notes)
+    assert "Without the filter after there are results in 7 items." in answer
+    both = {"query": "walrus", "kinds": ["notes", "conversations"]}
+    assert "This is 5 of 8 items. More: offset 5" in text(agent, "recall_search", **both)
+    answer = text(agent, "recall_search", query="walrus", after="2090-01-01")
+    assert "Without the filter after there are results in 1 conversation." in answer
+
+
 def test_lines_that_a_session_has_shown_are_only_referred_to(
     agent: Caller, garden: Library
 ) -> None:

@@ -75,7 +75,7 @@ class RecallSearch:
         lines = listing.lines
         if self._context.session is not None:
             self._context.session.returned(lines.uris)
-        rest = _remark_on_rest(page, offset + listing.count)
+        rest = self._remark_on_rest(page, offset + listing.count)
         return listing.budget.close(lines.remark(), rest)
 
     def _list(
@@ -146,18 +146,22 @@ class RecallSearch:
         if not page.hits:
             return "Without the filters there is nothing either."
         filters = " and ".join(names).replace("projects", "project")
-        return f"Without the filter {filters} there are results in {_count(page)}."
+        return f"Without the filter {filters} there are results in {self._count(page)}."
 
+    # -- totals ---
 
-def _count(page: Page) -> str:
-    at_least = "" if page.exact else "at least "
-    unit = "conversation" if page.total == 1 else "conversations"
-    return f"{at_least}{page.total} {unit}"
+    def _remark_on_rest(self, page: Page, end: int) -> str:
+        """How many results there are, and how to get the next ones."""
+        is_last = end == page.offset + len(page.hits) and len(page.hits) < page.limit
+        if is_last or (page.exact and end >= page.total):
+            return ""
+        return f"This is {end} of {self._count(page)}. More: offset {end}, or a narrower query."
 
-
-def _remark_on_rest(page: Page, end: int) -> str:
-    """How many results there are, and how to get the next ones."""
-    is_last = end == page.offset + len(page.hits) and len(page.hits) < page.limit
-    if is_last or (page.exact and end >= page.total):
-        return ""
-    return f"This is {end} of {_count(page)}. More: offset {end}, or a narrower query."
+    def _count(self, page: Page) -> str:
+        unit = "item"
+        if self._filter.kinds == (CONVERSATION,):
+            unit = "conversation"
+        if page.total != 1:
+            unit += "s"
+        at_least = "" if page.exact else "at least "
+        return f"{at_least}{page.total} {unit}"
