@@ -467,6 +467,21 @@ def test_filters_of_observations_keep_the_nearest_and_the_unrelated_apart(
     assert world.memory.search("nobody", decisions).note == "No observation mentions “nobody”."
 
 
+def test_a_note_says_why_a_filter_finds_nothing(world: Library) -> None:
+    def note(**filters: Any) -> str:
+        results = world.memory.search("token", MemoryFilter(**filters))
+        assert (results.hits, results.total) == ((), 0)
+        return results.note
+
+    projects = "is in a project named “my-apo”. Projects: /home/me/my-api, /home/me/auth-service."
+    assert note(projects=["my-apo"]) == f"Nothing {projects}"
+    assert note(projects=["my-apo"], types=["bugfix"]) == f"No observation {projects}"
+    reversed_dates = "Nothing is both after 2025-12-03 and before 2025-12-01."
+    assert note(after="2025-12-03", before="2025-12-01") == reversed_dates
+    # There are observations with the word, and a type is not a role.
+    assert note(files=["nowhere.ts"]) == note(concepts=["nothing"]) == note(types=["test"]) == ""
+
+
 def test_filters_of_observations_find_no_exchanges(world: Library) -> None:
     add_log(world, "log", is_observed=False)
     for filters in (
