@@ -223,6 +223,9 @@ def test_several_concepts_find_only_conversations_that_have_all_of_them(imported
     output = imported_run("search", "React Router", "--and", "authentication", "--explain")
     assert output.count("matched by words") == 2
     assert "No conversations match" in imported_run("search", "roses", "--and", "authentication")
+    words = imported_run("search", "React Router")
+    assert imported_run("search", "--and", "React Router") == words
+    assert "1 to 2 of 2 messages\n" in words
     concepts = [argument for word in "abcdef" for argument in ("--and", word)]
     assert "2 to 5 concepts" in imported_run("search", *concepts, fails=True)
 

@@ -569,6 +569,22 @@ def test_messages_saved_after_a_deletion_are_embedded_in_the_background(
     assert library.verify().healthy
 
 
+def test_a_message_deleted_before_it_was_embedded_does_not_count_as_missing(
+    background: Callable[[], recollect.Library], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = background()
+    fill(library, 6)
+    wait_until_idle(library)
+    with monkeypatch.context() as paused:
+        paused.setattr(refreshing, "refresh", lambda *_, **__: True)
+        fill(library, 2, start=100)
+        wait_until_idle(library)
+        assert library.search("dog").embedded == 0.75
+    library.delete_conversation("c100")
+    wait_until_idle(library)
+    assert library.search("dog").embedded == 1.0
+
+
 @pytest.mark.full
 def test_messages_saved_after_an_edit_are_embedded_in_the_background(
     background: Callable[[], recollect.Library],

@@ -467,6 +467,21 @@ def test_filters_of_observations_keep_the_nearest_and_the_unrelated_apart(
     assert world.memory.search("nobody", decisions).note == "No observation mentions “nobody”."
 
 
+def test_a_note_says_why_a_filter_finds_nothing(world: Library) -> None:
+    def note(**filters: Any) -> str:
+        results = world.memory.search("token", MemoryFilter(**filters))
+        assert (results.hits, results.total) == ((), 0)
+        return results.note
+
+    projects = "is in a project named “my-apo”. Projects: /home/me/my-api, /home/me/auth-service."
+    assert note(projects=["my-apo"]) == f"Nothing {projects}"
+    assert note(projects=["my-apo"], types=["bugfix"]) == f"No observation {projects}"
+    reversed_dates = "Nothing is both after 2025-12-03 and before 2025-12-01."
+    assert note(after="2025-12-03", before="2025-12-01") == reversed_dates
+    # There are observations with the word, and a type is not a role.
+    assert note(files=["nowhere.ts"]) == note(concepts=["nothing"]) == note(types=["test"]) == ""
+
+
 def test_filters_of_observations_find_no_exchanges(world: Library) -> None:
     add_log(world, "log", is_observed=False)
     for filters in (
@@ -663,6 +678,26 @@ def test_a_long_conversation_is_read_in_parts(
     assert "Line 39 of the long tale." in whole and calls > 3
     assert whole.count("Line 7 of") == 1
     assert more.endswith(" is cut; it has 1,000 characters.]")
+
+
+def test_a_line_that_was_cut_is_read_with_the_budget_that_the_answer_names(
+    library: Library,
+) -> None:
+    add_conversation(library, "s1", "p", DAY, "x" * 5_000, "y" * 200_000)
+
+    def read(line: int, max_tokens: int) -> tuple[str, int]:
+        text = library.memory.read("/p/s1.jsonl", line, line, max_tokens=max_tokens)
+        text, _, note = text.partition("\n\n[")
+        return text, int(note.partition("max_tokens ")[2].rstrip(".]") or 0)
+
+    lines = library.memory.read("/p/s1.jsonl", max_tokens=25_000).split("\n")
+    line = lines.index("x" * 5_000) + 1
+    text, needed = read(line, 2_000 // 4)
+    assert len(text) < 2_000 and text.endswith("x…")
+    assert read(line, needed - 1)[0].endswith("…")
+    assert read(line, needed) == ("x" * 5_000, 0)
+    assert read(line + 7, 500)[1] == 25_000
+    assert read(line + 7, 25_000) == ("y" * 99_759 + "…", 0)
 
 
 def add_session(library: Library) -> None:

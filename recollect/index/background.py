@@ -52,6 +52,7 @@ def index_job(store: Store) -> Job:
 
         setting = embedding_setting()
         if not refresh.has_work(store, setting):
+            refresh.skip_deleted(store, setting)
             return True
         return refresh.refresh(store, setting, stop=stop)
 

@@ -61,6 +61,16 @@ def has_work(store: Store, setting: str) -> bool:
     return unembedded > 0 or needs_calibration(store, spaces[-1])
 
 
+def skip_deleted(store: Store, setting: str) -> None:
+    """Mark a space as complete if the newest passages were deleted before they were embedded.
+
+    Otherwise searches would say that vectors are missing until the next message is saved.
+    """
+    for space in store.spaces():
+        if space.name == setting and space.ready and space.last_key < store.size():
+            store.mark_space_ready(space)
+
+
 def missing_vectors(store: Store) -> Iterator[tuple[Space, list[int]]]:
     """The keys of passages that should have a vector but have none and are not queued for one."""
     for space in store.spaces():

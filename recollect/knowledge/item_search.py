@@ -115,6 +115,8 @@ class ItemSearch:
             fold=options.fold,
         )
         entries = results.entries()
+        if order == "relevance":
+            entries = _with_falling_scores(entries)
         if order != media_order and MEDIA in kinds:
             entries = _with_media_order(entries, media_order, self._store)
         return results, entries
@@ -178,6 +180,18 @@ def _remarks(results: Results, page: ResultPage) -> dict[str, Json]:
         "corrections": dict(results.corrections),
     }
     return {name: value for name, value in remarks.items() if value}
+
+
+def _with_falling_scores(entries: Iterator[Entry]) -> Iterator[Entry]:
+    """The results with scores that never rise.
+
+    A message that comes later because its conversation has better ones keeps its place, so its
+    score is at most that of the result before it.
+    """
+    lowest = inf
+    for entry in entries:
+        lowest = min(lowest, entry.score)
+        yield entry._replace(score=lowest)
 
 
 def _with_media_order(entries: Iterator[Entry], order: str, store: Store) -> Iterator[Entry]:

@@ -37,7 +37,7 @@ class Retrieval:
     query: str = ""
     """What to search for in the item, if there is no `loc`."""
     offset: int = 0
-    """With mode "full": the first character to return."""
+    """With mode "full": the first character to return; in a conversation, the first message."""
 
     @property
     def budget(self) -> int:

@@ -17,12 +17,17 @@ class OptionNames(NamedTuple):
     filters: str = "projects, after, before"
     start: str = "startLine {}"
     tool_results: str = "tool_results true"
+    max_tokens: str = "max_tokens {}"
 
 
 TOOL_OPTIONS = OptionNames()
 """The arguments of the MCP tools."""
 COMMAND_OPTIONS = OptionNames(
-    "--limit", "--project, --after, --before", "--lines {}-", "--tool-results"
+    limit="--limit",
+    filters="--project, --after, --before",
+    start="--lines {}-",
+    tool_results="--tool-results",
+    max_tokens="--max-tokens {}",
 )
 
 

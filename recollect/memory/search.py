@@ -20,7 +20,7 @@ from recollect.memory.reading import ConversationTexts
 from recollect.memory.results import MemoryHit, MemoryResults, ObservationHit
 from recollect.model.audience import Audience
 from recollect.model.kinds import CONVERSATION, OBSERVATION
-from recollect.model.search import Filter, Hit, SearchOptions
+from recollect.model.search import Filter, Hit, Page, SearchOptions
 from recollect.search import engine, rank
 from recollect.search.candidates.deadline import NOTE
 from recollect.search.candidates.pool import NEAREST, CandidatePool, read_pools, require_candidates
@@ -36,6 +36,7 @@ from recollect.search.ranking.scored import ScoredCandidate
 from recollect.search.rerank import rerank_if_useful
 from recollect.search.results.ranking import Ranking
 from recollect.search.results.remarks import Remarks
+from recollect.search.results.unknown_names import note_unknown_names
 from recollect.search.results.variety import merge_copies, spread
 from recollect.search.variants.concepts import search_concepts
 from recollect.store.base import Store
@@ -101,7 +102,24 @@ def search_observations(
         return MemoryResults("observations", note=note, nearest=hits[:NEAREST])
     nearest = _observation_hits(store, page.nearest)
     total = max(page.total, len(hits))
-    return MemoryResults("observations", hits, total, page.exact, page.note, nearest)
+    note = page.note
+    if not hits and not page.partial:
+        note = _note_without_observations(page, store, filter_)
+    return MemoryResults("observations", hits, total, page.exact, note, nearest)
+
+
+def _note_without_observations(page: Page, store: ObservationStore, filter_: Filter) -> str:
+    """Why there are no observations.
+
+    If only those of some concepts or files were searched, others may have the words of the query.
+    The types of observations are stored as roles, but readers do not know them as such.
+    """
+    if store.is_filtered:
+        return ""
+    note = ""
+    if page.missing:
+        note = f"No observation mentions {' or '.join(f'“{word}”' for word in page.missing)}."
+    return note_unknown_names(note, store, replace(filter_, roles=()))
 
 
 def _observation_hits(store: ObservationStore, hits: Sequence[Hit]) -> tuple[MemoryHit, ...]:
@@ -165,8 +183,8 @@ class _ConceptSearch:
         if may_relax(query) and not _have_match(parts, query.node):
             query = query._replace(plain=True)
         self._scope = messages._replace(filter=Filter())
-        filters = [part.filter for part in parts]
-        self._interpretation = interpret(query, self._scope.store, filters, meaning, options)
+        self._filters = [part.filter for part in parts]
+        self._interpretation = interpret(query, self._scope.store, self._filters, meaning, options)
         self._words = self._interpretation.words
         self._remarks = Remarks(self._interpretation, self._scope.store, subject="Nothing")
         self._observations = CandidatePool(self._interpretation, observations, CANDIDATES)
@@ -187,12 +205,12 @@ class _ConceptSearch:
             results.add(batch)
         hits = results.hits()
         total, is_exact = self._total(results)
+        note = self._note(hits)
         nearest = ()
         if not hits:
             nearest = self._nearest(results)
-        return MemoryResults(
-            _kind(hits), hits, max(total, len(hits)), is_exact, self._note(hits), nearest
-        )
+            note = note_unknown_names(note, self._scope.store, *self._filters, subject="Nothing")
+        return MemoryResults(_kind(hits), hits, max(total, len(hits)), is_exact, note, nearest)
 
     def _note(self, hits: Sequence[MemoryHit]) -> str:
         """What the reader should know. Without hits, missing words need no remark."""

@@ -165,6 +165,26 @@ def test_scores_differ_and_can_be_compared_across_sources(collection: Library) -
     assert uris(collection, "optics of the lighthouse") == [r["uri"] for r in results]
 
 
+@proves("C3-06")
+@pytest.mark.every_state
+def test_scores_do_not_rise_after_messages_that_were_moved_down(collection: Library) -> None:
+    def add(id_: str, *contents: str) -> None:
+        messages = [{"role": "user", "content": content} for content in contents]
+        collection.add_conversation(id_, messages=messages)
+
+    add("yard", *(f"The wombat burrow {n} is deep." for n in range(6)))
+    for n in range(4):
+        add(f"zoo{n}", f"In zoo {n} we saw one wombat, and much later, far away, some burrow.")
+    collection.index()
+    results = search(collection, "wombat burrow", limit=50)
+    conversations = [r["conversation_id"] for r in results]
+    assert conversations[:2] == ["yard", "yard"] != conversations[2:4]
+    scores = [r["score"] for r in results]
+    assert scores == sorted(scores, reverse=True)
+    pages = [search(collection, "wombat burrow", limit=3, offset=n) for n in range(0, 10, 3)]
+    assert [r["score"] for page in pages for r in page] == scores[: sum(map(len, pages))]
+
+
 @proves("C3-07", "C3-08")
 @pytest.mark.every_state
 @pytest.mark.parametrize("length", [50, None, 1_000])

@@ -16,7 +16,7 @@ from selection import few
 
 from recollect.errors import InvalidInput, NotFound
 from recollect.importers.items import Cue, with_text
-from recollect.knowledge.retrieval import LONGEST_ANSWER, parse_retrieval
+from recollect.knowledge.retrieval import LONGEST_ANSWER, Retrieval, parse_retrieval
 from recollect.language.chunking import count_tokens
 from recollect.library import Library
 from recollect.model.documents import Document, Passage
@@ -495,6 +495,7 @@ def test_the_messages_of_a_chat_are_lines_in_pages(collection: Library) -> None:
         "page_size": 50,
         "total": 450,
         "next_page": 2,
+        "next_offset": 50,
         "truncated": False,
     }
     third = collection.knowledge.get("chats", "long", page=3, page_size=1_000)
@@ -514,6 +515,30 @@ def test_the_messages_of_a_chat_are_lines_in_pages(collection: Library) -> None:
     assert "message 200" in around["content"]
     assert "message 199" in around["content"]
     assert "message 201" in around["content"]
+
+
+@proves("C3-20", "C3-25")
+@pytest.mark.parametrize("whole_answer", [False, True])
+def test_offsets_lead_through_a_chat_if_a_budget_cuts_its_pages(
+    collection: Library, whole_answer: bool
+) -> None:
+    messages = [{"role": "user", "content": f"message {n}"} for n in range(130)]
+    messages[70]["content"] = "lighthouse " * 1_000
+    collection.add_conversation("long", messages=messages)
+    lines: list[str] = []
+    offset: int | None = 0
+    while offset is not None:
+        assert offset == len(lines)
+        retrieval = Retrieval(mode="full", max_tokens=400, offset=offset)
+        answer = collection.knowledge.get("chats", "long", retrieval, whole_answer=whole_answer)
+        lines += answer["content"].splitlines()
+        assert answer["attachments"][0]["message_index"] == offset
+        assert answer["meta"]["loc"] is not None
+        offset = answer["page"]["next_offset"]
+    assert lines[:70] == [f"user: message {n}" for n in range(70)]
+    assert lines[71:] == [f"user: message {n}" for n in range(71, 130)]
+    past = get(collection, "chats", "long", mode="full", offset=1_000)
+    assert (past["content"], past["page"]["next_offset"]) == ("", None)
 
 
 @proves("C3-26")

@@ -235,6 +235,20 @@ def test_other_kinds_are_searched_on_request(agent: Caller, garden: Library) -> 
     assert "kinds: 'films'. Allowed" in error(agent, "recall_search", query="x", kinds=["films"])
 
 
+def test_other_kinds_are_counted_as_items(agent: Caller, library: Library) -> None:
+    for number in range(7):
+        library.knowledge.create("notes", {"title": f"N{number}", "content": f"Walrus {number}"})
+    add(library, "zoo", "A walrus.")
+    notes = {"query": "walrus", "kinds": ["notes"]}
+    assert "This is 5 of 7 items. More: offset 5" in text(agent, "recall_search", **notes)
+    answer = text(agent, "recall_search", after="2090-01-01", **notes)
+    assert "Without the filter after there are results in 7 items." in answer
+    both = {"query": "walrus", "kinds": ["notes", "conversations"]}
+    assert "This is 5 of 8 items. More: offset 5" in text(agent, "recall_search", **both)
+    answer = text(agent, "recall_search", query="walrus", after="2090-01-01")
+    assert "Without the filter after there are results in 1 conversation." in answer
+
+
 def test_lines_that_a_session_has_shown_are_only_referred_to(
     agent: Caller, garden: Library
 ) -> None:
@@ -284,6 +298,29 @@ def test_pages_follow_each_other_to_the_end(
             break
         assert f"More: offset {len(ids)}," in answer
     assert len(ids) == len(set(ids)) == 13
+
+
+@pytest.mark.parametrize("budget", [100, 150, 300, 1_200])
+def test_pages_are_complete_although_later_decisions_come_first(
+    agent: Caller, library: Library, budget: int
+) -> None:
+    add_decisions(library)
+    ids = {"early", "late"}
+    for number in range(6):
+        ids.add(f"shop{number}")
+        add(library, f"shop{number}", f"Redis in shop {number} needs memory for the sessions.")
+    query, offset = "we decided to keep sessions in Redis", 0
+    shown: set[str] = set()
+    for _ in ids:
+        arguments = {"query": query, "offset": offset, "max_tokens": budget}
+        answer = text(agent, "recall_search", **arguments)
+        shown.update(re.findall(r"^\[(\w+)\] ", answer, re.MULTILINE))
+        more = re.search(r"More: offset (\d+)", answer)
+        if more is None:
+            break
+        assert int(more[1]) > offset
+        offset = int(more[1])
+    assert shown == ids
 
 
 def test_only_what_was_shown_counts_as_shown(agent: Caller, library: Library) -> None:
@@ -405,6 +442,9 @@ def test_an_id_that_does_not_exist_or_is_ambiguous_is_explained(
     assert error(agent, "recall_read", id="9f2a77c1#9") == (
         "There is no message 9: 9f2a77c1 has the messages #1 to #3."
     )
+    assert error(agent, "recall_read", id="9f2a77c1#3-2") == (
+        "#3-2 ends before it begins. Give the first message first, such as #2-3."
+    )
 
 
 # -- lists ---
@@ -438,6 +478,36 @@ def test_the_timeline_has_observations_newest_first(agent: Caller, library: Libr
     assert "we will use jest" in text(agent, "recall_read", id=id_)
     assert "vitest" not in text(agent, "recall_timeline", after="2026-03-02")
     assert "Nothing was observed" in text(agent, "recall_timeline", after="2030-01-01")
+
+
+def test_the_timeline_says_that_there_are_more_observations_than_it_has_read(
+    agent: Caller, library: Library
+) -> None:
+    for number in range(53):
+        content = f"We decided to use the harbour scanner {number} for all ships."
+        message = {
+            "role": "user",
+            "content": content,
+            "created_at": f"20{10 + number // 12}-{number % 12 + 1:02}-01T10:00:00Z",
+        }
+        library.add_conversation(f"c{number}", "Ships", messages=[message], project="/work/shop")
+    library.index()
+
+    def read(**arguments: Any) -> tuple[int, str]:
+        lines = text(agent, "recall_timeline", **arguments).splitlines()
+        return len(lines) - 1, lines[-1]
+
+    remark = "left out: raise max_tokens, or give after."
+    count, last = read(max_tokens=300)
+    assert last == f"At least {50 - count} older observations {remark}"
+    count, last = read(max_tokens=100, after="2014-03-01")
+    assert (count, last) == (1, f"2 later observations {remark}")
+    count, last = read(max_tokens=10_000)
+    assert (count, last) == (49, "At least 1 older observation left out: give after.")
+    count, last = read(max_tokens=10_000, after="2010")
+    assert (count, last) == (49, "At least 1 later observation left out: give after.")
+    whole = text(agent, "recall_timeline", max_tokens=10_000, after="2014-03-01")
+    assert len(whole.splitlines()) == 3 and "left out" not in whole
 
 
 # -- access ---

@@ -242,7 +242,7 @@ def test_a_message_is_fetched_with_the_messages_around_it(agent: Caller, library
         "created_at": "2025-02-10T14:10:00+00:00",
         "updated_at": "2025-02-10T14:19:00+00:00",
         "messages": "6-16 of 20",
-        "last": "c1#m15",
+        "last": "chats://c1#m15?start=7",
         "more": "fetch the id in `last` to continue",
     }
 
@@ -291,7 +291,10 @@ def test_a_conversation_is_fetched_from_its_beginning(
     add(library, *(f"{n}" * 300 for n in range(5)))
     item = agent.answer("fetch", id="c1")
     assert len(headings(item)) == 3
-    assert (item["metadata"]["messages"], item["metadata"]["last"]) == ("1-3 of 5", "c1#m2")
+    assert (item["metadata"]["messages"], item["metadata"]["last"]) == (
+        "1-3 of 5",
+        "chats://c1#m2?start=300",
+    )
     assert "message_id" not in item["metadata"]
 
 
@@ -307,6 +310,64 @@ def test_a_text_is_bounded_but_always_has_the_message_itself(
     assert numbers(item) == ["message 2 of 4"]
 
 
+def fetch_all(agent: Caller, id_: str) -> tuple[list[str], str]:
+    """The headings and the contents of a conversation, fetched part by part."""
+    names: list[str] = []
+    contents = ""
+    for _ in range(30):
+        item = agent.answer("fetch", id=id_)
+        names += numbers(item)
+        for part in item["text"].split("\n\n[")[1:]:
+            contents += part.partition("\n")[2].removesuffix("...")
+        if "last" not in item["metadata"]:
+            return names, contents
+        assert item["metadata"]["last"] != id_
+        id_ = item["metadata"]["last"]
+    raise AssertionError("fetching does not end")
+
+
+def test_a_conversation_with_long_messages_is_fetched_to_its_end(
+    agent: Caller, library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(excerpt, "TEXT_LENGTH", 1_000)
+    contents = ["before", "x" * 995, "y" * 2_500, "", "z" * 1_000, "after"]
+    add(library, *contents)
+    for start in ("c1", "chats://c1"):
+        names, text = fetch_all(agent, start)
+        assert text == "".join(contents)
+        assert list(dict.fromkeys(names)) == [f"message {n} of 6" for n in range(1, 7)]
+    _, text = fetch_all(agent, "c1#m2")
+    assert text == "".join(contents[2:])
+    item = agent.answer("fetch", id="chats://c1#m2?start=1000")
+    assert item["metadata"]["characters"] == "1001-2000 of 2500"
+
+
+def test_a_conversation_is_fetched_in_parts_that_do_not_overlap(
+    agent: Caller, library: Library
+) -> None:
+    add(library, *(f"said {n}" for n in range(450)))
+    names, _ = fetch_all(agent, "c1")
+    assert names == [f"message {n} of 450" for n in range(1, 451)]
+    names, _ = fetch_all(agent, "c1#m10")
+    assert names == [f"message {n} of 450" for n in range(6, 451)]
+    assert numbers(agent.answer("fetch", id="chats://c1?start=440"))[0] == "message 441 of 450"
+
+
+def test_the_next_part_follows_the_same_branch(agent: Caller, library: Library) -> None:
+    messages: list[dict[str, Any]] = [{"id": "q", "role": "user", "content": "a question"}]
+    for branch in ("old", "new"):
+        parent = "q"
+        for n in range(9):
+            id_ = f"{branch}{n}"
+            content = f"{branch} quince {n}"
+            messages.append({"id": id_, "role": "user", "content": content, "parent": parent})
+            parent = id_
+    library.add_conversation("c1", "Tree", messages=messages)
+    for branch in ("old", "new"):
+        _, text = fetch_all(agent, f"c1#{branch}1")
+        assert text == "a question" + "".join(f"{branch} quince {n}" for n in range(9))
+
+
 @pytest.mark.parametrize(
     "id",
     [
@@ -320,6 +381,7 @@ def test_a_text_is_bounded_but_always_has_the_message_itself(
         "x" * 5_000,
         "notes://c1",
         "chats://none",
+        "chats://c1#none?start=3",
     ],
 )
 def test_an_unknown_id_is_an_error(agent: Caller, library: Library, id: str) -> None:

@@ -109,6 +109,35 @@ def test_an_unknown_field_of_a_body_is_an_error(client: TestClient, name: str) -
     assert name in response.json()["detail"]
 
 
+@pytest.mark.parametrize(
+    ("path", "body", "problem"),
+    [
+        ("/conversations", {"titel": "x"}, "titel: there is no such field. Did you mean 'title'?"),
+        (
+            "/conversations/messages",
+            {"session_id": "s", "messages": [{"role": "user", "contents": "x", "content": "y"}]},
+            "messages.0.contents: there is no such field. Did you mean 'content'?",
+        ),
+        (
+            "/api/knowledge/search",
+            {"query": "x", "filters": {"notes": {"keyword": ["a"]}}},
+            "filters.notes.keyword: there is no such field. Did you mean 'keywords'?",
+        ),
+        (
+            "/api/knowledge/get",
+            {"source": "notes", "id": "n", "retrieval": {"max_token": 5}},
+            "retrieval.max_token: there is no such field. Did you mean 'max_tokens'?",
+        ),
+        ("/api/threads", {"topic": "a", "xyz": 1}, "xyz: there is no such field"),
+    ],
+)
+def test_a_misspelled_field_of_a_body_is_suggested(
+    client: TestClient, path: str, body: dict[str, Any], problem: str
+) -> None:
+    response = client.post(path, json=body)
+    assert (response.status_code, response.json()["detail"]) == (400, problem)
+
+
 OPERATION_IDS = """
 addMessage changeConversation chat checkHealth checkReadiness createCharacter createCompletion
 createConversation createEmbeddings createKey createMedia createNote createPrompt

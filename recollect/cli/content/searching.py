@@ -177,9 +177,9 @@ def search(arguments: argparse.Namespace) -> int:
         concepts.insert(0, text)
     if not concepts:
         raise InvalidInput("Nothing to search for. Usage: recollect search WORDS")
-    query: str | list[str] = text
-    if arguments.concepts:
-        query = concepts
+    query: str | list[str] = concepts
+    if len(concepts) == 1:
+        query = text = concepts[0]
     with existing(arguments) as library:
         check_filters(library, arguments)
         page = library.search(query, _filter(library, arguments), _search_options(arguments))
@@ -190,7 +190,7 @@ def search(arguments: argparse.Namespace) -> int:
             0,
             "No message contains all of that; these contain some of it or have a similar meaning.",
         )
-    _print_page(Results(page, short_ids, bool(arguments.concepts)), arguments, remarks)
+    _print_page(Results(page, short_ids, len(concepts) > 1), arguments, remarks)
     return 0
 
 

@@ -62,7 +62,10 @@ def add_read(actions: Commands) -> None:
         "--max-tokens", type=int, metavar="N", help="at most this many tokens (estimated)"
     )
     command.add_argument(
-        "--offset", type=int, metavar="N", help="long texts: start at this character"
+        "--offset",
+        type=int,
+        metavar="N",
+        help="long texts: start at this character; conversations: skip this many messages",
     )
     command.add_argument(
         "--page", type=whole_number(1), default=1, metavar="N", help="long conversations: the page"
@@ -129,8 +132,6 @@ def _show_item(answer: Mapping[str, Any]) -> None:
         out.print(f"[yellow]{safe(answer['note'])}[/]")
     if page.get("next_offset"):
         out.print(f"[dim]Continue with --offset {page['next_offset']}[/]")
-    if page.get("next_page"):
-        out.print(f"[dim]Continue with --page {page['next_page']}[/]")
 
 
 def add_transcript(actions: Commands) -> None:

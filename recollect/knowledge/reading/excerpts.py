@@ -255,6 +255,13 @@ def _text_page(units: Units, offset: int, room: int) -> tuple[str, int]:
     return "".join(parts), start
 
 
+def first_message(retrieval: Retrieval, page: int, size: int) -> int:
+    """The number of the first message on a page, or the one that an offset names."""
+    if retrieval.mode == "full" and retrieval.offset:
+        return retrieval.offset
+    return (page - 1) * size
+
+
 def message_page(
     units: MessageUnits,
     retrieval: Retrieval,
@@ -262,11 +269,13 @@ def message_page(
     page: int,
     size: int,
 ) -> dict[str, Json]:
-    """A page of messages, or as many of them as fit.
+    """A page of messages, or as many of them as fit. An offset in `retrieval` replaces `page`.
 
     With an `answer`, the budget is for that answer with this content.
     """
-    start = min((page - 1) * size, len(units))
+    start = min(first_message(retrieval, page, size), len(units))
+    if retrieval.offset:
+        page = start // size + 1
     end = min(start + size, len(units))
     next_page = None
     if end < len(units):
@@ -276,12 +285,17 @@ def message_page(
         "page_size": size,
         "total": len(units),
         "next_page": next_page,
+        "next_offset": _LARGEST_POSITION,
         "truncated": False,
     }
     if answer is not None:
         answer = {**answer, "page": about_page}
     excerpt, count = _messages_from(units, start, end, Budget(retrieval, answer))
     about_page["truncated"] = start + count < end
+    about_page["next_offset"] = None
+    next_message = start + max(count, 1)  # a message that is too long was cut
+    if next_message < len(units):
+        about_page["next_offset"] = next_message
     return {"content": excerpt.text, "attachments": excerpt.units, "page": about_page}
 
 

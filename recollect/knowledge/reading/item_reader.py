@@ -9,7 +9,13 @@ from recollect.index.meaning import Meaning
 from recollect.knowledge.options import validate_query
 from recollect.knowledge.page_breaks import with_page_breaks
 from recollect.knowledge.reading.chunk_units import CustomChunks, FieldChunks, StoredChunks
-from recollect.knowledge.reading.excerpts import fit_snippet, full_text, message_page, units_around
+from recollect.knowledge.reading.excerpts import (
+    first_message,
+    fit_snippet,
+    full_text,
+    message_page,
+    units_around,
+)
 from recollect.knowledge.reading.message_units import MessageUnits, message_units
 from recollect.knowledge.reading.units import Units
 from recollect.knowledge.results import SnippetOptions, location, result
@@ -80,7 +86,8 @@ class ItemReader:
         units = self._units(about, retrieval, audience)
         anchor = self._anchor(about, units, retrieval, audience)
         if about.kind == CONVERSATION and not anchor.is_match:
-            anchor = anchor._replace(unit=max(0, min((page - 1) * page_size, len(units) - 1)))
+            first = first_message(retrieval, page, page_size)
+            anchor = anchor._replace(unit=max(0, min(first, len(units) - 1)))
         reading = _Reading(about, units, anchor, retrieval, audience)
         meta = self._meta(reading)
         answer: dict[str, Json] = {"meta": meta, "content": "", "attachments": None}

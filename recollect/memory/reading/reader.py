@@ -183,6 +183,15 @@ def _folded(
 # -- the budget ------------------------------------------------------------------
 
 
+def _cut_note(number: int, line: str, options: ReadOptions) -> str:
+    """That a line is cut, and the budget with which more of it is returned."""
+    note = f"Line {number} is cut; it has {len(line):,} characters."
+    needed = min(-(-(len(line) + _NOTES_LENGTH) // TOKEN_LENGTH), MAX_TOKENS)
+    if options.max_tokens is None or options.max_tokens >= needed:
+        return note
+    return f"{note} To read more of it: {options.names.max_tokens.format(needed)}."
+
+
 def _room(options: ReadOptions) -> int:
     """How many characters of the conversation may be returned."""
     if options.max_tokens is None:
@@ -205,7 +214,7 @@ def _excerpt(
         if excerpt and len(line) + 1 > room:
             break
         if len(line) > room:
-            notes.append(f"Line {number} is cut; it has {len(line):,} characters.")
+            notes.append(_cut_note(number, line, options))
             line = line[: max(room - 1, 1)] + "…"
         excerpt.append(line)
         room -= len(line) + 1

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from fastapi import HTTPException, Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 from starlette.convertors import Convertor, register_url_convertor
@@ -18,6 +19,7 @@ from recollect.errors import InvalidInput, NotFound
 from recollect.serve.http.checks.strict_requests import (
     check_no_body,
     check_query,
+    explain_unknown_fields,
     has_body,
     query_names,
 )
@@ -90,7 +92,11 @@ class DeferredRoute(APIRoute):
             check_query(request, names)
             if not reads_body:
                 await check_no_body(request, names)
-            return await handler(request)
+            try:
+                return await handler(request)
+            except RequestValidationError as error:
+                body = self.body_field and self.body_field.field_info.annotation
+                raise RequestValidationError(explain_unknown_fields(error.errors(), body)) from None
 
         return checked_handler
 

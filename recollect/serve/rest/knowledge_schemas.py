@@ -318,7 +318,9 @@ class RetrievalOptions(BaseModel):
         description="What to look for if no location is given.",
     )
     offset: int | None = Field(
-        None, description="For a complete text, the character to start with."
+        None,
+        description="For a complete text, the character to start with; for a complete "
+        "conversation, the number of messages to skip, instead of `page`.",
     )
 
 

@@ -124,7 +124,8 @@ PurgeState = Annotated[
     Literal["pending", "done"],
     Field(
         description="`done`: no file contains the text. `pending`: another program is reading the "
-        "library; the text is removed from its files when that ends. `GET /stats` has the reason."
+        "library; the text is removed from its files when that ends. `GET /api/v1/stats` has the "
+        "reason."
     ),
 ]
 

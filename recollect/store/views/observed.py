@@ -35,7 +35,8 @@ class ObservationStore(StoreView):
         self._concepts = [tokens(concept) for concept in concepts]
         self._files = [_file_matcher(file) for file in files]
         self._words = _and(_any_word(concepts), _any_word([_file_name(file) for file in files]))
-        self._is_filtered = bool(concepts or files)
+        self.is_filtered = bool(concepts or files)
+        """Whether only observations of some concepts or files are searched."""
         self._checks: dict[int, bool] = {}
         self.keys: dict[tuple[str, str], int] = {}
         """The keys of the results, by document and passage id."""
@@ -54,7 +55,7 @@ class ObservationStore(StoreView):
         return bool(self.match(node, filter, 1))
 
     def count(self, node: Node, filter: Filter) -> tuple[int, bool]:
-        if not self._is_filtered:
+        if not self.is_filtered:
             return self._store.count(node, filter)
         matches = len(self.match(node, filter, MAX_COUNTED + 1))
         return min(matches, MAX_COUNTED), matches <= MAX_COUNTED
@@ -80,7 +81,7 @@ class ObservationStore(StoreView):
     def newest(
         self, filter: Filter, limit: int, offset: int, by_document: bool = False
     ) -> tuple[list[Candidate], int]:
-        if not self._is_filtered:
+        if not self.is_filtered:
             candidates, total = self._store.newest(filter, limit, offset, by_document)
             return self._matching_candidates(candidates), total
         return self._page(self._store.newest(filter, MAX_COUNTED, 0, by_document), limit, offset)
@@ -88,7 +89,7 @@ class ObservationStore(StoreView):
     def find_substring(
         self, text: str, filter: Filter, limit: int, offset: int, by_document: bool = False
     ) -> SubstringMatches:
-        if not self._is_filtered:
+        if not self.is_filtered:
             matches = self._store.find_substring(text, filter, limit, offset, by_document)
             return matches._replace(candidates=self._matching_candidates(matches.candidates))
         matches = self._store.find_substring(text, filter, MAX_COUNTED, 0, by_document)
@@ -111,7 +112,7 @@ class ObservationStore(StoreView):
 
     def _matching(self, keys: Sequence[int]) -> list[int]:
         """The keys of the observations that name the concepts and files, in the same order."""
-        if not self._is_filtered:
+        if not self.is_filtered:
             return list(keys)
         unchecked = [key for key in keys if key not in self._checks]
         for start in range(0, len(unchecked), _PASSAGES_PER_QUERY):

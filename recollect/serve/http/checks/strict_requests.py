@@ -1,4 +1,4 @@
-"""Refuse what a route would ignore: unknown query parameters, and bodies that nobody reads.
+"""Refuse what a route would ignore: unknown parameters and fields, and bodies that nobody reads.
 
 A request with a misspelled parameter would otherwise succeed and do something else than its sender
 believes. The check knows the parameters of a route from its declaration, so no route needs to do
@@ -8,13 +8,15 @@ anything.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from difflib import get_close_matches
+from typing import Any, get_args
 
 from fastapi import Request
 from fastapi.dependencies.utils import get_flat_params
 from fastapi.params import Cookie, Header, Path
 from fastapi.routing import APIRoute
+from pydantic import BaseModel
 
 from recollect.language.text import printable, truncate
 from recollect.serve.http.error_responses import Problem
@@ -73,6 +75,44 @@ async def check_no_body(request: Request, names: Collection[str]) -> None:
         for name in list(value)[:_MAX_NAMES]
     ]
     raise _problem(fields, "This route reads no request body.")
+
+
+def explain_unknown_fields(errors: Iterable[Any], body: Any) -> list[Any]:
+    """The errors of a body, in which those about unknown fields suggest the fields that were meant.
+
+    `body` is the type of the body.
+    """
+    explained = []
+    for error in errors:
+        if error["type"] == "extra_forbidden":
+            *parents, name = error["loc"][1:]
+            problem = f"there is no such field{_hint(str(name), _field_names(body, parents))}"
+            error = {**error, "msg": problem}
+        explained.append(error)
+    return explained
+
+
+def _field_names(annotation: Any, parents: Sequence[Any]) -> set[str]:
+    """The fields of the models in a type, or of the field that `parents` lead to."""
+    models = list(_models_in(annotation))
+    if not parents:
+        return {name for model in models for name in model.model_fields}
+    types = [
+        model.model_fields[parents[0]].annotation
+        for model in models
+        if parents[0] in model.model_fields
+    ]
+    if not types:  # the number of an entry of a list, or the name of a variant
+        return _field_names(annotation, parents[1:])
+    return set().union(*(_field_names(type_, parents[1:]) for type_ in types))
+
+
+def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    """The models in a type such as `list[Model] | None`."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for part in get_args(annotation):
+        yield from _models_in(part)
 
 
 def _body_problem(name: str, names: Collection[str]) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 from recollect.errors import InvalidInput
 from recollect.language.text import bound
 from recollect.library import Library
+from recollect.memory.api import MAX_NEIGHBORS
 from recollect.memory.results import ObservationHit
 from recollect.model.kinds import CONVERSATION, KIND_TABLE
 from recollect.model.search import Filter
@@ -38,7 +39,8 @@ from recollect.settings import LIMITS
 
 _KINDS = {kind.plural: kind.name for kind in KIND_TABLE}
 _LISTED = 50
-_OBSERVATIONS = 50
+_OBSERVATIONS = MAX_NEIGHBORS - 1
+"""Observations in one answer; one more is read, to know whether there are others."""
 _REMARKS = 150
 
 
@@ -97,11 +99,11 @@ class Handlers:
             after = args.date("after", end=False)
             if after is not None:
                 hits, _ = library.memory.timeline(
-                    after.isoformat(), before=0, after=_OBSERVATIONS, projects=projects
+                    after.isoformat(), before=0, after=MAX_NEIGHBORS, projects=projects
                 )
             else:
                 hits, _ = library.memory.timeline(
-                    datetime.now(UTC).isoformat(), before=_OBSERVATIONS, after=0, projects=projects
+                    datetime.now(UTC).isoformat(), before=MAX_NEIGHBORS, after=0, projects=projects
                 )
         if not hits:
             return "Nothing was observed in this period. recall_recent lists the conversations."
@@ -131,18 +133,24 @@ def _timeline(budget: Budget, hits: list[ObservationHit], newest: bool) -> str:
     if newest:
         lines.reverse()
     count = 0
-    for line in lines:
+    for line in lines[:_OBSERVATIONS]:
         if not budget.add(line):
             break
         count += 1
-    left_out = len(lines) - count
-    remark = ""
-    if left_out:
-        order = "older" if newest else "later"
-        remark = (
-            f"{_count(left_out, order + ' observation')} left out: raise max_tokens, or give after."
-        )
-    return budget.close(remark)
+    return budget.close(_remark_on_omission(len(lines), count, newest))
+
+
+def _remark_on_omission(total: int, shown: int, newest: bool) -> str:
+    """How many of the observations that were read are not shown, and how to get them."""
+    if shown == total:
+        return ""
+    order = "older" if newest else "later"
+    number = _count(total - shown, f"{order} observation")
+    if total == MAX_NEIGHBORS:
+        number = f"At least {number}"
+    if shown == _OBSERVATIONS:
+        return f"{number} left out: give after."
+    return f"{number} left out: raise max_tokens, or give after."
 
 
 def _observation_line(hit: ObservationHit) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from recollect.errors import NotFound
+from recollect.errors import InvalidInput, NotFound
 from recollect.library import Library
 from recollect.model.audience import Audience
 from recollect.model.search import Hit
@@ -46,6 +46,11 @@ def parse_reference(library: Library, text: str, audience: Audience) -> Referenc
     last_number = None
     if last is not None:
         last_number = int(last)
+        if last_number < int(first):
+            raise InvalidInput(
+                f"#{first}-{last} ends before it begins. "
+                f"Give the first message first, such as #{last}-{first}."
+            )
     return Reference(library.resolve_id(id_), int(first), last_number, int(offset or 0))
 
 

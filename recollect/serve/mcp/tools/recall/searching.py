@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from recollect.language.queries.intent import IDENTIFIER, classify
 from recollect.library import Library
@@ -11,6 +12,7 @@ from recollect.model.search import Filter, Hit, Page, SearchOptions
 from recollect.search.candidates.pool import NEAREST
 from recollect.search.evidence import UNRELATED
 from recollect.serve.mcp.context import Context
+from recollect.serve.mcp.sessions import Session
 from recollect.serve.mcp.tools.recall.budget import Budget
 from recollect.serve.mcp.tools.recall.conversation_lines import (
     BY_MEANING,
@@ -29,6 +31,25 @@ _REMARKS = 110
 """Tokens for what is said at the end."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Listing:
+    """The hits of a page that fit into an answer."""
+
+    budget: Budget
+    lines: ConversationLines
+    is_shown: list[bool]
+    """Whether each hit of the page is in the answer."""
+
+    @property
+    def count(self) -> int:
+        return sum(self.is_shown)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the answer has the first hits of the page, and the next page all others."""
+        return self.count > 0 and all(self.is_shown[: self.count])
+
+
 class RecallSearch:
     """One search and its answer."""
 
@@ -39,31 +60,42 @@ class RecallSearch:
         self._filter = filter
 
     def answer(self, offset: int, max_tokens: int, repeat: bool) -> str:
-        budget = Budget(max_tokens, _REMARKS)
         page = self._page(self._filter, offset, _CONVERSATIONS)
         if page.weak:
             note = page.note.replace(UNRELATED, "").strip()
             page = replace(page, hits=(), nearest=page.hits[:NEAREST], note=note)
         if not page.hits:
-            return self._explain_nothing(page, budget)
+            return self._explain_nothing(page, Budget(max_tokens, _REMARKS))
         session = self._context.session
         if repeat:
             session = None
+        listing = self._list(page, self._later_first(page), max_tokens, session)
+        if not listing.is_complete:
+            listing = self._list(page, page.hits, max_tokens, session)
+        lines = listing.lines
+        if self._context.session is not None:
+            self._context.session.returned(lines.uris)
+        rest = self._remark_on_rest(page, offset + listing.count)
+        return listing.budget.close(lines.remark(), rest)
+
+    def _list(
+        self, page: Page, hits: Sequence[Hit], max_tokens: int, session: Session | None
+    ) -> _Listing:
+        """As many hits of a page as fit, in this order."""
+        budget = Budget(max_tokens, _REMARKS)
         if page.note:
             budget.add_remark(page.note)
         lines = ConversationLines(self._context, self._library, session)
-        count = 0
-        for number, hit in enumerate(self._later_first(page)):
-            is_detailed = offset + number < _DETAILED
-            if not offset and not is_detailed and hit.arms == BY_MEANING:
+        shown = set()
+        for number, hit in enumerate(hits):
+            is_detailed = page.offset + number < _DETAILED
+            if not page.offset and not is_detailed and hit.arms == BY_MEANING:
                 break  # what follows is rarely about the query, and there on request
             is_close = hit.score >= _CLOSE * page.hits[0].score
             if not lines.add(budget, hit, is_detailed, with_reply=is_close):
                 break
-            count += hit in page.hits
-        if self._context.session is not None:
-            self._context.session.returned(lines.uris)
-        return budget.close(lines.remark(), _remark_on_rest(page, offset + count))
+            shown.add(hit.conversation_id)
+        return _Listing(budget, lines, [hit.conversation_id in shown for hit in page.hits])
 
     def _later_first(self, page: Page) -> tuple[Hit, ...]:
         """The hits, but later decisions before those that they supersede."""
@@ -114,18 +146,22 @@ class RecallSearch:
         if not page.hits:
             return "Without the filters there is nothing either."
         filters = " and ".join(names).replace("projects", "project")
-        return f"Without the filter {filters} there are results in {_count(page)}."
+        return f"Without the filter {filters} there are results in {self._count(page)}."
 
+    # -- totals ---
 
-def _count(page: Page) -> str:
-    at_least = "" if page.exact else "at least "
-    unit = "conversation" if page.total == 1 else "conversations"
-    return f"{at_least}{page.total} {unit}"
+    def _remark_on_rest(self, page: Page, end: int) -> str:
+        """How many results there are, and how to get the next ones."""
+        is_last = end == page.offset + len(page.hits) and len(page.hits) < page.limit
+        if is_last or (page.exact and end >= page.total):
+            return ""
+        return f"This is {end} of {self._count(page)}. More: offset {end}, or a narrower query."
 
-
-def _remark_on_rest(page: Page, end: int) -> str:
-    """How many results there are, and how to get the next ones."""
-    is_last = end == page.offset + len(page.hits) and len(page.hits) < page.limit
-    if is_last or (page.exact and end >= page.total):
-        return ""
-    return f"This is {end} of {_count(page)}. More: offset {end}, or a narrower query."
+    def _count(self, page: Page) -> str:
+        unit = "item"
+        if self._filter.kinds == (CONVERSATION,):
+            unit = "conversation"
+        if page.total != 1:
+            unit += "s"
+        at_least = "" if page.exact else "at least "
+        return f"{at_least}{page.total} {unit}"

@@ -23,21 +23,40 @@ class Line(NamedTuple):
 
     number: int
     passage: Passage
+    start: int = 0
+    """How many characters of the message are left out at its beginning."""
+
+    @property
+    def end(self) -> int:
+        """The characters of the message up to which it is shown."""
+        return self.start + min(len(self.passage.content), TEXT_LENGTH)
+
+    @property
+    def length(self) -> int:
+        return self.start + len(self.passage.content)
 
 
-def make_excerpt(context: Context, view: View, message_id: str) -> list[Line]:
+def make_excerpt(context: Context, view: View, message_id: str, start: int = 0) -> list[Line]:
     """The messages of a view that the caller may see, as many as fit around `message_id`.
 
-    Without a message, the excerpt starts with the first. Hidden messages are left out, unless the
-    caller asks for one.
+    Without a message, the excerpt starts with the first. With a `start`, it starts at this
+    character of `message_id`. Hidden messages are left out, unless the caller asks for one.
     """
     lines = []
     for index, message in enumerate(view.messages):
         passage = message.passage
         is_wanted = passage.visibility != "hidden" or has_id(passage, message_id)
-        if is_wanted and context.can_find(passage):
-            passage = mask_passage(passage, context.audience)
-            lines.append(Line(view.start + index + 1, passage))
+        if not is_wanted or not context.can_find(passage):
+            continue
+        line = Line(view.start + index + 1, mask_passage(passage, context.audience))
+        if start and has_id(passage, message_id):
+            if start >= line.length:
+                continue
+            rest = line.passage._replace(content=line.passage.content[start:])
+            line = line._replace(passage=rest, start=start)
+        lines.append(line)
+    if start:
+        return _fit(lines, "")
     return _fit(lines, message_id)
 
 

@@ -80,10 +80,9 @@ class Handlers:
         with json_errors(), context.library() as library:
             try:
                 if address is None:
-                    return json_answer(_fetch_conversation(context, library, id_, id_))
+                    address = _parse_message_id(id_)
                 if address.source == CHATS:
-                    name = message_id(address.id, address.message)
-                    return json_answer(_fetch_conversation(context, library, id_, name))
+                    return json_answer(_fetch_conversation(context, library, id_, address))
                 return json_answer(_fetch_item(context, library, id_, address))
             except NotFound:
                 raise json_error(
@@ -136,28 +135,46 @@ def message_id(conversation: str, message: str = "") -> str:
 # -- conversations ---
 
 
+def _parse_message_id(id_: str) -> Address:
+    """The address of what `message_id` named."""
+    conversation, _, message = id_.partition("#")
+    return Address(CHATS, identifier(unquote(conversation)), identifier(unquote(message)))
+
+
 def _fetch_conversation(
-    context: Context, library: Library, requested_id: str, id_: str
+    context: Context, library: Library, requested_id: str, address: Address
 ) -> dict[str, Any]:
-    """The part of a conversation that an id names. Raises NotFound."""
-    encoded_conversation, _, encoded_message = id_.partition("#")
-    conversation = identifier(unquote(encoded_conversation))
-    message = identifier(unquote(encoded_message))
-    if message:
-        view = _view_around(context, library, conversation, message)
-    else:
-        view = library.view(conversation, limit=MAX_MESSAGES)
-        if view.document.kind != CONVERSATION:
-            raise NotFound(conversation)
-    lines = make_excerpt(context, view, message)
+    """The part of a conversation that an address names. Raises NotFound."""
+    view = _view(context, library, address)
+    start = 0
+    if address.message:
+        start = address.start
+    lines = make_excerpt(context, view, address.message, start)
     title = one_line(library.label(view.document.id, view.document.title), TITLE_LENGTH)
     return {
         "id": requested_id,
         "title": sanitize(title),
         "text": excerpt_text(lines, view.total),
-        "url": console_url(context, CHATS, view.document.id, message),
-        "metadata": sanitize(_conversation_metadata(view, lines, message)),
+        "url": console_url(context, CHATS, view.document.id, address.message),
+        "metadata": sanitize(_conversation_metadata(view, lines, address.message)),
     }
+
+
+def _view(context: Context, library: Library, address: Address) -> View:
+    """The messages among which the excerpt is. Raises NotFound.
+
+    They surround the message of the address. If the address has a start, they begin there.
+    """
+    conversation, message, start = address.id, address.message, address.start
+    if not message:
+        view = library.view(conversation, start=start, limit=MAX_MESSAGES)
+        if view.document.kind != CONVERSATION:
+            raise NotFound(conversation)
+        return view
+    if not start:
+        return _view_around(context, library, conversation, message)
+    place = library.view(conversation, around=message, limit=1)
+    return library.view(conversation, through=message, start=place.start, limit=MAX_MESSAGES)
 
 
 def _view_around(context: Context, library: Library, conversation: str, message: str) -> View:
@@ -188,12 +205,30 @@ def _conversation_metadata(view: View, lines: Sequence[Line], message: str) -> d
             metadata["author"] = speaker(line.passage)
             break
     if lines:
-        first, last = lines[0], lines[-1]
-        metadata["messages"] = f"{first.number}-{last.number} of {view.total}"
-        if last.number < view.total:
-            metadata["last"] = message_id(document.id, last.passage.id)
-            metadata["more"] = MORE
+        metadata["messages"] = f"{lines[0].number}-{lines[-1].number} of {view.total}"
+        if lines[0].start or lines[0].end < lines[0].length:
+            line = lines[0]
+            metadata["characters"] = f"{line.start + 1}-{line.end} of {line.length}"
+    next_part = _next_part(view, lines)
+    if next_part is not None:
+        metadata["last"] = next_part.uri
+        metadata["more"] = MORE
     return metadata
+
+
+def _next_part(view: View, lines: Sequence[Line]) -> Address | None:
+    """Where an excerpt goes on: after the characters of the last message that it has."""
+    conversation = view.document.id
+    if lines:
+        last = lines[-1]
+        if last.number == view.total and last.end == last.length:
+            return None
+        # A start of 0 would be the messages around this one.
+        return Address(CHATS, conversation, last.passage.id, max(last.end, 1))
+    if not view.messages or view.start + len(view.messages) >= view.total:
+        return None
+    passage = view.messages[-1].passage
+    return Address(CHATS, conversation, passage.id, max(len(passage.content), 1))
 
 
 # -- other items ---
