@@ -455,6 +455,23 @@ def test_a_long_word_is_corrected_even_if_it_is_rare(garden: recollect.Library) 
     assert (ids(page), page.corrections) == (["school-0"], {"photosyntesis": "photosynthesis"})
 
 
+def test_a_word_that_is_rarely_similar_by_chance_is_meant_even_if_it_is_rare(
+    library: recollect.Library,
+) -> None:
+    """One that is long, or has the same letters except that one is doubled."""
+    words = {
+        "websoket": "websocket",
+        "sourdogh": "sourdough",
+        "risoto": "risotto",
+        "sadlle": "saddle",
+    }
+    add(library, "rare", f"They wrote about {' and '.join(words.values())}, and of dahlias.")
+    for typed, meant in words.items():
+        page = search(library, typed)
+        assert (ids(page), page.corrections) == (["rare-0"], {typed: meant})
+    assert not search(library, "dahliax").hits
+
+
 # -- what a query is -----------------------------------------------------------
 
 
