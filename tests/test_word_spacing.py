@@ -102,6 +102,44 @@ def test_letters_and_digits_are_found_together_and_apart(notes: recollect.Librar
         assert hits(notes, query)[0] == name
 
 
+@pytest.mark.both_stores
+def test_a_code_is_found_without_its_separators(library: recollect.Library) -> None:
+    texts = {
+        "headphones": "I bought the WH-1000XM4 headphones.",
+        "printer": "The printer HL-L2350DW is offline.",
+        "model": "GPT-4o answers faster.",
+        "plate": "My licence plate is 1-XYZ-789.",
+        "others": "The DW has 1000 L and 4 o and a WH: GPT or XYZ?",
+    }
+    add_texts(library, texts)
+    queries = {
+        "wh1000xm4": "headphones",
+        "WH1000-XM4": "headphones",
+        "where did I buy the WH1000XM4?": "headphones",
+        "hll2350dw": "printer",
+        "gpt4o": "model",
+        "1xyz789": "plate",
+    }
+    for query, name in queries.items():
+        page = library.search(query)
+        assert ([hit.conversation_id for hit in page.hits][:1], page.note) == ([name], ""), query
+    for query in ("wh1000xm5", "hll2350", "xyz1789", "gpt4"):
+        assert hits(library, query) == [], query
+
+
+def test_a_name_is_found_without_its_apostrophe(library: recollect.Library) -> None:
+    for number in range(3):
+        library.add_conversation(
+            f"{number}", messages=[{"role": "user", "content": f"O'Brien called {number} times."}]
+        )
+    add_texts(library, {"dangelo": "Ms. D’Angelo has an appointment.", "other": "Brien, o Brien!"})
+    page = library.search("obrien")
+    assert {"0", "1", "2"} <= {hit.conversation_id for hit in page.hits}
+    assert page.corrections == {"obrien": "o brien"}
+    assert hits(library, "dangelo") == ["dangelo"]
+    assert hits(library, "dangelo", correct=False) == []
+
+
 def test_a_line_of_a_file_is_found_in_any_format_and_else_the_file(
     notes: recollect.Library,
 ) -> None:
