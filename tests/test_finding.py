@@ -491,6 +491,9 @@ def test_a_word_that_is_rarely_similar_by_chance_is_meant_even_if_it_is_rare(
         ("3.12.7", IDENTIFIER),
         ("AT&T", IDENTIFIER),
         ("U.S.", IDENTIFIER),
+        ("A/B", IDENTIFIER),
+        ("i/o", IDENTIFIER),
+        ("w/o", KEYWORDS),
         ("3.5%", IDENTIFIER),
         ("e.g.", KEYWORDS),
         ("50%", KEYWORDS),
@@ -502,6 +505,15 @@ def test_a_word_that_is_rarely_similar_by_chance_is_meant_even_if_it_is_rare(
 )
 def test_a_query_is_a_question_keywords_or_an_identifier(query: str, intent: str) -> None:
     assert classify(query) == intent
+
+
+def test_letters_joined_by_a_slash_are_one_name(library: recollect.Library) -> None:
+    add(library, "test", "Is that significant?", "Not yet.", title="The A/B test of the shop")
+    for number in range(3):
+        text = f"Value a of test {number} is 5, value b is 6, and the p of value c is a value."
+        add(library, f"other-{number}", text)
+    for query in ("the p-value of the A/B test", "a/b test"):
+        assert ids(search(library, query))[0] == "test-0", query
 
 
 def test_punctuation_after_keywords_changes_nothing(garden: recollect.Library) -> None:
