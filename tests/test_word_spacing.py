@@ -48,6 +48,16 @@ def test_a_missing_space_is_corrected_visibly_and_reversibly(notes: recollect.Li
     assert hits(notes, "selfcare", correct=False) == []
 
 
+def test_the_first_of_two_words_may_be_short_but_not_a_function_word(
+    library: recollect.Library,
+) -> None:
+    add_texts(library, {"coast": "We fly to Da Nang.", "guess": "Was it her man or for men?"})
+    assert hits(library, "danang") == ["coast"]
+    for name in ("herman", "formen"):
+        page = library.search(name)
+        assert (page.hits, page.corrections) == ((), {}), name
+
+
 @pytest.mark.both_stores
 def test_the_words_must_be_next_to_each_other(notes: recollect.Library) -> None:
     assert hits(notes, "airfryer") == ["fryer"]
@@ -109,6 +119,7 @@ def test_a_code_is_found_without_its_separators(library: recollect.Library) -> N
         "printer": "The printer HL-L2350DW is offline.",
         "model": "GPT-4o answers faster.",
         "plate": "My licence plate is 1-XYZ-789.",
+        "camera": "The camera is an X-T4.",
         "others": "The DW has 1000 L and 4 o and a WH: GPT or XYZ?",
     }
     add_texts(library, texts)
@@ -119,6 +130,7 @@ def test_a_code_is_found_without_its_separators(library: recollect.Library) -> N
         "hll2350dw": "printer",
         "gpt4o": "model",
         "1xyz789": "plate",
+        "xt4": "camera",
     }
     for query, name in queries.items():
         page = library.search(query)

@@ -35,7 +35,7 @@ from recollect.store.base import Store
 
 _FREQUENT = 3  # a word in fewer messages may itself be a misspelling
 _LONG = 9  # letters; words of this length are rarely similar by chance
-_MIN_FIRST = 3  # letters of the first of two words
+_MIN_FIRST = 2  # letters of the first of two words: Da Nang
 _MIN_SECOND = 2  # Next.js
 _BEFORE_APOSTROPHE = "dlo"  # D'Angelo, L'Oréal, O'Brien
 _MIN_AFTER_APOSTROPHE = 4
@@ -169,7 +169,10 @@ def _name_with_apostrophe(spelling: str, store: Store, filters: Sequence[Filter]
 def _separate_words(spelling: str, store: Store, filters: Sequence[Filter]) -> Form:
     """The two words that were probably meant: the pair in most messages. Empty if there is none."""
     places = range(_MIN_FIRST, len(spelling) - _MIN_SECOND + 1)
-    return _most_frequent_pair([(spelling[:n], spelling[n:]) for n in places], store, filters)
+    pairs = [(spelling[:place], spelling[place:]) for place in places]
+    # "Herman" is a name, and not "her man".
+    pairs = [pair for pair in pairs if pair[0] not in ENGLISH.stop_words]
+    return _most_frequent_pair(pairs, store, filters)
 
 
 def _most_frequent_pair(

@@ -14,7 +14,7 @@ from recollect.language.queries.query_tree import Word
 from recollect.search.queries.terms import Form
 from recollect.store.base import Store
 
-_CODE = re.compile(r"(?=.*[0-9])(?=.*[a-z])[a-z0-9]{4,24}")
+_CODE = re.compile(r"(?=.*[0-9])(?=.*[a-z])[a-z0-9]{3,24}")
 _BETWEEN_LETTER_AND_DIGIT = re.compile(r"(?<=[a-z])(?=[0-9])|(?<=[0-9])(?=[a-z])")
 _MOST_PARTS = 4
 
