@@ -525,6 +525,32 @@ def test_punctuation_after_keywords_changes_nothing(garden: recollect.Library) -
             assert (page.hits, page.total, page.matched) == (plain.hits, plain.total, plain.matched)
 
 
+@pytest.mark.both_stores
+@pytest.mark.parametrize(
+    ("query", "first"), [("risk", "one"), ("risk of", "one"), ("rents", "two")]
+)
+def test_keywords_as_typed_come_first_among_many_messages_with_other_forms(
+    library: recollect.Library, query: str, first: str
+) -> None:
+    add(library, "many", *(f"Risks, {number} rent." for number in range(160)))
+    filler = "Compare three offers, read what they leave out, and wait for a day or two. "
+    add(library, "one", filler + "The risk of a loan is that both rent and fees rise. " + filler)
+    add(library, "two", filler + "Our rents are low. " + filler)
+    page = search(library, query, mode="text")
+    assert page.hits[0].conversation_id == first
+    assert page.total == 161 + (query == "rents")
+
+
+def test_an_identifier_comes_before_its_words_even_if_a_title_has_them(
+    library: recollect.Library,
+) -> None:
+    text = "Call create_index in the migration, after the old column has been removed."
+    add(library, "migration", text)
+    add(library, "query", "CREATE INDEX on the table.", title="Create an index for a query")
+    for query in ("create_index", "create_index migration", "how do I call create_index?"):
+        assert ids(search(library, query))[0] == "migration-0", query
+
+
 # -- the reranker --------------------------------------------------------------
 
 
