@@ -227,6 +227,7 @@ def test_a_message_with_the_identifier_comes_first(
     assert ids(search(garden, query))[0] == first
 
 
+@pytest.mark.both_stores
 def test_an_identifier_comes_before_its_words_with_other_punctuation(
     library: recollect.Library,
 ) -> None:
@@ -455,6 +456,7 @@ def test_a_long_word_is_corrected_even_if_it_is_rare(garden: recollect.Library) 
     assert (ids(page), page.corrections) == (["school-0"], {"photosyntesis": "photosynthesis"})
 
 
+@pytest.mark.both_stores
 def test_a_word_that_is_rarely_similar_by_chance_is_meant_even_if_it_is_rare(
     library: recollect.Library,
 ) -> None:
@@ -507,6 +509,7 @@ def test_a_query_is_a_question_keywords_or_an_identifier(query: str, intent: str
     assert classify(query) == intent
 
 
+@pytest.mark.both_stores
 def test_letters_joined_by_a_slash_are_one_name(library: recollect.Library) -> None:
     add(library, "test", "Is that significant?", "Not yet.", title="The A/B test of the shop")
     for number in range(3):
@@ -541,6 +544,7 @@ def test_keywords_as_typed_come_first_among_many_messages_with_other_forms(
     assert page.total == 161 + (query == "rents")
 
 
+@pytest.mark.both_stores
 def test_an_identifier_comes_before_its_words_even_if_a_title_has_them(
     library: recollect.Library,
 ) -> None:

@@ -48,6 +48,7 @@ def test_a_missing_space_is_corrected_visibly_and_reversibly(notes: recollect.Li
     assert hits(notes, "selfcare", correct=False) == []
 
 
+@pytest.mark.both_stores
 def test_the_first_of_two_words_may_be_short_but_not_a_function_word(
     library: recollect.Library,
 ) -> None:
@@ -139,6 +140,7 @@ def test_a_code_is_found_without_its_separators(library: recollect.Library) -> N
         assert hits(library, query) == [], query
 
 
+@pytest.mark.both_stores
 def test_a_name_is_found_without_its_apostrophe(library: recollect.Library) -> None:
     for number in range(3):
         library.add_conversation(
