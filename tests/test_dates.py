@@ -51,7 +51,9 @@ def test_a_day_without_a_year_is_found_in_any_format(notes: recollect.Library) -
     texts = {
         "dentist": "Dentist appointment on 15 July at 10:30.",
         "wedding": "The wedding is on May 3rd.",
-        "other": "We have 15 chairs since July.",
+        "keys": "The keys come on the first of June.",
+        "concert": "The concert is on the twenty-second of October.",
+        "other": "We have 15 chairs since July. The first one broke in June.",
     }
     for name, text in texts.items():
         message = {"role": "user", "content": text, "created_at": "2022-01-01T12:00:00Z"}
@@ -65,6 +67,8 @@ def test_a_day_without_a_year_is_found_in_any_format(notes: recollect.Library) -
         "may 3": "wedding",
         "what is on May 3?": "wedding",
         "july 5": "german",
+        "1 June": "keys",
+        "October 22": "concert",
     }
     for query, name in queries.items():
         page = notes.search(query)

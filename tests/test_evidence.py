@@ -125,6 +125,17 @@ def test_a_name_alone_is_evidence_only_with_a_similar_meaning(cosine: float, wea
     assert is_weak(query, [hit(1, {1}, cosine)], FLOOR) == weak
 
 
+def test_the_time_of_a_message_alone_is_no_evidence() -> None:
+    text = "what did we note about databases in April 2024?"
+    query = question(text, "databases", "april", "2024")
+    dated = replace(hit(1, set(), 0.1), metadata_terms=(1, 2))
+    assert is_weak(query, [dated], FLOOR)
+    assert not is_weak(query, [replace(dated, terms=(0,))], FLOOR)
+    assert not is_weak(query, [hit(1, {1, 2}, 0.1)], FLOOR)  # a message that mentions April 2024
+    period = question("What was in April 2024?", "april", "2024")
+    assert not is_weak(period, [replace(dated, metadata_terms=(0, 1))], FLOOR)
+
+
 def test_a_name_alone_is_evidence_for_a_question_about_nothing_else() -> None:
     assert not is_weak(question("Who is David?", "david"), [hit(1, {0}, 0.1)], FLOOR)
     assert is_weak(question("Who is David?", "david"), [hit(1, set(), 0.1)], FLOOR)

@@ -227,6 +227,7 @@ def test_a_message_with_the_identifier_comes_first(
     assert ids(search(garden, query))[0] == first
 
 
+@pytest.mark.both_stores
 def test_an_identifier_comes_before_its_words_with_other_punctuation(
     library: recollect.Library,
 ) -> None:
@@ -455,6 +456,24 @@ def test_a_long_word_is_corrected_even_if_it_is_rare(garden: recollect.Library) 
     assert (ids(page), page.corrections) == (["school-0"], {"photosyntesis": "photosynthesis"})
 
 
+@pytest.mark.both_stores
+def test_a_word_that_is_rarely_similar_by_chance_is_meant_even_if_it_is_rare(
+    library: recollect.Library,
+) -> None:
+    """One that is long, or has the same letters except that one is doubled."""
+    words = {
+        "websoket": "websocket",
+        "sourdogh": "sourdough",
+        "risoto": "risotto",
+        "sadlle": "saddle",
+    }
+    add(library, "rare", f"They wrote about {' and '.join(words.values())}, and of dahlias.")
+    for typed, meant in words.items():
+        page = search(library, typed)
+        assert (ids(page), page.corrections) == (["rare-0"], {typed: meant})
+    assert not search(library, "dahliax").hits
+
+
 # -- what a query is -----------------------------------------------------------
 
 
@@ -474,6 +493,9 @@ def test_a_long_word_is_corrected_even_if_it_is_rare(garden: recollect.Library) 
         ("3.12.7", IDENTIFIER),
         ("AT&T", IDENTIFIER),
         ("U.S.", IDENTIFIER),
+        ("A/B", IDENTIFIER),
+        ("i/o", IDENTIFIER),
+        ("w/o", KEYWORDS),
         ("3.5%", IDENTIFIER),
         ("e.g.", KEYWORDS),
         ("50%", KEYWORDS),
@@ -487,6 +509,16 @@ def test_a_query_is_a_question_keywords_or_an_identifier(query: str, intent: str
     assert classify(query) == intent
 
 
+@pytest.mark.both_stores
+def test_letters_joined_by_a_slash_are_one_name(library: recollect.Library) -> None:
+    add(library, "test", "Is that significant?", "Not yet.", title="The A/B test of the shop")
+    for number in range(3):
+        text = f"Value a of test {number} is 5, value b is 6, and the p of value c is a value."
+        add(library, f"other-{number}", text)
+    for query in ("the p-value of the A/B test", "a/b test"):
+        assert ids(search(library, query))[0] == "test-0", query
+
+
 def test_punctuation_after_keywords_changes_nothing(garden: recollect.Library) -> None:
     garden.index()
     for query in ("tomatoes", "rain barrel"):
@@ -494,6 +526,33 @@ def test_punctuation_after_keywords_changes_nothing(garden: recollect.Library) -
         for end in (".", ",", "!", " …", ":"):
             page = search(garden, query + end)
             assert (page.hits, page.total, page.matched) == (plain.hits, plain.total, plain.matched)
+
+
+@pytest.mark.both_stores
+@pytest.mark.parametrize(
+    ("query", "first"), [("risk", "one"), ("risk of", "one"), ("rents", "two")]
+)
+def test_keywords_as_typed_come_first_among_many_messages_with_other_forms(
+    library: recollect.Library, query: str, first: str
+) -> None:
+    add(library, "many", *(f"Risks, {number} rent." for number in range(160)))
+    filler = "Compare three offers, read what they leave out, and wait for a day or two. "
+    add(library, "one", filler + "The risk of a loan is that both rent and fees rise. " + filler)
+    add(library, "two", filler + "Our rents are low. " + filler)
+    page = search(library, query, mode="text")
+    assert page.hits[0].conversation_id == first
+    assert page.total == 161 + (query == "rents")
+
+
+@pytest.mark.both_stores
+def test_an_identifier_comes_before_its_words_even_if_a_title_has_them(
+    library: recollect.Library,
+) -> None:
+    text = "Call create_index in the migration, after the old column has been removed."
+    add(library, "migration", text)
+    add(library, "query", "CREATE INDEX on the table.", title="Create an index for a query")
+    for query in ("create_index", "create_index migration", "how do I call create_index?"):
+        assert ids(search(library, query))[0] == "migration-0", query
 
 
 # -- the reranker --------------------------------------------------------------

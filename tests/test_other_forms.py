@@ -13,6 +13,8 @@ TEXTS = {
     "arun": "Arun has a new number, 07700900999.",
     "zoe": "The babysitter Zoe is at 07700 900461.",
     "iban": "Transfer it to DE89 3704 0044 0532 0130 00.",
+    "hotline": "The hotline is +1 (415) 555-0132.",
+    "book": "I ordered ISBN 978-3-16-148410-0 for her.",
     "ramipril": "Take Ramipril 2,5 mg at 10:30 am.",
     "parser": "See src/parser/frame.rs line 112.",
     "vite": "localhost:5173 refuses the connection.",
@@ -45,6 +47,10 @@ def test_a_long_number_is_found_in_any_groups(notes: recollect.Library) -> None:
         "07700900461": "zoe",
         "DE89370400440532013000": "iban",
         "DE89 3704 0044 0532 0130 00": "iban",
+        "14155550132": "hotline",
+        "1-415-555-0132": "hotline",
+        "9783161484100": "book",
+        "978-3161484100": "book",
     }
     for query, name in queries.items():
         assert hits(notes, query)[:1] == [name], query

@@ -49,6 +49,17 @@ def test_a_missing_space_is_corrected_visibly_and_reversibly(notes: recollect.Li
 
 
 @pytest.mark.both_stores
+def test_the_first_of_two_words_may_be_short_but_not_a_function_word(
+    library: recollect.Library,
+) -> None:
+    add_texts(library, {"coast": "We fly to Da Nang.", "guess": "Was it her man or for men?"})
+    assert hits(library, "danang") == ["coast"]
+    for name in ("herman", "formen"):
+        page = library.search(name)
+        assert (page.hits, page.corrections) == ((), {}), name
+
+
+@pytest.mark.both_stores
 def test_the_words_must_be_next_to_each_other(notes: recollect.Library) -> None:
     assert hits(notes, "airfryer") == ["fryer"]
     page = notes.search("airmarket")  # both words, but apart
@@ -100,6 +111,47 @@ def test_letters_and_digits_are_found_together_and_apart(notes: recollect.Librar
     queries = {"room B204": "room", "B204": "room", "C-17": "desk", "python3.12": "python"}
     for query, name in queries.items():
         assert hits(notes, query)[0] == name
+
+
+@pytest.mark.both_stores
+def test_a_code_is_found_without_its_separators(library: recollect.Library) -> None:
+    texts = {
+        "headphones": "I bought the WH-1000XM4 headphones.",
+        "printer": "The printer HL-L2350DW is offline.",
+        "model": "GPT-4o answers faster.",
+        "plate": "My licence plate is 1-XYZ-789.",
+        "camera": "The camera is an X-T4.",
+        "others": "The DW has 1000 L and 4 o and a WH: GPT or XYZ?",
+    }
+    add_texts(library, texts)
+    queries = {
+        "wh1000xm4": "headphones",
+        "WH1000-XM4": "headphones",
+        "where did I buy the WH1000XM4?": "headphones",
+        "hll2350dw": "printer",
+        "gpt4o": "model",
+        "1xyz789": "plate",
+        "xt4": "camera",
+    }
+    for query, name in queries.items():
+        page = library.search(query)
+        assert ([hit.conversation_id for hit in page.hits][:1], page.note) == ([name], ""), query
+    for query in ("wh1000xm5", "hll2350", "xyz1789", "gpt4"):
+        assert hits(library, query) == [], query
+
+
+@pytest.mark.both_stores
+def test_a_name_is_found_without_its_apostrophe(library: recollect.Library) -> None:
+    for number in range(3):
+        library.add_conversation(
+            f"{number}", messages=[{"role": "user", "content": f"O'Brien called {number} times."}]
+        )
+    add_texts(library, {"dangelo": "Ms. D’Angelo has an appointment.", "other": "Brien, o Brien!"})
+    page = library.search("obrien")
+    assert {"0", "1", "2"} <= {hit.conversation_id for hit in page.hits}
+    assert page.corrections == {"obrien": "o brien"}
+    assert hits(library, "dangelo") == ["dangelo"]
+    assert hits(library, "dangelo", correct=False) == []
 
 
 def test_a_line_of_a_file_is_found_in_any_format_and_else_the_file(

@@ -249,19 +249,44 @@ def _best_exchanges(query: RankingQuery, ranking: Sequence[ScoredCandidate]) -> 
     best = ranking[:_BEST]
     documents = {scored.candidate.document for scored in best}
     by_place = {
-        (scored.candidate.document, scored.candidate.position): scored.all_terms
+        (scored.candidate.document, scored.candidate.position): scored
         for scored in ranking
         if scored.candidate.document in documents and scored.candidate.kind == CONVERSATION
     }
+    times = _times(query)
     exchanges = []
     for scored in best:
-        terms = scored.all_terms
+        messages = [scored]
         candidate = scored.candidate
         if candidate.kind == CONVERSATION:
-            for step in range(-_EXCHANGE, _EXCHANGE + 1):
-                terms |= by_place.get((candidate.document, candidate.position + step), set())
+            positions = range(candidate.position - _EXCHANGE, candidate.position + _EXCHANGE + 1)
+            places = [(candidate.document, position) for position in positions]
+            messages += [by_place[place] for place in places if place in by_place]
+        terms = _terms_of(messages, times)
         exchanges.append(_Exchange(scored, terms, _largest_share(query, [terms])))
     return exchanges
+
+
+def _times(query: RankingQuery) -> set[int]:
+    """The numbers of the terms for a time; none if a question has no others."""
+    names = period_words(query.text)
+    numbers = {number for number, term in enumerate(query.terms) if term.name in names}
+    if len(numbers) == len(query.terms):
+        return set()
+    return numbers
+
+
+def _terms_of(messages: Sequence[ScoredCandidate], times: Set[int]) -> set[int]:
+    """The terms in the messages of an exchange.
+
+    That they were written at the time of the question says nothing about its topic, so the words of
+    their dates count only next to others.
+    """
+    terms = set().union(*(message.all_terms for message in messages))
+    in_texts = set().union(*({*message.terms, *message.title_terms} for message in messages))
+    if terms <= times and not in_texts:
+        return set()
+    return terms
 
 
 def _largest_share(query: RankingQuery, term_sets: Iterable[set[int]]) -> float:

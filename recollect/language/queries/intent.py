@@ -34,9 +34,11 @@ _NO_QUESTION = re.compile(
 _AMOUNT = re.compile(r"[$€£]?\d+(?:st|nd|rd|th|am|pm|k|m|s|x|h|min|kg|km|gb|mb|%)?")
 _HAS_DIGIT_AND_MORE = re.compile(r"(?=.*\d)(?=.*[^\W\d_]|.*\d[-._/:#]\d).{3,}")
 _JOINED = re.compile(r"[^\W_](?:_|/|\\|::|\.|@|#|&)[^\W_]")
-_INITIALS = re.compile(r"[A-Z](?:\.[A-Z])+")  # U.S
-# In capitals only at the beginning of a sentence, or in times.
-_ABBREVIATIONS = frozenset(("A.M", "P.M", "E.G", "I.E", "P.S", "A.K.A", "Z.B", "D.H"))
+_INITIALS = re.compile(r"[A-Z](?:\.[A-Z])+|[A-Za-z](?:/[A-Za-z])+")  # U.S, A/B, i/o
+# In capitals only at the beginning of a sentence, or in times; or short for words.
+_ABBREVIATIONS = frozenset(
+    ("A.M", "P.M", "E.G", "I.E", "P.S", "A.K.A", "Z.B", "D.H", "W/O", "B/C", "C/O")
+)
 _LONG_OPTION = re.compile(r"--[A-Za-z][\w-]*(?:=.*)?")  # of a command
 _CAMEL_CASE = re.compile(r"[a-z]+(?:[A-Z][a-z0-9]+){2,}")  # not iPhone or YouTube
 _LONG_NUMBER = re.compile(r"[$€£]?(?:\d{5,}|\d{1,3}(?:,\d{3})+(?:\.\d+)?)")  # 12345 or 1,249.50
@@ -123,8 +125,8 @@ def _is_sentence(text: str, words: list[str]) -> bool:
 
 
 def _joins_function_words(text: str) -> bool:
-    """Whether it is like and/or, his/her or e.g., but not a name such as AT&T or U.S."""
-    if "&" in text or (_INITIALS.fullmatch(text) and text not in _ABBREVIATIONS):
+    """Whether it is like and/or, his/her or e.g., but not a name such as AT&T, U.S. or A/B."""
+    if "&" in text or (_INITIALS.fullmatch(text) and text.upper() not in _ABBREVIATIONS):
         return False
     parts = tokens(text)
     return all(part in ENGLISH.stop_words or len(part) == 1 for part in parts)

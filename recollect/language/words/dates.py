@@ -1,4 +1,7 @@
-"""Dates in other formats: 2023-03-14 is also 14.03.2023, March 14, 2023 or 14. März 2023."""
+"""Dates in other formats: 2023-03-14 is also 14.03.2023, March 14, 2023 or 14. März 2023.
+
+English days are also written out, such as the twenty-first of March.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,11 @@ _DAY = timedelta(days=1)
 _LAST_MONTH = 12
 _DAY_OF_YEAR = re.compile("--[0-9]{2}-[0-9]{2}")
 _LEAP_YEAR = "2000"
+_THIRTY = 30
+_ORDINALS = """
+    first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth
+    fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth twentieth
+"""
 _WITH_PREPOSITIONS = ("es", "pt")  # 14 de marzo de 2023
 
 
@@ -77,12 +85,26 @@ def _names(day: date) -> Iterator[tuple[str, ...]]:
             yield number, name
             if language.code in _WITH_PREPOSITIONS:
                 yield number, "de", name
-    ordinal = number + _ordinal_ending(day.day)
+    ordinal = (number + _ordinal_ending(day.day),)
     for name in tokens(ENGLISH.times.months[day.month - 1]):
-        for each in (number, ordinal):
-            yield name, each
-        yield ordinal, name
-        yield ordinal, "of", name
+        yield name, number
+        for each in (ordinal, _ordinal_words(day.day)):
+            yield name, *each
+            yield *each, name
+            yield *each, "of", name
+
+
+def _ordinal_words(number: int) -> tuple[str, ...]:
+    """The words of an ordinal up to 31, such as twenty first."""
+    ordinals = _ORDINALS.split()
+    if number <= len(ordinals):
+        return (ordinals[number - 1],)
+    if number == _THIRTY:
+        return ("thirtieth",)
+    tens = "twenty"
+    if number > _THIRTY:
+        tens = "thirty"
+    return tens, ordinals[number % 10 - 1]
 
 
 def _ordinal_ending(number: int) -> str:

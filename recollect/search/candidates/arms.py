@@ -29,6 +29,7 @@ from recollect.store.values import SearchPlan, Space, TimedMatches
 # The weight of a term in a tenth of all messages. Terms with less say little and match many
 # messages, so candidates with a rarer term come first.
 _COMMON_WEIGHT = math.log(1 + 0.9 / 0.1)
+_FEW_MATCHES = 40  # all of so few are ranked, so it does not matter which come first
 _PERIODS = 3  # the most periods of a question that are searched
 _STATEMENTS = 50  # preferences and instructions, if a question is for the assistant
 _DISTANT = 12  # more than are shown, because some have the same text
@@ -91,7 +92,8 @@ class TextArm:
         """What to search for: the most specific first, any term of the query last.
 
         Identifiers and quotes come first. Then, for a statement, its words as typed, and for any
-        question, its rarer terms; for keywords, the words as typed, and all terms together.
+        question, its rarer terms; for keywords, the words next to each other, all of them as typed,
+        and all in any form.
         """
         interpretation = self._interpretation
         if interpretation.node is None:
@@ -101,11 +103,29 @@ class TextArm:
         if interpretation.intent == QUESTION:
             return [*self._nodes_of_question(), interpretation.node]
         if len(interpretation.terms) == 1:
-            return [interpretation.node]
-        nodes = self._exact_nodes()
+            (term,) = interpretation.terms
+            if term.frequency <= _FEW_MATCHES:
+                return [interpretation.node]
+            return [*self._phrase(), *self._as_typed(), interpretation.node]
+        nodes = [*self._exact_nodes(), *self._phrase(), *self._as_typed()]
         if len(interpretation.own_terms) > 1:
-            nodes += [*self._phrase(), interpretation.all_terms]
+            nodes.append(interpretation.all_terms)
         return [*nodes, interpretation.node]
+
+    def _as_typed(self) -> list[Node]:
+        """All keywords in the form in which they were typed, if they have others.
+
+        A library may have so many messages with the others that those are not candidates.
+        """
+        terms = self._interpretation.own_terms
+        if self._interpretation.options.typing or all(len(term.forms) == 1 for term in terms):
+            return []
+        if min(term.frequency for term in terms) <= _FEW_MATCHES:
+            return []
+        nodes = tuple(term._replace(forms=term.forms[:1]).node for term in terms)
+        if len(nodes) == 1:
+            return list(nodes)
+        return [And(nodes)]
 
     def _nodes_of_question(self) -> list[Node]:
         terms = self._interpretation.terms

@@ -1,18 +1,21 @@
 """Correcting misspelled words of a query.
 
 A word is corrected only if it occurs nowhere in the library, is not an English word that the model
-knows, and a word of the library is one edit away. That word must be frequent, unless the misspelled
-one is long, has `ue` and the like for its umlauts, or is another form of it in some language: a
-single word does not tell its language.
+knows, and a word of the library is one edit away. That word must be frequent, unless one of the two
+is long, they have the same letters once or twice ("risoto" for risotto), the misspelled one has
+`ue` and the like for its umlauts, or is another form of it in some language: a single word does not
+tell its language.
 
 If there is no such word, but the misspelled one consists of two words that are next to each other
-in some message, it lacks a space: "selfcare" is self-care.
+in some message, it lacks a space: "selfcare" is self-care. So does a name that lacks its
+apostrophe: "obrien" is O'Brien, even if some message has "Brien".
 
 The page says what was corrected, and the caller can turn correction off.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from operator import itemgetter
@@ -32,8 +35,11 @@ from recollect.store.base import Store
 
 _FREQUENT = 3  # a word in fewer messages may itself be a misspelling
 _LONG = 9  # letters; words of this length are rarely similar by chance
-_MIN_FIRST = 3  # letters of the first of two words
+_MIN_FIRST = 2  # letters of the first of two words: Da Nang
 _MIN_SECOND = 2  # Next.js
+_BEFORE_APOSTROPHE = "dlo"  # D'Angelo, L'Oréal, O'Brien
+_MIN_AFTER_APOSTROPHE = 4
+_DOUBLED = re.compile(r"(.)\1")
 
 
 class _Correction(NamedTuple):
@@ -91,6 +97,10 @@ def _correction(
     language: Language,
 ) -> _Correction | None:
     """What to search for instead of a misspelled word, if anything. `candidates` are similar."""
+    if language is ENGLISH and spelling[1:] in candidates:
+        name = _name_with_apostrophe(spelling, store, filters)
+        if name:
+            return _phrase_correction(name, store)
     word = _best_candidate(spelling, candidates, store, filters)
     if word:
         return _Correction(word, inflected_term(word, store, language))
@@ -99,7 +109,11 @@ def _correction(
     pair = _separate_words(spelling, store, filters)
     if not pair:
         return None
-    return _Correction(" ".join(pair), weighted_term(Term((pair,)), store))
+    return _phrase_correction(pair, store)
+
+
+def _phrase_correction(words: Form, store: Store) -> _Correction:
+    return _Correction(" ".join(words), weighted_term(Term((words,)), store))
 
 
 def _is_correctable(term: Term, spelling: str) -> bool:
@@ -130,7 +144,8 @@ def _best_candidate(
     forms = _other_forms(spelling, candidates)
     for has_umlauts, frequency, word in ranking:
         least = _FREQUENT
-        if has_umlauts or word in forms or len(spelling) >= _LONG:
+        is_similar = has_umlauts or word in forms or _has_same_letters(word, spelling)
+        if is_similar or max(len(word), len(spelling)) >= _LONG:
             least = 1
         # The caller may not see the messages with the word.
         if frequency >= least and _has_match(Word(word), store, filters):
@@ -138,10 +153,31 @@ def _best_candidate(
     return ""
 
 
+def _has_same_letters(word: str, other: str) -> bool:
+    """Whether two words differ only in which letters are doubled: "risoto" is risotto."""
+    return _DOUBLED.sub(r"\1", word) == _DOUBLED.sub(r"\1", other)
+
+
+def _name_with_apostrophe(spelling: str, store: Store, filters: Sequence[Filter]) -> Form:
+    """The two words of a name such as O'Brien. Empty if no message has it."""
+    first, rest = spelling[0], spelling[1:]
+    if first not in _BEFORE_APOSTROPHE or len(rest) < _MIN_AFTER_APOSTROPHE:
+        return ()
+    return _most_frequent_pair([(first, rest)], store, filters)
+
+
 def _separate_words(spelling: str, store: Store, filters: Sequence[Filter]) -> Form:
     """The two words that were probably meant: the pair in most messages. Empty if there is none."""
     places = range(_MIN_FIRST, len(spelling) - _MIN_SECOND + 1)
     pairs = [(spelling[:place], spelling[place:]) for place in places]
+    # "Herman" is a name, and not "her man".
+    pairs = [pair for pair in pairs if pair[0] not in ENGLISH.stop_words]
+    return _most_frequent_pair(pairs, store, filters)
+
+
+def _most_frequent_pair(
+    pairs: Sequence[tuple[str, str]], store: Store, filters: Sequence[Filter]
+) -> Form:
     words = store.known_words(sorted({word for pair in pairs for word in pair}))
     phrases = [Word(" ".join(pair)) for pair in pairs if words.issuperset(pair)]
     if not phrases:

@@ -15,8 +15,8 @@ from recollect.store.base import Store
 
 # With fewer digits, other numbers have the same ones by chance.
 _LONG_NUMBER = re.compile(r"(?=(?:[a-z]*[0-9]){7})[a-z]{0,2}[0-9][a-z0-9]{6,33}")
-_MIN_GROUP = 2
 _MAX_GROUP = 8
+_ISBN_PREFIXES = ("978", "979")
 _MOST_GROUPINGS = 20
 
 
@@ -39,8 +39,8 @@ def long_numbers(text: str) -> dict[Form, str]:
 def groupings(number: str, store: Store) -> list[Form]:
     """The groups of digits in which the library has a number."""
     places = range(len(number) + 1)
-    parts = {number[i:j] for i in places for j in places if _MIN_GROUP <= j - i <= _MAX_GROUP}
-    words = store.known_words(sorted({number, *parts}))
+    parts = {number[i:j] for i in places for j in places if _may_be_group(number, i, j)}
+    words = store.known_words(sorted(parts))
     forms = _splits(number, words)
     if not forms:
         return []
@@ -48,17 +48,29 @@ def groupings(number: str, store: Store) -> list[Form]:
     return [form for form, frequency in zip(forms, frequencies, strict=True) if frequency]
 
 
-def _splits(text: str, words: set[str]) -> list[Form]:
-    """The ways to split a text into words, those with few words first.
+def _may_be_group(number: str, start: int, end: int) -> bool:
+    """Whether a part of a number may stand alone.
 
-    A text can be split in very many ways, so only some are kept for each of its ends.
+    A single digit may be a country code (1 415 555 0132), a check digit, or the second group of an
+    ISBN (978-3-16-148410-0). Elsewhere, there are too many ways to split a number.
     """
-    splits_from: dict[int, list[Form]] = {len(text): [()]}
-    for start in range(len(text) - 1, -1, -1):
+    size = end - start
+    if size != 1:
+        return 1 < size <= _MAX_GROUP or size == len(number)
+    return start == 0 or end == len(number) or number[:start] in _ISBN_PREFIXES
+
+
+def _splits(number: str, words: set[str]) -> list[Form]:
+    """The ways to split a number into words, those with few words first.
+
+    A number can be split in very many ways, so only some are kept for each of its ends.
+    """
+    splits_from: dict[int, list[Form]] = {len(number): [()]}
+    for start in range(len(number) - 1, -1, -1):
         splits = [
-            (text[start:end], *others)
+            (number[start:end], *others)
             for end, rest in splits_from.items()
-            if text[start:end] in words
+            if number[start:end] in words and _may_be_group(number, start, end)
             for others in rest
         ]
         splits_from[start] = sorted(splits, key=len)[:_MOST_GROUPINGS]

@@ -6,6 +6,7 @@ are. How a form is made is in `language.words` and in the modules beside this on
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 from recollect.language.queries.intent import KEYWORDS, classify, identifiers
@@ -19,10 +20,13 @@ from recollect.language.words.numbers import other_number_formats
 from recollect.search.queries.forms.digit_groups import groupings, long_numbers
 from recollect.search.queries.forms.joined_spellings import joined_spellings
 from recollect.search.queries.forms.joined_words import joined_words, longer_words
+from recollect.search.queries.forms.separated_codes import separated_forms
 from recollect.search.queries.forms.shorter_identifiers import shorter_forms
 from recollect.search.queries.term_weights import with_more_forms
 from recollect.search.queries.terms import Form, Term
 from recollect.store.base import Store
+
+_CODE = re.compile(r"\W*[A-Za-z0-9]+(?:-[A-Za-z0-9]+)*\W*")
 
 
 def with_other_forms(
@@ -34,6 +38,7 @@ def with_other_forms(
     terms = with_more_forms(terms, _other_groups(terms, store, query.rest), store)
     terms = with_more_forms(terms, _shorter_identifiers(terms, store, query.rest), store)
     terms = with_more_forms(terms, _joined_spellings(terms, store, query), store)
+    terms = with_more_forms(terms, _separated_codes(terms, store, query.rest), store)
     return with_more_forms(terms, longer, store)
 
 
@@ -79,6 +84,13 @@ def _shorter_identifiers(terms: Sequence[Term], store: Store, text: str) -> dict
         in_library = [form for form, n in zip(shorter, frequencies, strict=True) if n]
         parts[term.forms[0]] = in_library[:1]
     return parts
+
+
+def _separated_codes(terms: Sequence[Term], store: Store, text: str) -> dict[Form, list[Form]]:
+    """The absent codes as the library writes them with separators, or with other ones."""
+    codes = {tuple(tokens(word)) for word in text.split() if _CODE.fullmatch(word)}
+    forms = [term.forms[0] for term in filter(_is_absent, terms)]
+    return {form: separated_forms("".join(form), store) for form in forms if form in codes}
 
 
 def _joined_spellings(terms: Sequence[Term], store: Store, query: Query) -> dict[Form, list[Form]]:
