@@ -115,7 +115,7 @@ JAPANESE = Language(
     ),
     unspaced=True,
     dates=r"(?:\d+|[一二三四五六七八九十]{1,2})月(?:\d+日)?|\d+年",
-    events="話 話し 起き 起こっ 作業 仕事 会話 まとめ こと 出来事",
+    events="聞 聞い 質問 言っ 書い 話 話し 起き 起こっ 作業 仕事 会話 まとめ こと 出来事",
     fragments=f"[{_HIRAGANA}]",
     # 肉じゃが, 食べもの
     nouns=f"[{_KANJI}]+(?![{_PARTICLES}])"
