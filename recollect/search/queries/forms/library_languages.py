@@ -43,13 +43,14 @@ def with_forms_of_library_languages(
     if not words:
         return tuple(terms)
     forms: dict[Form, list[Form]] = {}
-    for language in _languages(store):
+    for language in languages_of(store):
         for word, variants in zip(words, store.variants(words, language), strict=True):
             forms.setdefault((word,), []).extend((variant,) for variant in variants)
     return tuple(with_more_forms(terms, forms, store))
 
 
-def _languages(store: Store) -> list[Language]:
+def languages_of(store: Store) -> list[Language]:
+    """The languages of a library, other than English and those written without spaces."""
     languages = [language for language in LATIN if language.code in _FREQUENT_WORDS]
     words = [Word(word) for language in languages for word in _FREQUENT_WORDS[language.code]]
     frequencies, passages = store.frequencies(words)
