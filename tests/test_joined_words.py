@@ -70,6 +70,7 @@ def german_notes(library: recollect.Library) -> recollect.Library:
             "insurance": "Die Krankenversicherung ist nicht billig.",
             "dentist": "Der Zahnarzttermin ist am Donnerstag, und nicht am Freitag.",
             "meeting": "Der nächste Termin ist im Rathaus.",
+            "gym": "Die Kündigung des Fitnessvertrags ist da.",
             "craftsman": "Die Handwerkerkosten sind hoch.",
             "cooking": "Die Kosten der Küche und die Zulassung sind bekannt.",
         },
@@ -89,6 +90,7 @@ def test_the_last_part_of_a_compound_finds_it(german_notes: recollect.Library) -
         ("Termin Zahnarzt", "dentist"),
         ("Kosten Handwerker", "craftsman"),
         ("Versicherung monatlich", "insurance"),
+        ("Fitness Vertrag", "gym"),
         ("Wann war ich beim Zahnarzt?", "dentist"),
     ],
 )

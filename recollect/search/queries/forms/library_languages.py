@@ -49,6 +49,14 @@ def with_forms_of_library_languages(
     return tuple(with_more_forms(terms, forms, store))
 
 
+def joining_languages(store: Store, query: Query) -> list[Language]:
+    """The languages of a query that join words. Keywords may be in any of the library's."""
+    languages = [query.language]
+    if query.language is ENGLISH and classify(query.rest) == KEYWORDS:
+        languages = languages_of(store)
+    return [language for language in languages if language.linking_elements is not None]
+
+
 def languages_of(store: Store) -> list[Language]:
     """The languages of a library, other than English and those written without spaces."""
     languages = [language for language in LATIN if language.code in _FREQUENT_WORDS]

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import pairwise
 
+from recollect.language.languages.base import Language
 from recollect.language.languages.english import ENGLISH
 from recollect.language.queries.intent import KEYWORDS, classify, identifiers
 from recollect.language.queries.query import Query
@@ -20,11 +21,12 @@ from recollect.language.words.code_names import has_inner_capital, other_names
 from recollect.language.words.dates import formats_in
 from recollect.language.words.ligatures import with_ligatures
 from recollect.language.words.numbers import other_number_formats
+from recollect.search.queries.forms.compounds import forms_in_library
 from recollect.search.queries.forms.digit_groups import groupings, long_numbers
 from recollect.search.queries.forms.joined_spellings import compounds_of, joined_spellings
 from recollect.search.queries.forms.joined_words import joined_words, longer_words
 from recollect.search.queries.forms.katakana import other_endings
-from recollect.search.queries.forms.library_languages import languages_of
+from recollect.search.queries.forms.library_languages import joining_languages
 from recollect.search.queries.forms.separated_codes import separated_forms
 from recollect.search.queries.forms.shorter_identifiers import shorter_forms
 from recollect.search.queries.term_weights import with_more_forms
@@ -38,9 +40,9 @@ def with_other_forms(
     terms: list[Term], store: Store, query: Query, is_english: Callable[[str], bool]
 ) -> list[Term]:
     """The terms of a plain query, with the other forms of those that need them."""
-    joins_words = cache(lambda: _joins_words(store, query))
-    longer = _longer_words(terms, store, query, is_english, joins_words)
-    compounds = _compounds_of_words(terms, store, joins_words)
+    languages = cache(lambda: joining_languages(store, query))
+    longer = _longer_words(terms, store, query, is_english, lambda: bool(languages()))
+    compounds = _compounds_of_words(terms, store, languages)
     terms = with_more_forms(terms, _other_formats(terms, query.rest), store)
     terms = with_more_forms(terms, _other_groups(terms, store, query.rest), store)
     terms = with_more_forms(terms, _shorter_identifiers(terms, store, query.rest), store)
@@ -48,15 +50,6 @@ def with_other_forms(
     terms = with_more_forms(terms, _separated_codes(terms, store, query.rest), store)
     terms = with_more_forms(terms, compounds, store)
     return with_more_forms(terms, longer, store)
-
-
-def _joins_words(store: Store, query: Query) -> bool:
-    """Whether the language of the query joins words. Keywords may be in any of the library's."""
-    if query.language.linking_elements is not None:
-        return True
-    if query.language is not ENGLISH or classify(query.rest) != KEYWORDS:
-        return False
-    return any(language.linking_elements is not None for language in languages_of(store))
 
 
 def _is_absent(term: Term) -> bool:
@@ -125,7 +118,7 @@ def _joined_spellings(terms: Sequence[Term], store: Store, query: Query) -> dict
 
 
 def _compounds_of_words(
-    terms: Sequence[Term], store: Store, joins_words: Callable[[], bool]
+    terms: Sequence[Term], store: Store, languages: Callable[[], Sequence[Language]]
 ) -> dict[Form, list[Form]]:
     """The compounds of the library that two neighbours form, of which it lacks one.
 
@@ -137,14 +130,13 @@ def _compounds_of_words(
         if _is_absent(first) or _is_absent(second)
     }
     spellings = sorted({word for words in compounds.values() for word in words})
-    library_words = store.known_words(spellings) if spellings else set()
-    if not library_words or not joins_words():
-        return {}
     forms: dict[Form, list[Form]] = {}
-    for pair, words in compounds.items():
-        for form in pair:
-            joined = [(word,) for word in words if word in library_words]
-            forms.setdefault(form, []).extend(joined)
+    for language in languages() if spellings else ():
+        inflected = forms_in_library(spellings, store, language)
+        for pair, words in compounds.items():
+            for form in pair:
+                joined = [(word,) for spelling in words for word in inflected[spelling]]
+                forms.setdefault(form, []).extend(joined)
     return forms
 
 
