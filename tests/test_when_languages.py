@@ -405,3 +405,18 @@ def test_the_month_of_a_year_may_be_an_english_word() -> None:
 def test_weekdays_need_no_preposition_in_french_and_italian(text: str) -> None:
     (window,) = windows(text, NOW)
     assert str(window.start.date()) == "2026-03-16"
+
+
+@pytest.mark.parametrize(
+    ("text", "day"),
+    [("五月二十三号", "2025-05-23"), ("十一月十五日", "2025-11-15"), ("二月三日", "2026-02-03")],
+)
+def test_days_may_be_written_in_chinese_characters(text: str, day: str) -> None:
+    (window,) = windows(text, NOW)
+    assert (str(window.start.date()), window.end - window.start) == (day, timedelta(days=1))
+
+
+@pytest.mark.parametrize("text", ["三週間前", "月曜日"])
+def test_japanese_words_for_times_need_no_kana(text: str) -> None:
+    assert language_of(text).code == "ja"
+    assert windows(text, NOW)
