@@ -389,11 +389,18 @@ def test_umlauts_may_be_written_with_an_e(library: recollect.Library) -> None:
 
 @pytest.mark.both_stores
 def test_a_single_word_stands_for_its_forms_in_other_languages(library: recollect.Library) -> None:
+    """It is not misspelled, so nothing is corrected."""
     add(library, "cat", "Die Katze schläft auf dem Stuhl.")
-    add(library, "book", "Ha comprato una bicicletta rossa e un libro.")
-    for typed, word, id_ in (("Katzen", "katze", "cat-0"), ("libri", "libro", "book-0")):
+    add(library, "book", "Ha comprato una bicicletta, che è rossa, e un libro.")
+    for typed, id_ in (("Katzen", "cat-0"), ("libri", "book-0")):
         page = search(library, typed)
-        assert (ids(page), page.corrections) == ([id_], {typed.lower(): word})
+        assert (ids(page), page.corrections, page.note) == ([id_], {}, "")
+
+
+def test_a_correction_is_named_with_its_accents(library: recollect.Library) -> None:
+    add(library, "flat", "Le propriétaire garde la caution.")
+    page = search(library, "propietaire")
+    assert page.note == "Searched for “propriétaire” instead of “propietaire”."
 
 
 def test_a_frequent_word_is_more_likely_than_a_rare_form(library: recollect.Library) -> None:

@@ -60,3 +60,49 @@ def test_a_part_is_found_only_if_it_is_the_whole_query(notes: recollect.Library)
 def test_a_word_of_the_library_stands_for_itself(notes: recollect.Library) -> None:
     notes.add_conversation("word", messages=[{"role": "user", "content": "The service is down."}])
     assert hits(notes, "service") == ["word"]
+
+
+@pytest.fixture
+def german_notes(library: recollect.Library) -> recollect.Library:
+    return add_texts(
+        library,
+        {
+            "insurance": "Die Krankenversicherung ist nicht billig.",
+            "dentist": "Der Zahnarzttermin ist am Donnerstag, und nicht am Freitag.",
+            "meeting": "Der nächste Termin ist im Rathaus.",
+            "gym": "Die Kündigung des Fitnessvertrags ist da.",
+            "craftsman": "Die Handwerkerkosten sind hoch.",
+            "cooking": "Die Kosten der Küche und die Zulassung sind bekannt.",
+        },
+    )
+
+
+@pytest.mark.both_stores
+def test_the_last_part_of_a_compound_finds_it(german_notes: recollect.Library) -> None:
+    assert hits(german_notes, "Versicherung") == ["insurance"]
+    assert hits(german_notes, "Lassung") == []  # the end of "Zulassung"
+
+
+@pytest.mark.both_stores
+@pytest.mark.parametrize(
+    ("query", "conversation"),
+    [
+        ("Termin Zahnarzt", "dentist"),
+        ("Kosten Handwerker", "craftsman"),
+        ("Versicherung monatlich", "insurance"),
+        ("Fitness Vertrag", "gym"),
+        ("Wann war ich beim Zahnarzt?", "dentist"),
+    ],
+)
+def test_words_find_the_compound_that_they_form_or_are_part_of(
+    german_notes: recollect.Library, query: str, conversation: str
+) -> None:
+    assert hits(german_notes, query)[0] == conversation
+
+
+def test_words_of_a_library_in_english_are_not_joined_in_another_order(
+    library: recollect.Library,
+) -> None:
+    add_texts(library, {"keys": "The keyboard is new.", "wood": "The board is long."})
+    assert hits(library, "board keyx") == ["wood"]
+    assert hits(library, "zqboard key") == []

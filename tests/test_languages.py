@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
+from texts import add_texts
 
 import recollect
 from recollect.language.detection import language_of, unspaced_language
@@ -17,6 +18,7 @@ from recollect.language.text import fold, indexable
 from recollect.language.words.content_words import content_words
 from recollect.language.words.stem import stem, stems
 from recollect.model.kinds import CONVERSATION
+from recollect.model.search import SearchOptions
 from recollect.search.queries.ranking_query import RankingQuery
 from recollect.search.ranking.answer import ANSWER
 from recollect.search.ranking.passages import find_terms
@@ -620,3 +622,42 @@ def test_irregular_forms_are_no_stop_words_of_other_languages(language: Language
     own_stop_words = set(map(indexable, language.stop_words))
     forms = {form for forms in language.irregular_forms_of.values() for form in forms}
     assert (forms & stop_words) - own_stop_words <= PAST_FORMS
+
+
+@pytest.fixture
+def japanese_notes(library: recollect.Library) -> recollect.Library:
+    return add_texts(
+        library,
+        {
+            "camper": "キャンピングカーでノルウェーを回っています。",
+            "database": "データベースを移行したい。",
+            "coffee": "エチオピアのコーヒー豆を買った。",
+            "machine": "古いサーバを捨てた。",
+        },
+    )
+
+
+@pytest.mark.both_stores
+@pytest.mark.parametrize(
+    ("query", "conversations"),
+    [
+        ("コンピュータ", []),
+        ("ロボット", []),
+        ("データベース", ["database"]),
+        ("コーヒー", ["coffee"]),
+        ("コーヒーメーカー", ["coffee"]),
+        ("サーバー", ["machine"]),
+    ],
+)
+def test_words_in_katakana_are_not_found_by_pairs_of_characters(
+    japanese_notes: recollect.Library, query: str, conversations: list[str]
+) -> None:
+    page = japanese_notes.search(query, options=SearchOptions(mode="text"))
+    assert [hit.conversation_id for hit in page.hits] == conversations
+
+
+def test_a_missing_word_in_chinese_is_named_as_a_whole(
+    japanese_notes: recollect.Library,
+) -> None:
+    page = japanese_notes.search("潜水艇")
+    assert (page.missing, page.note) == (("潜水艇",), "No message mentions “潜水艇”.")

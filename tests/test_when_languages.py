@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from selection import few
@@ -373,3 +373,50 @@ def test_the_name_of_a_month_tells_the_language(text: str) -> None:
 @pytest.mark.parametrize("text", ["the Mars 2025 mission", "Marco 2025", "mayo 2025"])
 def test_english_words_are_no_foreign_months(text: str) -> None:
     assert windows(text, NOW) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "day"),
+    [
+        ("3. Mai 2024", "2024-05-03"),  # "Mai" is French, too
+        ("Rechnung 3. Mai 2024", "2024-05-03"),
+        ("3. August 2024", "2024-08-03"),
+        ("10. Nov. 2025", "2025-11-10"),
+        ("14. Oktober", "2025-10-14"),
+        ("1er mai 2024", "2024-05-01"),
+        ("3 mars 2024", "2024-03-03"),
+        ("3 de mayo de 2024", "2024-05-03"),
+        ("op 13 november", "2025-11-13"),
+        ("3 August 2024", "2024-08-03"),
+    ],
+)
+def test_a_date_by_itself_is_that_day(text: str, day: str) -> None:
+    (window,) = windows(text, NOW)
+    assert (str(window.start.date()), window.end - window.start) == (day, timedelta(days=1))
+    assert text.endswith(window.words.removesuffix("."))
+
+
+def test_the_month_of_a_year_may_be_an_english_word() -> None:
+    (window,) = windows("vélo en mars 2025", NOW)
+    assert (window.words, window.start.month, window.start.year) == ("en mars 2025", 3, 2025)
+
+
+@pytest.mark.parametrize("text", ["Che cosa ho chiesto lunedì?", "Qu'est-ce que j'ai dit lundi ?"])
+def test_weekdays_need_no_preposition_in_french_and_italian(text: str) -> None:
+    (window,) = windows(text, NOW)
+    assert str(window.start.date()) == "2026-03-16"
+
+
+@pytest.mark.parametrize(
+    ("text", "day"),
+    [("五月二十三号", "2025-05-23"), ("十一月十五日", "2025-11-15"), ("二月三日", "2026-02-03")],
+)
+def test_days_may_be_written_in_chinese_characters(text: str, day: str) -> None:
+    (window,) = windows(text, NOW)
+    assert (str(window.start.date()), window.end - window.start) == (day, timedelta(days=1))
+
+
+@pytest.mark.parametrize("text", ["三週間前", "月曜日"])
+def test_japanese_words_for_times_need_no_kana(text: str) -> None:
+    assert language_of(text).code == "ja"
+    assert windows(text, NOW)

@@ -21,7 +21,7 @@ from recollect.language.languages.japanese import JAPANESE
 from recollect.language.languages.korean import KOREAN
 from recollect.language.text import fold, indexable
 
-_JAPANESE_TIMES = "先週|今週|先々|先月|先日|一昨|[今昨]晩"
+_JAPANESE_TIMES = "先週|今週|週間|曜日|先々|先月|先日|一昨|[今昨]晩"
 """Words for times that are not Chinese, although they have no kana."""
 # Japanese also has Chinese characters, but no other language has kana. The patterns are compiled
 # when they are first used, which takes Python milliseconds.

@@ -26,7 +26,9 @@ that language (`language.languages`), so they mean exactly the same.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+import re
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
 from functools import cache, lru_cache
 from typing import NamedTuple
 
@@ -35,13 +37,16 @@ from recollect.language.languages import LATIN
 from recollect.language.languages.base import Language
 from recollect.language.languages.english import ENGLISH
 from recollect.language.periods.calendar import DIGITS, MOMENTS, NUMERIC_DATE, Calendar, Span
-from recollect.language.periods.encoding import MONTHS, WEEKDAYS, EncodedText
+from recollect.language.periods.encoding import MONTHS, WEEKDAYS, EncodedText, plain_text
 from recollect.language.periods.english_rules import UNIT_NAMES, Rules, compile_rule, english_rules
 from recollect.language.periods.translation import translated_rules
 from recollect.language.text import tokens
 
 _LATE = datetime(2999, 1, 1, tzinfo=UTC)  # no period is in its future
 _ENGLISH_TOO = {*MONTHS, *(month[:3] for month in MONTHS), "sept", "mars", "mayo", "marco"}
+# 3. August, 3 de mayo, en mars 2025: certainly a month, although "mars" may be something else.
+_DAY_OF_MONTH = re.compile(r"\b[0-9]{1,2}(?:\.|er|º)? ?(?:de )?([a-z]+)")
+_MONTH_OF_YEAR = re.compile(r"\b(?:en|em|de) ([a-z]+)(?: de)? (?:19|20)[0-9]{2}\b")
 _LAST_DAY = datetime.max.date()  # no day follows it
 
 
@@ -59,7 +64,12 @@ def windows(text: str, now: datetime) -> tuple[Window, ...]:
 
     `now` is the time they are relative to; it must have a time zone.
     """
-    language = _language_of_dates(text)
+    found = [_windows(text, now, language) for language in _languages_of_dates(text)]
+    return min(found, key=_precision)
+
+
+def _windows(text: str, now: datetime, language: Language) -> tuple[Window, ...]:
+    """The periods that a text in this language names."""
     line = EncodedText(text, language)
     if now.date() == _LAST_DAY or not _may_name_a_time(line.text, language):
         return ()
@@ -81,6 +91,16 @@ def windows(text: str, now: datetime) -> tuple[Window, ...]:
     )
 
 
+def _precision(periods: Sequence[Window]) -> tuple[timedelta, int]:
+    """How exactly a reading of a text tells the time: more exactly the smaller it is.
+
+    Languages share the names of months, but write days differently: "3. Mai" is a day only in
+    German, and "1er mai" only in French.
+    """
+    shortest = min((period.end - period.start for period in periods), default=timedelta.max)
+    return shortest, -sum(len(period.words) for period in periods)
+
+
 def period_words(text: str) -> frozenset[str]:
     """The words with which a text names periods, as they are indexed."""
     return frozenset(word for window in windows(text, _LATE) for word in tokens(window.words))
@@ -92,25 +112,36 @@ def date_words(moment: datetime) -> str:
     return f"{moment.date()} {moment.day} {month} {moment.year} {weekday}"
 
 
-def _language_of_dates(text: str) -> Language:
-    """The language of a text, by the name of a month if nothing else tells it: "Juni 2025"."""
+def _languages_of_dates(text: str) -> list[Language]:
+    """The languages in which a text may name a time.
+
+    That is its own, and those of the names of months in it: "Juni 2025" has no other words.
+    """
     language = language_of(text)
-    if language is not ENGLISH:
-        return language
-    months = _foreign_months()
-    return next((months[word] for word in tokens(text) if word in months), ENGLISH)
+    if language.unspaced:
+        return [language]
+    languages = [language]
+    for name in _names_of_months(text):
+        languages += _foreign_months().get(name, ())
+    return list(dict.fromkeys(languages))
+
+
+def _names_of_months(text: str) -> Iterable[str]:
+    """The words of a text that are certainly no English words if they are names of months."""
+    plain = plain_text(text)
+    certain = {*_DAY_OF_MONTH.findall(plain), *_MONTH_OF_YEAR.findall(plain)}
+    return [word for word in tokens(text) if word in certain or word not in _ENGLISH_TOO]
 
 
 @cache
-def _foreign_months() -> dict[str, Language]:
-    """The names of months in other languages that are not words or names in English."""
-    names = {
-        name: language
-        for language in LATIN
-        for month in language.times.months
-        for name in tokens(month)
-    }
-    return {name: language for name, language in names.items() if name not in _ENGLISH_TOO}
+def _foreign_months() -> dict[str, list[Language]]:
+    """The languages, other than English, that have these names of months."""
+    languages: dict[str, list[Language]] = {}
+    for language in LATIN:
+        if language is not ENGLISH:
+            for name in {name for month in language.times.months for name in tokens(month)}:
+                languages.setdefault(name, []).append(language)
+    return languages
 
 
 def _may_name_a_time(line: str, language: Language) -> bool:

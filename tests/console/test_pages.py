@@ -178,6 +178,44 @@ def test_a_correction_is_shown_with_a_button_to_search_as_typed(
     assert "Similar in meaning" not in visible_text(as_typed)
 
 
+def test_words_are_shown_with_their_accents_and_as_a_whole(
+    client: TestClient, library: recollect.Library
+) -> None:
+    texts = ["Le propriétaire garde la caution.", "Wir mögen Gärten.", "非同期処理を書いた。"]
+    for number, text in enumerate(texts):
+        library.add_conversation(str(number), messages=[{"role": "user", "content": text}])
+
+    def text(query: str) -> str:
+        return visible_text(client.get(f"/console/hits?q={query}", headers=PART).text)
+
+    answer = text("propietairé")
+    assert "Showing results for propriétaire ." in answer
+    assert "Searched for" not in answer  # the button says so
+    assert "Contains “gärten”" in text("Gärten")
+    assert "Contains “非同期”" in text("非同期")
+
+
+def test_a_result_says_if_only_its_title_has_the_words(
+    client: TestClient, library: recollect.Library
+) -> None:
+    library.add_conversation("t", "Dwarfs", messages=[{"role": "user", "content": "Any news?"}])
+    library.index()
+    answer = visible_text(client.get("/console/hits?q=dwarfs", headers=PART).text)
+    assert "The title contains words of the search." in answer
+
+
+def test_the_advice_after_a_search_without_results_fits_it(
+    client: TestClient, library: recollect.Library
+) -> None:
+    def text(query: str) -> str:
+        return visible_text(client.get(f"/console/hits?q={query}", headers=PART).text)
+
+    assert "Your library is empty. Import something to search in it." in text("zxqv")
+    library.add_conversation("tea", messages=[{"role": "user", "content": "Sencha"}])
+    assert "Try another word, or a prefix such as config*." in text("zxqv")
+    assert "Try fewer words, or a prefix such as config*." in text("zxqv+zqqx")
+
+
 def test_a_correction_that_only_notes_cause_is_shown(
     client: TestClient, library: recollect.Library
 ) -> None:

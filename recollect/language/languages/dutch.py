@@ -239,8 +239,9 @@ DUTCH = Language(
     ),
     events="""
         gedaan doen deed deden gebeurd gebeurde gewerkt gesproken gepraat besproken gezegd
-        gevraagd geschreven veranderd gewijzigd afgerond samenvatting overzicht alles iets gesprek
-        gesprekken chat chats bericht berichten onderwerp onderwerpen
+        gevraagd vroeg vroegen zei zeiden sprak spraken schreef schreven geschreven veranderd
+        gewijzigd afgerond samenvatting overzicht alles iets gesprek gesprekken chat chats bericht
+        berichten onderwerp onderwerpen
     """,
     irregular_forms="""
 beginnen begon begonnen|begrijpen begreep begrepen|bieden bood geboden|bijten beet gebeten

@@ -124,7 +124,7 @@ _TIMES = TimeWords(
         ("(?:la |le |l' )?{unit} (?:derniere?|passee?|precedente?)", "last {unit}"),
         ("(?:cette|ce|cet) {unit}", "this {unit}"),
         ("{weekday} (?:dernier|passé)", "last {weekday}"),
-        ("(?:ce|le) {weekday}", "on {weekday}"),
+        ("(?:(?:ce|le) )?{weekday}", "on {weekday}"),  # no preposition: "Qu'ai-je dit lundi ?"
         ("(?:en|en l' {unit}) {year}", "in {year}"),
         ("(?:à|a) noël {year}|noël {year}", "christmas {year}"),
     ),

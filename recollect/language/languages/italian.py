@@ -142,7 +142,8 @@ _TIMES = TimeWords(
         ("(?:la |lo |l' |il )?(?:scors[oa] {unit}|{unit} (?:scors[oa]|passat[oa]))", "last {unit}"),
         ("(?:questa|questo|quest') {unit}", "this {unit}"),
         ("{weekday} scors[oa]|(?:lo |la )?scors[oa] {weekday}", "last {weekday}"),
-        ("(?:di|questo|questa|il|la) {weekday}", "on {weekday}"),
+        # no preposition: "Che cosa ho detto lunedì?"
+        ("(?:(?:di|questo|questa|il|la) )?{weekday}", "on {weekday}"),
         ("(?:nel|nell' {unit}) {year}", "in {year}"),
         ("(?:a )?natale (?:del )?{year}", "christmas {year}"),
     ),

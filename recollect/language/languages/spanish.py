@@ -159,8 +159,8 @@ SPANISH = Language(
         algún alguno alguna algunos algunas tal tales uno
         ser sido siendo estar estado estando haber habido habiendo sea sean será serán sería
         hubo hay había haya
-        a ante bajo con contra de desde durante en entre hacia hasta para por según sin sobre tras
-        y e o u pero sino ni que porque pues aunque mientras como si cuando
+        a ante antes bajo con contra de desde durante en entre hacia hasta para por según sin sobre
+        tras y e o u pero sino ni que porque pues aunque mientras como si cuando
         no muy más menos mucho mucha muchos muchas poco poca pocos pocas tan tanto tanta también
         tampoco ya aún todavía siempre nunca aquí ahí allí entonces luego ahora solo sólo así bien
         casi favor

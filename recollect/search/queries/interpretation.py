@@ -143,8 +143,9 @@ def corrected_terms(
     terms = query_terms(query, store, meaning.knows, options.typing)
     if not may_correct(query, options):
         return terms, {}
-    terms, corrections = correct_terms(terms, store, filters, query.language, meaning.knows)
-    return with_forms_of_library_languages(terms, store, query, meaning.knows), corrections
+    # Another form of a word is no misspelling of it.
+    terms = with_forms_of_library_languages(terms, store, query, meaning.knows)
+    return correct_terms(terms, store, filters, query.language, meaning.knows)
 
 
 def query_intent(query: Query) -> str:

@@ -27,6 +27,7 @@ from recollect.model.search import SearchOptions
 from recollect.search.queries.forms.compounds import Parts, split_compounds
 from recollect.search.queries.forms.families import relatives_in_library, word_family
 from recollect.search.queries.forms.joined_spellings import joined_spellings
+from recollect.search.queries.forms.katakana import parts_in_library
 from recollect.search.queries.forms.other_forms import with_other_forms
 from recollect.search.queries.query_filter import may_relax
 from recollect.search.queries.term_weights import term_weight, weighted, weighted_term
@@ -62,6 +63,7 @@ def query_terms(
         terms = _with_relatives(terms, store, query)
         terms += _synonym_terms(terms, store, query)
         terms += head_terms
+        terms += _katakana_parts(terms, store)
     return tuple(terms)
 
 
@@ -196,6 +198,19 @@ def _with_parts(
         [by_name.get(term.name, term) for term in terms],
         [term._replace(weight=WEAK * term.weight) for term in all_terms[len(split_terms) :]],
     )
+
+
+def _katakana_parts(terms: Sequence[Term], store: Store) -> list[Term]:
+    """A weak term for each word in katakana of which the library has only parts."""
+    part_terms = []
+    for term in terms:
+        if not (term.frequency or term.prefix or term.weak):
+            parts = parts_in_library(term.forms[0], store)
+            if parts:
+                part_terms.append(Term(tuple(parts), weak=True, stands_for=term.name))
+    if not part_terms:
+        return []
+    return [term._replace(weight=WEAK * term.weight) for term in weighted(part_terms, store)]
 
 
 def _with_relatives(terms: Sequence[Term], store: Store, query: Query) -> list[Term]:

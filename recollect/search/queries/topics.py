@@ -21,6 +21,7 @@ from recollect.language.words.english_spellings import joined_word
 from recollect.search.queries.terms import Form
 
 _POSSESSIVE = re.compile(r"(?<=\w)['’]s\W*$", re.IGNORECASE)
+_KATAKANA_WORD = re.compile(r"[\u30a1-\u30fa\u30fc]{3,}")
 _MIN_PART_LETTERS = 3  # of an identifier
 _MIN_PREFIX_CHARACTERS = 2  # a single letter is the prefix of too many words
 
@@ -138,13 +139,39 @@ def _forms(text: str, language: Language | None) -> Iterator[Form]:
 
 
 def _unspaced_forms(run: str, language: Language | None) -> Iterator[Form]:
-    """The pairs of characters of each part of a text between its particles, and its nouns."""
+    """The pairs of characters and words of each part of a text between its particles.
+
+    Also its nouns.
+    """
     topics = [run]
     if language is not None:
         topics = language.topics_in(run)
         yield from map(tuple, language.nouns_in(run))
     for topic in topics:
-        if len(topic) == 1:
-            yield (topic,)
-        else:
-            yield from pairwise(topic)
+        yield from _parts_and_words(topic)
+
+
+def _parts_and_words(topic: str) -> Iterator[Form]:
+    """The pairs of characters of a text, and its words in katakana.
+
+    These are words of other languages, and say nothing in part: コンピュータ (computer) is not in
+    キャンピングカー (camper), although both have a pair of the other.
+    """
+    place = 0
+    for match in _KATAKANA_WORD.finditer(topic):
+        yield from _pairs(topic, place, match.start())
+        yield tuple(match[0])
+        place = match.end()
+    yield from _pairs(topic, place, len(topic))
+
+
+def _pairs(text: str, start: int, end: int) -> Iterator[Form]:
+    """The pairs of characters in a part of a text. A single character is paired with the next."""
+    if start == end:
+        return
+    if end - start == 1:
+        start, end = max(start - 1, 0), min(end + (start == 0), len(text))
+    if end - start == 1:
+        yield (text[start],)
+    else:
+        yield from pairwise(text[start:end])

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from recollect.language.symbol_names import symbol_name
 from recollect.language.text import is_unspaced, tokens
 from recollect.language.when import period_words
+from recollect.language.words.written import as_written, join_pairs
 from recollect.model.kinds import KINDS, OBSERVATION
 from recollect.model.search import Filter
 from recollect.search.candidates.deadline import NOTE
@@ -20,6 +21,7 @@ from recollect.search.queries.topics import is_too_short, unfinished_word
 from recollect.search.ranking.scored import ScoredCandidate
 from recollect.search.results.subjects import subject_of
 
+_BEST = 5  # hits that are read for the spelling of a word
 _EDGES = string.punctuation + "“”‘’„«»…¿¡"
 
 
@@ -57,6 +59,7 @@ class Remarks:
         remarks = [interpretation.query.note]
         for typo, word in interpretation.corrections.items():
             (typed,) = _as_typed([typo], interpretation.query.rest)
+            word = as_written(word, self._best_texts())
             remarks.append(f"Searched for “{word}” instead of “{typed}”.")
         missing = [f"“{word}”" for word in self.missing_words]
         if missing:
@@ -84,7 +87,13 @@ class Remarks:
             times = frozenset()
         ignored_names = times | self._unfinished_names() | self._parts_of_identifiers()
         names = [name for name in self._absent_names() if name not in ignored_names]
-        return _as_typed(names, text)
+        return _as_typed(join_pairs(names, text), text)
+
+    def _best_texts(self) -> Iterator[str]:
+        """The titles and texts of the best hits."""
+        for scored in self._ranking[:_BEST]:
+            yield scored.candidate.title
+            yield scored.candidate.content
 
     def _absent_names(self) -> list[str]:
         names = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -29,7 +29,12 @@ from recollect.serve.console.tabs import (
 )
 from recollect.serve.console.views.hit_views import api_sources, hit_view
 from recollect.serve.console.views.result_views import Result, conversation_result, item_result
-from recollect.serve.console.views.suggestions import corrected_query, matching_verb, suggest
+from recollect.serve.console.views.suggestions import (
+    advice,
+    corrected_query,
+    matching_verb,
+    suggest,
+)
 from recollect.serve.http.access import Access
 from recollect.serve.identity.principal import KNOWLEDGE, READ
 
@@ -37,6 +42,14 @@ _RESULTS_PER_PAGE = 15
 _ABSENCE = re.compile(r"(?:Nothing|No [a-z ]+) mentions “[^”]*”(?: or “[^”]*”)*\.")
 """The remark on words that occur nowhere."""
 _ITEM_SOURCES = tuple(kind.knowledge for kind in KIND_TABLE if kind.plural in ITEM_KINDS)
+_CORRECTION = re.compile("Searched for “[^”]*” instead of “[^”]*”\\. ?")
+
+
+def _texts(results: Sequence[Result]) -> Iterator[str]:
+    """The texts that a page of results shows."""
+    for result in results:
+        yield result.title
+        yield from (line.snippet for line in result.lines)
 
 
 def searched_kind(
@@ -67,13 +80,17 @@ def search(
     results = _merge(_in_time(searches))
     results |= {
         "uses_filters": kind == CONVERSATIONS and bool(filters.count),
-        "corrected_query": corrected_query(request.query, results["corrections"]),
+        "corrected_query": corrected_query(
+            request.query, results["corrections"], _texts(results["results"])
+        ),
         "suggestions": [],
+        "advice": "",
         "verb": matching_verb(request.query, search_options(request).now),
         "next_offset": request.offset + _RESULTS_PER_PAGE,
     }
     if not results["results"]:
         results["suggestions"] = suggest(request, filters, kind)
+        results["advice"] = advice(request.query, is_empty=not library.size())
         if results["verb"] == "mentions":  # the heading says so
             results["note"] = _ABSENCE.sub("", results["note"]).strip()
     return {"is_first_page": request.offset == 0, "search_kind": kind, "results": results}
@@ -178,10 +195,11 @@ def _is_last(page: Page) -> bool:
 
 
 def _without_corrections(note: str, corrections: Mapping[str, str]) -> str:
-    """The note without the sentence about corrections, which the page shows with a button."""
-    for typo, word in corrections.items():
-        note = note.replace(f"Searched for “{word}” instead of “{typo}”.", "")
-    return note.strip()
+    """The note without the sentence about corrections, which the page shows with a button.
+
+    The words of the note have their accents, those of the corrections have none.
+    """
+    return _CORRECTION.sub("", note, count=len(corrections)).strip() if corrections else note
 
 
 def _search_items(

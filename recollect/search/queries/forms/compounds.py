@@ -32,7 +32,7 @@ def split_compounds(words: Sequence[str], store: Store, language: Language) -> d
     linking = language.linking_elements.split()
     splits = {word: _splits(word, linking) for word in words if word.isalpha()}
     parts = {part for pairs in splits.values() for pair in pairs for part in pair}
-    forms = _forms_in_library(sorted(parts), store, language)
+    forms = forms_in_library(sorted(parts), store, language)
     result = {}
     for word, pairs in splits.items():
         best = _best_split(pairs, forms)
@@ -51,9 +51,10 @@ def _splits(word: str, linking_elements: Sequence[str]) -> list[tuple[str, str]]
     return pairs
 
 
-def _forms_in_library(
+def forms_in_library(
     parts: Sequence[str], store: Store, language: Language
 ) -> dict[str, tuple[str, ...]]:
+    """The inflected forms of words that the library has."""
     if not parts:
         return {}
     variants = store.variants(parts, language)

@@ -10,8 +10,10 @@ from collections.abc import Set as AbstractSet
 from itertools import pairwise
 
 from recollect.language.text import is_unspaced, tokens
+from recollect.search.queries.forms.joined_words import LINKING_ELEMENTS
 
 _MOST_WORDS = 4
+_MIN_PART = 4  # letters of each part of a compound
 _MIN_LETTERS = 5  # shorter words are often others: "so on" is not "soon"
 
 
@@ -31,6 +33,20 @@ def joined_spellings(text: str, words: AbstractSet[str]) -> dict[str, frozenset[
                 for part in own:
                     spellings.setdefault(part, set()).add("".join(parts))
     return {word: frozenset(joined) for word, joined in spellings.items()}
+
+
+def compounds_of(first: str, second: str) -> list[str]:
+    """The compounds that two words may form: "Datum" and "Rechnung" are a "Rechnungsdatum"."""
+    if min(len(first), len(second)) < _MIN_PART or not (first.isalpha() and second.isalpha()):
+        return []
+    if is_unspaced(first) or is_unspaced(second):
+        return []
+    links = ["", *LINKING_ELEMENTS]
+    return [
+        f"{modifier}{link}{head}"
+        for modifier, head in ((first, second), (second, first))
+        for link in links
+    ]
 
 
 def _can_be_one_word(parts: list[str]) -> bool:

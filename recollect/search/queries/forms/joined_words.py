@@ -2,7 +2,8 @@
 
 A search for "service" should find `PaymentService`, and a search for "autovac" autovacuum. But
 "companion" has nothing to do with "anion". So a longer word counts only if it begins with the word,
-or if the rest of it consists of words, too.
+or if the rest of it consists of words, too. In a library in a language that joins words, it may
+also end with the word: a library seldom has both parts of "Krankenversicherung".
 """
 
 from __future__ import annotations
@@ -17,10 +18,13 @@ _MIN_ENGLISH_WORD = 3
 # Shorter words of a library are often abbreviations or names.
 _MIN_LIBRARY_WORD = 5
 _MAX_REST = 40  # letters that are split into words
+_MIN_HEAD = 6  # letters of a last part; shorter ones are often the end of another word
+_MIN_MODIFIER = 4  # letters before it; shorter ones are often prefixes, as in "Ein-richtung"
 _MOST_WORDS = 50
-_LINKING_ELEMENTS = sorted(
+LINKING_ELEMENTS = sorted(
     {element for language in LATIN for element in (language.linking_elements or "").split()}
 )
+"""What may stand between the parts of compounds in any language."""
 
 
 def longer_words(part: str, store: Store) -> list[str]:
@@ -30,8 +34,16 @@ def longer_words(part: str, store: Store) -> list[str]:
     return store.words_containing(part)[:_MOST_WORDS]
 
 
-def joined_words(word: str, store: Store, is_english: Callable[[str], bool]) -> list[str]:
-    """The words of the library that begin with a word, or consist of it and other words."""
+def joined_words(
+    word: str,
+    store: Store,
+    is_english: Callable[[str], bool],
+    joins_words: Callable[[], bool] = lambda: False,
+) -> list[str]:
+    """The words of the library that begin with a word, or consist of it and other words.
+
+    `joins_words` says whether the library has a language that joins words.
+    """
     if len(word) < _MIN_PART:
         return []
     rests: dict[str, list[str]] = {}
@@ -41,8 +53,22 @@ def joined_words(word: str, store: Store, is_english: Callable[[str], bool]) -> 
             rests[longer_word] = list(filter(None, longer_word.split(word)))
     unknown = {rest for each in rests.values() for rest in each if not _are_words(rest, is_english)}
     unknown -= _words_of_library(unknown, store)
-    joined = [longer_word for longer_word, each in rests.items() if unknown.isdisjoint(each)]
+    ends = {longer_word for longer_word in rests if _may_be_head(word, longer_word)}
+    if ends and not joins_words():
+        ends = set()
+    joined = [
+        longer_word
+        for longer_word, each in rests.items()
+        if longer_word in ends or unknown.isdisjoint(each)
+    ]
     return joined[:_MOST_WORDS]
+
+
+def _may_be_head(word: str, longer_word: str) -> bool:
+    """Whether a word may be the last part of a compound."""
+    if len(word) < _MIN_HEAD or not longer_word.isalpha():
+        return False
+    return longer_word.endswith(word) and len(longer_word) >= len(word) + _MIN_MODIFIER
 
 
 def _are_words(text: str, is_english: Callable[[str], bool]) -> bool:
@@ -63,7 +89,7 @@ def _words_of_library(texts: Iterable[str], store: Store) -> set[str]:
     """The texts that are words of the library, perhaps with a linking element after the word."""
     words: dict[str, set[str]] = {}
     for text in texts:
-        forms = {text, *(text.removesuffix(element) for element in _LINKING_ELEMENTS)}
+        forms = {text, *(text.removesuffix(element) for element in LINKING_ELEMENTS)}
         words[text] = {form for form in forms if len(form) >= _MIN_LIBRARY_WORD}
     candidates = set().union(*words.values())
     if not candidates:

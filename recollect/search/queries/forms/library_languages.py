@@ -43,13 +43,22 @@ def with_forms_of_library_languages(
     if not words:
         return tuple(terms)
     forms: dict[Form, list[Form]] = {}
-    for language in _languages(store):
+    for language in languages_of(store):
         for word, variants in zip(words, store.variants(words, language), strict=True):
             forms.setdefault((word,), []).extend((variant,) for variant in variants)
     return tuple(with_more_forms(terms, forms, store))
 
 
-def _languages(store: Store) -> list[Language]:
+def joining_languages(store: Store, query: Query) -> list[Language]:
+    """The languages of a query that join words. Keywords may be in any of the library's."""
+    languages = [query.language]
+    if query.language is ENGLISH and classify(query.rest) == KEYWORDS:
+        languages = languages_of(store)
+    return [language for language in languages if language.linking_elements is not None]
+
+
+def languages_of(store: Store) -> list[Language]:
+    """The languages of a library, other than English and those written without spaces."""
     languages = [language for language in LATIN if language.code in _FREQUENT_WORDS]
     words = [Word(word) for language in languages for word in _FREQUENT_WORDS[language.code]]
     frequencies, passages = store.frequencies(words)

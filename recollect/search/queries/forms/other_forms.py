@@ -8,7 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import cache
+from itertools import pairwise
 
+from recollect.language.languages.base import Language
+from recollect.language.languages.english import ENGLISH
 from recollect.language.queries.intent import KEYWORDS, classify, identifiers
 from recollect.language.queries.query import Query
 from recollect.language.queries.query_tree import Word
@@ -17,9 +21,12 @@ from recollect.language.words.code_names import has_inner_capital, other_names
 from recollect.language.words.dates import formats_in
 from recollect.language.words.ligatures import with_ligatures
 from recollect.language.words.numbers import other_number_formats
+from recollect.search.queries.forms.compounds import forms_in_library
 from recollect.search.queries.forms.digit_groups import groupings, long_numbers
-from recollect.search.queries.forms.joined_spellings import joined_spellings
+from recollect.search.queries.forms.joined_spellings import compounds_of, joined_spellings
 from recollect.search.queries.forms.joined_words import joined_words, longer_words
+from recollect.search.queries.forms.katakana import other_endings
+from recollect.search.queries.forms.library_languages import joining_languages
 from recollect.search.queries.forms.separated_codes import separated_forms
 from recollect.search.queries.forms.shorter_identifiers import shorter_forms
 from recollect.search.queries.term_weights import with_more_forms
@@ -33,12 +40,15 @@ def with_other_forms(
     terms: list[Term], store: Store, query: Query, is_english: Callable[[str], bool]
 ) -> list[Term]:
     """The terms of a plain query, with the other forms of those that need them."""
-    longer = _longer_words(terms, store, query.rest, is_english)
+    languages = cache(lambda: joining_languages(store, query))
+    longer = _longer_words(terms, store, query, is_english, lambda: bool(languages()))
+    compounds = _compounds_of_words(terms, store, languages)
     terms = with_more_forms(terms, _other_formats(terms, query.rest), store)
     terms = with_more_forms(terms, _other_groups(terms, store, query.rest), store)
     terms = with_more_forms(terms, _shorter_identifiers(terms, store, query.rest), store)
     terms = with_more_forms(terms, _joined_spellings(terms, store, query), store)
     terms = with_more_forms(terms, _separated_codes(terms, store, query.rest), store)
+    terms = with_more_forms(terms, compounds, store)
     return with_more_forms(terms, longer, store)
 
 
@@ -54,7 +64,7 @@ def _other_formats(terms: Sequence[Term], text: str) -> dict[Form, list[Form]]:
     for term in filter(_is_absent, terms):
         form = term.forms[0]
         others = dates.get(form) or other_number_formats(form) or names.get(form, [])
-        formats[form] = [*others, tuple(map(with_ligatures, form))]
+        formats[form] = [*others, tuple(map(with_ligatures, form)), *other_endings(form)]
     return {form: others for form, others in formats.items() if set(others) != {form}}
 
 
@@ -107,19 +117,56 @@ def _joined_spellings(terms: Sequence[Term], store: Store, query: Query) -> dict
     }
 
 
+def _compounds_of_words(
+    terms: Sequence[Term], store: Store, languages: Callable[[], Sequence[Language]]
+) -> dict[Form, list[Form]]:
+    """The compounds of the library that two neighbours form, of which it lacks one.
+
+    In any order: the "Kosten" for a "Handwerker" are "Handwerkerkosten".
+    """
+    compounds = {
+        (first.forms[0], second.forms[0]): compounds_of(first.name, second.name)
+        for first, second in pairwise(terms)
+        if _is_absent(first) or _is_absent(second)
+    }
+    spellings = sorted({word for words in compounds.values() for word in words})
+    forms: dict[Form, list[Form]] = {}
+    for language in languages() if spellings else ():
+        inflected = forms_in_library(spellings, store, language)
+        for pair, words in compounds.items():
+            for form in pair:
+                joined = [(word,) for spelling in words for word in inflected[spelling]]
+                forms.setdefault(form, []).extend(joined)
+    return forms
+
+
 def _longer_words(
-    terms: Sequence[Term], store: Store, text: str, is_english: Callable[[str], bool]
+    terms: Sequence[Term],
+    store: Store,
+    query: Query,
+    is_english: Callable[[str], bool],
+    joins_words: Callable[[], bool],
 ) -> dict[Form, list[Form]]:
     """Longer words that contain the only word of a query.
 
-    A query of several words finds messages by the others.
+    A query of several words finds messages by the others, unless its language joins words: then
+    the longer word is the usual way to say it.
     """
-    if len(terms) != 1 or not _is_absent(terms[0]) or len(terms[0].forms[0]) > 1:
-        return {}
-    (term,) = terms
-    word = term.forms[0][0]
-    if term.exact or has_inner_capital(text):  # part of a name in code
-        words = longer_words(word, store)
-    else:
-        words = joined_words(word, store, is_english)
-    return {term.forms[0]: [(longer,) for longer in words]}
+    absent = [term for term in terms if _is_absent(term) and len(term.forms[0]) == 1]
+    if len(terms) > 1:
+        absent = [term for term in absent if not term.exact and term.name.isalpha()]
+        if query.language is ENGLISH:  # in a library with several languages, it may be English
+            absent = [term for term in absent if not is_english(term.name)]
+        if not absent or not joins_words():
+            return {}
+    words: dict[Form, list[Form]] = {}
+    for term in absent:
+        word = term.forms[0][0]
+        if len(terms) == 1 and (
+            term.exact or has_inner_capital(query.rest)
+        ):  # part of a name in code
+            longer = longer_words(word, store)
+        else:
+            longer = joined_words(word, store, is_english, joins_words)
+        words[term.forms[0]] = [(each,) for each in longer]
+    return words

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
+from recollect.language.words.written import as_written, join_pairs
 from recollect.library import Library
 from recollect.model.audience import is_human_only
 from recollect.model.search import Hit, Page
@@ -150,9 +151,11 @@ def explain(hit: Hit, page: Page) -> str:
 def _explain_match(hit: Hit, page: Page) -> str:
     if not hit.arms or page.nearest:  # the nearest are not similar
         return ""
-    words = _words(hit.terms)
+    words = _words(hit.terms, hit.snippet)
     if page.matched == "literal" and hit.arms == ("text",) and not words:
         return "Contains this text."
+    if not words and "text" in hit.arms and hit.parts.get("title"):
+        return "The title contains words of the search."
     if "vector" not in hit.arms:
         return f"Contains {words or 'words of the search'}."
     if words and "text" in hit.arms:
@@ -162,8 +165,10 @@ def _explain_match(hit: Hit, page: Page) -> str:
     return "Similar in meaning, in other words."
 
 
-def _words(terms: Sequence[str]) -> str:
-    quoted = [f"“{term.removesuffix('*')}”" for term in terms[:_MAX_TERMS]]
+def _words(terms: Sequence[str], text: str) -> str:
+    """The terms in quotes, as a text writes them."""
+    names = [as_written(term.removesuffix("*"), [text]) for term in join_pairs(terms, text)]
+    quoted = [f"“{name}”" for name in names[:_MAX_TERMS]]
     if len(quoted) < 2:
         return "".join(quoted)
     return f"{', '.join(quoted[:-1])} and {quoted[-1]}"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
 from recollect.language.queries.query import parse_query
 from recollect.language.queries.query_fields import Fields
 from recollect.language.text import storable, tokens
+from recollect.language.words.written import as_written
 from recollect.search.queries.period_questions import as_period
 from recollect.serve.console.request_params import ListFilters, SearchRequest
 from recollect.serve.console.tabs import ALL_KINDS
@@ -49,6 +50,14 @@ def suggest(request: SearchRequest, filters: ListFilters, kind: str) -> list[Sug
     return suggestions
 
 
+def advice(query: str, *, is_empty: bool) -> str:
+    """What to do about a query that finds nothing. `is_empty`: so is the library."""
+    if is_empty:
+        return "Your library is empty. Import something to search in it."
+    attempt = "fewer words" if len(query.split()) > 1 else "another word"
+    return f"Try {attempt}, or a prefix such as config*."
+
+
 def matching_verb(query: str, now: datetime) -> str:
     """How a hit relates to the query: it mentions words, or it matches operators, fields or a time.
 
@@ -60,12 +69,13 @@ def matching_verb(query: str, now: datetime) -> str:
     return "matches"
 
 
-def corrected_query(query: str, corrections: Mapping[str, str]) -> str:
-    """The query as it was searched; empty if nothing was corrected."""
+def corrected_query(query: str, corrections: Mapping[str, str], texts: Iterable[str]) -> str:
+    """The query as it was searched, spelled as in these texts; empty if nothing was corrected."""
     if not corrections:
         return ""
+    texts = tuple(texts)
     words = []
     for word in query.split():
-        name = " ".join(tokens(word))
-        words.append(corrections.get(name, word))
+        correction = corrections.get(" ".join(tokens(word)))
+        words.append(as_written(correction, texts) if correction else word)
     return " ".join(words)

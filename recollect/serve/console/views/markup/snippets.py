@@ -10,7 +10,8 @@ Marks = Sequence[tuple[int, int]]
 # What is removed, except for the text in the groups below.
 _MARKUP = re.compile(
     r"""
-    (?:(?<=\s)|^|(?<=…))(?:\#{1,6}|\d{1,3}[.)])\s                # headings, numbered lists
+    # The numbers of lists stay: they may as well be those of a date, or end a sentence.
+    (?:(?<=\s)|^|(?<=…))\#{1,6}\s                                # headings
     # Elsewhere these are operators: a snippet has no lines.
     | (?:(?<=[.:;!?)\]]\s)|^|(?<=…))(?:>|[-*+])\s(?:\[[ xX]\]\s)?
     | !\[(?P<image>[^\]\n]{0,300})\]\([^)\s]*\)                   # ![image](url)
