@@ -64,8 +64,8 @@ def windows(text: str, now: datetime) -> tuple[Window, ...]:
 
     `now` is the time they are relative to; it must have a time zone.
     """
-    found = [_windows(text, now, language) for language in _languages_of_dates(text)]
-    return min(found, key=_precision)
+    readings = [_windows(text, now, language) for language in _languages_of_dates(text)]
+    return min(readings, key=_precision)
 
 
 def _windows(text: str, now: datetime, language: Language) -> tuple[Window, ...]:
