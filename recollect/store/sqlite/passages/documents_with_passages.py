@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, Protocol, TypeVar
 
 from recollect.language.queries.query_fields import ROLES
 from recollect.model.search import Filter
@@ -17,12 +17,19 @@ from recollect.store.sql.reading.selection import (
 )
 from recollect.store.sqlite.passages.filters import passage_conditions
 
-if TYPE_CHECKING:
-    from recollect.store.sqlite.connections.connection import Connection
+T = TypeVar("T")
+
+
+class Reader(Protocol):
+    """What is used of a connection."""
+
+    def rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]: ...
+
+    def memoize(self, key: Hashable, compute: Callable[[], T]) -> T: ...
 
 
 def has_passage(
-    db: Connection, filter: Filter, where: str, values: Sequence[Any]
+    db: Reader, filter: Filter, where: str, values: Sequence[Any]
 ) -> tuple[str, list[Any]]:
     """The condition that document `d` has a passage that passes the filter, with its values.
 
@@ -44,7 +51,7 @@ def _exists(passage_where: str) -> str:
     return f"exists (select 1 from passage p where p.document = d.key and {passage_where})"
 
 
-def _are_few(db: Connection, where: str, values: Sequence[Any]) -> bool:
+def _are_few(db: Reader, where: str, values: Sequence[Any]) -> bool:
     """Whether the documents that pass these conditions are few and short."""
     rows = db.rows(
         f"select d.passages from document d where {where} limit ?",
@@ -52,11 +59,12 @@ def _are_few(db: Connection, where: str, values: Sequence[Any]) -> bool:
     )
     if len(rows) > MAX_LISTED_DOCUMENTS:
         return False
-    return sum(count for (count,) in rows) <= MAX_LISTED_PASSAGES
+    passages: int = sum(count for (count,) in rows)
+    return passages <= MAX_LISTED_PASSAGES
 
 
 def _documents(
-    db: Connection, filter: Filter, passage_where: str, passage_values: Sequence[Any]
+    db: Reader, filter: Filter, passage_where: str, passage_values: Sequence[Any]
 ) -> str:
     """The keys of all documents that have a passage which passes the filter, as a JSON array."""
     sources = _indexed_sources(filter)
@@ -68,7 +76,7 @@ def _documents(
     else:
         sql = f"select d.key from document d where {_exists(passage_where)}"
         values = list(passage_values)
-    return json.dumps([key for (key,) in db.execute(sql, values)])
+    return json.dumps([key for (key,) in db.rows(sql, values)])
 
 
 def _indexed_sources(filter: Filter) -> list[tuple[str, tuple[str, ...]]]:
