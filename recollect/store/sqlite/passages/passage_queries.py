@@ -15,12 +15,13 @@ from recollect.model.search import Filter
 from recollect.settings import LIMITS
 from recollect.store.sql.reading.candidates import COLUMNS, decode_columns
 from recollect.store.sql.reading.selection import few_documents, resolve_filter
+from recollect.store.sql.reading.times import newest_of_documents
 from recollect.store.sqlite.connections.connection import Connection
 from recollect.store.sqlite.passages.candidate_cache import CandidateCache
 from recollect.store.sqlite.passages.compression import unpack_ids
 from recollect.store.sqlite.passages.filters import conditions
 from recollect.store.sqlite.passages.key_ranges import all_keys
-from recollect.store.sqlite.passages.scans import Scan, scan_by_date
+from recollect.store.sqlite.passages.scans import Scan, scan_by_date, scan_by_key
 from recollect.store.sqlite.text.substring import (
     MAX_SORTED_MATCHES,
     KeyQuery,
@@ -292,25 +293,30 @@ def newest(
     db: Connection, filter: Filter, limit: int, offset: int, by_document: bool
 ) -> tuple[list[Candidate], int]:
     """See Store.newest."""
-    scan = scan_by_date(db, filter, few_documents(db, filter))
-    joined = f"{scan.source} cross join document d on d.key = p.document where {scan.where}"
-    counted_rows = "*"
-    ordered = f"from {joined} order by {_NEWEST_FIRST}"
+    documents = few_documents(db, filter)
     if by_document:
-        counted_rows = "distinct p.document"
-        ordered = f"""from (select p.key,
-            row_number() over (partition by p.document order by {_NEWEST_FIRST}) as place
-            from {joined}) n
-          cross join passage p on p.key = n.key cross join document d on d.key = p.document
-          where n.place = 1 order by {_NEWEST_FIRST}"""
-    counted = joined
-    if not scan.needs_documents:
-        counted = f"{scan.source} where {scan.where}"
-    total: int = db.get(f"select count({counted_rows}) from {counted}", scan.values)
+        keys = db.memoize(
+            ("newest of documents", filter),
+            lambda: newest_of_documents(db, *_joined(scan_by_key(filter, documents))),
+        )
+        return _in_order(db, keys[offset : offset + limit]), len(keys)
+    scan = scan_by_date(db, filter, documents)
+    counted, values = _joined(scan)
+    total: int = db.get(f"select count(*) from {counted}", values)
     rows = db.execute(
-        f"select {_COLUMNS} {ordered} limit ? offset ?", (*scan.values, limit, offset)
+        f"""select {_COLUMNS} from {scan.source} cross join document d on d.key = p.document
+        where {scan.where} order by {_NEWEST_FIRST} limit ? offset ?""",
+        (*scan.values, limit, offset),
     )
     return _candidates(db, rows), total
+
+
+def _joined(scan: Scan) -> tuple[str, list[Any]]:
+    """The end of a statement that selects each passage `p` of a scan, with its values."""
+    source = scan.source
+    if scan.needs_documents:
+        source += " cross join document d on d.key = p.document"
+    return f"{source} where {scan.where}", scan.values
 
 
 def recent(db: Connection, text: str | None, filter: Filter, limit: int) -> list[Candidate]:
