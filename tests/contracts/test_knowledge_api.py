@@ -443,11 +443,12 @@ def test_results_of_other_kinds_do_not_limit_which_media_are_sorted(
     library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("recollect.knowledge.item_search._MOST_SORTED", 4)
-    texts = [f"Walrus. {'Other animals. ' * n}" for n in (4, 1, 3, 2)]
+    filler = "Other animals live here as well. " * 5
+    texts = [f"A walrus. {filler * (3 - n)} Some seals." for n in range(3)] + ["Walrus seals."]
     save(library, *(media(f"m{n}", text, days=n) for n, text in enumerate(texts)))
-    save(library, *(note(f"n{n}", "A walrus.", days=n) for n in range(8)))
+    save(library, *(note(f"n{n}", text, days=n) for n, text in enumerate(texts * 2)))
     by_time = {"filters": {"media": {"order_by": "recent"}}}
-    pages = [search_page(library, "walrus", limit=5, offset=n, **by_time) for n in (0, 5, 10)]
+    pages = [search_page(library, "walrus seals", limit=5, offset=n, **by_time) for n in (0, 5, 10)]
     ids = [result["id"] for page in pages for result in page["results"]]
     assert [id_ for id_ in ids if id_[0] == "m"] == ["m0", "m1", "m2", "m3"]
     assert len(set(ids)) == 12
