@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from recollect.model.search import Filter
 from recollect.settings import LIMITS
 from recollect.store.base import Store
 from recollect.store.values import Candidate, TimedMatches
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 class TimelinePart(NamedTuple):
@@ -57,12 +61,16 @@ class Timeline:
 
         With `kind`, only those of this kind. They are read only as far as the caller asks for them.
         """
-        places = self._places
+        columns = self._columns
         if kind is not None:
-            numbers = {n for n, part in enumerate(self._parts) if kind in part.filter.kinds}
-            places = [place for place in places if place.part in numbers]
-        for first in range(start, len(places), LIMITS.page_size):
-            page = places[first : first + LIMITS.page_size]
+            import numpy as np
+
+            numbers = [n for n, part in enumerate(self._parts) if kind in part.filter.kinds]
+            is_of_kind = np.isin(columns[1], numbers)
+            columns = [column[is_of_kind] for column in columns]
+        for first in range(start, len(columns[0]), LIMITS.page_size):
+            some = [column[first : first + LIMITS.page_size].tolist() for column in columns]
+            page = list(map(_Place, *some))
             candidates: dict[int, Candidate] = {}
             for number, part in enumerate(self._parts):
                 keys = [place.key for place in page if place.part == number]
@@ -74,11 +82,11 @@ class Timeline:
     @property
     def size(self) -> int:
         """The number of places, each of which has a result."""
-        return len(self._places)
+        return len(self._columns[0])
 
     @cached_property
-    def _places(self) -> list[_Place]:
-        """The matches in order, without further matches in the same item."""
+    def _columns(self) -> list[NDArray[np.int64]]:
+        """The columns of all places in order, without further matches in the same item."""
         # A server must start without numpy, which takes long to import.
         import numpy as np
 
@@ -87,12 +95,13 @@ class Timeline:
         documents = np.concatenate([part.matches.documents for part in self._parts])
         sizes = [len(part.matches.keys) for part in self._parts]
         numbers = np.repeat(np.arange(len(sizes)), sizes)
-        by_item = np.repeat([part.by_item for part in self._parts], sizes)
-        # Keys are positive.
-        results = np.where(by_item, -(documents * len(sizes) + numbers) - 1, keys)
         order = np.lexsort((-keys, -times))
-        _, positions = np.unique(results[order], return_index=True)
-        positions.sort()
-        order = order[positions]
-        columns = (keys[order].tolist(), numbers[order].tolist(), positions.tolist())
-        return list(map(_Place, *columns))
+        positions = np.arange(len(order))
+        by_item = np.repeat([part.by_item for part in self._parts], sizes)
+        if by_item.any():
+            # Keys are positive.
+            results = np.where(by_item, -(documents * len(sizes) + numbers) - 1, keys)
+            _, positions = np.unique(results[order], return_index=True)
+            positions.sort()
+            order = order[positions]
+        return [keys[order], numbers[order], positions]
