@@ -33,8 +33,8 @@ from recollect.store.base import Store
 from recollect.store.views.audience import visible_store
 
 MOST_RESULTS = 100
-# Of the results of a mixed list, media among the first of them are sorted in an order of their own.
-_MOST_SORTED = 10_000
+# The most media of a mixed list that are sorted in an order of their own.
+_MOST_SORTED = 5_000
 _SCORE_TYPES = {("text",): "fts", ("vector",): "vector", ("text", "vector"): "hybrid"}
 """How a result was found, in the terms of the Knowledge API."""
 
@@ -66,8 +66,9 @@ class ItemSearch:
     ) -> dict[str, Json]:
         limit = max(1, min(options.limit, MOST_RESULTS))
         offset = max(0, min(options.offset, LIMITS.page_offset))
-        results, entries = self._search(query, options, audience)
-        page = result_page(entries, limit, offset, history)
+        results = self._search(query, options, audience)
+        skipped, entries = _entries_from(results, offset, options, self._store)
+        page = result_page(entries, limit, skipped, history)
         total = page.total
         if total is None:
             total, _ = results.total()
@@ -91,16 +92,13 @@ class ItemSearch:
                 answer["nearest"] = list(nearest.values())
         return answer
 
-    def _search(
-        self, query: str, options: KnowledgeOptions, audience: Audience
-    ) -> tuple[Results, Iterator[Entry]]:
-        """A search and its results in order. Raises InvalidInput."""
+    def _search(self, query: str, options: KnowledgeOptions, audience: Audience) -> Results:
+        """The results of a search. Raises InvalidInput."""
         kind_queries = options.kind_queries()
         order, media_order = options.order_by, options.media_order
-        kinds = {kind for kind_query in kind_queries for kind in kind_query.filter.kinds}
-        if kinds == {MEDIA}:
+        if _has_only_media(options):
             order = media_order
-        results = search_everything(
+        return search_everything(
             visible_store(self._store, audience),
             self._meaning,
             validate_query(query),
@@ -114,12 +112,6 @@ class ItemSearch:
             order,
             fold=options.fold,
         )
-        entries = results.entries()
-        if order == "relevance":
-            entries = _with_falling_scores(entries)
-        if order != media_order and MEDIA in kinds:
-            entries = _with_media_order(entries, media_order, self._store)
-        return results, entries
 
     def _results(
         self,
@@ -182,33 +174,42 @@ def _remarks(results: Results, page: ResultPage) -> dict[str, Json]:
     return {name: value for name, value in remarks.items() if value}
 
 
-def _with_falling_scores(entries: Iterator[Entry]) -> Iterator[Entry]:
-    """The results with scores that never rise.
+def _has_only_media(options: KnowledgeOptions) -> bool:
+    return all(source == "media" for source in options.sources or ("all",))
 
-    A message that comes later because its conversation has better ones keeps its place, so its
-    score is at most that of the result before it.
+
+def _entries_from(
+    results: Results, offset: int, options: KnowledgeOptions, store: Store
+) -> tuple[int, Iterator[Entry]]:
+    """The results from an offset on, in order, and how many come before them."""
+    order, media_order = options.order_by, options.media_order
+    has_own_order = not options.sources or "media" in options.sources
+    if order == media_order or not has_own_order or _has_only_media(options):
+        return results.entries_from(offset)
+    media = results.entries_of(MEDIA)
+    entries = _with_media_order(results.entries(), media, media_order, store)
+    skipped = sum(1 for _ in islice(entries, offset))
+    return skipped, entries
+
+
+def _with_media_order(
+    entries: Iterator[Entry], media: Iterator[Entry], order: str, store: Store
+) -> Iterator[Entry]:
+    """The results with media in an order of their own, in the places that media have.
+
+    `media` are all of them in the order of the results.
     """
-    lowest = inf
-    for entry in entries:
-        lowest = min(lowest, entry.score)
-        yield entry._replace(score=lowest)
-
-
-def _with_media_order(entries: Iterator[Entry], order: str, store: Store) -> Iterator[Entry]:
-    """The results with media in an order of their own, in the places that media have."""
-    results = list(islice(entries, _MOST_SORTED))
-    media = [entry for entry in results if entry.candidate.kind == MEDIA]
-    media.sort(key=lambda entry: -entry.score)
+    first_media = list(islice(media, _MOST_SORTED))
+    first_media.sort(key=lambda entry: -entry.score)
     if order == "recent":
         times = {
             key: changed_at.timestamp()
-            for key, _, changed_at in store.change_times([e.candidate.key for e in media])
+            for key, _, changed_at in store.change_times([e.candidate.key for e in first_media])
             if changed_at is not None
         }
-        media.sort(key=lambda entry: -times.get(entry.candidate.key, -inf))
-    in_order = iter(media)
-    for entry in results:
+        first_media.sort(key=lambda entry: -times.get(entry.candidate.key, -inf))
+    in_order = iter(first_media)
+    for entry in entries:
         if entry.candidate.kind == MEDIA:
-            entry = next(in_order)
+            entry = next(in_order, entry)
         yield entry
-    yield from entries

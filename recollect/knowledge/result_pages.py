@@ -31,9 +31,9 @@ class ResultPage(NamedTuple):
 
 
 def result_page(
-    entries: Iterator[Entry], limit: int, offset: int, history: ResultHistory | None
+    entries: Iterator[Entry], limit: int, skipped: int, history: ResultHistory | None
 ) -> ResultPage:
-    skipped = sum(1 for _ in islice(entries, offset))
+    """A page of results. `skipped` results come before these."""
     if history is not None:
         return _unseen_page(entries, limit, skipped, history)
     page = list(islice(entries, limit))

@@ -438,6 +438,22 @@ def test_media_can_have_an_order_of_their_own(library: Library) -> None:
         order(filters={"media": {"order_by": "colour"}})
 
 
+@pytest.mark.every_state
+def test_results_of_other_kinds_do_not_limit_which_media_are_sorted(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("recollect.knowledge.item_search._MOST_SORTED", 4)
+    filler = "Other animals live here as well. " * 5
+    texts = [f"A walrus. {filler * (3 - n)} Some seals." for n in range(3)] + ["Walrus seals."]
+    save(library, *(media(f"m{n}", text, days=n) for n, text in enumerate(texts)))
+    save(library, *(note(f"n{n}", text, days=n) for n, text in enumerate(texts * 2)))
+    by_time = {"filters": {"media": {"order_by": "recent"}}}
+    pages = [search_page(library, "walrus seals", limit=5, offset=n, **by_time) for n in (0, 5, 10)]
+    ids = [result["id"] for page in pages for result in page["results"]]
+    assert [id_ for id_ in ids if id_[0] == "m"] == ["m0", "m1", "m2", "m3"]
+    assert len(set(ids)) == 12
+
+
 @proves("C3-31")
 @pytest.mark.every_state
 def test_chats_are_searched_by_title_by_message_or_by_both(collection: Library) -> None:

@@ -10,6 +10,8 @@ from messages import conversation, message
 from recollect.language.text import fold
 from recollect.model.search import Filter
 from recollect.store.base import Store
+from recollect.store.sqlite.passages import passage_queries
+from recollect.store.sqlite.text import substring
 
 # Letters, separators and characters that change when text is indexed or folded.
 PIECES = [
@@ -24,6 +26,13 @@ PIECES = [
     "ᄀ",
     "\u00ad",
 ]
+
+
+@pytest.fixture(autouse=True, params=[substring.MAX_SORTED_MATCHES, 0])
+def most_sorted(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Matches are found as in a small library, and as in one that has many."""
+    for module in (passage_queries, substring):
+        monkeypatch.setattr(module, "MAX_SORTED_MATCHES", request.param)
 
 
 def contents(count: int, seed: int) -> list[str]:
@@ -52,3 +61,29 @@ def test_pages_are_newest_first_and_filters_apply(store: Store) -> None:
     for text in ("zebra", "a zebra cros", "ebr", "bra cr"):
         page = store.find_substring(text, Filter(roles=("user",), conversations=("c1",)), 2, 1)
         assert ([c.id for c in page.candidates], page.total) == (["m3", "m2"], 5)
+
+
+def test_the_newest_messages_with_frequent_words_are_listed(store: Store) -> None:
+    texts = ["the boat and the sea", "and then the rain", "the sea", "And the", "and", ""]
+    passages = [message(f"m{n}", text, minutes=n) for n, text in enumerate(texts * 3)]
+    other = message("x", "rain", minutes=99)
+    titled = message("y", "a storm", minutes=50)
+    notes = conversation(*passages, other, title="Notes")
+    store.save([notes, conversation(titled, id="c2", title="The land")])
+    for text, expected in {
+        "the and": ["m15", "m13", "m12"],
+        "and the": ["m15", "m13", "m12"],
+        "the": ["y", "m15", "m14"],
+        "nd": ["y", "m16", "m15"],
+        "nothing": [],
+    }.items():
+        candidates = store.recent(text, Filter(), 3)
+        assert [candidate.id for candidate in candidates] == expected, text
+    assert [c.id for c in store.recent("and", Filter(roles=("assistant",)), 3)] == []
+
+
+def test_a_page_beyond_the_last_match_is_empty_but_has_the_total(store: Store) -> None:
+    store.save([conversation(*(message(f"m{n}", "zebra", minutes=n) for n in range(5)))])
+    for text in ("zebra", "ebr", "zebra "):
+        matches = store.find_substring(text, Filter(), 3, 9)
+        assert (matches.candidates, matches.total) == ([], 5 * (text != "zebra ")), text

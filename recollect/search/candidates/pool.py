@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from itertools import islice, zip_longest
+from itertools import chain, islice, zip_longest
 
 from recollect.errors import SearchTimeout
 from recollect.language.queries.intent import QUESTION
@@ -227,6 +227,14 @@ class CandidatePool:
 
     def all_matches_beyond(self) -> Iterator[Candidate]:
         """All matches that were not ranked. They are read as the caller iterates."""
+        for keys in self._pages_beyond():
+            yield from self._in_order(keys)
+
+    def all_keys_beyond(self) -> Iterator[int]:
+        """The keys of all matches that were not ranked."""
+        return chain.from_iterable(self._pages_beyond())
+
+    def _pages_beyond(self) -> Iterator[list[int]]:
         if self._interpretation.node is None or not self.has_more_matches:
             return
         keys_before = set(self.keys)
@@ -236,7 +244,7 @@ class CandidatePool:
             keys = [key for key in matches if key not in keys_before]
             keys_before.update(keys)
             for start in range(0, len(keys), _CANDIDATES_AT_ONCE):
-                yield from self._in_order(keys[start : start + _CANDIDATES_AT_ONCE])
+                yield keys[start : start + _CANDIDATES_AT_ONCE]
             if len(matches) < limit or limit > LIMITS.page_offset:
                 return
             limit *= 4

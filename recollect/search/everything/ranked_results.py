@@ -10,14 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property
-from itertools import chain, zip_longest
+from itertools import chain, islice, repeat, zip_longest
+from math import inf
+from typing import NamedTuple
 
 from recollect.language.queries.query_tree import Word
 from recollect.model.kinds import CONVERSATION
 from recollect.search import rank
 from recollect.search.candidates.pool import NEAREST, CandidatePool, read_pools, require_candidates
 from recollect.search.everything.entries import Entry, identity
-from recollect.search.everything.results import Results
+from recollect.search.everything.results import Results, distinct
 from recollect.search.queries.interpretation import Interpretation
 from recollect.search.ranking.scored import ScoredCandidate
 from recollect.search.rerank import rerank_if_useful
@@ -28,8 +30,18 @@ from recollect.search.results.unknown_names import note_unknown_names
 from recollect.search.results.variety import merge_copies, spread
 from recollect.store.values import Candidate
 
+_PLACES_AT_ONCE = 100
 MOST_COUNTED = 1_000
 """The most matches of which the items are counted; beyond that, their number is estimated."""
+
+
+class _Place(NamedTuple):
+    """A match that was not ranked."""
+
+    pool: CandidatePool
+    key: int
+    position: int
+    """Its place among all matches that were not ranked."""
 
 
 class RankedResults(Results):
@@ -92,7 +104,33 @@ class RankedResults(Results):
         return sorted(by_identity.values(), key=lambda entry: -entry.score)[:NEAREST]
 
     def all_entries(self) -> Iterator[Entry]:
-        return chain(map(self.ranked_entry, self.ranking.candidates), self._entries_beyond_pools())
+        return chain(self._ranked_entries(), self._read(self._places_beyond_pools()))
+
+    def _ranked_entries(self) -> Iterator[Entry]:
+        """The results that were ranked, with scores that never rise.
+
+        A message that comes later because its conversation has better ones keeps its place, so its
+        score is at most that of the result before it.
+        """
+        lowest = inf
+        for entry in distinct(map(self.ranked_entry, self.ranking.candidates)):
+            lowest = min(lowest, entry.score)
+            yield entry._replace(score=lowest)
+
+    def entries_from(self, offset: int) -> tuple[int, Iterator[Entry]]:
+        """Results that were not ranked are skipped without reading them."""
+        ranked = {entry.identity for entry in self._ranked_entries()}
+        if offset <= len(ranked):
+            return super().entries_from(offset)
+        places = self._distinct(self._places_beyond_pools(), {name for name, _ in ranked})
+        skipped = sum(1 for _ in islice(places, offset - len(ranked)))
+        return len(ranked) + skipped, distinct(self._read(places))
+
+    def entries_of(self, kind: str) -> Iterator[Entry]:
+        """Of the results that were not ranked, only those of this kind are read."""
+        ranked = (entry for entry in self._ranked_entries() if entry.candidate.kind == kind)
+        places = self._places_beyond_pools(kind)
+        return distinct(chain(ranked, self._read(places)))
 
     @cached_property
     def ranking(self) -> Ranking:
@@ -144,12 +182,55 @@ class RankedResults(Results):
         # The vector of a first message includes the title. Other messages have their own vectors.
         return candidate.position == 0 or not scored.by_vector
 
-    def _entries_beyond_pools(self) -> Iterator[Entry]:
-        """Matches that were not ranked: those of all kinds in turn, each in its engine's order."""
-        by_kind = [pool.all_matches_beyond() for pool in self.pools if not pool.is_exhausted]
-        candidates = (c for row in zip_longest(*by_kind) for c in row if c is not None)
-        for position, candidate in enumerate(candidates):
-            yield self.unranked_entry(candidate, position)
+    def _places_beyond_pools(self, kind: str | None = None) -> Iterator[_Place]:
+        """Matches that were not ranked: those of all kinds in turn, each in its engine's order.
+
+        With `kind`, only its matches are returned, but the others count for the positions.
+        """
+        pools = [pool for pool in self.pools if not pool.is_exhausted]
+        end: int | None = None
+        if kind is not None:
+            sizes = [sum(1 for _ in p.all_keys_beyond()) for p in pools if kind in _kinds(p)]
+            end = max(sizes, default=0)
+        by_kind = [zip(repeat(pool), pool.all_keys_beyond(), strict=False) for pool in pools]
+        in_turn = chain.from_iterable(islice(zip_longest(*by_kind), end))
+        for position, match in enumerate(filter(None, in_turn)):
+            pool, key = match
+            if kind is None or kind in _kinds(pool):
+                yield _Place(pool, key, position)
+
+    def _distinct(self, places: Iterator[_Place], documents: set[str]) -> Iterator[_Place]:
+        """The first match of each item that is not among `documents`, and all messages."""
+        for some in _batches(places):
+            document_of: dict[int, str] = {}
+            for pool, of_pool in _by_pool(some):
+                if _kinds(pool) != (CONVERSATION,):
+                    times = pool.scope.store.change_times([place.key for place in of_pool])
+                    document_of |= {key: document for key, document, _ in times}
+            for place in some:
+                document = document_of.get(place.key)
+                if document is None:
+                    yield place
+                elif document not in documents:
+                    documents.add(document)
+                    yield place
+
+    def _read(self, places: Iterator[_Place]) -> Iterator[Entry]:
+        """The results in these places. They are read as the caller iterates."""
+        for some in _batches(places):
+            candidates: dict[int, Candidate] = {}
+            for pool, of_pool in _by_pool(some):
+                keys = [place.key for place in of_pool]
+                candidates |= {candidate.key: candidate for candidate in pool.candidates(keys)}
+            for place in some:
+                if place.key in candidates:
+                    entry = self.unranked_entry(candidates[place.key], place.position)
+                    yield entry._replace(score=min(entry.score, self._lowest_score))
+
+    @cached_property
+    def _lowest_score(self) -> float:
+        """The lowest score in the ranking."""
+        return min((entry.score for entry in self._ranked_entries()), default=0.0)
 
     # -- totals ---
 
@@ -182,3 +263,18 @@ class RankedResults(Results):
         documents = {document for _, document, _ in change_times}
         documents |= {document for document, _ in ranked}
         return len(documents), is_exact
+
+
+def _kinds(pool: CandidatePool) -> tuple[str, ...]:
+    return pool.scope.filter.kinds
+
+
+def _batches(places: Iterator[_Place]) -> Iterator[list[_Place]]:
+    return iter(lambda: list(islice(places, _PLACES_AT_ONCE)), [])
+
+
+def _by_pool(places: Sequence[_Place]) -> list[tuple[CandidatePool, list[_Place]]]:
+    by_pool: dict[int, list[_Place]] = {}
+    for place in places:
+        by_pool.setdefault(id(place.pool), []).append(place)
+    return [(of_pool[0].pool, of_pool) for of_pool in by_pool.values()]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 
 from recollect.language.queries.query_tree import Word
 from recollect.search.everything.entries import Entry
@@ -39,15 +40,24 @@ class Results(ABC):
 
     def entries(self) -> Iterator[Entry]:
         """Every result once, in order."""
-        identities: set[tuple[str, str]] = set()
-        for entry in self.all_entries():
-            if entry.identity not in identities:
-                identities.add(entry.identity)
-                yield entry
+        return distinct(self.all_entries())
 
     @abstractmethod
     def all_entries(self) -> Iterator[Entry]:
         """The results in order, with duplicates."""
+
+    def entries_from(self, offset: int) -> tuple[int, Iterator[Entry]]:
+        """The results from an offset on, and how many come before them.
+
+        That is less than the offset if there are not so many.
+        """
+        entries = self.entries()
+        skipped = sum(1 for _ in islice(entries, offset))
+        return skipped, entries
+
+    def entries_of(self, kind: str) -> Iterator[Entry]:
+        """The results of one kind, in order."""
+        return (entry for entry in self.entries() if entry.candidate.kind == kind)
 
     def nearest(self) -> list[Entry]:
         """If there are no results, up to three that are the closest in meaning."""
@@ -56,3 +66,12 @@ class Results(ABC):
     @abstractmethod
     def total(self) -> tuple[int, bool]:
         """The number of results, and whether it is exact or an estimate."""
+
+
+def distinct(entries: Iterable[Entry]) -> Iterator[Entry]:
+    """Each result once."""
+    identities: set[tuple[str, str]] = set()
+    for entry in entries:
+        if entry.identity not in identities:
+            identities.add(entry.identity)
+            yield entry

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from recollect.language.queries.query_tree import Node
@@ -10,18 +10,30 @@ from recollect.model.kinds import CONVERSATION
 from recollect.search.candidates.pool import CandidatePool
 from recollect.search.everything.entries import Entry
 from recollect.search.everything.ranked_results import RankedResults
+from recollect.search.everything.results import distinct
 from recollect.search.everything.timeline import Timeline, TimelinePart, count_results
 from recollect.search.ranking.scored import ScoredCandidate
 from recollect.search.results.ranking import Ranking
-from recollect.store.values import TimedMatches
+from recollect.store.values import Candidate, TimedMatches
 
 
 class ResultsByTime(RankedResults):
     """Last changed first; results without a date come last. The ranking gives the scores."""
 
     def all_entries(self) -> Iterator[Entry]:
+        return self._entries(self._timeline.candidates())
+
+    def entries_from(self, offset: int) -> tuple[int, Iterator[Entry]]:
+        """Earlier results are skipped without reading them."""
+        start = min(offset, self._timeline.size)
+        return start, distinct(self._entries(self._timeline.candidates(start)))
+
+    def entries_of(self, kind: str) -> Iterator[Entry]:
+        return distinct(self._entries(self._timeline.candidates(kind=kind)))
+
+    def _entries(self, candidates: Iterable[tuple[int, Candidate]]) -> Iterator[Entry]:
         ranking = {scored.candidate.key: scored for scored in self.ranking.candidates}
-        for position, candidate in enumerate(self._timeline.candidates()):
+        for position, candidate in candidates:
             if candidate.key in ranking:
                 scored = ranking[candidate.key]
                 yield self.ranked_entry(scored)._replace(candidate=candidate)
@@ -60,5 +72,6 @@ class ResultsByTime(RankedResults):
 
 def _timeline_part(pool: CandidatePool, matches: TimedMatches) -> TimelinePart:
     store, filter = pool.scope
-    total = count_results(matches, by_item=filter.kinds != (CONVERSATION,))
-    return TimelinePart(store, filter, matches, total)
+    by_item = filter.kinds != (CONVERSATION,)
+    total = count_results(matches, by_item=by_item)
+    return TimelinePart(store, filter, matches, total, by_item)

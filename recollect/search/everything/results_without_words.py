@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -14,13 +14,13 @@ from recollect.model.search import Filter
 from recollect.search.candidates.deadline import NOTE
 from recollect.search.everything.entries import Entry, identity
 from recollect.search.everything.kind_queries import KindQuery
-from recollect.search.everything.results import Results
+from recollect.search.everything.results import Results, distinct
 from recollect.search.everything.timeline import Timeline, TimelinePart, count_results
 from recollect.search.results.unknown_names import note_unknown_names
 from recollect.search.results.without_words import AS_TYPED
 from recollect.settings import LIMITS
 from recollect.store.base import Store
-from recollect.store.values import TimedMatches
+from recollect.store.values import Candidate, TimedMatches
 
 
 class ResultsWithoutWords(Results):
@@ -56,7 +56,22 @@ class ResultsWithoutWords(Results):
         return any(part.is_partial for part in self._parts)
 
     def all_entries(self) -> Iterator[Entry]:
-        for position, candidate in enumerate(self._timeline.candidates()):
+        return self._entries(self._timeline.candidates())
+
+    def entries_from(self, offset: int) -> tuple[int, Iterator[Entry]]:
+        """Earlier results are skipped without reading them. Those of a text have been read."""
+        if self._text:
+            return super().entries_from(offset)
+        start = min(offset, self._timeline.size)
+        return start, distinct(self._entries(self._timeline.candidates(start)))
+
+    def entries_of(self, kind: str) -> Iterator[Entry]:
+        if self._text:
+            return super().entries_of(kind)
+        return distinct(self._entries(self._timeline.candidates(kind=kind)))
+
+    def _entries(self, candidates: Iterable[tuple[int, Candidate]]) -> Iterator[Entry]:
+        for position, candidate in candidates:
             score = round(1 / (1 + position / LIMITS.page_size), 6)
             by_title = candidate.kind == CONVERSATION and self._is_about_titles
             yield Entry(candidate, score, by_title)
@@ -86,7 +101,7 @@ class ResultsWithoutWords(Results):
         matches = self._store.match_times(None, query.filter)
         by_item = not query.is_for_conversations or self._is_about_titles
         total = count_results(matches, by_item=by_item)
-        return TimelinePart(self._store, query.filter, matches, total)
+        return TimelinePart(self._store, query.filter, matches, total, by_item)
 
     def _literal_matches(self, filter: Filter) -> TimelinePart:
         literal = self._store.find_substring(self._text, filter, LIMITS.page_offset, 0)
@@ -94,7 +109,7 @@ class ResultsWithoutWords(Results):
         matches = TimedMatches.of(self._store.change_times(keys))
         listed = {identity(c, self._is_about_titles) for c in literal.candidates}
         total = len(listed) + literal.total - len(literal.candidates)
-        return TimelinePart(self._store, filter, matches, total, not literal.is_complete)
+        return TimelinePart(self._store, filter, matches, total, is_partial=not literal.is_complete)
 
 
 def _is_about_titles(fields: Fields) -> bool:

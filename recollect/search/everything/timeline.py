@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from recollect.model.search import Filter
 from recollect.settings import LIMITS
 from recollect.store.base import Store
 from recollect.store.values import Candidate, TimedMatches
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 class TimelinePart(NamedTuple):
@@ -20,8 +24,20 @@ class TimelinePart(NamedTuple):
     matches: TimedMatches
     total: int
     """The number of results. Several matches in one item may be one result."""
+    by_item: bool = False
+    """Whether all matches in one item are one result, for every item."""
     is_partial: bool = False
     """Whether there was no time to find all of them."""
+
+
+class _Place(NamedTuple):
+    """A match in the list."""
+
+    key: int
+    part: int
+    """The number of its part."""
+    position: int
+    """How many matches come before it, with further matches in the same item."""
 
 
 def count_results(matches: TimedMatches, *, by_item: bool) -> int:
@@ -38,26 +54,54 @@ class Timeline:
         self._parts = parts
         self.total = sum(part.total for part in parts)
 
-    def candidates(self) -> Iterator[Candidate]:
-        """The matches in order. They are read only as far as the caller asks for them."""
-        places = self._places
-        for start in range(0, len(places), LIMITS.page_size):
-            page = places[start : start + LIMITS.page_size]
+    def candidates(
+        self, start: int = 0, kind: str | None = None
+    ) -> Iterator[tuple[int, Candidate]]:
+        """The matches in order from a place on, each with its position among all matches.
+
+        With `kind`, only those of this kind. They are read only as far as the caller asks for them.
+        """
+        columns = self._columns
+        if kind is not None:
+            import numpy as np
+
+            numbers = [n for n, part in enumerate(self._parts) if kind in part.filter.kinds]
+            is_of_kind = np.isin(columns[1], numbers)
+            columns = [column[is_of_kind] for column in columns]
+        for first in range(start, len(columns[0]), LIMITS.page_size):
+            some = [column[first : first + LIMITS.page_size].tolist() for column in columns]
+            page = list(map(_Place, *some))
             candidates: dict[int, Candidate] = {}
             for number, part in enumerate(self._parts):
-                keys = [key for key, own_number in page if own_number == number]
+                keys = [place.key for place in page if place.part == number]
                 candidates |= {c.key: c for c in part.store.candidates(keys, part.filter)}
-            yield from (candidates[key] for key, _ in page if key in candidates)
+            for place in page:
+                if place.key in candidates:
+                    yield place.position, candidates[place.key]
+
+    @property
+    def size(self) -> int:
+        """The number of places, each of which has a result."""
+        return len(self._columns[0])
 
     @cached_property
-    def _places(self) -> list[tuple[int, int]]:
-        """The key of each match, and the number of its part."""
+    def _columns(self) -> list[NDArray[np.int64]]:
+        """The columns of all places in order, without further matches in the same item."""
         # A server must start without numpy, which takes long to import.
         import numpy as np
 
         keys = np.concatenate([part.matches.keys for part in self._parts])
         times = np.concatenate([part.matches.times for part in self._parts])
+        documents = np.concatenate([part.matches.documents for part in self._parts])
         sizes = [len(part.matches.keys) for part in self._parts]
         numbers = np.repeat(np.arange(len(sizes)), sizes)
         order = np.lexsort((-keys, -times))
-        return list(zip(keys[order].tolist(), numbers[order].tolist(), strict=True))
+        positions = np.arange(len(order))
+        by_item = np.repeat([part.by_item for part in self._parts], sizes)
+        if by_item.any():
+            # Keys are positive.
+            results = np.where(by_item, -(documents * len(sizes) + numbers) - 1, keys)
+            _, positions = np.unique(results[order], return_index=True)
+            positions.sort()
+            order = order[positions]
+        return [keys[order], numbers[order], positions]

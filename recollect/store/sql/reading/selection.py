@@ -18,6 +18,16 @@ from recollect.store.sql.database import Database
 MAX_LISTED_DOCUMENTS = 2_000
 MAX_LISTED_PASSAGES = 20_000
 
+LONGEST_INDEXED_NAME = 200
+"""The longest role or author, in characters, that is in the index of its column."""
+IS_AUTHOR = f"author is not null and length(author) <= {LONGEST_INDEXED_NAME}"
+"""The rows in the index of authors."""
+IS_OTHER_ROLE = (
+    "role <> 'user' and role <> 'assistant' and role <> 'system' and role <> 'tool' "
+    f"and length(role) <= {LONGEST_INDEXED_NAME}"
+)
+"""The rows in the index of roles: nearly all passages have one of the others."""
+
 # One index lookup per distinct name, however many rows have it. Names that are too long for an
 # index only match as they are written.
 _NAMES = """with recursive names(name) as (
@@ -27,11 +37,6 @@ _NAMES = """with recursive names(name) as (
        where {own} and {condition} and t.{column} > names.name)
       from names where names.name is not null)
   select name from names where name is not null"""
-_IS_AUTHOR = "author is not null and length(author) <= 200"
-_IS_OTHER_ROLE = (
-    "role <> 'user' and role <> 'assistant' and role <> 'system' and role <> 'tool' "
-    "and length(role) <= 200"
-)
 
 
 def resolve_filter(db: Database, filter: Filter) -> Filter:
@@ -51,7 +56,7 @@ def resolve_senders(db: Database, filter: Filter) -> Filter:
     names = {
         *ROLES,
         *authors(db),
-        *_distinct_names(db, "passage", "role", _IS_OTHER_ROLE),
+        *_distinct_names(db, "passage", "role", IS_OTHER_ROLE),
     }
     senders = {fold(sender) for sender in filter.senders}
     spellings = {name for name in names if fold(name) in senders}
@@ -60,7 +65,7 @@ def resolve_senders(db: Database, filter: Filter) -> Filter:
 
 def authors(db: Database, limit: int | None = None) -> list[str]:
     """The names of all authors; none if there are more than `limit`."""
-    sql = _names_sql(db, "passage", "author", _IS_AUTHOR)
+    sql = _names_sql(db, "passage", "author", IS_AUTHOR)
     if limit is not None:
         sql = f"{sql} limit {limit + 1:d}"
     names = [name for (name,) in db.rows_once(sql)]

@@ -50,6 +50,22 @@ def timed_matches(db: Database, source: str, values: Sequence[Any]) -> TimedMatc
     return TimedMatches(keys, documents, times)
 
 
+def newest_of_documents(db: Database, source: str, values: Sequence[Any]) -> list[int]:
+    """The keys of the newest passage of each document, newest first.
+
+    `source` ends a statement that selects passages `p`. Those without a date come last.
+    """
+    import numpy as np
+
+    columns = ("p.key", "p.document", f"coalesce(p.created_at, {NO_TIME})")
+    keys, documents, times = _arrays(db, columns, source, values)
+    order = np.lexsort((-keys, -times))
+    _, places = np.unique(documents[order], return_index=True)
+    places.sort()
+    newest: list[int] = keys[order][places].tolist()
+    return newest
+
+
 def _document_times(db: Database, documents: Numbers) -> tuple[Numbers, NDArray[np.bool_]]:
     """The time of each of these documents, and whether it is a conversation."""
     import numpy as np

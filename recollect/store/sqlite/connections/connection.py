@@ -34,7 +34,8 @@ from recollect.store.sqlite.passages.compression import (
     pack_id,
     ranges_of_ids,
 )
-from recollect.store.sqlite.passages.filters import document_conditions, passage_conditions
+from recollect.store.sqlite.passages.documents_with_passages import has_passage
+from recollect.store.sqlite.passages.filters import document_conditions
 
 if TYPE_CHECKING:
     import numpy as np
@@ -293,11 +294,8 @@ class Connection(apsw.Connection):
             )
             values += [fold(search)] * 2
         if filter.of_passages:
-            passage_where, passage_values = passage_conditions(filter)
-            where += (
-                " and exists (select 1 from passage p "
-                f"where p.document = d.key and {passage_where})"
-            )
+            has_passage_where, passage_values = has_passage(self, filter, where, values)
+            where += f" and {has_passage_where}"
             values += passage_values
         return where, values
 

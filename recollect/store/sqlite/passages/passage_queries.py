@@ -15,19 +15,22 @@ from recollect.model.search import Filter
 from recollect.settings import LIMITS
 from recollect.store.sql.reading.candidates import COLUMNS, decode_columns
 from recollect.store.sql.reading.selection import few_documents, resolve_filter
+from recollect.store.sql.reading.times import newest_of_documents
 from recollect.store.sqlite.connections.connection import Connection
 from recollect.store.sqlite.passages.candidate_cache import CandidateCache
 from recollect.store.sqlite.passages.compression import unpack_ids
 from recollect.store.sqlite.passages.filters import conditions
 from recollect.store.sqlite.passages.key_ranges import all_keys
-from recollect.store.sqlite.passages.scans import Scan, scan_by_date
+from recollect.store.sqlite.passages.scans import Scan, scan_by_date, scan_by_key
 from recollect.store.sqlite.text.substring import (
+    MAX_SORTED_MATCHES,
     KeyQuery,
     documents_titled,
     passages_containing,
     passages_with_all_words,
     passages_with_word_part,
     passages_with_words_around,
+    words_of,
 )
 from recollect.store.values import Candidate, SubstringMatches
 
@@ -206,15 +209,43 @@ def find_substring(
     db: Connection, text: str, filter: Filter, limit: int, offset: int, by_document: bool
 ) -> SubstringMatches:
     """See Store.find_substring. If the text is frequent, or has no words, this is a scan."""
-    matches = passages_with_word_part(db, text)
-    if matches is not None and not by_document:
-        return _indexed_matches(db, matches, filter, limit, offset)
-    scan = scan_by_date(db, filter, few_documents(db, filter))
-    matching_keys = passages_with_words_around(db, text)
-    if matching_keys is not None:
-        where, values = conditions(filter)
-        source = "json_each(?) f cross join passage p on p.key = f.value"
-        scan = Scan(source, where, [matching_keys, *values])
+    documents = few_documents(db, filter)
+    scan = scan_by_date(db, filter, documents)
+    if documents is None or not _are_short(db, documents):
+        matches = passages_with_word_part(db, text)
+        if matches is not None and not by_document:
+            return _indexed_matches(db, matches, filter, limit, offset)
+        keys = passages_with_words_around(db, text)
+        if keys is not None:
+            scan = _scan_keys(keys, filter, scan)
+    return _scanned_matches(db, text, scan, limit, offset, by_document)
+
+
+def _are_short(db: Connection, documents: Sequence[int]) -> bool:
+    """Whether reading the texts of these documents is faster than searching the whole index."""
+    members, value = db.in_list(documents)
+    count = db.get(f"select sum(passages) from document where key in ({members})", (value,))
+    return (count or 0) <= MAX_SORTED_MATCHES
+
+
+def _scan_keys(keys: Sequence[int], filter: Filter, scan: Scan) -> Scan:
+    """Scan only the passages with these keys that pass the filter.
+
+    Few are looked up and sorted. To sort many, all of them would be read before the first is known,
+    so `scan`, which visits all passages that pass the filter, skips the others.
+    """
+    if len(keys) > MAX_SORTED_MATCHES:
+        condition = "p.key in (select value from json_each(?))"
+        return _with_condition(scan, condition, [json.dumps(keys)])
+    where, values = conditions(filter)
+    source = "json_each(?) f cross join passage p on p.key = f.value"
+    return Scan(source, where, [json.dumps(keys), *values])
+
+
+def _scanned_matches(
+    db: Connection, text: str, scan: Scan, limit: int, offset: int, by_document: bool
+) -> SubstringMatches:
+    """A page of the passages that contain a text. All texts of the scan are read, if in time."""
     rows = db.execute(
         f"""select p.key, p.document, p.content from {scan.source}
         cross join document d on d.key = p.document
@@ -234,52 +265,58 @@ def find_substring(
         if time.thread_time() > end:
             is_complete = False
             break
-    page = keys[offset : offset + limit]
-    by_key = {candidate.key: candidate for candidate in candidates(db, page, _ALL)}
-    return SubstringMatches([by_key[key] for key in page], len(keys), is_complete)
+    page = _in_order(db, keys[offset : offset + limit])
+    return SubstringMatches(page, len(keys), is_complete)
+
+
+def _in_order(db: Connection, keys: Sequence[int]) -> list[Candidate]:
+    """The passages with these keys, in the same order."""
+    by_key = {candidate.key: candidate for candidate in candidates(db, keys, _ALL)}
+    return [by_key[key] for key in keys]
 
 
 def _indexed_matches(
     db: Connection, matches: KeyQuery, filter: Filter, limit: int, offset: int
 ) -> SubstringMatches:
-    """A page of the passages that a query selects. Their texts are not read."""
+    """A page of the passages that a query selects. Only the texts of the page are read."""
     where, values = conditions(filter)
-    source = (
-        f"({matches.sql}) f cross join passage p on p.key = f.key "
-        f"cross join document d on d.key = p.document where {where}"
-    )
-    parameters = (*matches.values, *values)
-    total: int = db.get(f"select count(*) from {source}", parameters)
     rows = db.execute(
-        f"select {_COLUMNS} from {source} order by {_NEWEST_FIRST} limit ? offset ?",
-        (*parameters, limit, offset),
+        f"""select p.key from ({matches.sql}) f cross join passage p on p.key = f.key
+        cross join document d on d.key = p.document where {where} order by {_NEWEST_FIRST}""",
+        (*matches.values, *values),
     )
-    return SubstringMatches(_candidates(db, rows), total)
+    keys = [key for (key,) in rows]
+    return SubstringMatches(_in_order(db, keys[offset : offset + limit]), len(keys))
 
 
 def newest(
     db: Connection, filter: Filter, limit: int, offset: int, by_document: bool
 ) -> tuple[list[Candidate], int]:
     """See Store.newest."""
-    scan = scan_by_date(db, filter, few_documents(db, filter))
-    joined = f"{scan.source} cross join document d on d.key = p.document where {scan.where}"
-    counted_rows = "*"
-    ordered = f"from {joined} order by {_NEWEST_FIRST}"
+    documents = few_documents(db, filter)
     if by_document:
-        counted_rows = "distinct p.document"
-        ordered = f"""from (select p.key,
-            row_number() over (partition by p.document order by {_NEWEST_FIRST}) as place
-            from {joined}) n
-          cross join passage p on p.key = n.key cross join document d on d.key = p.document
-          where n.place = 1 order by {_NEWEST_FIRST}"""
-    counted = joined
-    if not scan.needs_documents:
-        counted = f"{scan.source} where {scan.where}"
-    total: int = db.get(f"select count({counted_rows}) from {counted}", scan.values)
+        keys = db.memoize(
+            ("newest of documents", filter),
+            lambda: newest_of_documents(db, *_joined(scan_by_key(filter, documents))),
+        )
+        return _in_order(db, keys[offset : offset + limit]), len(keys)
+    scan = scan_by_date(db, filter, documents)
+    counted, values = _joined(scan)
+    total: int = db.get(f"select count(*) from {counted}", values)
     rows = db.execute(
-        f"select {_COLUMNS} {ordered} limit ? offset ?", (*scan.values, limit, offset)
+        f"""select {_COLUMNS} from {scan.source} cross join document d on d.key = p.document
+        where {scan.where} order by {_NEWEST_FIRST} limit ? offset ?""",
+        (*scan.values, limit, offset),
     )
     return _candidates(db, rows), total
+
+
+def _joined(scan: Scan) -> tuple[str, list[Any]]:
+    """The end of a statement that selects each passage `p` of a scan, with its values."""
+    source = scan.source
+    if scan.needs_documents:
+        source += " cross join document d on d.key = p.document"
+    return f"{source} where {scan.where}", scan.values
 
 
 def recent(db: Connection, text: str | None, filter: Filter, limit: int) -> list[Candidate]:
@@ -304,9 +341,13 @@ def recent(db: Connection, text: str | None, filter: Filter, limit: int) -> list
 def _scan_matches(db: Connection, text: str, filter: Filter, scan: Scan, titled: str) -> Scan:
     """Scan the passages that contain a text, or whose documents are in the JSON array `titled`."""
     in_titled = "p.document in (select value from json_each(?))"
+    words = passages_with_all_words(db, text)
+    if words.is_frequent(db):
+        # A scan soon finds enough of them, while listing all that match takes long.
+        condition = f"(contains(p.content, ?) or has_all_words(p.content, ?) or {in_titled})"
+        return _with_condition(scan, condition, [fold(text), words_of(text), titled])
     query = passages_containing(db, text)
     if query is None:
-        words = passages_with_all_words(db, text)
         condition = f"(p.key in ({words.sql}) or contains(p.content, ?) or {in_titled})"
         return _with_condition(scan, condition, [*words.values, fold(text), titled])
     keys = query.keys_if_few(db)

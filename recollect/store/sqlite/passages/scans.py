@@ -7,9 +7,17 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from recollect.model.search import Filter
-from recollect.store.sql.reading.selection import drop_common_kinds
+from recollect.store.sql.reading.selection import (
+    IS_AUTHOR,
+    LONGEST_INDEXED_NAME,
+    drop_common_kinds,
+)
 from recollect.store.sqlite.connections.connection import Connection
 from recollect.store.sqlite.passages.filters import conditions, passage_conditions
+
+# Up to this many passages are sorted by date. For more, the index by date is faster.
+_MAX_SORTED = 3_000
+_IS_AUTHOR = IS_AUTHOR.replace("author", "p.author")
 
 
 class Scan(NamedTuple):
@@ -33,6 +41,9 @@ def scan_by_date(db: Connection, filter: Filter, documents: Sequence[int] | None
     """
     if documents is not None:
         return _scan_documents(filter, documents)
+    if _are_few_by_authors(db, filter.authors):
+        where, values = conditions(filter)
+        return Scan("passage p indexed by passage_author", f"{_IS_AUTHOR} and {where}", values)
     any_kind, excluded_documents = drop_common_kinds(db, filter)
     if not excluded_documents:
         filter = any_kind
@@ -52,3 +63,15 @@ def _scan_documents(filter: Filter, documents: Sequence[int]) -> Scan:
     where, values = passage_conditions(filter)
     source = "json_each(?) k cross join passage p indexed by passage_order on p.document = k.value"
     return Scan(source, where, [json.dumps(documents), *values])
+
+
+def _are_few_by_authors(db: Connection, authors: Sequence[str]) -> bool:
+    """Whether there are so few passages by these authors that sorting them is fast."""
+    if not authors or max(map(len, authors)) > LONGEST_INDEXED_NAME:
+        return False
+    places = ", ".join("?" * len(authors))
+    rows = db.rows(
+        f"select 1 from passage where {IS_AUTHOR} and author in ({places}) limit ?",
+        (*authors, _MAX_SORTED + 1),
+    )
+    return len(rows) <= _MAX_SORTED

@@ -21,9 +21,13 @@ from recollect.store.sqlite.text.index_layout import has_positions
 from recollect.store.sqlite.text.text_index import WORD, is_vocabulary_behind
 
 # With more matches, scanning from the newest passage finds enough of them sooner than sorting all.
-_MAX_SORTED_MATCHES = 3_000
+MAX_SORTED_MATCHES = 3_000
 # A scan is as fast as reading every fourth passage by its key.
 _SCANNED_SHARE = 4
+# A scan finds a page of what one in fifty passages has before all of that is listed.
+_FREQUENT_SHARE = 50
+# If one in twenty passages has all words of a text, listing those with longer words takes too long.
+_VERY_FREQUENT_SHARE = 20
 # FTS5 finds no token in this, so it matches nothing.
 _NO_TERM = "\x1f"
 
@@ -36,10 +40,19 @@ class KeyQuery(NamedTuple):
 
     def keys_if_few(self, db: Connection) -> str | None:
         """The keys as a JSON array, or None if there are too many to sort."""
-        rows = db.rows(f"{self.sql} limit {_MAX_SORTED_MATCHES}", self.values)
-        if len(rows) == _MAX_SORTED_MATCHES:
+        rows = db.rows(f"{self.sql} limit {MAX_SORTED_MATCHES}", self.values)
+        if len(rows) == MAX_SORTED_MATCHES:
             return None
         return json.dumps([key for (key,) in rows])
+
+    def is_frequent(self, db: Connection, share: int = _FREQUENT_SHARE) -> bool:
+        """Whether a scan from the newest passage soon finds a page of them.
+
+        That is if at least one in `share` passages is among them.
+        """
+        limit = max(MAX_SORTED_MATCHES, _share_of_passages(db, share))
+        sql = f"select count(*) from ({self.sql} limit {limit})"
+        return bool(db.get(sql, self.values) == limit)
 
 
 def passages_containing(db: Connection, text: str) -> KeyQuery | None:
@@ -74,29 +87,42 @@ def passages_with_word_part(db: Connection, text: str) -> KeyQuery | None:
     return _content_matches(db, query, _contains_text(text))
 
 
-def passages_with_words_around(db: Connection, text: str) -> str | None:
-    """The keys of the passages whose words could contain the text, as a JSON array.
+def passages_with_words_around(db: Connection, text: str) -> list[int] | None:
+    """The keys of the passages whose words could contain the text.
 
     None if the index cannot tell, or if there are so many that a scan is as fast.
     """
     if is_vocabulary_behind(db) or long_passages(db):
         return None
+    if passages_with_all_words(db, text).is_frequent(db, _VERY_FREQUENT_SHARE):
+        return None
     query = _enclosing_words_query(db, text)
     if query is None:
         return None
-    limit = max(_MAX_SORTED_MATCHES, db.get("select passage from last_key") // _SCANNED_SHARE)
+    limit = max(MAX_SORTED_MATCHES, _share_of_passages(db, _SCANNED_SHARE))
     matches = _title_or_content_matches(db, query)
     rows = db.rows(f"{matches.sql} limit ?", (*matches.values, limit))
     if len(rows) == limit:
         return None
-    return json.dumps([key for (key,) in rows])
+    return [key for (key,) in rows]
+
+
+def _share_of_passages(db: Connection, share: int) -> int:
+    """One in so many of all passages."""
+    last_key: int = db.get("select passage from last_key")
+    return last_key // share
+
+
+def words_of(text: str) -> str:
+    """The words of a text as they are indexed, with spaces between them."""
+    return " ".join(WORD.findall(indexable(text)))
 
 
 def passages_with_all_words(db: Connection, text: str) -> KeyQuery:
     """The passages whose content has all words of a text; none if it contains no word."""
-    words = WORD.findall(indexable(text))
-    query = " AND ".join(map(quote, words)) or quote(_NO_TERM)
-    return _content_matches(db, query, ("has_all_words(p.content, ?)", " ".join(words)))
+    words = words_of(text)
+    query = " AND ".join(map(quote, words.split())) or quote(_NO_TERM)
+    return _content_matches(db, query, ("has_all_words(p.content, ?)", words))
 
 
 def documents_titled(db: Connection, text: str, documents: Sequence[int] | None) -> Iterator[int]:
