@@ -166,12 +166,15 @@ def test_the_words_of_a_pasted_text_are_counted_with_the_first_statement(
 def test_the_parts_of_all_compounds_are_looked_up_and_counted_at_once(
     library: tuple[recollect.Library, Tap],
 ) -> None:
-    """The library has none of these words, but words that they consist of, or end with."""
+    """The library has none of these words, but words that they consist of, or end with.
+
+    Two of the statements look for longer words that contain them, or that two of them form.
+    """
     text = "Welche Burgfahrkarte und welche Straßenbahnfahrkarte kostet zwölf Schifffahrkarten?"
     for mode in ("text", "both"):
         traffic = search(library, text, mode)
         assert traffic.transactions == 1
-        assert len(traffic.statements) <= 6, "\n".join(s[:60] for s in traffic.statements)
+        assert len(traffic.statements) <= 8, "\n".join(s[:60] for s in traffic.statements)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -246,8 +249,9 @@ def test_a_search_by_an_agent_from_whom_nothing_is_hidden_has_as_many_statements
 def test_a_search_of_everything_reads_its_results_with_one_more_statement(
     library: tuple[recollect.Library, Tap], on_cluster: bool
 ) -> None:
+    """A word that the library lacks may also be a form of one in another language."""
     opened, traces = library
-    limits = {"castle": 4, "which tram goes to the castle": 5, "castel": 6, '"tram 22"': 5}
+    limits = {"castle": 4, "which tram goes to the castle": 5, "castel": 7, '"tram 22"': 5}
     for text, limit in limits.items():
         assert opened.knowledge.search(text)["results"]
         traffic = traces.take()

@@ -86,8 +86,10 @@ class PartialStore(StoreView):
             "variants", lambda: self._store.variants(words, language), [(word,) for word in words]
         )
 
-    def words_containing(self, part: str) -> list[str]:
-        return self._attempt("variants", lambda: self._store.words_containing(part), [])
+    def words_containing(self, parts: Sequence[str]) -> dict[str, list[str]]:
+        return self._attempt(
+            "variants", lambda: self._store.words_containing(parts), {part: [] for part in parts}
+        )
 
     def known_words(self, words: Sequence[str]) -> set[str]:
         return self._attempt("known_words", lambda: self._store.known_words(words), set())

@@ -82,8 +82,8 @@ class TextSearch(ABC):
 
     @reader
     @abstractmethod
-    def words_containing(self, part: str) -> list[str]:
-        """The words in the library that contain this text, in alphabetical order.
+    def words_containing(self, parts: Sequence[str]) -> dict[str, list[str]]:
+        """For each part: the words in the library that contain it, in alphabetical order.
 
         If there are very many, only the first of them.
         """

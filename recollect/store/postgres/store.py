@@ -217,8 +217,8 @@ class PostgresStore(SqlStore[Connection]):
     def variants(self, words: Sequence[str], language: Language = ENGLISH) -> list[tuple[str, ...]]:
         return self._search_terms(lambda db: text.variants(db, words, language, self._counts))
 
-    def words_containing(self, part: str) -> list[str]:
-        return self._search_terms(lambda db: text.words_containing(db, part))
+    def words_containing(self, parts: Sequence[str]) -> dict[str, list[str]]:
+        return self._search_terms(lambda db: text.words_containing(db, parts))
 
     def known_words(self, words: Sequence[str]) -> set[str]:
         return self._search_terms(lambda db: text.known_words(db, words))

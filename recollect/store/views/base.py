@@ -244,8 +244,8 @@ class StoreView(Store):
     def variants(self, words: Sequence[str], language: Language = ENGLISH) -> list[tuple[str, ...]]:
         return self._store.variants(words, language)
 
-    def words_containing(self, part: str) -> list[str]:
-        return self._store.words_containing(part)
+    def words_containing(self, parts: Sequence[str]) -> dict[str, list[str]]:
+        return self._store.words_containing(parts)
 
     def known_words(self, words: Sequence[str]) -> set[str]:
         return self._store.known_words(words)

@@ -8,7 +8,7 @@ also end with the word: a library seldom has both parts of "Krankenversicherung"
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from recollect.language.languages import LATIN
 from recollect.store.base import Store
@@ -31,37 +31,46 @@ def longer_words(part: str, store: Store) -> list[str]:
     """The words of the library that contain a text."""
     if len(part) < _MIN_PART:
         return []
-    return store.words_containing(part)[:_MOST_WORDS]
+    return store.words_containing([part])[part][:_MOST_WORDS]
 
 
 def joined_words(
-    word: str,
+    words: Sequence[str],
     store: Store,
     is_english: Callable[[str], bool],
     joins_words: Callable[[], bool] = lambda: False,
-) -> list[str]:
-    """The words of the library that begin with a word, or consist of it and other words.
+) -> dict[str, list[str]]:
+    """For each word: the words of the library that begin with it, or consist of it and others.
 
     `joins_words` says whether the library has a language that joins words.
     """
-    if len(word) < _MIN_PART:
-        return []
-    rests: dict[str, list[str]] = {}
-    for longer_word in store.words_containing(word):
-        rests[longer_word] = []
-        if not longer_word.startswith(word):
-            rests[longer_word] = list(filter(None, longer_word.split(word)))
-    unknown = {rest for each in rests.values() for rest in each if not _are_words(rest, is_english)}
+    long_enough = [word for word in words if len(word) >= _MIN_PART]
+    if not long_enough:
+        return {}
+    rests = {
+        word: {longer: _rests(longer, word) for longer in longer_words}
+        for word, longer_words in store.words_containing(long_enough).items()
+    }
+    all_rests = {rest for each in rests.values() for parts in each.values() for rest in parts}
+    unknown = {rest for rest in all_rests if not _are_words(rest, is_english)}
     unknown -= _words_of_library(unknown, store)
-    ends = {longer_word for longer_word in rests if _may_be_head(word, longer_word)}
-    if ends and not joins_words():
-        ends = set()
-    joined = [
-        longer_word
-        for longer_word, each in rests.items()
-        if longer_word in ends or unknown.isdisjoint(each)
-    ]
-    return joined[:_MOST_WORDS]
+
+    def is_joined(longer: str, word: str) -> bool:
+        if unknown.isdisjoint(rests[word][longer]):
+            return True
+        return _may_be_head(word, longer) and joins_words()
+
+    return {
+        word: [longer for longer in rests[word] if is_joined(longer, word)][:_MOST_WORDS]
+        for word in rests
+    }
+
+
+def _rests(longer: str, word: str) -> list[str]:
+    """The parts of a longer word that must be words, too."""
+    if longer.startswith(word):
+        return []
+    return list(filter(None, longer.split(word)))
 
 
 def _may_be_head(word: str, longer_word: str) -> bool:

@@ -159,14 +159,9 @@ def _longer_words(
             absent = [term for term in absent if not is_english(term.name)]
         if not absent or not joins_words():
             return {}
-    words: dict[Form, list[Form]] = {}
-    for term in absent:
-        word = term.forms[0][0]
-        if len(terms) == 1 and (
-            term.exact or has_inner_capital(query.rest)
-        ):  # part of a name in code
-            longer = longer_words(word, store)
-        else:
-            longer = joined_words(word, store, is_english, joins_words)
-        words[term.forms[0]] = [(each,) for each in longer]
-    return words
+    words = [term.forms[0][0] for term in absent]
+    if len(terms) == 1 and absent and (absent[0].exact or has_inner_capital(query.rest)):
+        longer = {words[0]: longer_words(words[0], store)}  # part of a name in code
+    else:
+        longer = joined_words(words, store, is_english, joins_words)
+    return {(word,): [(each,) for each in longer[word]] for word in longer}

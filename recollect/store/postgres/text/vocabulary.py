@@ -173,15 +173,19 @@ def _terms_of_language(db: Connection, words: Sequence[str], language: Language)
     return [term for (term,) in rows]
 
 
-def words_containing(db: Connection, part: str) -> list[str]:
+def words_containing(db: Connection, parts: Sequence[str]) -> dict[str, list[str]]:
     """See Store.words_containing."""
     rows = db.rows(
-        """select term from word where owner = ?::integer and strpos(term, ?) > 0
-        order by term limit ?""",
-        (db.owner, part, LIMITS.word_matches),
+        """select part, w.term from unnest(?::text[]) part cross join lateral (
+          select term from word where owner = ?::integer and strpos(term, part) > 0
+          order by term limit ?) w""",
+        (list(parts), db.owner, LIMITS.word_matches),
         generic_plan=True,
     )
-    return [term for (term,) in rows]
+    words: dict[str, list[str]] = {part: [] for part in parts}
+    for part, term in rows:
+        words[part].append(term)
+    return words
 
 
 def words_with_fragment(

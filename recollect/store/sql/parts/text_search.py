@@ -30,7 +30,7 @@ class TextQueries(Protocol):
         self, db: Any, words: Sequence[str], language: Language
     ) -> list[tuple[str, ...]]: ...
 
-    def words_containing(self, db: Any, part: str) -> list[str]: ...
+    def words_containing(self, db: Any, parts: Sequence[str]) -> dict[str, list[str]]: ...
 
     def known_words(self, db: Any, words: Sequence[str]) -> set[str]: ...
 
@@ -61,8 +61,8 @@ class SqlTextSearch(SqlTransactions[Connection], TextSearch):
     def variants(self, words: Sequence[str], language: Language = ENGLISH) -> list[tuple[str, ...]]:
         return self._search(lambda db: self._text.variants(db, words, language))
 
-    def words_containing(self, part: str) -> list[str]:
-        return self._search(lambda db: self._text.words_containing(db, part))
+    def words_containing(self, parts: Sequence[str]) -> dict[str, list[str]]:
+        return self._search(lambda db: self._text.words_containing(db, parts))
 
     def known_words(self, words: Sequence[str]) -> set[str]:
         return self._search(lambda db: self._text.known_words(db, words))

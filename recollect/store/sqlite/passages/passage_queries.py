@@ -145,8 +145,12 @@ def _find_related_words(db: Connection, word: str, language: Language) -> set[st
     return set(same_stem[:_MAX_VARIANTS])
 
 
-def words_containing(db: Connection, part: str) -> list[str]:
+def words_containing(db: Connection, parts: Sequence[str]) -> dict[str, list[str]]:
     """See Store.words_containing."""
+    return {part: _words_containing(db, part) for part in parts}
+
+
+def _words_containing(db: Connection, part: str) -> list[str]:
     limit = LIMITS.word_matches
     vocabulary = db.memoize("vocabulary", lambda: _vocabulary(db))
     if vocabulary is None:
