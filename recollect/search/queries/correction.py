@@ -89,6 +89,12 @@ def correct_terms(
     return tuple(new_terms), corrections
 
 
+def is_other_form(word: str, other: str) -> bool:
+    """Whether a word is another form of another one in some language other than English."""
+    languages = [language for language in LATIN if language is not ENGLISH]
+    return any(stem(word, language) == stem(other, language) for language in languages)
+
+
 def _correction(
     spelling: str,
     candidates: AbstractSet[str],
@@ -141,11 +147,11 @@ def _best_candidate(
     ranking = sorted(
         zip([word == umlauts for word in words], frequencies, words, strict=True), reverse=True
     )
-    forms = _other_forms(spelling, candidates)
     for has_umlauts, frequency, word in ranking:
         least = _FREQUENT
-        is_similar = has_umlauts or word in forms or _has_same_letters(word, spelling)
-        if is_similar or max(len(word), len(spelling)) >= _LONG:
+        is_similar = has_umlauts or _has_same_letters(word, spelling)
+        is_long = max(len(word), len(spelling)) >= _LONG
+        if is_similar or is_long or is_other_form(word, spelling):
             least = 1
         # The caller may not see the messages with the word.
         if frequency >= least and _has_match(Word(word), store, filters):
@@ -191,13 +197,3 @@ def _most_frequent_pair(
 
 def _has_match(word: Word, store: Store, filters: Sequence[Filter]) -> bool:
     return any(store.has_match(word, filter) for filter in filters)
-
-
-def _other_forms(word: str, candidates: AbstractSet[str]) -> set[str]:
-    """The candidates that are another form of the word in a language other than English."""
-    others = [language for language in LATIN if language is not ENGLISH]
-    return {
-        candidate
-        for candidate in candidates
-        if any(stem(candidate, language) == stem(word, language) for language in others)
-    }

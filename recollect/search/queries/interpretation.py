@@ -13,7 +13,7 @@ from recollect.language.queries.query_tree import And, Node, Word
 from recollect.language.text import tokens
 from recollect.language.when import windows
 from recollect.model.search import Filter, SearchOptions
-from recollect.search.queries.correction import correct_terms
+from recollect.search.queries.correction import correct_terms, is_other_form
 from recollect.search.queries.forms.library_languages import with_forms_of_library_languages
 from recollect.search.queries.query_meaning import (
     NO_MEANING,
@@ -143,9 +143,12 @@ def corrected_terms(
     terms = query_terms(query, store, meaning.knows, options.typing)
     if not may_correct(query, options):
         return terms, {}
-    # Another form of a word is no misspelling of it.
-    terms = with_forms_of_library_languages(terms, store, query, meaning.knows)
-    return correct_terms(terms, store, filters, query.language, meaning.knows)
+    corrected, corrections = correct_terms(terms, store, filters, query.language, meaning.knows)
+    if any(is_other_form(word, typo) for typo, word in corrections.items()):
+        # In a language of the library, it is another form of the word and no correction of it.
+        terms = with_forms_of_library_languages(terms, store, query, meaning.knows)
+        return correct_terms(terms, store, filters, query.language, meaning.knows)
+    return with_forms_of_library_languages(corrected, store, query, meaning.knows), corrections
 
 
 def query_intent(query: Query) -> str:
