@@ -48,6 +48,7 @@ _ENGLISH_TOO = {*MONTHS, *(month[:3] for month in MONTHS), "sept", "mars", "mayo
 _DAY_OF_MONTH = re.compile(r"\b[0-9]{1,2}(?:\.|er|º)? ?(?:de )?([a-z]+)")
 _MONTH_OF_YEAR = re.compile(r"\b(?:en|em|de) ([a-z]+)(?: de)? (?:19|20)[0-9]{2}\b")
 _LAST_DAY = datetime.max.date()  # no day follows it
+_DAY = timedelta(days=1)
 
 
 class Window(NamedTuple):
@@ -64,8 +65,13 @@ def windows(text: str, now: datetime) -> tuple[Window, ...]:
 
     `now` is the time they are relative to; it must have a time zone.
     """
-    readings = [_windows(text, now, language) for language in _languages_of_dates(text)]
-    return min(readings, key=_precision)
+    languages = _languages_of_dates(text)
+    readings = [_windows(text, now, language) for language in languages]
+    best = min(readings, key=_precision)
+    is_day = _precision(best)[0] <= _DAY
+    if readings[0] and languages[0] is not ENGLISH and not is_day:
+        return readings[0]  # other languages understand "Juli", but not "zwischen Mai und Juli"
+    return best
 
 
 def _windows(text: str, now: datetime, language: Language) -> tuple[Window, ...]:

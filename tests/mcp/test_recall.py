@@ -310,17 +310,17 @@ def test_pages_are_complete_although_later_decisions_come_first(
         ids.add(f"shop{number}")
         add(library, f"shop{number}", f"Redis in shop {number} needs memory for the sessions.")
     query, offset = "we decided to keep sessions in Redis", 0
-    shown: set[str] = set()
+    listed_ids: set[str] = set()
     for _ in ids:
         arguments = {"query": query, "offset": offset, "max_tokens": budget}
         answer = text(agent, "recall_search", **arguments)
-        shown.update(re.findall(r"^\[(\w+)\] ", answer, re.MULTILINE))
+        listed_ids.update(re.findall(r"^\[(\w+)\] ", answer, re.MULTILINE))
         more = re.search(r"More: offset (\d+)", answer)
         if more is None:
             break
         assert int(more[1]) > offset
         offset = int(more[1])
-    assert shown == ids
+    assert listed_ids == ids
 
 
 def test_only_what_was_shown_counts_as_shown(agent: Caller, library: Library) -> None:

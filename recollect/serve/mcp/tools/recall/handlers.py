@@ -140,15 +140,15 @@ def _timeline(budget: Budget, hits: list[ObservationHit], newest: bool) -> str:
     return budget.close(_remark_on_omission(len(lines), count, newest))
 
 
-def _remark_on_omission(total: int, shown: int, newest: bool) -> str:
-    """How many of the observations that were read are not shown, and how to get them."""
-    if shown == total:
+def _remark_on_omission(total: int, count: int, newest: bool) -> str:
+    """How many of the observations that were read are left out, and how to get them."""
+    if count == total:
         return ""
     order = "older" if newest else "later"
-    number = _count(total - shown, f"{order} observation")
+    number = _count(total - count, f"{order} observation")
     if total == MAX_NEIGHBORS:
         number = f"At least {number}"
-    if shown == _OBSERVATIONS:
+    if count == _OBSERVATIONS:
         return f"{number} left out: give after."
     return f"{number} left out: raise max_tokens, or give after."
 

@@ -86,7 +86,7 @@ class RecallSearch:
         if page.note:
             budget.add_remark(page.note)
         lines = ConversationLines(self._context, self._library, session)
-        shown = set()
+        conversations = set()
         for number, hit in enumerate(hits):
             is_detailed = page.offset + number < _DETAILED
             if not page.offset and not is_detailed and hit.arms == BY_MEANING:
@@ -94,8 +94,8 @@ class RecallSearch:
             is_close = hit.score >= _CLOSE * page.hits[0].score
             if not lines.add(budget, hit, is_detailed, with_reply=is_close):
                 break
-            shown.add(hit.conversation_id)
-        return _Listing(budget, lines, [hit.conversation_id in shown for hit in page.hits])
+            conversations.add(hit.conversation_id)
+        return _Listing(budget, lines, [hit.conversation_id in conversations for hit in page.hits])
 
     def _later_first(self, page: Page) -> tuple[Hit, ...]:
         """The hits, but later decisions before those that they supersede."""
