@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from recollect.language.languages.base import Language, TimeWords
+from recollect.language.languages.numerals import NUMERALS
 
 _TIMES = TimeWords(
     months=(),
@@ -15,39 +16,7 @@ _TIMES = TimeWords(
         "周六 星期六 礼拜六 週六",
         "周日 周天 星期日 星期天 礼拜天 週日",
     ),
-    numbers=(
-        "一",
-        "二 两 兩",
-        "三",
-        "四",
-        "五",
-        "六",
-        "七",
-        "八",
-        "九",
-        "十",
-        "十一",
-        "十二",
-        "十三",
-        "十四",
-        "十五",
-        "十六",
-        "十七",
-        "十八",
-        "十九",
-        "二十",
-        "二十一",
-        "二十二",
-        "二十三",
-        "二十四",
-        "二十五",
-        "二十六",
-        "二十七",
-        "二十八",
-        "二十九",
-        "三十",
-        "三十一",
-    ),
+    numbers=(NUMERALS[0], "二 两 兩", *NUMERALS[2:]),
     seasons={
         "春天": "spring",
         "春季": "spring",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from recollect.language.languages.base import Language, TimeWords
+from recollect.language.languages.numerals import NUMERALS
 
 _KANJI = "\u4e00-\u9fff々"
 _KATAKANA = "ァ-ヶー"
@@ -22,39 +23,7 @@ _TIMES = TimeWords(
         "土曜日 土曜",
         "日曜日 日曜",
     ),
-    numbers=(
-        "一",
-        "二",
-        "三",
-        "四",
-        "五",
-        "六",
-        "七",
-        "八",
-        "九",
-        "十",
-        "十一",
-        "十二",
-        "十三",
-        "十四",
-        "十五",
-        "十六",
-        "十七",
-        "十八",
-        "十九",
-        "二十",
-        "二十一",
-        "二十二",
-        "二十三",
-        "二十四",
-        "二十五",
-        "二十六",
-        "二十七",
-        "二十八",
-        "二十九",
-        "三十",
-        "三十一",
-    ),
+    numbers=NUMERALS,
     seasons={"春": "spring", "夏": "summer", "秋": "autumn", "冬": "winter"},
     units={
         "分": "minute",

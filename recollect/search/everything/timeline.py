@@ -81,12 +81,15 @@ class Timeline:
 
     @property
     def size(self) -> int:
-        """The number of places, each of which has a result."""
+        """The number of matches in the list."""
         return len(self._columns[0])
 
     @cached_property
     def _columns(self) -> list[NDArray[np.int64]]:
-        """The columns of all places in order, without further matches in the same item."""
+        """The keys of all matches in order, their parts and positions.
+
+        Of an item that is one result, only the first match is in the list.
+        """
         # A server must start without numpy, which takes long to import.
         import numpy as np
 

@@ -147,10 +147,10 @@ def _longer_words(
     is_english: Callable[[str], bool],
     joins_words: Callable[[], bool],
 ) -> dict[Form, list[Form]]:
-    """Longer words that contain the only word of a query.
+    """For each word that the library lacks, the longer words that contain it.
 
-    A query of several words finds messages by the others, unless its language joins words: then
-    the longer word is the usual way to say it.
+    With several words, only in languages that join words: there, the longer word is the usual way
+    to say it. Elsewhere, the other words find the messages.
     """
     absent = [term for term in terms if _is_absent(term) and len(term.forms[0]) == 1]
     if len(terms) > 1:
