@@ -178,7 +178,8 @@ def _show_results(results: Sequence[dict[str, Any]], offset: int, total: int) ->
         out.print()
     if results:
         last = offset + len(results)
-        out.print(f"[dim]{offset + 1:,} to {last:,} of about {total:,}[/]")
+        about = "" if last == total else "about "  # on the last page, all have been counted
+        out.print(f"[dim]{offset + 1:,} to {last:,} of {about}{total:,}[/]")
     elif offset:
         out.print("No more results.")
     else:
