@@ -37,6 +37,7 @@ from recollect.store.sqlite.connections.connection import connect
 from recollect.store.sqlite.files import encryption
 from recollect.store.sqlite.files.encryption import ENCRYPTED, ENCRYPTING
 from recollect.store.sqlite.text import index_layout
+from recollect.store.sqlite.vectors import signs
 from recollect.transfer.encrypted_file import EncryptedReader, EncryptedWriter
 from recollect.transfer.salvage.report import SalvageReport
 
@@ -380,7 +381,14 @@ def test_a_damaged_library_is_not_converted(home: Path) -> None:
 
 
 @needs_encryption
-def test_vectors_in_memory_follow_changes(home: Path) -> None:
+@pytest.mark.parametrize("are_many", [False, True])
+def test_vectors_in_memory_follow_changes(
+    home: Path, are_many: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if are_many:
+        monkeypatch.setattr(signs, "ROWS_PER_BLOCK", 1)
+        monkeypatch.setattr(signs, "MIN_ROWS", 1)
+        monkeypatch.setattr(signs, "SEARCHES_WITHOUT_SIGNS", 0)
     encrypt_home(home, PASSPHRASE)
     question = "an animal that lives in the sea"
     with recollect.open(home, background=False) as library:

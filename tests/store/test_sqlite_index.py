@@ -41,7 +41,7 @@ from recollect.store.sqlite.files import file_lock
 from recollect.store.sqlite.passages.key_ranges import KeyRange
 from recollect.store.sqlite.text import fts_match
 from recollect.store.sqlite.vectors import space_files, vector_search, vector_table, vector_upkeep
-from recollect.store.sqlite.vectors.vector_scan import ROW
+from recollect.store.sqlite.vectors.row_filter import ROW
 from recollect.store.sqlite.volumes import best_matches, plan, queries
 from recollect.store.sqlite.volumes.index import VolumeIndex
 from recollect.store.sqlite.volumes.volume import Volume

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.store.sql.vectors.quantisation import Integers, Vector
-from recollect.store.sqlite.vectors.vector_scan import ROW, Columns, Key
+from recollect.store.sqlite.vectors.row_filter import ROW, Columns, Key
 from recollect.store.values import Space
 
 # Bounds the memory that a scan needs.
@@ -77,13 +77,13 @@ class SpaceFiles:
             return 0
         return int(self._attributes["row"][-1])
 
-    def batches(self) -> Iterator[tuple[int, int]]:
-        """The start and end of each part that is scanned at once."""
-        if not self._size:
+    def batches(self, start: int = 0) -> Iterator[tuple[int, int]]:
+        """The start and end of each part that is scanned at once, from the row `start` on."""
+        if start >= self._size:
             return iter(())
-        if self._size <= 2 * _ROWS_OF_FIRST_SCAN:
-            return iter([(0, self._size)])
-        starts = [0, *range(_ROWS_OF_FIRST_SCAN, self._size, _ROWS_PER_SCAN)]
+        if self._size - start <= 2 * _ROWS_OF_FIRST_SCAN:
+            return iter([(start, self._size)])
+        starts = [start, *range(start + _ROWS_OF_FIRST_SCAN, self._size, _ROWS_PER_SCAN)]
         return pairwise([*starts, self._size])
 
     def part(self, start: int, end: int) -> tuple[Columns, Integers]:

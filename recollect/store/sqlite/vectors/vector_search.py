@@ -1,12 +1,11 @@
-"""Search the vectors of a library. The scan is exact, and applies filters as it goes."""
+"""Search the vectors of a library. Filters are applied as its rows are scanned."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,15 +25,10 @@ from recollect.store.sql.vectors.quantisation import (
 )
 from recollect.store.sqlite.connections.connection import Connection
 from recollect.store.sqlite.passages.key_ranges import all_keys, keys_in_few_documents, passing_keys
-from recollect.store.sqlite.vectors.vector_scan import (
-    Columns,
-    HighestScan,
-    Key,
-    NearestPassages,
-    NearestScan,
-    RowFilter,
-    document_mask,
-)
+from recollect.store.sqlite.vectors.row_filter import Key, RowFilter, document_mask
+from recollect.store.sqlite.vectors.signs import SpaceSigns
+from recollect.store.sqlite.vectors.space_rows import SpaceRows
+from recollect.store.sqlite.vectors.vector_scan import HighestScan, NearestPassages, NearestScan
 from recollect.store.sqlite.vectors.vector_table import uncopied_rows, unpack, vector_rows
 from recollect.store.sqlite.vectors.writable_space_files import open_verified
 from recollect.store.values import Space
@@ -45,41 +39,19 @@ _MAX_PASSAGES_READ_SINGLY = 500
 _SHARE_READ_SINGLY = 200
 
 
-class SpaceRows(Protocol):
-    """Vectors that a search scans."""
-
-    def __len__(self) -> int: ...
-
-    @property
-    def last_row(self) -> int:
-        """The last row of the table that is among them."""
-
-    def batches(self) -> Iterator[tuple[int, int]]:
-        """The start and end of each part that is scanned at once."""
-
-    def part(self, start: int, end: int) -> tuple[Columns, Integers]:
-        """The attributes and integers of some rows."""
-
-    def is_outdated(self) -> bool: ...
-
-    def read(self, pairs: NDArray[Key]) -> tuple[list[int], Integers, Vector]:
-        """The passages, integers and scales of pairs (row of the table, passage)."""
-
-    def find(self, passages: Sequence[int]) -> tuple[list[int], Integers, Vector] | None:
-        """Like `read`, for all rows of these passages; None if only the table knows them."""
-
-
 class VectorSearch:
     """Searches the vectors in the files, and those in the table that are not in them yet."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._open_rows: dict[int, SpaceRows] = {}
+        self._signs: dict[int, SpaceSigns] = {}
         self._lock = threading.Lock()
 
     def close(self) -> None:
         with self._lock:
             self._open_rows.clear()
+            self._signs.clear()
 
     def nearest(
         self, db: Connection, space: Space, vector: Vector, filter: Filter, limit: int
@@ -116,7 +88,7 @@ class VectorSearch:
                 scores = self.cosines(db, space, query * query_scale, keys)
                 results[number] = sorted(scores.items(), key=lambda hit: (-hit[1], hit[0]))[:limit]
         if scans:
-            self._scan(db, space, NearestScan(query, list(scans.values())))
+            self._scan_nearest(db, space, NearestScan(query, list(scans.values())))
         factor = float(query_scale)
         for number, scan in scans.items():
             results[number] = [(passage, score * factor) for passage, score in scan.ranked()]
@@ -128,15 +100,30 @@ class VectorSearch:
         """See Store.highest_cosines."""
         queries, scales = quantise(vectors)
         scan = HighestScan(queries, _row_filter(db, Filter()))
-        self._scan(db, space, scan)
+        self._scan(db, space, scan, self._rows(space))
         scores = zip(scan.scores.tolist(), scales.tolist(), strict=True)
         return [score * scale for score, scale in scores if score > -np.inf]
 
-    def _scan(self, db: Connection, space: Space, scan: NearestScan | HighestScan) -> None:
-        """Scan all rows of a space."""
+    def _scan_nearest(self, db: Connection, space: Space, scan: NearestScan) -> None:
+        """Scan all rows of a space; of those whose signs are in memory, the likely ones."""
         rows = self._rows(space)
-        for start, end in rows.batches():
-            scan.scan(*rows.part(start, end))
+        signs = self._signs.setdefault(space.id, SpaceSigns()).of(rows)
+        if signs:
+            scan.scan_likely(signs, *rows.part(0, len(signs)))
+        self._scan(db, space, scan, rows, start=len(signs))
+
+    def _scan(
+        self,
+        db: Connection,
+        space: Space,
+        scan: NearestScan | HighestScan,
+        rows: SpaceRows,
+        *,
+        start: int = 0,
+    ) -> None:
+        """Scan the rows of a space from `start` on, and those that only the table has."""
+        for batch_start, batch_end in rows.batches(start):
+            scan.scan(*rows.part(batch_start, batch_end))
         if _last_row(db) != rows.last_row:
             for attributes, integers in uncopied_rows(db, space, rows.last_row):
                 scan.scan(attributes.__getitem__, integers)

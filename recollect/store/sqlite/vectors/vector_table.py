@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from recollect.store.sql.vectors import spaces
 from recollect.store.sql.vectors.quantisation import Integers, Vector, quantise
 from recollect.store.sqlite.connections.connection import Connection
-from recollect.store.sqlite.vectors.vector_scan import NO_DATE, ROW, name_code
+from recollect.store.sqlite.vectors.row_filter import NO_DATE, ROW, name_code
 from recollect.store.values import Space, Unembedded
 
 _ROWS_PER_READ = 20_000

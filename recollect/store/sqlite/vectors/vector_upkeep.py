@@ -10,7 +10,7 @@ from recollect.store.sql.vectors.spaces import all_spaces
 from recollect.store.sqlite.connections.connection import Connection
 from recollect.store.sqlite.connections.transactions import Connections
 from recollect.store.sqlite.files.file_lock import file_lock
-from recollect.store.sqlite.vectors.vector_scan import Key
+from recollect.store.sqlite.vectors.row_filter import Key
 from recollect.store.sqlite.vectors.vector_table import decode_rows, rows_after
 from recollect.store.sqlite.vectors.writable_space_files import (
     WritableSpaceFiles,

@@ -18,8 +18,9 @@ from recollect.model.search import Filter
 from recollect.store.sql.vectors.quantisation import Integers, Vector
 from recollect.store.sql.vectors.spaces import all_spaces
 from recollect.store.sqlite.connections.connection import Connection
-from recollect.store.sqlite.vectors.vector_scan import ROW, Columns, Key
-from recollect.store.sqlite.vectors.vector_search import SpaceRows, VectorSearch
+from recollect.store.sqlite.vectors.row_filter import ROW, Columns, Key
+from recollect.store.sqlite.vectors.space_rows import SpaceRows
+from recollect.store.sqlite.vectors.vector_search import VectorSearch
 from recollect.store.sqlite.vectors.vector_table import uncopied_rows
 from recollect.store.sqlite.vectors.vector_upkeep import VectorUpkeep
 from recollect.store.values import Space
@@ -98,9 +99,9 @@ class _RowsInMemory:
             return 0
         return int(self._attributes["row"][-1])
 
-    def batches(self) -> Iterator[tuple[int, int]]:
-        if len(self):
-            yield 0, len(self)
+    def batches(self, start: int = 0) -> Iterator[tuple[int, int]]:
+        if start < len(self):
+            yield start, len(self)
 
     def part(self, start: int, end: int) -> tuple[Columns, Integers]:
         return lambda name: self._attributes[name][start:end], self._integers[start:end]

@@ -22,8 +22,8 @@ from recollect.store.sqlite.files.checksums import (
     mark_checked,
 )
 from recollect.store.sqlite.files.file_lock import file_lock
+from recollect.store.sqlite.vectors.row_filter import ROW, Key
 from recollect.store.sqlite.vectors.space_files import OLD_ROW, SpaceFiles, attributes_file
-from recollect.store.sqlite.vectors.vector_scan import ROW, Key
 from recollect.store.values import Space
 
 

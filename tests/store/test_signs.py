@@ -1,0 +1,145 @@
+"""Large spaces of vectors: their signs choose the rows that are compared with a query."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from messages import message
+from numpy.typing import NDArray
+from random_libraries import random_documents, random_filter
+from random_vectors import conversation, embed_all, keys, unit
+
+from recollect.model.search import Filter
+from recollect.store.sqlite import SqliteStore
+from recollect.store.sqlite.vectors import signs, vector_search
+from recollect.store.sqlite.vectors.signs import SpaceSigns
+from recollect.store.sqlite.vectors.space_files import SpaceFiles
+from recollect.store.sqlite.vectors.vector_scan import NearestPassages
+from recollect.store.values import Space
+
+BLOCK = 128
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(signs, "ROWS_PER_BLOCK", BLOCK)
+    monkeypatch.setattr(signs, "MIN_ROWS", BLOCK)
+    monkeypatch.setattr(signs, "SEARCHES_WITHOUT_SIGNS", 2)
+    monkeypatch.setattr(vector_search, "_MAX_PASSAGES_READ_SINGLY", 0)
+
+
+def compared_one_by_one(
+    store: SqliteStore, space: Space, query: NDArray[np.float32], filter: Filter
+) -> list[int]:
+    """The 20 nearest passages that pass a filter."""
+    passages = [candidate.key for candidate in store.candidates(range(1, 5_000), filter)]
+    cosines = store.cosines(space, query, passages)
+    return sorted(cosines, key=lambda key: (-cosines[key], key))[:20]
+
+
+def test_a_search_by_signs_finds_what_an_exact_comparison_finds(sqlite_store: SqliteStore) -> None:
+    store, rng = sqlite_store, Random(4)
+    store.save(random_documents(rng, 400))
+    # 70 dimensions need two numbers of 64 bits.
+    space = store.add_space("test", "1", 70, None)
+    embed_all(store, space, unit(6, 2_800, 70))
+    store.refresh()
+    store.save([conversation("new", message("new", "walrus"))])  # not in the files
+    embed_all(store, space, unit(8, 1, 70))
+    filters = [Filter(), *(random_filter(rng) for _ in range(60))]
+    for query, filter in zip(unit(7, len(filters), 70), filters, strict=True):
+        expected = compared_one_by_one(store, space, query, filter)
+        assert keys(store.nearest(space, query, filter, 20)) == expected, filter
+
+
+def test_signs_stay_true_when_vectors_are_added_deleted_and_replaced(
+    sqlite_store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(signs, "ROWS_PER_RESULT", 10)
+    store = sqlite_store
+    store.save(random_documents(Random(5), 400))
+    space = store.add_space("test", "1", 64, None)
+    embed_all(store, space, unit(1, 2_800, 64))
+    store.refresh()
+
+    def share_of_nearest() -> float:
+        """The share of the nearest 20 passages that searches return."""
+        queries = unit(2, 16, 64)
+        for query in queries:  # until all blocks have signs
+            store.nearest(space, query, Filter(), 20)
+        hits = [keys(store.nearest(space, query, Filter(), 20)) for query in queries]
+        expected = [compared_one_by_one(store, space, query, Filter()) for query in queries]
+        pairs = zip(hits, expected, strict=True)
+        return sum(len(set(a) & set(b)) for a, b in pairs) / sum(map(len, expected))
+
+    assert share_of_nearest() > 0.9
+    store.save([conversation("new", *(message(f"n{n}", "x") for n in range(300)))])
+    embed_all(store, space, unit(3, 300, 64))
+    assert share_of_nearest() > 0.9
+    store.refresh()
+    assert share_of_nearest() > 0.9
+    for number in range(150):
+        store.delete(f"d{number}")
+    assert share_of_nearest() > 0.9
+    store.refresh()
+    assert share_of_nearest() > 0.9
+    for file in (path.with_name("index") / "vectors").iterdir():  # they are lost
+        file.unlink()
+    store.refresh()
+    embed_all(store, space, unit(4, 2_800, 64))
+    store.refresh()
+    assert share_of_nearest() > 0.9
+
+
+def test_few_rows_are_compared_but_nearly_all_of_the_nearest_are_among_them(
+    sqlite_store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = sqlite_store
+    store.save([conversation("c", *(message(f"m{n}", "x") for n in range(4_000)))])
+    space = store.add_space("test", "1", 256, None)
+    embed_all(store, space, unit(1, 4_000, 256))
+    store.refresh()
+    compared: list[int] = []
+    add = NearestPassages.add
+
+    def add_counted(nearest: NearestPassages, columns: Any, scores: NDArray[np.float32]) -> None:
+        compared.append(len(scores))
+        add(nearest, columns, scores)
+
+    monkeypatch.setattr(NearestPassages, "add", add_counted)
+    queries = unit(2, 40, 256)
+    for query in queries:  # until all blocks have signs
+        store.nearest(space, query, Filter(), 10)
+    compared.clear()
+    hits = [keys(store.nearest(space, query, Filter(), 10)) for query in queries]
+    assert sum(compared) < 0.2 * 40 * 4_000
+    expected = [compared_one_by_one(store, space, query, Filter())[:10] for query in queries]
+    same = sum(len(set(a) & set(b)) for a, b in zip(hits, expected, strict=True))
+    assert same >= 0.97 * 400
+
+
+def test_each_search_adds_a_block_after_the_first(sqlite_store: SqliteStore, path: Path) -> None:
+    store = sqlite_store
+    store.save([conversation("c", *(message(f"m{n}", "x") for n in range(3 * BLOCK + 1)))])
+    space = store.add_space("test", "1", 8, None)
+    embed_all(store, space, unit(1, 3 * BLOCK + 1, 8))
+    store.refresh()
+    rows = SpaceFiles(path.with_name("index") / "vectors", space)
+    space_signs = SpaceSigns()
+    lengths = [len(space_signs.of(rows)) for _ in range(7)]
+    assert lengths == [0, 0, BLOCK, 2 * BLOCK, 3 * BLOCK, 3 * BLOCK, 3 * BLOCK]
+
+
+def test_small_spaces_are_compared_completely(sqlite_store: SqliteStore, path: Path) -> None:
+    store = sqlite_store
+    store.save([conversation("c", *(message(f"m{n}", "x") for n in range(BLOCK - 1)))])
+    space = store.add_space("test", "1", 8, None)
+    embed_all(store, space, unit(1, BLOCK - 1, 8))
+    store.refresh()
+    rows = SpaceFiles(path.with_name("index") / "vectors", space)
+    space_signs = SpaceSigns()
+    assert [len(space_signs.of(rows)) for _ in range(4)] == [0, 0, 0, 0]
