@@ -26,9 +26,11 @@ MIN_ROWS = 4 * ROWS_PER_BLOCK
 SEARCHES_WITHOUT_SIGNS = 4
 # Of the 300 nearest of 1,200,000 vectors, 99 % are among the rows chosen, and all of the first 20.
 ROWS_PER_RESULT = 64
-# A wrong sign counts more where the number of the query is large: this share, and this often.
+# A wrong sign counts 3 instead of 1 where the number of the query is large: for this share.
 _LARGE_NUMBERS = 0.4
-_WEIGHT_OF_LARGE_NUMBERS = 3
+_ADDITIONAL_WEIGHT = 2
+# The distance that enough rows have is estimated by one row in this many.
+_ROWS_PER_SAMPLE = 64
 # The intermediate results of this many rows fit into the cache of a core.
 _ROWS_AT_ONCE = 16_384
 
@@ -85,42 +87,59 @@ class Signs:
         self, query: Integers, columns: Columns, searches: Sequence[tuple[RowFilter, int]]
     ) -> list[Indexes]:
         """For each filter and limit, the rows that are likely among the nearest."""
-        weights = _weights(query)
-        likely_rows = [_LikelyRows(filter, limit * ROWS_PER_RESULT) for filter, limit in searches]
+        distances = self._distances(query)
+        return [
+            _likely_rows(columns, distances, filter, limit * ROWS_PER_RESULT)
+            for filter, limit in searches
+        ]
+
+    def _distances(self, query: Integers) -> Distances:
+        """How much the signs of each row differ from those of a query."""
+        sizes = np.abs(query.astype(np.int16))
+        is_large = sizes > np.quantile(sizes, 1 - _LARGE_NUMBERS)
+        signs, large = _bits(np.stack([query > 0, is_large]))
+        distances = np.zeros(len(self), np.uint16)
         for number, block in enumerate(self._blocks):
-            start = number * ROWS_PER_BLOCK
-            distances = _distances(block, *weights)
-            for rows in likely_rows:
-                rows.add(columns, start, distances)
-        return [rows.indexes() for rows in likely_rows]
+            block_distances = distances[number * ROWS_PER_BLOCK :][:ROWS_PER_BLOCK]
+            for start in range(0, ROWS_PER_BLOCK, _ROWS_AT_ONCE):
+                rows = slice(start, start + _ROWS_AT_ONCE)
+                _add_distances(block_distances[rows], block[:, rows], signs, large)
+        return distances
 
 
 NO_SIGNS = Signs(np.empty(0, Key), [])
 
 
-class _LikelyRows:
-    """Collects the rows with the smallest distances that pass a filter."""
+def _likely_rows(
+    columns: Columns, distances: Distances, row_filter: RowFilter, limit: int
+) -> Indexes:
+    """Of the rows that pass a filter, those with the smallest distances: about `limit`, or more."""
+    sample = np.sort(distances[::_ROWS_PER_SAMPLE])
+    count = limit + limit // 8  # because this is an estimate
+    while True:
+        if count < len(distances):
+            indexes = np.flatnonzero(distances <= sample[count // _ROWS_PER_SAMPLE])
+        else:
+            indexes = np.arange(len(distances))
+        passing = row_filter.passing(columns, indexes)
+        if len(passing) >= limit or len(indexes) == len(distances):
+            return passing
+        # Twice as many as are expected to be enough.
+        count = 2 * len(indexes) * limit // max(len(passing), 1)
 
-    def __init__(self, row_filter: RowFilter, limit: int) -> None:
-        self._row_filter = row_filter
-        self._limit = limit
-        self._indexes: Indexes = np.empty(0, np.intp)
-        self._distances: Distances = np.empty(0, np.uint16)
-        self._threshold = np.iinfo(np.uint16).max
-        """Only rows with a smaller distance can still be among them."""
 
-    def add(self, columns: Columns, start: int, distances: Distances) -> None:
-        indexes = np.flatnonzero(distances < self._threshold)
-        passing = self._row_filter.passing(columns, indexes + start)
-        self._indexes = np.concatenate([self._indexes, passing])
-        self._distances = np.concatenate([self._distances, distances[passing - start]])
-        if len(self._indexes) > self._limit:
-            self._threshold = np.partition(self._distances, self._limit)[self._limit]
-            is_kept = self._distances <= self._threshold
-            self._indexes, self._distances = self._indexes[is_kept], self._distances[is_kept]
-
-    def indexes(self) -> Indexes:
-        return self._indexes
+def _add_distances(distances: Distances, block: Block, signs: Any, large: Any) -> None:
+    """Add how much the signs of some rows differ from those of a query."""
+    differences = np.empty(block.shape[1], np.uint64)
+    counts, large_counts = np.empty((2, len(differences)), np.uint8)
+    for number, words in enumerate(block):
+        np.bitwise_xor(words, signs[number], out=differences)
+        np.bitwise_count(differences, counts)
+        np.bitwise_and(differences, large[number], out=differences)
+        np.bitwise_count(differences, large_counts)
+        large_counts *= _ADDITIONAL_WEIGHT
+        counts += large_counts
+        distances += counts
 
 
 def _bits(rows: NDArray[np.bool_]) -> NDArray[np.uint64]:
@@ -130,38 +149,3 @@ def _bits(rows: NDArray[np.bool_]) -> NDArray[np.uint64]:
     if padding:
         bits = np.pad(bits, ((0, 0), (0, padding)))
     return bits.view(np.uint64)
-
-
-def _weights(query: Integers) -> tuple[Any, Any, Any]:
-    """The signs of a query, and which of its numbers are small and which are large."""
-    sizes = np.abs(query.astype(np.int16))
-    is_large = sizes > np.quantile(sizes, 1 - _LARGE_NUMBERS)
-    rows = _bits(np.stack([query > 0, ~is_large, is_large]))
-    return rows[0], rows[1], rows[2]
-
-
-def _distances(block: Block, signs: Any, small: Any, large: Any) -> Distances:
-    """How much the signs of each row of a block differ from those of a query."""
-    distances = np.empty(block.shape[1], np.uint16)
-    for start in range(0, len(distances), _ROWS_AT_ONCE):
-        rows = slice(start, start + _ROWS_AT_ONCE)
-        distances[rows] = _distances_of_few(block[:, rows], signs, small, large)
-    return distances
-
-
-def _distances_of_few(block: Block, signs: Any, small: Any, large: Any) -> Distances:
-    differences = np.empty(block.shape[1], np.uint64)
-    masked = np.empty_like(differences)
-    counts = np.empty(len(differences), np.uint8)
-    distances = np.zeros(len(differences), np.uint16)
-    large_distances = np.zeros(len(differences), np.uint16)
-    for number, words in enumerate(block):
-        np.bitwise_xor(words, signs[number], out=differences)
-        distances += np.bitwise_count(
-            np.bitwise_and(differences, small[number], out=masked), counts
-        )
-        np.bitwise_and(differences, large[number], out=masked)
-        large_distances += np.bitwise_count(masked, counts)
-    large_distances *= _WEIGHT_OF_LARGE_NUMBERS
-    distances += large_distances
-    return distances
