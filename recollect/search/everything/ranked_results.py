@@ -119,9 +119,11 @@ class RankedResults(Results):
 
     def entries_from(self, offset: int) -> tuple[int, Iterator[Entry]]:
         """Results that were not ranked are skipped without reading them."""
-        ranked = {entry.identity for entry in self._ranked_entries()}
-        if offset <= len(ranked):
-            return super().entries_from(offset)
+        ranked: set[tuple[str, str]] = set()
+        for entry in self._ranked_entries():
+            if len(ranked) == offset:
+                return super().entries_from(offset)
+            ranked.add(entry.identity)
         places = self._distinct(self._places_beyond_pools(), {name for name, _ in ranked})
         skipped = sum(1 for _ in islice(places, offset - len(ranked)))
         return len(ranked) + skipped, distinct(self._read(places))

@@ -52,13 +52,13 @@ class SpaceSigns:
         if len(rows) < MIN_ROWS:
             return NO_SIGNS
         signs, latest_rows = self._latest
-        columns, _ = rows.part(0, len(rows))
+        columns, _ = rows.part(slice(len(rows)))
         if rows is not latest_rows and not signs.are_of(columns):
             signs = NO_SIGNS
         self._searches += 1
         end = len(signs) + ROWS_PER_BLOCK
         if self._searches > SEARCHES_WITHOUT_SIGNS and end <= len(rows):
-            signs = signs.with_block(*rows.part(0, end))
+            signs = signs.with_block(*rows.part(slice(end)))
         self._latest = (signs, rows)
         return signs
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,8 @@ from recollect.store.values import Space
 
 # Bounds the memory that a scan needs.
 _ROWS_PER_SCAN = 131_072
-# A small first batch raises the threshold, so that most of the other rows are rejected early.
+# A few rows of the whole space come first: they show how near the nearest are, so that most other
+# rows are rejected early.
 _ROWS_OF_FIRST_SCAN = 4_096
 
 OLD_ROW = np.dtype(
@@ -77,18 +77,17 @@ class SpaceFiles:
             return 0
         return int(self._attributes["row"][-1])
 
-    def batches(self, start: int = 0) -> Iterator[tuple[int, int]]:
-        """The start and end of each part that is scanned at once, from the row `start` on."""
-        if start >= self._size:
-            return iter(())
-        if self._size - start <= 2 * _ROWS_OF_FIRST_SCAN:
-            return iter([(start, self._size)])
-        starts = [start, *range(start + _ROWS_OF_FIRST_SCAN, self._size, _ROWS_PER_SCAN)]
-        return pairwise([*starts, self._size])
+    def batches(self, start: int = 0) -> Iterator[slice]:
+        """The rows from `start` on, in parts that are scanned at once. Some may come twice."""
+        step = (self._size - start) // _ROWS_OF_FIRST_SCAN
+        if step > 1:
+            yield slice(start, self._size, step)
+        for batch_start in range(start, self._size, _ROWS_PER_SCAN):
+            yield slice(batch_start, min(batch_start + _ROWS_PER_SCAN, self._size))
 
-    def part(self, start: int, end: int) -> tuple[Columns, Integers]:
+    def part(self, rows: slice) -> tuple[Columns, Integers]:
         """The attributes and integers of some rows."""
-        return lambda name: self._column(name)[start:end], self._integers[start:end]
+        return lambda name: self._column(name)[rows], self._integers[rows]
 
     def _column(self, name: str) -> NDArray[Any]:
         """An attribute of all rows as a contiguous array, which is scanned many times faster."""

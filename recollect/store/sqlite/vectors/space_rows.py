@@ -20,10 +20,10 @@ class SpaceRows(Protocol):
     def last_row(self) -> int:
         """The last row of the table that is among them."""
 
-    def batches(self, start: int = 0) -> Iterator[tuple[int, int]]:
-        """The start and end of each part that is scanned at once, from the row `start` on."""
+    def batches(self, start: int = 0) -> Iterator[slice]:
+        """The rows from `start` on, in parts that are scanned at once. Some may come twice."""
 
-    def part(self, start: int, end: int) -> tuple[Columns, Integers]:
+    def part(self, rows: slice) -> tuple[Columns, Integers]:
         """The attributes and integers of some rows."""
 
     def is_outdated(self) -> bool: ...

@@ -109,7 +109,7 @@ class VectorSearch:
         rows = self._rows(space)
         signs = self._signs.setdefault(space.id, SpaceSigns()).of(rows)
         if signs:
-            scan.scan_likely(signs, *rows.part(0, len(signs)))
+            scan.scan_likely(signs, *rows.part(slice(len(signs))))
         self._scan(db, space, scan, rows, start=len(signs))
 
     def _scan(
@@ -122,8 +122,8 @@ class VectorSearch:
         start: int = 0,
     ) -> None:
         """Scan the rows of a space from `start` on, and those that only the table has."""
-        for batch_start, batch_end in rows.batches(start):
-            scan.scan(*rows.part(batch_start, batch_end))
+        for batch in rows.batches(start):
+            scan.scan(*rows.part(batch))
         if _last_row(db) != rows.last_row:
             for attributes, integers in uncopied_rows(db, space, rows.last_row):
                 scan.scan(attributes.__getitem__, integers)

@@ -99,12 +99,12 @@ class _RowsInMemory:
             return 0
         return int(self._attributes["row"][-1])
 
-    def batches(self, start: int = 0) -> Iterator[tuple[int, int]]:
+    def batches(self, start: int = 0) -> Iterator[slice]:
         if start < len(self):
-            yield start, len(self)
+            yield slice(start, len(self))
 
-    def part(self, start: int, end: int) -> tuple[Columns, Integers]:
-        return lambda name: self._attributes[name][start:end], self._integers[start:end]
+    def part(self, rows: slice) -> tuple[Columns, Integers]:
+        return lambda name: self._attributes[name][rows], self._integers[rows]
 
     def is_outdated(self) -> bool:
         return False
