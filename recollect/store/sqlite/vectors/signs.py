@@ -24,7 +24,7 @@ MIN_ROWS = 4 * ROWS_PER_BLOCK
 # The signs of a block take about as long as comparing all rows of a million. A process that
 # searches a few times does not need them.
 SEARCHES_WITHOUT_SIGNS = 4
-# Of the 300 nearest of 1,200,000 vectors, 99 % are among the rows chosen, and all of the first 20.
+# Of the 300 nearest of 1,200,000 vectors, 99 % are among the rows chosen, and all of the nearest 20.
 ROWS_PER_RESULT = 64
 # A wrong sign counts 3 instead of 1 where the number of the query is large: for this share.
 _LARGE_NUMBERS = 0.4
@@ -124,8 +124,8 @@ def _likely_rows(
         passing = row_filter.passing(columns, indexes)
         if len(passing) >= limit or len(indexes) == len(distances):
             return passing
-        # Twice as many as are expected to be enough.
-        count = 2 * len(indexes) * limit // max(len(passing), 1)
+        # Twice as many as are expected to be enough. The sample may be unlike the other rows.
+        count = 2 * max(count, len(indexes)) * limit // max(len(passing), 1)
 
 
 def _add_distances(distances: Distances, block: Block, signs: Any, large: Any) -> None:
