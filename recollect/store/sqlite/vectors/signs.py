@@ -24,7 +24,7 @@ MIN_ROWS = 4 * ROWS_PER_BLOCK
 # The signs of a block take about as long as comparing all rows of a million. A process that
 # searches a few times does not need them.
 SEARCHES_WITHOUT_SIGNS = 4
-# Of the 300 nearest of 1,200,000 vectors, 99 % are among the rows chosen, and all of the nearest 20.
+# Of the 300 nearest of 1,200,000 vectors, 99 % are among the rows chosen, and all of the first 20.
 ROWS_PER_RESULT = 64
 # A wrong sign counts 3 instead of 1 where the number of the query is large: for this share.
 _LARGE_NUMBERS = 0.4
