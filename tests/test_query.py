@@ -168,6 +168,9 @@ def test_a_query_has_its_text_its_tree_and_its_fields() -> None:
     [
         ("role:user", Fields(roles=("user",))),
         ("role:User,assistant", Fields(roles=("user", "assistant"))),
+        ("Role:user", Fields(roles=("user",))),
+        ("TAG:Idea -FROM:ann", Fields(tags=("Idea",), not_authors=("ann",))),
+        ("Project:work", Fields(projects=("work",))),
         ("role:user role:tool role:user", Fields(roles=("user", "tool"))),
         ("-role:tool,system", Fields(not_roles=("tool", "system"))),
         ("NOT role:tool", Fields(not_roles=("tool",))),
@@ -213,8 +216,6 @@ def test_a_field_name_with_a_value_is_a_field(text: str, expected: Fields) -> No
         "role:user,",
         "role:,",
         "role:user?",
-        "Role:user",
-        "ROLE:user",
         "note:x",
         "http://x",
         r"C:\path",
@@ -231,6 +232,7 @@ def test_a_field_name_with_a_value_is_a_field(text: str, expected: Fields) -> No
         "::before",
         "hover:before:x",
         "-role:admin",
+        "ſource:chatgpt",
     ],
 )
 def test_anything_that_cannot_be_a_field_is_text(text: str) -> None:

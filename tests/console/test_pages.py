@@ -444,6 +444,7 @@ def test_facets_count_all_matches_and_ignore_their_own_selection(
             ("-tag:r", [("-tag:red ", "1 conversation"), ('-tag:"very green" ', "1 conversation")]),
             ("after:2026-04", [("after:2026-04 ", "1 message")]),
             ("before:2026-03", [("before:2026-03 ", "1 message")]),
+            ("Project:HO", [("project:home ", "2 conversations")]),
             ("sou", [("source:", "where the conversation came from")]),
             ("pear", []),
             ("other:x", []),

@@ -29,8 +29,8 @@ Fields:
     before:2026-05-01     On or before a year, month, day or time.
     -tag:idea             Excludes. Every field except `before:` and `after:` can be negated.
 
-A field name is lower case and directly followed by a colon and a value. A field restricts the
-whole query, wherever it is, so it cannot be inside parentheses or one side of OR. If a field has
+A field name, in any case, is directly followed by a colon and a value. A field restricts the whole
+query, wherever it is, so it cannot be inside parentheses or one side of OR. If a field has
 several values, separated by commas or given by repeating the field, one of them must match;
 repeated `title:` fields must all match. A field with a value that it cannot have is text
 (`role:`, `role:admin`, `note:x`, `C:\\path`, `std::vector`). The exceptions are `before:` and

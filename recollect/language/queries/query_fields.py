@@ -16,7 +16,8 @@ ROLES = ("user", "assistant", "system", "tool")
 """The roles of messages, which are the values of the field `role:`."""
 
 _FIELD = re.compile(
-    r"""(?<![^\s(])(?P<minus>-?)(?P<name>role|from|in|project|source|tag|title|before|after):
+    r"""(?<![^\s(])(?P<minus>-?)
+    (?P<name>(?ai:role|from|in|project|source|tag|title|before|after)):
     (?:"(?P<quoted>[^"]*)"(?P<star>\*?)|(?P<value>[^\s()"]+))(?![^\s)])""",
     re.VERBOSE,
 )
@@ -108,7 +109,8 @@ def combine_fields(fields: Sequence[Field]) -> Fields:
 
 def _field(match: re.Match[str]) -> Field | None:
     """The field of a match; None if its value is not valid, which makes it text."""
-    name = _FIELD_ALIASES.get(match["name"], match["name"])
+    name = match["name"].lower()
+    name = _FIELD_ALIASES.get(name, name)
     negated = bool(match["minus"])
     quoted = match["quoted"]
     value: str = match["value"] if quoted is None else quoted

@@ -43,6 +43,7 @@ def complete(library: Library, text: str, cursor: int) -> list[Completion]:
     if word.startswith("-"):
         minus, word = "-", word[1:]
     name, colon, value = word.partition(":")
+    name = name.lower()
     if not colon:
         return _field_names(text, start, cursor, minus, name)
     if name not in _VALUES:

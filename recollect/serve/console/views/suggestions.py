@@ -15,8 +15,10 @@ from recollect.search.queries.period_questions import as_period
 from recollect.serve.console.request_params import ListFilters, SearchRequest
 from recollect.serve.console.tabs import ALL_KINDS
 
-_DATE_FIELD = re.compile(r"(?<!\S)(?:before|after):\S+\s*")
-_FIELD = re.compile(r'(?<!\S)-?(?:role|from|in|project|source|tag|title):(?:"[^"]*"|\S+)\s*')
+_DATE_FIELD = re.compile(r"(?<!\S)(?:before|after):\S+\s*", re.IGNORECASE)
+_FIELD = re.compile(
+    r'(?<!\S)-?(?:role|from|in|project|source|tag|title):(?:"[^"]*"|\S+)\s*', re.IGNORECASE
+)
 
 
 class Suggestion(NamedTuple):
