@@ -53,7 +53,7 @@ query language (quote the query, so that the shell does not change it):
   a NOT b  a -b                without b
   NEAR(a b, 5)  a NEAR/5 b     at most 5 words apart
   role:user,assistant          the role: user, assistant, tool or system
-  from:"Ada Lovelace"          the author's name
+  from:Ada                     the author's name, or a part of it
   in:work                      the project
   tag:idea                     a tag of the conversation
   title:roses                  words of the title

@@ -20,7 +20,7 @@ into the language of its engine.
 Fields:
 
     role:user,assistant   The role of the message: user, assistant, system or tool.
-    from:"Ada Lovelace"   The author of the message.
+    from:lovelace         The author of the message, or a part of the name.
     in:work               The project. `project:work` means the same.
     source:chatgpt        Where the conversation came from, by name or label.
     tag:idea              A tag.

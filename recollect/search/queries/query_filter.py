@@ -10,6 +10,7 @@ from recollect.language.queries.query import Query
 from recollect.language.queries.query_fields import Fields
 from recollect.language.queries.query_tree import And, Node, Word, words
 from recollect.language.text import fold, has_token
+from recollect.model.authors import authors_named
 from recollect.model.kinds import KINDS
 from recollect.model.projects import projects_named
 from recollect.model.search import Filter
@@ -53,13 +54,13 @@ def narrow_filter(filter: Filter, query: Query, store: Store) -> Filter:
         after=max(after, default=None),
         before=min(before, default=None),
         roles=_intersection(filter.roles, fields.roles),
-        authors=_intersection(filter.authors, _author_names(store, fields.authors)),
+        authors=_intersection(filter.authors, _author_names(store, filter, fields.authors)),
         projects=_intersection(filter.projects, projects),
         sources=_intersection(filter.sources, _source_names(fields.sources)),
         tags=_intersection(filter.tags, fields.tags),
         titles=filter.titles + _title_patterns(fields.titles),
         not_roles=filter.not_roles + fields.not_roles,
-        not_authors=filter.not_authors + _author_names(store, fields.not_authors),
+        not_authors=filter.not_authors + _author_names(store, filter, fields.not_authors),
         not_projects=filter.not_projects + not_projects,
         not_sources=filter.not_sources + _source_names(fields.not_sources),
         not_tags=filter.not_tags + fields.not_tags,
@@ -85,15 +86,27 @@ def _project_names(store: Store, filter: Filter, names: Sequence[str]) -> tuple[
     return tuple(stored_names)
 
 
-def _author_names(store: Store, names: Sequence[str]) -> tuple[str, ...]:
-    """Authors as they are stored. Case does not matter."""
+def _author_names(store: Store, filter: Filter, names: Sequence[str]) -> tuple[str, ...]:
+    """Authors as they are stored. People write a part of a name, in any case.
+
+    A name whose messages the reader may not see stays as it was typed: a note may show it.
+    """
     if not names:
         return ()
     authors = store.authors(MOST_AUTHORS)
     stored_names: list[str] = []
     for name in names:
-        stored_names += [author for author in authors if fold(author) == fold(name)] or [name]
-    return tuple(stored_names)
+        same = authors_named(name, authors)
+        if same == (name,) or not _has_messages_by(same, store, filter):
+            same = (name,)
+        stored_names += same
+    return tuple(dict.fromkeys(stored_names))
+
+
+def _has_messages_by(authors: tuple[str, ...], store: Store, filter: Filter) -> bool:
+    """Whether the reader can find a message by one of the authors."""
+    by_authors = Filter(kinds=filter.kinds or KINDS, hidden=True, authors=authors)
+    return bool(authors) and bool(store.recent(None, by_authors, 1))
 
 
 def _source_names(names: Sequence[str]) -> tuple[str, ...]:
