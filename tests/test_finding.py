@@ -467,12 +467,13 @@ def test_a_long_word_is_corrected_even_if_it_is_rare(garden: recollect.Library) 
 def test_a_word_that_is_rarely_similar_by_chance_is_meant_even_if_it_is_rare(
     library: recollect.Library,
 ) -> None:
-    """One that is long, or has the same letters except that one is doubled."""
+    """One that is long, or has the same letters, of which others are doubled."""
     words = {
         "websoket": "websocket",
         "sourdogh": "sourdough",
         "risoto": "risotto",
         "sadlle": "saddle",
+        "gorrila": "gorilla",
     }
     add(library, "rare", f"They wrote about {' and '.join(words.values())}, and of dahlias.")
     for typed, meant in words.items():

@@ -644,6 +644,7 @@ ONLY_POSTGRES = {
     "m037_search_facts",
     "m038_stored_kinds",
     "m039_search_terms",
+    "m040_similar_words",
 }
 
 

@@ -32,7 +32,7 @@ def with_umlauts(word: str) -> str:
 def neighbours(word: str) -> set[str]:
     """All words that differ from this one by one letter added, removed, replaced or swapped.
 
-    Also the word with umlauts.
+    Also those in which another letter is doubled, and the word with umlauts.
     """
     words = {with_umlauts(word)}
     for index in range(len(word) + 1):
@@ -43,4 +43,11 @@ def neighbours(word: str) -> set[str]:
             words |= {head + letter + tail[1:] for letter in ascii_lowercase}
         if len(tail) > 1:
             words.add(head + tail[1] + tail[0] + tail[2:])
+            if tail[0] == tail[1]:
+                words |= _doubled(head + tail[1:])
     return words - {word}
+
+
+def _doubled(word: str) -> set[str]:
+    """The words in which one letter of this one is doubled."""
+    return {word[: index + 1] + word[index:] for index in range(len(word))}

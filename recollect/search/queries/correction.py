@@ -1,10 +1,10 @@
 """Correcting misspelled words of a query.
 
 A word is corrected only if it occurs nowhere in the library, is not an English word that the model
-knows, and a word of the library is one edit away. That word must be frequent, unless one of the two
-is long, they have the same letters once or twice ("risoto" for risotto), the misspelled one has
-`ue` and the like for its umlauts, or is another form of it in some language: a single word does not
-tell its language.
+knows, and a word of the library is one edit away, or has another letter doubled. That word must be
+frequent, unless one of the two is long, they have the same letters once or twice ("risoto" for
+risotto), the misspelled one has `ue` and the like for its umlauts, or is another form of it in some
+language: a single word does not tell its language.
 
 If there is no such word, but the misspelled one consists of two words that are next to each other
 in some message, it lacks a space: "selfcare" is self-care. So does a name that lacks its

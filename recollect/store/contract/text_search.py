@@ -96,7 +96,7 @@ class TextSearch(ABC):
     @reader
     @abstractmethod
     def similar_words(self, words: Sequence[str]) -> dict[str, set[str]]:
-        """For each word: the words in the library that differ from it by one letter.
+        """For each word: the words in the library that are similar to it.
 
         See `language.words.spelling`.
         """

@@ -456,6 +456,11 @@ M039_SEARCH_TERMS = """
 comment on column word.stem is 'The English stem, unless it is the word itself.';
 """
 
+# The function `similar_words` moves doubled letters.
+M040_SIMILAR_WORDS = """
+comment on column word.term is 'The word as it is indexed.';
+"""
+
 MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m001_documents", M001_DOCUMENTS),
     ("m002_search", M002_SEARCH),
@@ -490,6 +495,7 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("m037_search_facts", M037_SEARCH_FACTS),
     ("m038_stored_kinds", M038_STORED_KINDS),
     ("m039_search_terms", M039_SEARCH_TERMS),
+    ("m040_similar_words", M040_SIMILAR_WORDS),
 )
 BASELINE = "m028_upgrades"
 """Programs since this step keep working while later steps run."""

@@ -73,6 +73,7 @@ _FUNCTION_STEPS = frozenset(
         "m037_search_facts",
         "m038_stored_kinds",
         "m039_search_terms",
+        "m040_similar_words",
     }
 )
 

@@ -258,7 +258,7 @@ create function search_terms(library integer, plan json, last_key bigint, remova
   end
 $$;
 -- The words of the library that differ from a word by one letter added, removed, replaced or
--- swapped, as `language.words.spelling` defines it.
+-- swapped, or in which of its letters is doubled, as `language.words.spelling` defines it.
 create function similar_words(library integer, typed text) returns setof text {_OPTIONS} as $$
   select w.term from recollect.word w
   where w.owner = library
@@ -272,7 +272,12 @@ create function similar_words(library integer, typed text) returns setof text {_
       from generate_series(0, length(typed) - 1) place
       union select substr(typed, 1, place) || substr(typed, place + 2, 1)
         || substr(typed, place + 1, 1) || substr(typed, place + 3)
-      from generate_series(0, length(typed) - 2) place))
+      from generate_series(0, length(typed) - 2) place
+      union select substr(shorter, 1, place) || substr(shorter, place)
+      from (select substr(typed, 1, doubled) || substr(typed, doubled + 2) shorter
+          from generate_series(1, length(typed) - 1) doubled
+          where substr(typed, doubled, 1) = substr(typed, doubled + 1, 1)) s,
+        generate_series(1, length(shorter)) place))
 $$;
 -- The newest passages that match.
 create function newest(library integer, query tsquery, sureness boolean, at_most integer,
