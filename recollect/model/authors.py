@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from recollect.language.text import fold, tokens
+from recollect.language.words.umlauts import transcribed
 
 
 def authors_named(name: str, authors: Iterable[str]) -> tuple[str, ...]:
     """The authors with exactly this name, else all who have each of its words in theirs.
 
-    Case and accents do not matter.
+    Case, accents and the spelling of umlauts do not matter.
     """
     authors = tuple(authors)
     folded = fold(name)
@@ -19,6 +20,10 @@ def authors_named(name: str, authors: Iterable[str]) -> tuple[str, ...]:
 
 
 def _is_part(name: str, author: str) -> bool:
-    """Whether a name is a part of an author's. A word may be several tokens: O'Brien, 田中."""
-    author_words = f" {' '.join(tokens(author))} "
-    return all(f" {' '.join(tokens(word))} " in author_words for word in name.split())
+    names = _spellings(author)
+    return all(any(word in n for word in _spellings(w) for n in names) for w in name.split())
+
+
+def _spellings(name: str) -> set[str]:
+    """A name as it is indexed, between spaces. A word may be several tokens: O'Brien, 田中."""
+    return {f" {' '.join(tokens(spelling))} " for spelling in (name, transcribed(name))}

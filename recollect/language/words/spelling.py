@@ -1,8 +1,7 @@
-"""Spelling: the words that are one edit away from a word, or the same without umlauts."""
+"""Spelling: the words that are one edit away from a word."""
 
 from __future__ import annotations
 
-import re
 from string import ascii_lowercase
 
 from recollect.language.symbol_names import symbol_name
@@ -11,7 +10,6 @@ MIN_CHARACTERS = 5
 """Shorter words have too many neighbours to guess which one was meant."""
 MAX_CHARACTERS = 24
 """Longer words are rarely words, and the number of neighbours grows with the length."""
-_TRANSCRIBED_UMLAUT = re.compile("([aou])e")
 
 
 def may_be_misspelled(word: str) -> bool:
@@ -21,20 +19,12 @@ def may_be_misspelled(word: str) -> bool:
     return MIN_CHARACTERS <= len(word) <= MAX_CHARACTERS and word.isascii() and word.isalpha()
 
 
-def with_umlauts(word: str) -> str:
-    """A word whose umlauts may be written as `ae`, `oe` and `ue`, as it is indexed with umlauts.
-
-    `ä` is indexed as `a`.
-    """
-    return _TRANSCRIBED_UMLAUT.sub(r"\1", word)
-
-
 def neighbours(word: str) -> set[str]:
     """All words that differ from this one by one letter added, removed, replaced or swapped.
 
-    Also those in which another letter is doubled, and the word with umlauts.
+    Also those in which another letter is doubled.
     """
-    words = {with_umlauts(word)}
+    words: set[str] = set()
     for index in range(len(word) + 1):
         head, tail = word[:index], word[index:]
         words |= {head + letter + tail for letter in ascii_lowercase}

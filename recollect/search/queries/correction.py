@@ -3,8 +3,8 @@
 A word is corrected only if it occurs nowhere in the library, is not an English word that the model
 knows, and a word of the library is one edit away, or has another letter doubled. That word must be
 frequent, unless one of the two is long, they have the same letters once or twice ("risoto" for
-risotto), the misspelled one has `ue` and the like for its umlauts, or is another form of it in some
-language: a single word does not tell its language.
+risotto), or it is another form of the misspelled one in some language: a single word does not tell
+its language.
 
 If there is no such word, but the misspelled one consists of two words that are next to each other
 in some message, it lacks a space: "selfcare" is self-care. So does a name that lacks its
@@ -25,7 +25,7 @@ from recollect.language.languages import LATIN
 from recollect.language.languages.base import Language
 from recollect.language.languages.english import ENGLISH
 from recollect.language.queries.query_tree import Word
-from recollect.language.words.spelling import may_be_misspelled, with_umlauts
+from recollect.language.words.spelling import may_be_misspelled
 from recollect.language.words.stem import stem
 from recollect.model.search import Filter
 from recollect.search.queries.query_terms import inflected_term
@@ -135,21 +135,17 @@ def _is_correctable(term: Term, spelling: str) -> bool:
 def _best_candidate(
     spelling: str, candidates: AbstractSet[str], store: Store, filters: Sequence[Filter]
 ) -> str:
-    """The word that was probably meant: the same with umlauts, else the most frequent one.
+    """The word that was probably meant: the most frequent one.
 
     Empty if all are in too few messages, or the filters exclude all messages with them.
     """
     if candidates <= ENGLISH.stop_words:
         return ""
     words = sorted(candidates - ENGLISH.stop_words)
-    umlauts = with_umlauts(spelling)
     frequencies, _ = store.frequencies([Word(word) for word in words])
-    ranking = sorted(
-        zip([word == umlauts for word in words], frequencies, words, strict=True), reverse=True
-    )
-    for has_umlauts, frequency, word in ranking:
+    for frequency, word in sorted(zip(frequencies, words, strict=True), reverse=True):
         least = _FREQUENT
-        is_similar = has_umlauts or _has_same_letters(word, spelling)
+        is_similar = _has_same_letters(word, spelling)
         is_long = max(len(word), len(spelling)) >= _LONG
         if is_similar or is_long or is_other_form(word, spelling):
             least = 1

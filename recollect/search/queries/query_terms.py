@@ -29,8 +29,14 @@ from recollect.search.queries.forms.families import relatives_in_library, word_f
 from recollect.search.queries.forms.joined_spellings import joined_spellings
 from recollect.search.queries.forms.katakana import parts_in_library
 from recollect.search.queries.forms.other_forms import with_other_forms
+from recollect.search.queries.forms.umlauts import umlaut_forms, umlaut_spellings
 from recollect.search.queries.query_filter import may_relax
-from recollect.search.queries.term_weights import term_weight, weighted, weighted_term
+from recollect.search.queries.term_weights import (
+    term_weight,
+    weighted,
+    weighted_term,
+    with_more_forms,
+)
 from recollect.search.queries.terms import WEAK, Form, Term
 from recollect.search.queries.topics import query_topic
 from recollect.store.base import Store
@@ -57,6 +63,7 @@ def query_terms(
         terms = _typed_terms(query.node)
     terms = _without_accidental_pairs(weighted(terms, store))
     if query.plain:
+        terms = with_more_forms(terms, umlaut_forms(terms, store, query), store)
         terms = with_other_forms(terms, store, query, is_english)
         compounds = _compounds(terms, store, query.language)
         terms, head_terms = _with_parts(terms, compounds, store)
@@ -283,6 +290,12 @@ def _parts_of_identifiers(text: str) -> set[str]:
 
 
 def _term_plan(query: Query, options: SearchOptions, meaning: Meaning) -> TermPlan:
+    plan = _plan_with_corrections(query, options, meaning)
+    spellings = umlaut_spellings(list(plan.words), query)
+    return plan._replace(words={word: frozenset([word]) for word in spellings} | {**plan.words})
+
+
+def _plan_with_corrections(query: Query, options: SearchOptions, meaning: Meaning) -> TermPlan:
     plan = _plan_without_corrections(query, options.typing)
     if not may_correct(query, options):
         return plan

@@ -8,6 +8,7 @@ from recollect.language.detection import language_of
 from recollect.language.queries.addressee import is_about_user
 from recollect.language.text import is_unspaced, tokens
 from recollect.language.words.names import names_in
+from recollect.language.words.umlauts import transcriptions
 from recollect.model.kinds import CONVERSATION
 from recollect.search.queries.ranking_query import RankingQuery
 from recollect.search.ranking.scored import ScoredCandidate
@@ -57,10 +58,12 @@ def authors_in_query(text: str, authors: Iterable[str]) -> list[str]:
     """
     words = {word for word in tokens(text) if len(word) >= _MIN_NAME}
     words -= language_of(text).stop_words - names_in(text)
+    words.update(transcriptions(text).values())
     return [
         author
         for author in authors
-        if not words.isdisjoint(tokens(author)) or _is_unspaced_name(author, text)
+        if not words.isdisjoint([*tokens(author), *transcriptions(author).values()])
+        or _is_unspaced_name(author, text)
     ]
 
 
