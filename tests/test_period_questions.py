@@ -127,6 +127,46 @@ def test_a_question_about_a_time_finds_what_mentions_it_if_nothing_is_of_that_ti
     assert page.note.startswith("Nothing was written at that time (")
 
 
+@pytest.mark.both_stores
+@pytest.mark.parametrize(
+    "question",
+    [
+        "what will Tobias do in August",
+        "What is Tobias going to do in August?",
+        "Was wird Tobias im August machen?",
+    ],
+)
+def test_a_question_about_the_future_finds_plans_and_not_what_was_written_a_year_before(
+    library: recollect.Library, question: str
+) -> None:
+    texts = {
+        "2025-08-04": "Tobias mowed the lawn, and Tobias called.",
+        "2025-08-11": "What will Tobias do about the fence? Ask him.",
+        "2026-02-01": "The plan of Tobias: two weeks of sailing in August.",
+        "2026-02-02": "Tobias has a cold.",
+    }
+    for day, text in texts.items():
+        message = {"id": day, "role": "user", "content": text, "created_at": f"{day}T09:00:00Z"}
+        library.add_conversation(day, messages=[message])
+    library.index()
+    page = search(library, question)
+    assert page.hits[0].message_id == "2026-02-01"
+    assert "written in that time" not in page.note
+
+
+def test_a_question_about_nothing_but_a_future_time_finds_what_mentions_it(
+    diary: recollect.Library,
+) -> None:
+    messages = [
+        {"id": "plan", "role": "user", "content": "In August, we go to the lake."},
+        {"id": "old", "role": "user", "content": "Rain.", "created_at": "2025-08-04T09:00:00Z"},
+    ]
+    for message in messages:
+        diary.add_conversation(message["id"], messages=[message])
+    page = search(diary, "what will we do in August?")
+    assert (page.hits[0].message_id, page.note) == ("plan", "")
+
+
 @pytest.mark.parametrize(
     "question",
     ["Worüber haben wir letzten Monat gesprochen?", "Über was haben wir letzten Monat geredet?"],

@@ -29,6 +29,33 @@ def format_time(moment: datetime) -> str:
 
 
 @pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("what will Tobias do in August", []),
+        ("Will it rain in August?", []),
+        ("When is Ann going to move in May?", []),
+        ("what'll we do on Monday", []),
+        ("what will be in late May", []),
+        ("what will we do before August", []),
+        ("what will be on 9 January?", []),
+        ("Was wird Tobias im August machen?", []),
+        ("Wat zal Tobias in augustus doen?", []),
+        ("what will we do in March", ["2026-03-01 2026-04-01"]),
+        ("what will we do this week", ["2026-03-16 2026-03-23"]),
+        ("what will we say about last August", ["2025-08-01 2025-09-01"]),
+        ("what will count in May 2024", ["2024-05-01 2024-06-01"]),
+        ("what did Will plant in August", ["2025-08-01 2025-09-01"]),
+        ("what did he do in August", ["2025-08-01 2025-09-01"]),
+        ("Was wurde im August gebaut?", ["2025-08-01 2025-09-01"]),
+    ],
+)
+def test_a_question_about_the_future_does_not_mean_what_is_over(
+    text: str, expected: list[str]
+) -> None:
+    assert windows_in(text) == expected
+
+
+@pytest.mark.parametrize(
     ("text", "window"),
     [
         # days

@@ -18,7 +18,8 @@ How wide a period is:
 - Seasons are those of the northern hemisphere, in whole months. "Winter 2023" begins in December
   2023.
 - A period that recurs every year or week is the latest one that has begun. A weekday, and anything
-  with "last", is the latest one that is over. "Monday, May 8" is the latest May 8 on a Monday.
+  with "last", is the latest one that is over. "Monday, May 8" is the latest May 8 on a Monday. In a
+  question about the future ("what will we do in May"), it is the next one, unless it has begun.
 
 The rules are English. Expressions in another language are translated into English by the rules of
 that language (`language.languages`), so they mean exactly the same.
@@ -66,7 +67,7 @@ def windows(text: str, now: datetime) -> tuple[Window, ...]:
     `now` is the time they are relative to; it must have a time zone.
     """
     languages = _languages_of_dates(text)
-    readings = [_windows(text, now, language) for language in languages]
+    readings = [_windows(text, now, language, languages[0]) for language in languages]
     best = min(readings, key=_precision)
     is_day = _precision(best)[0] <= _DAY
     if readings[0] and languages[0] is not ENGLISH and not is_day:
@@ -74,12 +75,15 @@ def windows(text: str, now: datetime) -> tuple[Window, ...]:
     return best
 
 
-def _windows(text: str, now: datetime, language: Language) -> tuple[Window, ...]:
-    """The periods that a text in this language names."""
+def _windows(
+    text: str, now: datetime, language: Language, language_of_text: Language
+) -> tuple[Window, ...]:
+    """The periods that a text names, if its dates are in `language`."""
     line = EncodedText(text, language)
     if now.date() == _LAST_DAY or not _may_name_a_time(line.text, language):
         return ()
-    calendar = Calendar(now.replace(tzinfo=None))
+    in_future = language_of_text.asks_for_future(text)
+    calendar = Calendar(now.replace(tzinfo=None), in_future=in_future)
     places: dict[Span, tuple[int, int]] = {}
     for rule, meaning in _rules(language):
         for match in rule.finditer(line.text):

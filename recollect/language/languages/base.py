@@ -82,6 +82,8 @@ class Language:
     """Patterns of phrases that ask for a time, such as "when"."""
     asks_number: tuple[str, ...] = ()
     """Patterns of phrases that ask for a number, such as "how many"."""
+    asks_future: tuple[str, ...] = ()
+    """Patterns of phrases that ask for what is yet to come, such as "what will"."""
     asks_rule: tuple[str, ...] = ()
     """Patterns of phrases that ask what is allowed, required or preferred, such as "may I"."""
     standing_instructions: tuple[str, ...] = ()
@@ -196,6 +198,10 @@ class Language:
         return self._compile(self.asks_number)
 
     @cached_property
+    def _future_question(self) -> re.Pattern[str]:
+        return self._compile(self.asks_future)
+
+    @cached_property
     def _rule_question(self) -> re.Pattern[str]:
         return self._compile(self.asks_rule)
 
@@ -277,6 +283,9 @@ class Language:
 
     def asks_for_number(self, text: str) -> bool:
         return self._number_question.search(self._searchable(text)) is not None
+
+    def asks_for_future(self, text: str) -> bool:
+        return self._future_question.search(self._searchable(text)) is not None
 
     def asks_for_rule(self, text: str) -> bool:
         """Whether a text asks what is allowed, required or preferred.

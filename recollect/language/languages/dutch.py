@@ -214,6 +214,7 @@ DUTCH = Language(
         "hoeveel",
         "hoe (?:veel|oud|lang|vaak|ver|groot|hoog|duur)",
     ),
+    asks_future=("^(?:zal|zult|zullen)", r"(?:w\w+|hoe) (?:\w+ )?(?:zal|zult|zullen)"),
     asks_rule=(
         "(?:mag|mogen|moet|moeten|kan|kunnen) (?:ik|we|wij|men|je)",
         "^(?:mag|mogen|moet|moeten)",

@@ -144,6 +144,14 @@ ENGLISH = Language(
         "(?:what|which) (?:day|date|month|year|time)",
     ),
     asks_number=("how (?:many|much|old|long|often|far|tall|big|large)",),
+    asks_future=(
+        "^will",
+        # Not "what did Will plant".
+        "(?:what|which|when|where|who|whom|how|why)"
+        "(?: (?!(?:did|does?|was|were|ha[ds]|have|would)\\b)\\w+){0,3} will",
+        "(?:what|when|where|who|how|i|you|he|she|it|we|they)'ll",
+        "(?:am|are|is) (?:\\w+ ){1,3}going to",
+    ),
     asks_rule=(
         "(?:may|can|could|should|must|shall) (?:i|we|one)",
         "^(?:should|must)",

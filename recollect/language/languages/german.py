@@ -266,6 +266,10 @@ GERMAN = Language(
         "wieviele?",
         "wie viel(?:e|en)?",
     ),
+    asks_future=(
+        "^(?:werde|wirst|wird|werdet|werden)",
+        r"(?:w[aeiou]\w*) (?:werde|wirst|wird|werdet|werden)",
+    ),
     asks_rule=(
         "(?:darf|dürfen|soll|sollen|sollte|sollten|muss|müssen|kann|können) (?:ich|wir|man)",
         "^(?:darf|dürfen|soll|sollen|sollte|sollten|muss|müssen)",

@@ -91,11 +91,12 @@ class Calendar:
     """What words mean at a point in time.
 
     The public methods are the meanings of `english_rules`. They raise ValueError or OverflowError
-    if there is no such time.
+    if there is no such time. If `in_future`, a period that recurs is not one that is over.
     """
 
-    def __init__(self, now: datetime) -> None:
+    def __init__(self, now: datetime, *, in_future: bool = False) -> None:
         self._now = now
+        self._in_future = in_future
         self._today = now.date()
         self._monday = self._today - timedelta(self._today.weekday())
         self.tomorrow = _days(self._today)[1]
@@ -203,7 +204,8 @@ class Calendar:
 
     def _part_of_period(self, words: list[str], part: str) -> Span:
         start, end = _part_of(*self._whole_period(words), part)
-        if start >= self.tomorrow:  # in early May, "late May" is that of last year
+        # In early May, "late May" is that of last year.
+        if start >= self.tomorrow and not self._in_future:
             start, end = _part_of(*self._whole_period([*words, "last"]), part)
         return start, end
 
@@ -230,6 +232,8 @@ class Calendar:
 
     def _latest_weekday(self, weekday: int, which: str) -> Span:
         """The weekday of this week if it is over or follows "this"; otherwise that of last week."""
+        if self._in_future and not which:
+            raise ValueError
         start, end = self._weekday(weekday, 0)
         if which == "this" or end < self.tomorrow:
             return start, end
@@ -250,6 +254,8 @@ class Calendar:
             deadline = start
             if which in ("last", "past"):
                 deadline = end
+            if self._in_future and not which and end <= midnight:
+                break  # the next one is yet to come
             if deadline <= midnight:
                 return start, end
         raise ValueError

@@ -10,6 +10,7 @@ from itertools import accumulate
 
 import numpy as np
 
+from recollect.language.detection import language_of
 from recollect.language.queries.intent import QUESTION
 from recollect.language.symbol_names import has_symbol_name
 from recollect.language.text import tokens
@@ -192,11 +193,14 @@ def _labels_to_search(query: RankingQuery, labels: Iterable[str]) -> list[str]:
 
 
 def _metadata(query: RankingQuery, candidates: Sequence[Candidate]) -> list[str]:
-    """The author of each candidate, and its date if the query has words of dates."""
+    """The author of each candidate, and its date if the query has words of dates.
+
+    A message of August is not about next August.
+    """
     has_date_terms = any(
         form[0].isdigit() or form[0] in DATE_WORDS for term in query.terms for form in term.forms
     )
-    if not has_date_terms:
+    if not has_date_terms or language_of(query.text).asks_for_future(query.text):
         return [candidate.author or "" for candidate in candidates]
     days: dict[date, str] = {}
     metadata = []
