@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import UTC, date, datetime
 
 import pytest
 from hypothesis import given
@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import recollect
 from recollect.language.words.dates import date_formats, date_in
+from recollect.model.search import SearchOptions
 
 TEXTS = {
     "iso": "We signed the lease on 2023-03-14.",
@@ -82,13 +83,46 @@ def test_a_date_that_is_not_mentioned_is_not_found(notes: recollect.Library) -> 
         assert (page.hits, page.total) == ((), 0), query
 
 
-def test_what_was_written_on_a_day_comes_before_what_mentions_it(
+@pytest.mark.both_stores
+def test_what_mentions_a_day_comes_before_what_was_written_on_it(
     notes: recollect.Library,
 ) -> None:
+    """As keywords. A question asks what was written then."""
     message = {"role": "user", "content": "Hello.", "created_at": "2023-03-14T12:00:00Z"}
     notes.add_conversation("written", messages=[message])
-    page = notes.search("March 14 2023")
+    for query in ("March 14 2023", "14 March 2023", "14. März 2023"):
+        page = notes.search(query)
+        assert [hit.conversation_id for hit in page.hits] == ["iso"], query
+        assert page.note == (
+            "These mention that day. For what was written then, use after:2023-03-14 "
+            "before:2023-03-14."
+        )
+    page = notes.search("after:2023-03-14 before:2023-03-14")
     assert [hit.conversation_id for hit in page.hits] == ["written"]
+    page = notes.search("what happened on March 14 2023?")
+    assert [hit.conversation_id for hit in page.hits] == ["written"]
+
+
+@pytest.mark.both_stores
+def test_a_day_without_a_year_is_found_although_something_was_written_then(
+    library: recollect.Library,
+) -> None:
+    now = datetime(2026, 7, 1, 12, tzinfo=UTC)
+    texts = {
+        "2026-04-09": "Rain all day.",
+        "2026-03-01": "The dentist is on 9 April.",
+        "2026-02-01": "We leave on April 9th.",
+        "2026-02-02": "In April, nine of us meet.",
+    }
+    for day, text in texts.items():
+        message = {"role": "user", "content": text, "created_at": f"{day}T12:00:00Z"}
+        library.add_conversation(day, messages=[message])
+    for query in ("9 April", "April 9", "9th of April", "9. April"):
+        page = library.search(query, options=SearchOptions(now=now))
+        assert {hit.conversation_id for hit in page.hits} == {"2026-03-01", "2026-02-01"}, query
+        assert "after:2026-04-09 before:2026-04-09" in page.note
+    page = library.search("10 April", options=SearchOptions(now=now))
+    assert (page.hits, page.note) == ((), "Searched by time only: 2026-04-10.")
 
 
 @pytest.mark.parametrize("word", ["3/4/2023", "2023-02-30", "14-03-2023", "1.2.3", "march"])

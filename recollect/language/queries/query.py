@@ -143,6 +143,8 @@ class Mention(NamedTuple):
     """What these messages match."""
     comes_first: bool
     """Whether they come before messages that were written at that time."""
+    day: str = ""
+    """The fields for what was written on that day, if keywords name it."""
 
 
 def parse(text: str) -> Node:

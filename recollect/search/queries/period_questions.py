@@ -2,7 +2,8 @@
 
 Any message may contain the words of such a query, so they are not evidence. The answer is what
 was written at that time. A single word such as "yesterday" may be a name, so it is searched for.
-A date such as "2026-03-05" is searched for as an identifier; if nothing has it, it is a time.
+A date such as "2026-03-05" is searched for as an identifier, and "March 5" as the day of an
+appointment; if nothing has it, it is a time.
 
 A question may also name a time besides a topic. If no hit is from then, a remark says so.
 """
@@ -60,17 +61,22 @@ def as_period(query: Query, now: datetime) -> Query:
 def period_or_mention(query: Query, store: Store, filters: Sequence[Filter]) -> Query:
     """The query, or one for its words if no message is from that time but some mention it.
 
-    "March 5 2024" may be the date of an appointment. What contains an identifier comes first, so
-    for "2024-03-05" it is the other way round.
+    A day is usually that of an appointment. So for "2024-03-05", and for keywords that name a day,
+    it is the other way round.
     """
     mention = query.mention
     if mention is None:
         return query
-    if mention.comes_first:
-        if _is_mentioned(mention, store, filters) or not _has_messages(query, store, filters):
-            return mention.query
-        return query
-    if _has_messages(query, store, filters) or not _is_mentioned(mention, store, filters):
+    if not mention.comes_first:
+        if _has_messages(query, store, filters) or not _is_mentioned(mention, store, filters):
+            return query
+        return mention.query
+    if _is_mentioned(mention, store, filters):
+        if mention.day and _has_messages(query, store, filters):
+            note = f"These mention that day. For what was written then, use {mention.day}."
+            return mention.query._replace(note=note)
+        return mention.query
+    if mention.day or _has_messages(query, store, filters):
         return query
     return mention.query
 
@@ -109,7 +115,10 @@ def _mention(query: Query, period: Window) -> Mention:
     if intent == IDENTIFIER:
         return Mention(query, node, comes_first=True)
     note = f"Nothing was written at that time ({_dates(period)})."
-    return Mention(query._replace(note=note), node, comes_first=False)
+    fields = ""
+    if is_named_day and intent == KEYWORDS:
+        fields = f"after:{day} before:{day}"
+    return Mention(query._replace(note=note), node, comes_first=bool(fields), day=fields)
 
 
 def _without_leading_stop_words(words: Sequence[str], language: Language) -> tuple[str, ...]:
