@@ -88,6 +88,15 @@ def test_what_was_looked_up_is_what_each_question_finds(
                 add(store, f"c{number}")
 
 
+def test_a_correction_that_was_announced_as_well_keeps_its_relatives(store: PostgresStore) -> None:
+    words = {"castel": frozenset[str](), "castle": frozenset(["castle", "tower"])}
+    plan = TermPlan(words, ENGLISH, correctable=frozenset(["castel"]))
+    with store.snapshot():
+        store.expect_terms(lambda: plan)
+        assert store.variants(["castle"]) == [("castle", "castles")]
+        assert store.known_words(["castle", "tower"]) == {"castle", "tower"}
+
+
 def test_similar_words_are_the_neighbours_of_a_word(store: PostgresStore) -> None:
     words = ["castle", "cattle", "casle", "castles", "castlle", "catsle", "cxstle", "tower", "x"]
     words += ["gorilla", "ggorila", "goorilaa", "gorillas"]

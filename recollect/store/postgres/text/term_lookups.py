@@ -190,7 +190,10 @@ def english_forms(db: Connection, words: Sequence[str], counts: Counts) -> list[
 
 def _add_word(db: Connection, row: Sequence[Any], counts: Counts) -> None:
     word, forms, next_key, matches, relatives, family = row
-    relatives = relatives or ()  # a correction has none
+    if relatives is None:  # it is a correction
+        if word in db.terms.relatives:  # and was looked up with its relatives
+            return
+        relatives = ()
     own_forms = word_forms(word, forms)
     if next_key is not None:
         counts.add_matches(db, word, own_forms, matches, next_key)
