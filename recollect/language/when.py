@@ -19,7 +19,7 @@ How wide a period is:
   2023.
 - A period that recurs every year or week is the latest one that has begun. A weekday, and anything
   with "last", is the latest one that is over. "Monday, May 8" is the latest May 8 on a Monday. In a
-  question about the future ("what will we do in May"), it is the next one, unless it has begun.
+  question about the future ("what will we do in May"), it is the next one.
 
 The rules are English. Expressions in another language are translated into English by the rules of
 that language (`language.languages`), so they mean exactly the same.

@@ -91,7 +91,7 @@ class Calendar:
     """What words mean at a point in time.
 
     The public methods are the meanings of `english_rules`. They raise ValueError or OverflowError
-    if there is no such time. If `in_future`, a period that recurs is not one that is over.
+    if there is no such time. If `in_future`, a period that recurs is one that is to come.
     """
 
     def __init__(self, now: datetime, *, in_future: bool = False) -> None:
@@ -243,6 +243,8 @@ class Calendar:
         """A period that recurs every year: in `year`, or the latest that has begun or is over."""
         if year is not None:
             return recurring(year)
+        if self._in_future and not which:
+            raise ValueError
         midnight, _ = _days(self._today)
         for past_year in range(self._today.year, self._today.year - 12, -1):
             try:
@@ -254,8 +256,6 @@ class Calendar:
             deadline = start
             if which in ("last", "past"):
                 deadline = end
-            if self._in_future and not which and end <= midnight:
-                break  # the next one is yet to come
             if deadline <= midnight:
                 return start, end
         raise ValueError
