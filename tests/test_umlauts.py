@@ -118,5 +118,7 @@ def test_a_name_in_a_question_may_have_the_other_spelling(library: recollect.Lib
     for author, text in {"Jörg": "I planted leeks.", "Ann": "I planted roses."}.items():
         message = {"id": author, "role": "user", "author": author, "content": text}
         library.add_conversation(author, messages=[message])
-    (first, *_) = library.search("what did Joerg plant").hits
+    page = library.search("what did Joerg plant")
+    first = page.hits[0]
     assert (first.message_id, "speaker" in first.parts) == ("Jörg", True)
+    assert page.missing == ()

@@ -15,6 +15,7 @@ from recollect.language.queries.intent import QUESTION
 from recollect.language.symbol_names import has_symbol_name
 from recollect.language.text import tokens
 from recollect.language.when import date_words
+from recollect.language.words.umlauts import transcribed
 from recollect.search.queries.ranking_query import RankingQuery
 from recollect.search.queries.terms import DATE_WORDS, Form, Term
 from recollect.search.ranking.long_texts import ranked_part
@@ -201,7 +202,7 @@ def _metadata(query: RankingQuery, candidates: Sequence[Candidate]) -> list[str]
         form[0].isdigit() or form[0] in DATE_WORDS for term in query.terms for form in term.forms
     )
     if not has_date_terms or language_of(query.text).asks_for_future(query.text):
-        return [candidate.author or "" for candidate in candidates]
+        return [_author_label(candidate) for candidate in candidates]
     days: dict[date, str] = {}
     metadata = []
     for candidate in candidates:
@@ -211,5 +212,13 @@ def _metadata(query: RankingQuery, candidates: Sequence[Candidate]) -> list[str]
             if day not in days:
                 days[day] = date_words(candidate.created_at)
             dates = days[day]
-        metadata.append(f"{candidate.author or ''} {dates}")
+        metadata.append(f"{_author_label(candidate)} {dates}")
     return metadata
+
+
+def _author_label(candidate: Candidate) -> str:
+    """The name of the author, also in letters without umlauts."""
+    author = candidate.author or ""
+    if author.isascii():
+        return author
+    return f"{author} {transcribed(author)}"
