@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recollect
-from recollect.language.words.dates import date_formats, date_in
+from recollect.language.words.dates import date_formats, date_in, mentions_day
 from recollect.model.search import SearchOptions
 
 TEXTS = {
@@ -113,6 +113,8 @@ def test_a_day_without_a_year_is_found_although_something_was_written_then(
         "2026-03-01": "The dentist is on 9 April.",
         "2026-02-01": "We leave on April 9th.",
         "2026-02-02": "In April, nine of us meet.",
+        "2026-02-03": "Version 1 may break it.",
+        "2026-05-01": "The maypole stands.",
     }
     for day, text in texts.items():
         message = {"role": "user", "content": text, "created_at": f"{day}T12:00:00Z"}
@@ -121,8 +123,29 @@ def test_a_day_without_a_year_is_found_although_something_was_written_then(
         page = library.search(query, options=SearchOptions(now=now))
         assert {hit.conversation_id for hit in page.hits} == {"2026-03-01", "2026-02-01"}, query
         assert "after:2026-04-09 before:2026-04-09" in page.note
+    page = library.search("1 May", options=SearchOptions(now=now))
+    assert [hit.conversation_id for hit in page.hits] == ["2026-05-01"]
     page = library.search("10 April", options=SearchOptions(now=now))
     assert (page.hits, page.note) == ((), "Searched by time only: 2026-04-10.")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Lunch on May 1.", True),
+        ("Der 1. Mai ist frei.", True),
+        ("Le 1er mai", True),
+        ("Due 2023-05-01, not 5/2/2023.", True),
+        ("on the 1st of May", True),
+        ("Version 1 may break it.", False),
+        ("I may 1 day come back", False),
+        ("May 11, May 21", False),
+        ("1 June", False),
+        ("1" * 2_000, False),
+    ],
+)
+def test_a_text_mentions_a_day(text: str, expected: bool) -> None:
+    assert mentions_day(text, date(2026, 5, 1)) == expected
 
 
 @pytest.mark.parametrize("word", ["3/4/2023", "2023-02-30", "14-03-2023", "1.2.3", "march"])

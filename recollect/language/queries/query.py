@@ -54,6 +54,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from datetime import date
 from typing import NamedTuple, NoReturn
 
 from recollect.errors import InvalidInput
@@ -141,10 +142,10 @@ class Mention(NamedTuple):
     """A query for the messages that mention the time."""
     node: Node
     """What these messages match."""
-    comes_first: bool
-    """Whether they come before messages that were written at that time."""
-    day: str = ""
-    """The fields for what was written on that day, if keywords name it."""
+    is_identifier: bool = False
+    """Whether the query is a date in digits. Messages that contain it come first."""
+    day: date | None = None
+    """The day that keywords name. Messages that mention it come first."""
 
 
 def parse(text: str) -> Node:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
+from itertools import islice
 
 from recollect.language.languages import LATIN
 from recollect.language.languages.english import ENGLISH
@@ -19,6 +20,8 @@ _THREE_NUMBERS = re.compile(r"\W*\d+[-./]\d+[-./]\d+\W*")
 _AFTER_ALL_DATES = datetime(2200, 1, 1, tzinfo=UTC)
 _DAY = timedelta(days=1)
 _LAST_MONTH = 12
+_DATE_LENGTH = 20  # characters, roughly
+_MOST_NUMBERS = 100  # a text of numbers has few dates
 _DAY_OF_YEAR = re.compile("--[0-9]{2}-[0-9]{2}")
 _LEAP_YEAR = "2000"
 _THIRTY = 30
@@ -55,6 +58,17 @@ def date_in(word: str) -> date | None:
 def date_formats(day: date) -> list[tuple[str, ...]]:
     """The words of a date in each of its formats."""
     return list(dict.fromkeys(_formats(day)))
+
+
+def mentions_day(text: str, day: date) -> bool:
+    """Whether a text mentions a day of some year. "Version 1 may break" does not mention May 1."""
+    numbers = re.finditer(rf"(?<![0-9])0?{day.day}(?![0-9])", text)
+    for number in islice(numbers, _MOST_NUMBERS):
+        around = text[max(number.start() - _DATE_LENGTH, 0) : number.end() + _DATE_LENGTH]
+        for period in windows(around, _AFTER_ALL_DATES):
+            if (period.start.month, period.start.day) == (day.month, day.day):
+                return True
+    return False
 
 
 def names_day(text: str, day: date) -> bool:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from functools import cache
 
 from recollect.errors import SearchTimeout
@@ -22,7 +22,7 @@ from recollect.language.queries.query import Mention, Query, parse_query
 from recollect.language.queries.query_tree import Or, Word
 from recollect.language.text import tokens
 from recollect.language.when import Window, windows
-from recollect.language.words.dates import formats_in, names_day
+from recollect.language.words.dates import formats_in, mentions_day, names_day
 from recollect.model.search import Filter
 from recollect.search.queries.query_filter import narrow_filter
 from recollect.store.base import Store
@@ -31,6 +31,8 @@ _WORD = re.compile(r"\w+")
 _LAST_MOMENT = timedelta(microseconds=1)
 BY_TIME = "Searched by time only"
 """How the note of such a query begins."""
+_MESSAGES = 20
+"""So many of the best matches are read."""
 _FIRST_YEAR = 2000  # people have not talked to programs for longer than that
 
 
@@ -67,18 +69,17 @@ def period_or_mention(query: Query, store: Store, filters: Sequence[Filter]) -> 
     mention = query.mention
     if mention is None:
         return query
-    if not mention.comes_first:
-        if _has_messages(query, store, filters) or not _is_mentioned(mention, store, filters):
-            return query
+    if mention.day and _is_day_mentioned(mention, mention.day, store, filters):
+        if _has_messages(query, store, filters):
+            return mention.query._replace(note=_note_on_day(mention.day))
         return mention.query
-    if _is_mentioned(mention, store, filters):
-        if mention.day and _has_messages(query, store, filters):
-            note = f"These mention that day. For what was written then, use {mention.day}."
-            return mention.query._replace(note=note)
+    if mention.is_identifier and _is_mentioned(mention, store, filters):
         return mention.query
-    if mention.day or _has_messages(query, store, filters):
+    if _has_messages(query, store, filters):
         return query
-    return mention.query
+    if mention.is_identifier or _is_mentioned(mention, store, filters):
+        return mention.query
+    return query
 
 
 def period_remark(
@@ -113,12 +114,16 @@ def _mention(query: Query, period: Window) -> Mention:
             query = parse_query(digits)._replace(text=query.text, fields=query.fields)
     node = Or(tuple(Word(" ".join(words)) for words in dict.fromkeys(phrases)))
     if intent == IDENTIFIER:
-        return Mention(query, node, comes_first=True)
+        return Mention(query, node, is_identifier=True)
     note = f"Nothing was written at that time ({_dates(period)})."
-    fields = ""
+    query = query._replace(note=note)
     if is_named_day and intent == KEYWORDS:
-        fields = f"after:{day} before:{day}"
-    return Mention(query._replace(note=note), node, comes_first=bool(fields), day=fields)
+        return Mention(query, node, day=day)
+    return Mention(query, node)
+
+
+def _note_on_day(day: date) -> str:
+    return f"These mention that day. For what was written then, use after:{day} before:{day}."
 
 
 def _without_leading_stop_words(words: Sequence[str], language: Language) -> tuple[str, ...]:
@@ -163,6 +168,20 @@ def _is_mentioned(mention: Mention, store: Store, filters: Sequence[Filter]) -> 
         )
     except SearchTimeout:
         return False
+
+
+def _is_day_mentioned(mention: Mention, day: date, store: Store, filters: Sequence[Filter]) -> bool:
+    """Whether one of the best matches mentions the day."""
+    try:
+        for filter in filters:
+            narrowed = narrow_filter(filter, mention.query, store)
+            keys = store.match(mention.node, narrowed, _MESSAGES)
+            for message in store.candidates(keys, narrowed):
+                if mentions_day(message.content, day) or mentions_day(message.title, day):
+                    return True
+    except SearchTimeout:
+        pass
+    return False
 
 
 def _is_day(period: Window) -> bool:
