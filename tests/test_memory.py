@@ -947,6 +947,17 @@ def test_simultaneous_observations_stay_in_order(library: Library) -> None:
     )
 
 
+def test_a_timeline_reaches_over_years_without_observations(library: Library) -> None:
+    for year in (1990, 2005, 2025):
+        add_conversation(library, f"c{year}", at=DAY.replace(year=year))
+        save_observations(library, f"c{year}", {"id": f"obs-{year}", "title": f"Year {year}"})
+    ids = ["obs-1990", "obs-2005", "obs-2025"]
+    assert timeline(library, "obs-2005") == (ids, 1)
+    assert timeline(library, "obs-2005", before=0) == (ids[1:], 0)
+    assert timeline(library, "obs-2005", after=0) == (ids[:2], 1)
+    assert timeline(library, "2015-01-01") == (ids, None)
+
+
 def test_an_invalid_anchor_is_an_error(library: Library) -> None:
     add_conversation(library)
     save_observations(library, "s1", {"id": "obs-1", "title": "Undated", "created_at": None})

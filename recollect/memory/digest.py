@@ -68,7 +68,7 @@ def digest(
 
 
 def _newest(store: Store, filter_: Filter, excluded_document: str | None) -> list[Observation]:
-    candidates, _ = store.newest(filter_, _MAX_OBSERVATIONS, 0)
+    candidates = store.recent(None, filter_, _MAX_OBSERVATIONS)
     passages = store.passages_by_key([candidate.key for candidate in candidates])
     observations = []
     for candidate in candidates:
@@ -91,8 +91,7 @@ def _project(store: Store, folder: str) -> str:
         if not project or (project == home and folder != home):
             break
         filter_ = Filter(hidden=True, kinds=(OBSERVATION,), projects=(project,))
-        candidates, _ = store.newest(filter_, 1, 0)
-        if candidates:
+        if store.recent(None, filter_, 1):
             return project
         parent = _LAST_PART.sub("", project)
         if parent == project:

@@ -96,8 +96,7 @@ def _later_decisions(store: Store, project: str, earlier: Sequence[Observation])
         roles=DECISIONS,
         after=min(each.created_at for each in earlier if each.created_at is not None),
     )
-    candidates, _ = store.newest(filter_, _MAX_DECISIONS, 0)
-    return candidates
+    return store.recent(None, filter_, _MAX_DECISIONS)
 
 
 def successors(decisions: Sequence[Observation]) -> dict[str, Observation]:

@@ -75,30 +75,30 @@ class Timeline:
         return sorted(entries, key=_order)
 
     def _nearest(self, at: datetime, count: int, *, later: bool) -> list[Candidate]:
-        """The observations of a moment, and `count` more just before or after it.
-
-        The time span grows until it contains enough, because counting all observations is slow.
-        """
+        """The observations of a moment, and `count` more just before or after it."""
         _, simultaneous = self._store.newest(replace(self._filter, after=at, before=at), 1, 0)
         needed = count + min(simultaneous, _MAX_SIMULTANEOUS)
+        if later:
+            return self._oldest(at, needed)
+        return self._store.recent(None, replace(self._filter, before=at), needed)
+
+    def _oldest(self, at: datetime, count: int) -> list[Candidate]:
+        """The first observations from a moment on.
+
+        The store lists the newest first, so those of a time span are counted. The span grows until
+        it contains enough, because counting all observations is slow.
+        """
         for span in _SPANS:
-            candidates, total = self._adjacent(at, span, needed, later=later)
-            if total >= needed:
+            candidates, total = self._oldest_within(at, _shift(at, span), count)
+            if total >= count:
                 return candidates
-        candidates, _ = self._adjacent(at, None, needed, later=later)
+        candidates, _ = self._oldest_within(at, None, count)
         return candidates
 
-    def _adjacent(
-        self, at: datetime, span: timedelta | None, count: int, *, later: bool
+    def _oldest_within(
+        self, at: datetime, edge: datetime | None, count: int
     ) -> tuple[list[Candidate], int]:
-        """The observations of a span next to a moment that are nearest to it, and their total."""
-        edge = None
-        if not later:
-            if span is not None:
-                edge = _shift(at, -span)
-            return self._store.newest(replace(self._filter, after=edge, before=at), count, 0)
-        if span is not None:
-            edge = _shift(at, span)
+        """The first observations of a time span, and the number of all."""
         filter_ = replace(self._filter, after=at, before=edge)
         candidates, total = self._store.newest(filter_, count, 0)
         if total > count:
@@ -115,6 +115,4 @@ def _shift(at: datetime, span: timedelta) -> datetime:
     try:
         return at + span
     except OverflowError:
-        if span > timedelta():
-            return datetime.max.replace(tzinfo=UTC)
-        return datetime.min.replace(tzinfo=UTC)
+        return datetime.max.replace(tzinfo=UTC)

@@ -298,6 +298,15 @@ def test_the_next_page_of_a_search_is_one_statement(
     assert traffic.round_trips == begin_messages + 1
 
 
+def test_the_newest_messages_are_read_without_counting_all(
+    library: tuple[recollect.Library, Tap],
+) -> None:
+    opened, traces = library
+    traces.take()
+    assert len(opened._store.recent(None, Filter(kinds=(CONVERSATION,)), 2)) == 2
+    assert not [sql for sql in traces.take().statements if "count(*)" in sql]
+
+
 def test_an_append_is_one_transaction_with_few_statements(
     library: tuple[recollect.Library, Tap], begin_messages: int
 ) -> None:

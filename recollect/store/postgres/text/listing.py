@@ -71,19 +71,24 @@ def newest(
     db: Connection, filter: Filter, limit: int, offset: int, by_document: bool
 ) -> tuple[list[Candidate], int]:
     """See Store.newest."""
-    where, values = _scan_conditions(db, filter)
-    source = f"{passages_and_documents(db)} where p.owner = ?::integer and {where}"
-    parameters = (db.owner, *values)
+    source, parameters = _scan(db, filter)
     if by_document:
         return _newest_by_document(db, source, parameters, limit, offset)
+    page = _newest_page(db, source, parameters, limit, offset)
+    total = len(page)
+    if offset or total == limit:  # there may be others
+        total = db.get(f"select count(*) from {source}", parameters)
+    return page, total
+
+
+def _newest_page(
+    db: Connection, source: str, parameters: tuple[Any, ...], limit: int, offset: int
+) -> list[Candidate]:
     rows = db.rows(
         f"select {COLUMNS} from {source} order by {_NEWEST_FIRST} limit ? offset ?",
         (*parameters, limit, offset),
     )
-    total = len(rows)
-    if offset or total == limit:  # there may be others
-        total = db.get(f"select count(*) from {source}", parameters)
-    return decode_candidates(rows), total
+    return decode_candidates(rows)
 
 
 def _newest_by_document(
@@ -103,6 +108,13 @@ def _newest_by_document(
         (*parameters, limit, offset),
     )
     return decode_candidates(rows), total
+
+
+def _scan(db: Connection, filter: Filter) -> tuple[str, tuple[Any, ...]]:
+    """The end of a statement that selects each passage that passes a filter, with its values."""
+    where, values = _scan_conditions(db, filter)
+    source = f"{passages_and_documents(db)} where p.owner = ?::integer and {where}"
+    return source, (db.owner, *values)
 
 
 def _scan_conditions(db: Connection, filter: Filter) -> tuple[str, list[Any]]:
@@ -146,7 +158,7 @@ def recent(db: Connection, text: str | None, filter: Filter, limit: int) -> list
     finds enough.
     """
     if text is None:
-        return newest(db, filter, limit, 0, False)[0] if limit else []
+        return _newest_page(db, *_scan(db, filter), limit, 0) if limit else []
     documents = documents_with_title(db, text, few_documents(db, filter))
     keys = passages_containing(db, text)
     if keys is None:
