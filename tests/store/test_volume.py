@@ -192,6 +192,7 @@ def test_a_volume_finds_exactly_the_passages_that_fts5_finds(
             keys = matching_keys(volume, tree, everything)
             assert len(keys) == len(set(keys))
             assert set(keys) == fts5_keys(db, tree)
+            assert sorted(volume.matching_keys(tree, everything)) == sorted(keys)
             assert volume.count_matches(tree, everything) == len(keys)
 
 
@@ -210,6 +211,7 @@ def test_filters_exclude_exactly_what_they_should(
             passing = {r.key for r in rows if passes(volume_filter, r)}
             keys = matching_keys(volume, tree, volume_filter)
             assert set(keys) == fts5_keys(db, tree) & passing
+            assert sorted(volume.matching_keys(tree, volume_filter)) == sorted(keys)
             assert volume.count_matches(tree, volume_filter) == len(keys)
             assert matching_keys(volume, tree, volume_filter, 2) == keys[:2]
 

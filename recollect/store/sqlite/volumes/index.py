@@ -178,9 +178,9 @@ class VolumeIndex:
         results, fts_ranges, changed_texts = self._search_volumes(
             db,
             node,
-            lambda volume, keys: _best_matches(db, volume, node, make_filter(keys), volume.size),
+            lambda volume, keys: _matching_keys(db, volume, node, make_filter(keys)),
         )
-        keys = [key for result in results for key, _ in result]
+        keys = [key for result in results for key in result]
         for key_range in fts_ranges:
             keys += verified_matches.all_matches(db, node, filter, key_range)
         return keys + changed_passages.matching_keys(db, node, filter, changed_texts)
@@ -462,6 +462,17 @@ def _best_matches(
         if is_last or len(matches) >= limit:
             return matches[:limit]
         size *= 2
+
+
+def _matching_keys(
+    db: Connection, volume: Volume, node: Node, volume_filter: VolumeFilter
+) -> list[int]:
+    """The keys of all passages in a volume that match."""
+    keys = volume.matching_keys(node, volume_filter)
+    if not has_near(node):
+        return keys
+    excluded = verified_matches.false_matches(db, node, keys)
+    return [key for key in keys if key not in excluded]
 
 
 def _ready_volumes(db: Connection) -> list[tuple[str, int, int]]:

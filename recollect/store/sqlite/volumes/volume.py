@@ -75,6 +75,16 @@ class Volume:
             hits.sort(key=itemgetter(1, 0), reverse=True)
         return hits[: max(limit, 0)]
 
+    def matching_keys(self, node: Node, volume_filter: VolumeFilter) -> list[int]:
+        """The keys of all passages that match, in any order. This scores nothing."""
+        excluded_keys = frozenset(volume_filter.not_keys_in(self.key_range))
+        keys: list[int] = []
+        for index in self._indexes(volume_filter.hidden, volume_filter.kinds):
+            query = index.query(node, volume_filter, self._document_range, scored=False)
+            if query is not None:
+                keys += index.matching_keys(query)
+        return [key for key in keys if key not in excluded_keys]
+
     def count_matches(self, node: Node, volume_filter: VolumeFilter) -> int:
         excluded_keys = volume_filter.not_keys_in(self.key_range)
         total = 0
@@ -146,6 +156,14 @@ class _Index:
             hits = self._searcher.search(query, limit, count=False).hits
             keys = self._searcher.fast_field_values("key", [address for _, address in hits])
         return list(zip(cast("list[int]", keys), map(itemgetter(0), hits), strict=True))
+
+    def matching_keys(self, query: Query) -> list[int]:
+        if not self.size:
+            return []
+        with self._translated_errors():
+            # Only matches in the order of their scores are scored.
+            hits = self._searcher.search(query, self.size, count=False, order_by_field="key").hits
+        return [cast("int", key) for key, _ in hits]
 
     def count(self, query: Query) -> int:
         with self._translated_errors():
