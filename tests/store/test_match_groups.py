@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from pathlib import Path
+
 import pytest
 from messages import NOON, conversation, message
 
 from recollect.language.queries.query import parse
 from recollect.model.search import Filter
 from recollect.store.base import Store
+from recollect.store.sqlite import SqliteStore
 from recollect.store.values import DocumentGroup, MatchGroups, PassageGroup, Profile
 from recollect.store.views.audience import AudienceStore
 
@@ -81,6 +85,45 @@ def test_many_documents_are_grouped_like_few(store: Store, monkeypatch: pytest.M
     many = store.match_groups(parse("tram"), Filter())
     assert sorted(many.passages, key=str) == sorted(few.passages, key=str)
     assert sorted(many.documents, key=str) == sorted(few.documents, key=str)
+
+
+def test_months_of_all_times_are_counted(store: Store) -> None:
+    times = {
+        "0001-01": datetime(1, 1, 1, tzinfo=UTC),
+        "1969-11": datetime(1969, 11, 30, 23, 59, 59, 999_999, tzinfo=UTC),
+        "1969-12": datetime(1969, 12, 1, tzinfo=UTC),
+        "1970-01": datetime(1970, 1, 1, tzinfo=UTC),
+        "2024-02": datetime(2024, 2, 29, 12, tzinfo=UTC),
+        "9999-12": datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC),
+        "": None,
+    }
+    store.save(
+        [
+            conversation(
+                *(
+                    message(f"m{month}", content="A tram", role="user")._replace(created_at=time)
+                    for month, time in times.items()
+                )
+            )
+        ]
+    )
+    (group,) = store.match_groups(parse("tram"), Filter()).passages
+    assert group.matches == 7
+    assert group.months == {month: 1 for month in times if month}
+
+
+def test_matches_are_grouped_once_until_anybody_writes(
+    sqlite_store: SqliteStore, path: Path
+) -> None:
+    fill(sqlite_store)
+    tram = parse("tram")
+    groups = sqlite_store.match_groups(tram, Filter())
+    assert sqlite_store.match_groups(tram, Filter()) is groups
+    assert matches(sqlite_store.match_groups(tram, Filter(roles=("user",)))) == 2
+    other_store = SqliteStore(path)
+    other_store.append("c2", message("new", content="The next tram", role="user"))
+    other_store.close()
+    assert matches(sqlite_store.match_groups(tram, Filter())) == matches(groups) + 1
 
 
 def test_an_agent_counts_only_what_it_may_see(store: Store) -> None:

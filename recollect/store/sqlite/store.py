@@ -52,6 +52,7 @@ from recollect.store.values import (
     Contents,
     Findings,
     Forgotten,
+    MatchGroups,
     Progress,
     Purge,
     Removal,
@@ -268,6 +269,11 @@ class SqliteStore(SqlStore[Connection]):
             return verified_matches.all_matches(db, node, filter, all_keys(db))
 
         return match_source(db, node, filter, matching_keys)
+
+    def _match_groups(self, db: Connection, node: Node | None, filter: Filter) -> MatchGroups:
+        # A person who selects one value after another counts the same matches each time.
+        groups = super()._match_groups
+        return db.memoize(("match groups", node, filter), lambda: groups(db, node, filter))
 
     def title_matches(self, words: Sequence[Word]) -> list[int]:
         return self._search(lambda db: titles.title_matches(db, words))

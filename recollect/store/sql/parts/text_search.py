@@ -115,11 +115,11 @@ class SqlTextSearch(SqlTransactions[Connection], TextSearch):
         )
 
     def match_groups(self, node: Node | None, filter: Filter) -> MatchGroups:
-        def work(db: Connection) -> MatchGroups:
-            source, values = self._match_source(db, node, resolve_filter(db, filter))
-            return match_groups.group_matches(db, source, values)
+        return self._read(lambda db: self._match_groups(db, node, filter), _COUNTING_SECONDS)
 
-        return self._read(work, _COUNTING_SECONDS)
+    def _match_groups(self, db: Connection, node: Node | None, filter: Filter) -> MatchGroups:
+        source, values = self._match_source(db, node, resolve_filter(db, filter))
+        return match_groups.group_matches(db, source, values)
 
     def match_times(self, node: Node | None, filter: Filter) -> TimedMatches:
         def work(db: Connection) -> TimedMatches:

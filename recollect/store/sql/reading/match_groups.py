@@ -6,13 +6,11 @@ so they are grouped in arrays: values are numbered, and the numbers of a group m
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Hashable, Sequence
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from recollect.store.sql.database import Database
-from recollect.store.values import DocumentGroup, MatchGroups, PassageGroup, Profile
+from recollect.store.values import NO_TIME, DocumentGroup, MatchGroups, PassageGroup, Profile
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,15 +18,6 @@ if TYPE_CHECKING:
 
     Numbers = NDArray[np.int64]
 
-T = TypeVar("T", bound=Hashable)
-
-_DAY = 86_400_000_000
-_COLUMNS = (
-    "p.role, "
-    # Division truncates, so it does not round times before 1970 down.
-    f"(p.created_at - ((p.created_at % {_DAY}) + {_DAY}) % {_DAY}) / {_DAY}"
-)
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # Up to this many documents are looked up. For more, reading those of the whole library is faster.
 _MAX_LOOKUPS = 2_000
 
@@ -44,28 +33,23 @@ def group_matches(db: Database, source: str, values: Sequence[Any]) -> MatchGrou
     """The groups of matches. `source` ends a statement that selects each match `p`."""
     import numpy as np
 
-    rows = db.rows(
-        f"select {_COLUMNS}, {db.array_of('p.document')} from {source} group by 1, 2", values
-    )
+    # Months are computed here: many small groups take the database longer than a few large ones.
+    arrays = f"{db.array_of('p.document')}, {db.array_of(f'coalesce(p.created_at, {NO_TIME})')}"
+    rows = db.rows(f"select p.role, {arrays} from {source} group by 1", values)
     if not rows:
         return MatchGroups([], [])
-    role_column, day_column, keys = zip(*rows, strict=True)
-    arrays = [db.parse_array(value) for value in keys]
-    lengths = [len(array) for array in arrays]
-    documents = np.concatenate(arrays)
+    role_column, document_column, time_column = zip(*rows, strict=True)
+    roles = list(role_column)
+    documents_by_role = [db.parse_array(value) for value in document_column]
+    documents = np.concatenate(documents_by_role)
+    role_numbers = np.repeat(np.arange(len(roles)), list(map(len, documents_by_role)))
+    months, month_numbers = _number_months(np.concatenate([*map(db.parse_array, time_column)]))
     profiles = _Profiles(db, documents)
-    roles, role_numbers = _number_values(role_column)
-    months, month_numbers = _number_values([_month(day) for day in day_column])
-    role_numbers = np.repeat(role_numbers, lengths)
-    counts = Counter(
-        _codes(
-            profiles.numbers[documents],
-            (role_numbers, len(roles)),
-            (np.repeat(month_numbers, lengths), len(months)),
-        ).tolist()
+    codes = _codes(
+        profiles.numbers[documents], (role_numbers, len(roles)), (month_numbers, len(months))
     )
     months_by_group: dict[int, dict[str | None, int]] = {}
-    for code, count in counts.items():
+    for code, count in _counts(codes):
         group_code, month = divmod(code, len(months))
         months_by_group.setdefault(group_code, {})[months[month]] = count
     passages = []
@@ -74,47 +58,40 @@ def group_matches(db: Database, source: str, values: Sequence[Any]) -> MatchGrou
         matches = sum(month_counts.values())
         dates = {month: count for month, count in month_counts.items() if month is not None}
         passages.append(PassageGroup(profiles[profile], roles[role], matches, dates))
-    document_groups = _group_documents(profiles, documents, roles, role_numbers)
+    document_groups = _group_documents(profiles, roles, documents_by_role)
     return MatchGroups(passages, document_groups)
 
 
 def _group_documents(
-    profiles: _Profiles, documents: Numbers, roles: Sequence[str | None], role_numbers: Numbers
+    profiles: _Profiles, roles: Sequence[str | None], documents_by_role: Sequence[Numbers]
 ) -> list[DocumentGroup]:
+    import numpy as np
+
     role_sets = _NameSets(len(profiles.numbers))
-    for number, role in enumerate(roles):
-        role_sets.add(role, documents[role_numbers == number])
-    keys = list(set(documents.tolist()))
-    counts = Counter(
-        _codes(
-            profiles.numbers[keys],
-            (role_sets.numbers[keys], len(role_sets.sets)),
-        ).tolist()
-    )
+    for role, documents in zip(roles, documents_by_role, strict=True):
+        role_sets.add(role, documents)
+    keys = np.unique(np.concatenate(documents_by_role))
+    codes = _codes(profiles.numbers[keys], (role_sets.numbers[keys], len(role_sets.sets)))
     groups = []
-    for code, count in counts.items():
+    for code, count in _counts(codes):
         profile, role_set = divmod(code, len(role_sets.sets))
         names = frozenset(role_sets.sets[role_set])
         groups.append(DocumentGroup(profiles[profile], names, count))
     return groups
 
 
-def _month(day: int | None) -> str | None:
-    if day is None:
-        return None
-    return f"{_EPOCH + timedelta(days=day):%Y-%m}"
-
-
 # -- numbers ---
 
 
-def _number_values(values: Sequence[T]) -> tuple[list[T], Numbers]:
-    """The distinct values, and for each value its place among them."""
+def _number_months(times: Numbers) -> tuple[list[str | None], Numbers]:
+    """The distinct months, such as 2025-03, and for each time the place of its month among them."""
     import numpy as np
 
-    distinct = list(dict.fromkeys(values))
-    places = {value: place for place, value in enumerate(distinct)}
-    return distinct, np.fromiter(map(places.__getitem__, values), np.int64, len(values))
+    moments = times.astype("datetime64[us]")
+    moments[times == NO_TIME] = "NaT"
+    distinct, places = np.unique(moments.astype("datetime64[M]"), return_inverse=True)
+    names = [None if np.isnat(month) else str(month) for month in distinct]
+    return names, places
 
 
 def _codes(numbers: Numbers, *columns: tuple[Numbers, int]) -> Numbers:
@@ -123,6 +100,14 @@ def _codes(numbers: Numbers, *columns: tuple[Numbers, int]) -> Numbers:
     for column, size in columns:
         codes = codes * size + column
     return codes
+
+
+def _counts(codes: Numbers) -> Iterator[tuple[int, int]]:
+    """Each distinct number, and how often it occurs."""
+    import numpy as np
+
+    distinct, counts = np.unique(codes, return_counts=True)
+    return zip(distinct.tolist(), counts.tolist(), strict=True)
 
 
 class _NameSets:
@@ -137,8 +122,10 @@ class _NameSets:
 
     def add(self, name: str | None, documents: Numbers) -> None:
         """Add a name to the sets of some documents, which may be repeated."""
+        import numpy as np
+
         numbers = self.numbers[documents]
-        for number in set(numbers.tolist()):
+        for number in np.unique(numbers).tolist():
             self.numbers[documents[numbers == number]] = len(self.sets)
             self.sets.append((*self.sets[number], name))
 
@@ -149,7 +136,7 @@ class _Profiles:
     def __init__(self, db: Database, documents: Numbers) -> None:
         import numpy as np
 
-        keys = sorted(set(documents.tolist()))
+        keys = np.unique(documents).tolist()
         if len(keys) > _MAX_LOOKUPS:
             keys = []
         names = _key_arrays(db, "document", ("kind", "source", "project"), "key", keys)
