@@ -16,7 +16,7 @@ import recollect
 from recollect.errors import InvalidInput, NotFound
 from recollect.language.text import storable
 from recollect.library import Library
-from recollect.memory import backlog
+from recollect.memory import backlog, forgetting
 from recollect.memory.names import conversation_id, conversation_path, file_name
 from recollect.memory.observe import as_document, conversation_text
 from recollect.memory.reading import reader
@@ -27,6 +27,7 @@ from recollect.memory.results import ConversationHit, MemoryResults, Observation
 from recollect.model.audience import MASK, Audience
 from recollect.model.observations import Observation
 from recollect.model.projects import project_name
+from recollect.settings import LIMITS
 
 DAY = datetime(2025, 12, 1, 14, 30, tzinfo=UTC)
 SECRET = "the wombat code is 7261"
@@ -1062,6 +1063,27 @@ def test_conversations_are_deleted_by_project_and_days(
 ) -> None:
     world.memory.forget(confirm=True, **options)
     assert conversation_ids(world) == expected
+
+
+@pytest.mark.both_stores
+def test_the_preview_of_a_project_counts_all_of_many_conversations(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forgetting, "LIMITS", replace(LIMITS, page_size=3))
+    names = [f"c{number}" for number in range(7)] + ["long" * 200]
+    for number, name in enumerate(names):
+        add_conversation(library, name, at=DAY - timedelta(days=number % 2))
+        if number != 2:
+            titles = ("Use JWT", "Rotate tokens")[: 1 + number % 2]
+            rows = [{"id": f"obs-{number}-{title}", "title": title} for title in titles]
+            save_observations(library, library.conversation(name).id, *rows)
+    add_conversation(library, "undated", project="/home/me/other")
+    deletion = library.memory.forget(project="my-api")
+    assert len(deletion.conversations) == len(names)
+    assert (deletion.message_count, deletion.observation_count) == (4 * len(names), 11)
+    times = [summary.updated_at for summary in deletion.conversations]
+    assert times == sorted(times, key=str, reverse=True)
+    assert conversation_ids(library)[-1] == "undated"
 
 
 def test_a_conversation_that_continues_after_the_days_is_kept(world: Library) -> None:

@@ -7,16 +7,18 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from recollect.errors import InvalidInput
+from recollect.language.text import identifier
 from recollect.memory.lookup import full_names, observations_by_id
 from recollect.memory.observe import FORGOTTEN_IDS, forgotten_ids
 from recollect.memory.reading import find_conversation
 from recollect.memory.request_filters import parse_day
 from recollect.memory.results import Deletion, ObservationHit
 from recollect.model.documents import Summary
-from recollect.model.kinds import CONVERSATION, OBSERVATIONS
+from recollect.model.kinds import CONVERSATION, OBSERVATION, OBSERVATIONS
 from recollect.model.search import Filter
 from recollect.settings import LIMITS
 from recollect.store.base import Store
+from recollect.store.values import ListPosition, list_start
 
 MAX_IDS = 20
 
@@ -68,7 +70,7 @@ class Forgetting:
             conversations=tuple(summaries),
             observations=(),
             message_count=sum(summary.message_count for summary in summaries),
-            observation_count=sum(self._observation_count(summary.id) for summary in summaries),
+            observation_count=self._observation_count(summaries),
         )
         if confirm:
             for summary in summaries:
@@ -102,11 +104,16 @@ class Forgetting:
         # version will observe the conversation again.
         self._store.save_observations(conversation, version, remainder)
 
-    def _observation_count(self, conversation: str) -> int:
-        document = self._store.find_id(OBSERVATIONS, conversation)
-        if document is None:
-            return 0
-        return self._store.summary(document).message_count
+    def _observation_count(self, conversations: Sequence[Summary]) -> int:
+        """The number of observations of these conversations, which are looked up many at once."""
+        ids = [identifier(f"{OBSERVATIONS}:{summary.id}") for summary in conversations]
+        count = 0
+        for start in range(0, len(ids), LIMITS.page_size):
+            page = tuple(ids[start : start + LIMITS.page_size])
+            filter_ = Filter(kinds=(OBSERVATION,), conversations=page, hidden=True)
+            documents, _ = self._store.summaries(filter_, "", len(page), 0)
+            count += sum(document.message_count for document in documents)
+        return count
 
     def _conversations_within(self, selection: Selection) -> list[Summary]:
         first = parse_day(selection.after, "after")
@@ -122,11 +129,12 @@ class Forgetting:
             hidden=True,
         )
         summaries: list[Summary] = []
-        for offset in range(0, LIMITS.page_offset, LIMITS.page_size):
-            page, total = self._store.summaries(filter_, "", LIMITS.page_size, offset)
+        position: ListPosition | None = list_start(self._store.last_move())
+        while position is not None:
+            page, position = self._store.summaries_after(
+                filter_, "", LIMITS.page_size, "updated", position
+            )
             summaries += [summary for summary in page if self._is_within(summary, first, last)]
-            if offset + len(page) >= total or not page:
-                break
         return summaries
 
     def _is_within(self, summary: Summary, first: datetime | None, last: datetime | None) -> bool:
