@@ -85,6 +85,7 @@ def test_matches_with_times_are_those_of_a_search(
         assert times_by_key(matches) == expected
         groups = store.match_groups(node, filter)
         assert sum(group.matches for group in groups.passages) == len(keys)
+        assert store.newest(filter, 3, 0)[1] == len(store.match_times(None, filter).keys)
         sizes.append(len(keys))
     assert sum(size > 0 for size in sizes) > 20
 

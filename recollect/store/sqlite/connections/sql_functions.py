@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
+from functools import lru_cache
 from typing import Any
 
 import apsw
 
-from recollect.language.text import comparable, fold, indexable, storable
+from recollect.language.text import comparable, fold, indexable, storable, tokens
 from recollect.store.sql.encoding import load
 from recollect.store.sql.reading import human_only
 from recollect.store.sql.tags import tag_columns
@@ -47,10 +47,10 @@ def has_all_words(text: str, words: set[str]) -> bool:
 
 def title_words(title: str) -> str:
     """The words of a title, with spaces around them."""
-    words = " ".join(re.findall(r"[^\W_]+", indexable(title)))
-    return f" {words} "
+    return f" {' '.join(tokens(title))} "
 
 
+@lru_cache(maxsize=16)  # a search compares it with every title
 def title_pattern(phrase: str) -> str:
     """What the words of a title must contain."""
     if phrase.endswith("*"):

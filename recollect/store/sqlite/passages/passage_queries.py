@@ -301,12 +301,12 @@ def newest(
     if by_document:
         keys = db.memoize(
             ("newest of documents", filter),
-            lambda: newest_of_documents(db, *_joined(scan_by_key(filter, documents))),
+            lambda: newest_of_documents(db, *_joined(scan_by_key(db, filter, documents))),
         )
         return _in_order(db, keys[offset : offset + limit]), len(keys)
-    scan = scan_by_date(db, filter, documents)
-    counted, values = _joined(scan)
+    counted, values = _joined(scan_by_key(db, filter, documents))
     total: int = db.get(f"select count(*) from {counted}", values)
+    scan = scan_by_date(db, filter, documents)
     rows = db.execute(
         f"""select {_COLUMNS} from {scan.source} cross join document d on d.key = p.document
         where {scan.where} order by {_NEWEST_FIRST} limit ? offset ?""",

@@ -35,15 +35,13 @@ class Scan(NamedTuple):
 
 
 def scan_by_date(db: Connection, filter: Filter, documents: Sequence[int] | None) -> Scan:
-    """Visit the passages by date, or if the documents that pass the filter are few, by document.
+    """Visit the passages by date, or few passages in any order.
 
-    `documents` are the few documents.
+    `documents` are those that pass the filter, if they are few.
     """
-    if documents is not None:
-        return _scan_documents(filter, documents)
-    if _are_few_by_authors(db, filter.authors):
-        where, values = conditions(filter)
-        return Scan("passage p indexed by passage_author", f"{_IS_AUTHOR} and {where}", values)
+    few = _scan_few(db, filter, documents)
+    if few is not None:
+        return few
     any_kind, excluded_documents = drop_common_kinds(db, filter)
     if not excluded_documents:
         filter = any_kind
@@ -51,18 +49,28 @@ def scan_by_date(db: Connection, filter: Filter, documents: Sequence[int] | None
     return Scan("passage p indexed by passage_time", where, values)
 
 
-def scan_by_key(filter: Filter, documents: Sequence[int] | None) -> Scan:
+def scan_by_key(db: Connection, filter: Filter, documents: Sequence[int] | None) -> Scan:
     """The same in the order in which passages are stored, which is faster for most of a library."""
-    if documents is not None:
-        return _scan_documents(filter, documents)
+    few = _scan_few(db, filter, documents)
+    if few is not None:
+        return few
     where, values = conditions(filter, many=True)
     return Scan("passage p", where, values)
 
 
-def _scan_documents(filter: Filter, documents: Sequence[int]) -> Scan:
-    where, values = passage_conditions(filter)
-    source = "json_each(?) k cross join passage p indexed by passage_order on p.document = k.value"
-    return Scan(source, where, [json.dumps(documents), *values])
+def _scan_few(db: Connection, filter: Filter, documents: Sequence[int] | None) -> Scan | None:
+    """Visit the passages of few documents or by rare authors; None if the filter leaves more."""
+    if documents is not None:
+        where, values = passage_conditions(filter)
+        return Scan(
+            "json_each(?) k cross join passage p indexed by passage_order on p.document = k.value",
+            where,
+            [json.dumps(documents), *values],
+        )
+    if _are_few_by_authors(db, filter.authors):
+        where, values = conditions(filter)
+        return Scan("passage p indexed by passage_author", f"{_IS_AUTHOR} and {where}", values)
+    return None
 
 
 def _are_few_by_authors(db: Connection, authors: Sequence[str]) -> bool:

@@ -27,7 +27,7 @@ def match_source(
     one kind: volumes have an index for each, while FTS5 would find the matches of all kinds.
     """
     if node is None:
-        scan = scan_by_key(filter, few_documents(db, filter))
+        scan = scan_by_key(db, filter, few_documents(db, filter))
         source, where, values = scan.source, scan.where, scan.values
         has_documents = scan.needs_documents
     else:
