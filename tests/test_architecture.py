@@ -19,7 +19,16 @@ PACKAGE = Path(__file__).parents[1] / "recollect"
 
 # From the bottom up: a module may import from its own layer and from those before it.
 LAYERS = [
-    {"errors", "configuration", "settings", "garbage", "home_folder", "progress", "stop_signal"},
+    {
+        "errors",
+        "configuration",
+        "settings",
+        "garbage",
+        "home_folder",
+        "priority",
+        "progress",
+        "stop_signal",
+    },
     {"passphrases"},
     {"language"},
     {"model"},

@@ -22,9 +22,13 @@ from recollect.model.documents import Document
 from recollect.model.kinds import OBSERVATION
 from recollect.model.observations import Observation
 from recollect.model.search import Filter
+from recollect.models.stopping import Stop
+from recollect.store.sqlite.volumes import plan
 
 NOW = datetime(2026, 3, 4, tzinfo=UTC)
 OBSERVED = Filter(hidden=True, kinds=(OBSERVATION,))
+
+sqlite_only = pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 
 
 def add_conversation(
@@ -61,7 +65,7 @@ def by_model(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
     """Replace the rules by another observer. Append False to make its results incomplete."""
     complete = [True]
 
-    def observe(document: Document) -> ObserverResult:
+    def observe(document: Document, stop: Stop) -> ObserverResult:
         id_ = document.id
         one = Observation(
             f"obs-{id_}",
@@ -182,9 +186,9 @@ def test_a_new_observer_observes_everything_again(library: Library, by_model: li
 def test_a_new_version_of_the_rules_keeps_the_ids_of_what_stays_the_same(
     library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def outdated(document: Document) -> list[Observation]:
+    def outdated(document: Document, stop: Stop) -> list[Observation]:
         """What an older version made: one observation less, and one that is made no more."""
-        first, *_ = observe(document)
+        first, *_ = observe(document, stop)
         old = replace(first, id="obs-old", title="Failed 10 minutes ago")
         return [replace(each, maker="rules-0") for each in (first, old)]
 
@@ -222,7 +226,7 @@ def test_incomplete_observations_are_retried_on_another_day(
 def test_a_failure_in_one_conversation_does_not_affect_the_others(
     library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fails(document: Document) -> ObserverResult:
+    def fails(document: Document, stop: Stop) -> ObserverResult:
         if document.id == "c":
             raise ZeroDivisionError
         return ObserverResult((Observation("obs-1", "learning", "Fine", document.id, ("x",)),))
@@ -244,11 +248,11 @@ def test_a_conversation_that_keeps_changing_is_observed_once_per_run(
     observe = observing.observe
     document_ids: list[str] = []
 
-    def observe_while_somebody_writes(document: Document) -> list[Observation]:
+    def observe_while_somebody_writes(document: Document, stop: Stop) -> list[Observation]:
         document_ids.append(document.id or "")
         assert len(document_ids) < 10
         library.add_message("busy", "user", "More.")
-        return list(observe(document))
+        return list(observe(document, stop))
 
     monkeypatch.setattr(observing, "observe", observe_while_somebody_writes)
     assert observing.catch_up(library._store) == 2
@@ -305,3 +309,46 @@ def test_a_clock_that_was_set_back_does_not_stop_the_observer(
     store.set_marker("observer_next_run", int(time.time()) + 100_000)
     observe_job.observe_job(store).run(lambda: False)
     assert not observing.has_backlog(store)
+
+
+def test_messages_have_vectors_before_they_are_observed(library: Library) -> None:
+    add_conversation(library)
+    shares: list[tuple[int, int]] = []
+
+    def report(step: str, done: int, total: int) -> None:
+        if step == "Observing":
+            status = library.index_status()
+            shares.append((status.embedded, status.passages))
+
+    library.index(report)
+    assert shares == [(2, 3)], "the observation comes after both messages"
+    status = library.index_status()
+    assert (status.embedded, status.passages) == (3, 3)
+
+
+def test_observing_stops_between_two_exchanges(library: Library) -> None:
+    library.add_conversation("c", "Boats")
+    for part in ("hull", "mast", "deck"):
+        library.add_message("c", "user", f"We decided to paint the {part} green.")
+        library.add_message("c", "assistant", f"The {part} will be green.")
+    for calls in range(2, 7):
+        answers = iter([False] * calls)
+        assert observing.catch_up(library._store, stop=lambda a=answers: next(a, True)) == 0
+        assert observations(library) == []
+    assert observing.catch_up(library._store) == 1
+    assert len(observations(library)) == 3
+
+
+@sqlite_only
+def test_observations_are_sealed_while_others_are_made(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan, "MIN_VOLUME_PASSAGES", 1)
+    add_conversation(library)
+    observing.catch_up(library._store)
+    assert library._store.needs_refresh(), "few observations wait for the next indexing"
+    monkeypatch.setattr(observing, "_MAX_UNSEALED", 1)
+    add_conversation(library, "other", "I prefer the green teapot, because it never drips.")
+    observing.catch_up(library._store)
+    assert len(observations(library)) == 2
+    assert not library._store.needs_refresh()

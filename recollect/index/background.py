@@ -11,6 +11,7 @@ from typing import Protocol
 
 from recollect.errors import RecollectError
 from recollect.models.stopping import Stop
+from recollect.priority import after_searches
 from recollect.store.base import Store
 
 log = logging.getLogger(__name__)
@@ -146,6 +147,7 @@ class BackgroundThread:
 
     def _run(self) -> None:
         schedules = [_Schedule(job) for job in self._jobs]
+        stop = after_searches(self._closing.is_set)
         pause = 0.0
         has_work_left = False
         while not self._closing.wait(pause):
@@ -156,7 +158,8 @@ class BackgroundThread:
                     self._thread = None
                     return
             for schedule in schedules:
-                schedule.advance(self._closing.is_set, was_woken)
+                # What a job has done may be work for the next one.
+                was_woken |= schedule.advance(stop, was_woken)
             has_work_left = any([schedule.has_work_left() for schedule in schedules])
             self._problem = next((each.problem for each in schedules if each.problem), "")
             pause = PAUSE
@@ -173,6 +176,7 @@ class BackgroundPass:
     def run(self, stop: Stop) -> float | None:
         """Run the jobs that are due. Returns the seconds until the next of them is; None if they
         have no work left. Raises RecollectError if one failed and nothing else is left."""
+        stop = after_searches(stop)
         for schedule in self._schedules:
             if not stop():
                 schedule.advance(stop, was_woken=True)
@@ -196,15 +200,15 @@ class _Schedule:
         self._is_waiting = False
         self.must_retry = False
 
-    def advance(self, stop: Stop, was_woken: bool) -> None:
-        """Run the job if it is due."""
+    def advance(self, stop: Stop, was_woken: bool) -> bool:
+        """Run the job if it is due, and return whether it was."""
         if was_woken:
             self.problem = ""
             self._is_waiting = True
         if self.problem or time.monotonic() < self._next_run:
-            return
+            return False
         if not self._is_waiting and not self.has_work_left():
-            return
+            return False
         self._is_waiting = False
         self.must_retry = False
         try:
@@ -213,6 +217,7 @@ class _Schedule:
             self._fail(error)
         if not self.must_retry:
             self._next_run = time.monotonic() + self._job.interval
+        return True
 
     def delay(self) -> float | None:
         """The seconds until the job must run again; None if it has no work left."""

@@ -21,6 +21,8 @@ def background_jobs(store: Store, budget: Callable[[], Budget]) -> list[Job]:
     """The jobs, in the order in which they run."""
     # Deleted text is removed from the files even while indexing is paused.
     return [
+        pausable(store, index_job(store)),
+        # Observing takes longest, and new messages can be found by their meaning before it.
         pausable(store, observe_job(store, budget)),
         pausable(store, index_job(store)),
         expiry_job(store),

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from recollect.errors import InvalidInput, NotFound, RecollectError
+from recollect.errors import IndexingStopped, InvalidInput, NotFound, RecollectError
 from recollect.garbage import rare_garbage_collection
 from recollect.home_folder import OBSERVER_BUDGET
 from recollect.index.lock import OnWait, index_lock
@@ -29,6 +29,8 @@ from recollect.store.base import Store
 log = logging.getLogger(__name__)
 
 _BATCH = 100
+# Each observation that is in no volume makes searches slower: 5,000 of them by half.
+_MAX_UNSEALED = 5_000
 _OBSERVER_MARKER = "observer"
 _RETRY_DAY_MARKER = "observer_tried"
 
@@ -68,7 +70,7 @@ def has_backlog(store: Store) -> bool:
 class Observer(NamedTuple):
     maker: str
     """Its name and version. When it changes, everything is observed again."""
-    observe: Callable[[Document], ObserverResult]
+    observe: Callable[[Document, Stop], ObserverResult]
 
 
 def _configured_observer(budget: Budget | None = None) -> Observer | None:
@@ -85,17 +87,18 @@ def _configured_observer(budget: Budget | None = None) -> Observer | None:
     if budget is None:
         budget = FileBudget(home() / OBSERVER_BUDGET)
     model_observer = ModelObserver(chat, chat.model, budget)
-    return Observer(model_observer.maker, model_observer.observe)
+    return Observer(model_observer.maker, lambda document, _: model_observer.observe(document))
 
 
-def _observe_by_rules(document: Document) -> ObserverResult:
-    return ObserverResult(tuple(observe(document)))
+def _observe_by_rules(document: Document, stop: Stop) -> ObserverResult:
+    return ObserverResult(tuple(observe(document, stop)))
 
 
 def _observe_all(store: Store, observer: Observer, progress: Progress, should_stop: Stop) -> int:
     _reset_if_outdated(store, observer)
     # A conversation that somebody is writing to would be observed again and again: next time.
     handled_ids: set[str] = set()
+    unsealed = 0
     while not should_stop():
         changed, backlog = store.unobserved(_BATCH + len(handled_ids))
         batch = [each for each in changed if each[0] not in handled_ids]
@@ -104,10 +107,16 @@ def _observe_all(store: Store, observer: Observer, progress: Progress, should_st
         for conversation, version in batch:
             if should_stop():
                 break
-            _observe_one(store, observer, conversation, version)
+            try:
+                unsealed += _observe_one(store, observer, conversation, version, should_stop)
+            except IndexingStopped:
+                break
             handled_ids.add(conversation)
             count = len(handled_ids)
             progress("Observing", count, max(count, backlog + count - 1))
+            if unsealed >= _MAX_UNSEALED:
+                store.refresh(None, should_stop)
+                unsealed = 0
     return len(handled_ids)
 
 
@@ -123,13 +132,16 @@ def _reset_if_outdated(store: Store, observer: Observer) -> None:
         store.set_marker(_RETRY_DAY_MARKER, today)
 
 
-def _observe_one(store: Store, observer: Observer, conversation: str, version: int) -> None:
+def _observe_one(
+    store: Store, observer: Observer, conversation: str, version: int, should_stop: Stop
+) -> int:
+    """Observe a conversation, and return the number of observations. Raises IndexingStopped."""
     try:
         document = store.document(conversation)
     except NotFound:
-        return
+        return 0
     try:
-        result = observer.observe(document)
+        result = observer.observe(document, should_stop)
     except RecollectError:
         raise
     except Exception:  # one odd conversation must not block the others
@@ -145,6 +157,7 @@ def _observe_one(store: Store, observer: Observer, conversation: str, version: i
     # Saved for the version that was listed: if the conversation has changed since, it is observed
     # once more.
     store.save_observations(conversation, version, observation_document, complete=result.complete)
+    return len(observations)
 
 
 def _checksum(maker: str) -> int:

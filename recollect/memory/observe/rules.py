@@ -22,6 +22,7 @@ from recollect.memory.observe.salience import Salience
 from recollect.model.documents import Document
 from recollect.model.observations import Observation
 from recollect.model.projects import is_folder
+from recollect.models.stopping import Stop, never_stop, require_running
 
 MAKER = "rules-3"
 _MAX_CONCEPT_CHARACTERS = 4_000  # of the person's sentences
@@ -35,19 +36,20 @@ _FORMS = re.compile(
 )
 
 
-def observe(document: Document) -> list[Observation]:
-    """What is worth remembering of a conversation, in its order."""
+def observe(document: Document, stop: Stop = never_stop) -> list[Observation]:
+    """What is worth remembering of a conversation, in its order. Raises IndexingStopped."""
     exchanges = split_exchanges(document)
     if not exchanges:
         return []
     text = conversation_text(document, exchanges)
-    stretches = split_stretches(exchanges, document.project)
+    stretches = split_stretches(exchanges, document.project, stop)
     if not _is_coding(document):
         for stretch in stretches:
             stretch.is_everyday = True
     salience = Salience(stretch.sentences for stretch in stretches)
     observations: dict[str, Observation] = {}
     for stretch in stretches:
+        require_running(stop)
         for draft in _drafts(stretch, salience):
             observation = _observation(draft, stretch, document, text, salience)
             observations.setdefault(observation.id, observation)

@@ -16,6 +16,7 @@ from recollect.memory.observe.pasted_text import split_pasted
 from recollect.memory.observe.prose import Sentence, is_prose, prose_sentences
 from recollect.memory.observe.work import Work, collect_work
 from recollect.model.documents import Passage
+from recollect.models.stopping import Stop, never_stop, require_running
 
 _MAX_PART = 80  # passages after which long work is split
 _MIN_PART = 4
@@ -71,10 +72,13 @@ class Stretch:
         return text
 
 
-def split_stretches(exchanges: Sequence[Exchange], root: str) -> list[Stretch]:
+def split_stretches(
+    exchanges: Sequence[Exchange], root: str, stop: Stop = never_stop
+) -> list[Stretch]:
     """The stretches of a conversation in a project with this root folder."""
     stretches: list[Stretch] = []
     for exchange in _join_replies(exchanges, root):
+        require_running(stop)
         stretches += _stretches_of(exchange, root)
     return stretches
 

@@ -21,6 +21,7 @@ import psycopg
 from psycopg import errors
 
 from recollect.errors import RecollectError, SearchTimeout
+from recollect.priority import searching
 from recollect.settings import LIMITS
 from recollect.store.postgres.connections.capabilities import Server
 from recollect.store.postgres.connections.connection import GENERIC_PLANS, Connection, set_owner
@@ -167,7 +168,8 @@ class ReadTransactions:
         snapshot = self._snapshot
         snapshot.depth += 1
         try:
-            yield
+            with searching():
+                yield
         finally:
             snapshot.depth -= 1
             if not snapshot.depth:

@@ -17,6 +17,7 @@ from pathlib import Path
 import apsw
 
 from recollect.errors import DAMAGE_ADVICE, DamagedLibrary, RecollectError, StoreBusy
+from recollect.priority import searching
 from recollect.settings import LIMITS
 from recollect.store.sqlite.connections.connection import (
     Connection,
@@ -97,7 +98,8 @@ class Readers:
         """Inside this block, the reads of this thread share a transaction."""
         self._snapshot.depth += 1
         try:
-            yield
+            with searching():
+                yield
         finally:
             self._snapshot.depth -= 1
             if not self._snapshot.depth:
