@@ -94,7 +94,8 @@ class Care(ABC):
         """Inside this block, the reads of this thread are parts of one search.
 
         They are made in one transaction. So the store holds a connection until the end of the
-        block, until this thread writes, or until `release_snapshot`.
+        block, until this thread writes, or until `release_snapshot`. Background work of other
+        threads waits meanwhile (`recollect.priority`).
         """
 
     @neutral
