@@ -22,7 +22,7 @@ from recollect.model.documents import Document
 from recollect.model.kinds import OBSERVATION
 from recollect.model.observations import Observation
 from recollect.model.search import Filter
-from recollect.models.stopping import Stop
+from recollect.models.stopping import Stop, never_stop
 from recollect.store.sqlite.volumes import plan
 
 NOW = datetime(2026, 3, 4, tzinfo=UTC)
@@ -311,19 +311,22 @@ def test_a_clock_that_was_set_back_does_not_stop_the_observer(
     assert not observing.has_backlog(store)
 
 
-def test_messages_have_vectors_before_they_are_observed(library: Library) -> None:
+def test_in_the_background_messages_get_vectors_before_they_are_observed(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts: list[tuple[int, int]] = []
+
+    def observe_later(document: Document, stop: Stop) -> list[Observation]:
+        status = library.index_status()
+        counts.append((status.embedded, status.passages))
+        return observe(document, stop)
+
+    monkeypatch.setattr(observing, "observe", observe_later)
     add_conversation(library)
-    shares: list[tuple[int, int]] = []
-
-    def report(step: str, done: int, total: int) -> None:
-        if step == "Observing":
-            status = library.index_status()
-            shares.append((status.embedded, status.passages))
-
-    library.index(report)
-    assert shares == [(2, 3)], "the observation comes after both messages"
+    library.run_background_jobs(never_stop)
     status = library.index_status()
-    assert (status.embedded, status.passages) == (3, 3)
+    counts.append((status.embedded, status.passages))
+    assert counts == [(2, 2), (3, 3)], "two messages, then also their observation"
 
 
 def test_observing_stops_between_two_exchanges(library: Library) -> None:

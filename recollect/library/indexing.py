@@ -22,7 +22,7 @@ class Indexing(LibraryCore):
         *,
         wait: bool = True,
     ) -> bool:
-        """Seal, embed and observe everything that is new, and return when that is complete.
+        """Observe, seal and embed everything that is new, and return when that is complete.
 
         If the background indexer or another process is indexing the library, waits until it has
         finished. `on_wait` is called before each wait. Without `wait`, leaves the work to the other
@@ -36,11 +36,8 @@ class Indexing(LibraryCore):
             on_wait = None
         elif on_wait is None:
             on_wait = _do_nothing
-        setting = embedding_setting()
-        # Observing takes longest, and new messages can be found by their meaning before it.
-        refresh(self._store, setting, progress, on_wait=on_wait)
         catch_up(self._store, progress, on_wait=on_wait, budget=self._budget())
-        return refresh(self._store, setting, progress, on_wait=on_wait)
+        return refresh(self._store, embedding_setting(), progress, on_wait=on_wait)
 
     def run_background_jobs(self, stop: Callable[[], bool]) -> float | None:
         """Do once what the background indexer would do.

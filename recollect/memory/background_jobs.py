@@ -22,7 +22,7 @@ def background_jobs(store: Store, budget: Callable[[], Budget]) -> list[Job]:
     # Deleted text is removed from the files even while indexing is paused.
     return [
         pausable(store, index_job(store)),
-        # Observing takes longest, and new messages can be found by their meaning before it.
+        # Observing takes longest, so messages get vectors before it, and observations after it.
         pausable(store, observe_job(store, budget)),
         pausable(store, index_job(store)),
         expiry_job(store),
