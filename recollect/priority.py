@@ -42,7 +42,7 @@ def after_searches(stop: Callable[[], bool]) -> Callable[[], bool]:
 
     Background work calls it between two steps, to learn whether it should stop.
     """
-    patience = 0.0
+    patience = _LONGEST_WAIT
     resumed_at = time.monotonic()
 
     def stop_after_searches() -> bool:

@@ -13,8 +13,8 @@ import pytest
 
 from recollect.errors import InvalidInput
 from recollect.library import Library
+from recollect.memory import background_jobs, observe_job
 from recollect.memory import backlog as observing
-from recollect.memory import observe_job
 from recollect.memory.observe import MAKER, from_passage, observe
 from recollect.memory.observe.model import ObserverResult
 from recollect.model.audience import HUMAN_ONLY
@@ -311,9 +311,19 @@ def test_a_clock_that_was_set_back_does_not_stop_the_observer(
     assert not observing.has_backlog(store)
 
 
-def test_in_the_background_messages_get_vectors_before_they_are_observed(
-    library: Library, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("many", "before", "after"),
+    [(1, (2, 2), (3, 3)), (2, (0, 2), (3, 3))],
+    ids=["many messages", "few messages"],
+)
+def test_in_the_background_many_messages_get_vectors_before_they_are_observed(
+    library: Library,
+    monkeypatch: pytest.MonkeyPatch,
+    many: int,
+    before: tuple[int, int],
+    after: tuple[int, int],
 ) -> None:
+    monkeypatch.setattr(background_jobs, "_MANY_CONVERSATIONS", many)
     counts: list[tuple[int, int]] = []
 
     def observe_later(document: Document, stop: Stop) -> list[Observation]:
@@ -326,7 +336,7 @@ def test_in_the_background_messages_get_vectors_before_they_are_observed(
     library.run_background_jobs(never_stop)
     status = library.index_status()
     counts.append((status.embedded, status.passages))
-    assert counts == [(2, 2), (3, 3)], "two messages, then also their observation"
+    assert counts == [before, after], "two messages, then also their observation"
 
 
 def test_observing_stops_between_two_exchanges(library: Library) -> None:

@@ -62,14 +62,14 @@ def test_searches_that_never_end_do_not_stop_background_work(
 
 def test_background_work_waits_less_the_less_it_has_worked(monkeypatch: pytest.MonkeyPatch) -> None:
     waits: list[float] = []
-    now = iter([0.0, 0.1, 0.35, 0.45, 0.75, 100.0, 101.0])
+    now = iter([0.0, 0.1, 1.1, 1.2, 1.4, 1.5, 1.9])
     monkeypatch.setattr("time.monotonic", lambda: next(now))
     monkeypatch.setattr(priority, "_wait_for_searches", waits.append)
     stop = after_searches(lambda: False)
     for _ in range(3):
         stop()
-    # It worked for .1 s and waited .25 of the .3, then the same with .35, then it worked for long.
-    assert waits == pytest.approx([0.3, 0.35, 1.0])
+    # It works for .1 s before each wait: of the first second, it waits all, of the next .3, .2.
+    assert waits == pytest.approx([1.0, 0.3, 0.4])
 
 
 def test_the_background_thread_waits_for_searches_of_either_store(

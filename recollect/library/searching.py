@@ -43,15 +43,17 @@ class Searching(LibraryCore):
             filter = filter.with_default_kinds(KINDS)  # Observations are hidden, too.
         options = options or SearchOptions()
         store = self._searched_store(audience)
-        if self._background is not None:
-            self._background.check()
         concepts = parse_names(text, "text")
-        if isinstance(text, str) or len(concepts) == 1:
-            return self._recent_searches.page(
-                store, self._meaning, concepts[0], filter, options, audience
-            )
-        with store.snapshot():
-            return search_concepts(store, self._meaning, concepts, filter, options)
+        try:
+            if isinstance(text, str) or len(concepts) == 1:
+                return self._recent_searches.page(
+                    store, self._meaning, concepts[0], filter, options, audience
+                )
+            with store.snapshot():
+                return search_concepts(store, self._meaning, concepts, filter, options)
+        finally:
+            if self._background is not None:
+                self._background.check()  # not before the search, which would share its time
 
     @cached_property
     def _recent_searches(self) -> RecentSearches:

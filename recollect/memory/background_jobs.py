@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from recollect.home_folder import OBSERVER_BUDGET
 from recollect.index.background import Job, expiry_job, index_job, purge_job
 from recollect.index.pausing import pausable
 from recollect.memory.observe_job import observe_job
+from recollect.models.stopping import Stop
 from recollect.settings import home
 from recollect.store.base import Store
 
@@ -16,18 +18,34 @@ if TYPE_CHECKING:
     from recollect.memory.observe.model import Budget
     from recollect.store.shared.database import SharedDatabase
 
+_MANY_CONVERSATIONS = 100  # observing fewer takes seconds
+
 
 def background_jobs(store: Store, budget: Callable[[], Budget]) -> list[Job]:
     """The jobs, in the order in which they run."""
     # Deleted text is removed from the files even while indexing is paused.
     return [
-        pausable(store, index_job(store)),
-        # Observing takes longest, so messages get vectors before it, and observations after it.
+        pausable(store, _first_index_job(store)),
         pausable(store, observe_job(store, budget)),
         pausable(store, index_job(store)),
         expiry_job(store),
         purge_job(store),
     ]
+
+
+def _first_index_job(store: Store) -> Job:
+    """The job that gives messages their vectors before they are observed, if there are many.
+
+    Observing an import takes six times as long, and meanwhile nothing could be found by its
+    meaning. A few messages are indexed together with their observations.
+    """
+    job = index_job(store)
+
+    def run(stop: Stop) -> bool:
+        _, backlog = store.unobserved(1)
+        return backlog < _MANY_CONVERSATIONS or job.run(stop)
+
+    return replace(job, run=run)
 
 
 def observation_budget(open_shared: Callable[[], SharedDatabase] | None) -> Budget:
