@@ -3,8 +3,8 @@
     python -m bench.background [--messages 60000] [--seconds 30]
 
 Imports a ChatGPT export without indexing it, opens the library with its background thread, and asks
-one question after another in mode `both` until all messages have vectors and are observed, or the
-time is over. Then the same without work in the background. Times are wall time, because what
+one question after another in mode `both` until all conversations are observed, or the time is
+over. Then the same without work in the background. Times are wall time, because what
 matters is how long a search waits for its turn.
 """
 

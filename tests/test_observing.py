@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from test_index import Server, server
 
 from recollect.errors import InvalidInput
 from recollect.library import Library
@@ -24,6 +25,8 @@ from recollect.model.observations import Observation
 from recollect.model.search import Filter
 from recollect.models.stopping import Stop, never_stop
 from recollect.store.sqlite.volumes import plan
+
+__all__ = ["server"]
 
 NOW = datetime(2026, 3, 4, tzinfo=UTC)
 OBSERVED = Filter(hidden=True, kinds=(OBSERVATION,))
@@ -311,19 +314,10 @@ def test_a_clock_that_was_set_back_does_not_stop_the_observer(
     assert not observing.has_backlog(store)
 
 
-@pytest.mark.parametrize(
-    ("many", "before", "after"),
-    [(1, (2, 2), (3, 3)), (2, (0, 2), (3, 3))],
-    ids=["many messages", "few messages"],
-)
-def test_in_the_background_many_messages_get_vectors_before_they_are_observed(
-    library: Library,
-    monkeypatch: pytest.MonkeyPatch,
-    many: int,
-    before: tuple[int, int],
-    after: tuple[int, int],
-) -> None:
-    monkeypatch.setattr(background_jobs, "_MANY_CONVERSATIONS", many)
+def index_status_while_observing(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> tuple[int, int]:
+    """How many passages have vectors, and how many there are, when a conversation is observed."""
     counts: list[tuple[int, int]] = []
 
     def observe_later(document: Document, stop: Stop) -> list[Observation]:
@@ -335,8 +329,25 @@ def test_in_the_background_many_messages_get_vectors_before_they_are_observed(
     add_conversation(library)
     library.run_background_jobs(never_stop)
     status = library.index_status()
-    counts.append((status.embedded, status.passages))
-    assert counts == [before, after], "two messages, then also their observation"
+    assert (status.embedded, status.passages) == (3, 3), "also the observation"
+    (count,) = counts
+    return count
+
+
+@pytest.mark.parametrize(("many", "count"), [(1, (2, 2)), (2, (0, 2))])
+def test_many_messages_get_vectors_in_the_background_before_they_are_observed(
+    library: Library, monkeypatch: pytest.MonkeyPatch, many: int, count: tuple[int, int]
+) -> None:
+    monkeypatch.setattr(background_jobs, "_MANY_CONVERSATIONS", many)
+    assert index_status_while_observing(library, monkeypatch) == count
+
+
+def test_messages_are_observed_before_a_service_makes_their_vectors(
+    library: Library, monkeypatch: pytest.MonkeyPatch, server: Server
+) -> None:
+    monkeypatch.setattr(background_jobs, "_MANY_CONVERSATIONS", 1)
+    assert index_status_while_observing(library, monkeypatch) == (0, 2)
+    assert server.texts
 
 
 def test_observing_stops_between_two_exchanges(library: Library) -> None:
